@@ -1,0 +1,34 @@
+"""tapewright: a tape, its ops, and the training machinery of Keras, over NumPy and CuPy.
+
+Code for TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
+"""
+
+from . import config
+
+config.apply_defaults()  # before any array of a size worth speaking of is made
+
+from . import dtypes, errors, math, nn, registry  # noqa: E402
+from .backend import device  # noqa: E402
+from .custom import *  # noqa: E402
+from .dtypes import *  # noqa: E402
+from .module import Module  # noqa: E402
+from .ops import image, linalg, random  # noqa: E402
+from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
+from .ops.creation import *  # noqa: E402
+from .ops.elementwise import *  # noqa: E402
+from .ops.indexing import (  # noqa: E402
+    argmax,
+    argmin,
+    boolean_mask,
+    gather,
+    one_hot,
+    slice,
+)
+from .ops.linalg import einsum, matmul, tensordot  # noqa: E402
+from .ops.reduction import *  # noqa: E402
+from .ops.shape import *  # noqa: E402
+from .tape import *  # noqa: E402
+from .tensor import *  # noqa: E402
+from .variable import Variable  # noqa: E402
+
+__version__ = "0.1.0"

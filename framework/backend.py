@@ -1,0 +1,137 @@
+"""NumPy or CuPy, decided by the array at hand. The only file that imports CuPy.
+
+Every kernel gets the array module ``xp`` of its inputs. New arrays are made on the
+current device: the CPU, or what `device` names.
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+__all__ = [
+    "array_module",
+    "copy_to",
+    "current_module",
+    "device",
+    "is_array",
+    "list_physical_devices",
+    "register_array_module",
+    "to_numpy",
+]
+
+_CURRENT = ContextVar("array_module", default=np)
+_TO_NUMPY = {}
+
+
+class _Modules(dict):
+    """Array type -> array module. A type never seen before is looked at once."""
+
+    def __missing__(self, array_type):
+        if issubclass(array_type, (np.ndarray, np.generic, float, int, complex)):
+            self[array_type] = np
+            return np
+        if array_type.__module__.partition(".")[0] == "cupy":
+            self[array_type] = _cupy()
+            return self[array_type]
+        raise TypeError(
+            f"{array_type.__name__} is no array of a known module (NumPy, CuPy)"
+        )
+
+
+_MODULES = _Modules()
+
+
+def array_module(array_type):
+    """The module, NumPy or CuPy, whose arrays are of this type."""
+    return _MODULES[array_type]
+
+
+def is_array(value) -> bool:
+    """Whether ``value`` is an array (or NumPy scalar) of a known module."""
+    kind = type(value)
+    if isinstance(value, (np.ndarray, np.generic)) or kind in _TO_NUMPY:
+        return True
+    return kind.__module__.partition(".")[0] == "cupy" and hasattr(value, "dtype")
+
+
+def register_array_module(array_type, module, to_numpy):
+    """Adds a module with NumPy's functions; ``to_numpy`` copies its arrays to the host."""
+    _MODULES[array_type] = module
+    _TO_NUMPY[array_type] = to_numpy
+
+
+def current_module():
+    """The module in which new arrays are made."""
+    return _CURRENT.get()
+
+
+def _cupy():
+    try:
+        import cupy
+    except ImportError as error:
+        raise RuntimeError(
+            "The GPU needs CuPy: install tapewright[cuda12] or tapewright[cuda13]"
+        ) from error
+    return cupy
+
+
+@contextmanager
+def device(name):
+    """New arrays inside are made on this device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
+
+    Arrays never move by themselves: an op on arrays of two devices is an error.
+
+    >>> with device("/CPU:0"):
+    ...     current_module().__name__
+    'numpy'
+    """
+    kind, _, index = (
+        str(name).lower().replace("/", "").replace("device:", "").partition(":")
+    )
+    if kind not in ("cpu", "gpu") or not (index or "0").isdigit():
+        raise ValueError(
+            f"device: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
+        )
+    with use_module(np if kind == "cpu" else _cupy()) as module:
+        if kind == "cpu":
+            yield
+        else:
+            with module.cuda.Device(int(index or 0)):
+                yield
+
+
+@contextmanager
+def use_module(module):
+    """New arrays inside are made by ``module``."""
+    token = _CURRENT.set(module)
+    try:
+        yield module
+    finally:
+        _CURRENT.reset(token)
+
+
+def list_physical_devices(device_type=None):
+    """Names of the devices present, ``["/CPU:0", "/GPU:0", ...]``, of one type or all."""
+    names = ["/CPU:0"]
+    try:
+        names += [f"/GPU:{i}" for i in range(_cupy().cuda.runtime.getDeviceCount())]
+    except Exception:  # no CuPy, no driver, no device: each its own error class
+        pass
+    return [n for n in names if device_type is None or n[1:4] == device_type.upper()]
+
+
+def to_numpy(array):
+    """The array in host memory: itself if it is NumPy's, else a copy."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return array
+    convert = _TO_NUMPY.get(type(array))
+    return convert(array) if convert is not None else array.get()
+
+
+def copy_to(module, array):
+    """A copy of ``array`` made by ``module``."""
+    own = array_module(type(array))
+    if own is module:
+        return module.array(array, copy=True)
+    return module.asarray(to_numpy(array))

@@ -1,0 +1,266 @@
+"""Gradients of the user's own: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
+
+import functools
+
+from .adjoint import add_cotangent, from_user, to_user
+from .nest import flatten, is_nested, pack
+from .ops.creation import zeros
+from .ops.elementwise import identity
+from .primitive import register_gradient
+from .readers import BARE, Reader, Recording, active_reader, active_readers, reading
+from .tape import GradientTape
+from .tensor import Tensor, convert_to_tensor
+from .tensor import next_key as new_key
+from .variable import Variable
+
+__all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
+
+
+class _VariableWatcher(Reader):
+    """Notes the trainable variables that are read while it is active."""
+
+    __slots__ = ("variables",)
+
+    def __init__(self):
+        self.variables = {}
+
+    def read_variable(self, variable, tensor):
+        if variable.trainable:
+            self.variables[id(variable)] = variable
+
+
+class _CustomAdjoint:
+    """The backward step of one call: asks the user's function for the cotangents."""
+
+    __slots__ = (
+        "gradient",
+        "tracked",
+        "variables",
+        "outlines",
+        "structure",
+        "width",
+        "name",
+    )
+
+    def raw(self, record, g, cotangents, useful):
+        bare = active_reader() is BARE
+        with reading(()) if bare else reading(active_readers()):
+            cotangents_of_outputs = [
+                zeros(shape, dtype) if c is None else to_user(c, bare)
+                for c, (shape, dtype) in zip(g, self.outlines)
+            ]
+            gradients = self._ask(cotangents_of_outputs)
+        keys = iter(record[2:])
+        for is_tracked, gradient in zip(self.tracked, gradients, strict=True):
+            if is_tracked:
+                key = next(keys)
+                part = from_user(gradient, bare)
+                add_cotangent(cotangents, key, part, useful)
+
+    ops = raw
+
+    def _ask(self, cotangents):
+        """One gradient for each input and then each variable."""
+        count = len(self.tracked) - len(self.variables)
+        if self.variables:
+            answer = self.gradient(*cotangents, variables=list(self.variables))
+            if not (isinstance(answer, tuple) and len(answer) == 2):
+                raise TypeError(
+                    f"custom_gradient: the gradient function of {self.name} must return "
+                    "(gradients, variable_gradients), because variables are used"
+                )
+            gradients, of_variables = answer
+            of_variables = flatten(of_variables)
+            if len(of_variables) != len(self.variables):
+                raise ValueError(
+                    f"custom_gradient: {len(self.variables)} variable gradients are wanted "
+                    f"for {self.name}, got {len(of_variables)}"
+                )
+        else:
+            gradients, of_variables = self.gradient(*cotangents), []
+        gradients = flatten(gradients) if is_nested(gradients) else [gradients]
+        if len(gradients) != count:
+            raise ValueError(
+                f"custom_gradient function expected to return {count} gradients, but "
+                f"returned {len(gradients)} instead (for {self.name})"
+            )
+        return [*gradients, *of_variables]
+
+
+def custom_gradient(f=None):
+    """Decorator: ``f`` returns its value and the function that gives its gradient.
+
+    ``f(*args)`` returns ``(outputs, gradient)``; ``gradient(*cotangents)`` takes one
+    cotangent for each output and returns one gradient (or None) for each argument. Only
+    the outputs reach the caller. If ``f`` reads trainable variables that are no
+    arguments, ``gradient`` also takes ``variables=`` and returns
+    ``(gradients, variable_gradients)``. Keyword arguments are passed on and have no
+    gradient. Gradients of gradients come from the ops inside ``gradient``.
+
+    Raises: ``TypeError`` if ``f`` does not return such a pair, ``ValueError`` if the
+    number of gradients is wrong.
+
+    >>> @custom_gradient
+    ... def clipped(x):
+    ...     return x, lambda g: g / 2.0
+    >>> x = Variable(3.0)
+    >>> with GradientTape() as tape:
+    ...     y = clipped(x * x)
+    >>> tape.gradient(y, x).numpy()
+    np.float32(3.0)
+    """
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        readers = active_readers()
+        watcher = _VariableWatcher()
+        # The ops inside f matter only if the gradient is itself differentiated: the walk
+        # of a single tape that gives one gradient is seen by nobody.
+        alone = len(readers) == 1 and type(readers[0]) is Recording and readers[0].once
+        with reading((watcher,) if alone else (*readers, watcher)):
+            answer = f(*args, **kwargs)
+        if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} must return (value, gradient function), got "
+                f"{type(answer).__name__}"
+            )
+        outputs, gradient = answer
+        return _recorded(f, args, outputs, gradient, watcher, readers)
+
+    return decorated
+
+
+def _recorded(f, args, outputs, gradient, watcher, readers):
+    """The outputs, on every tape that knows an input or variable."""
+    inputs = flatten(list(args))
+    given = {id(x) for x in inputs if isinstance(x, Variable)}
+    variables = [v for v in watcher.variables.values() if id(v) not in given]
+    sources = [_source(x) for x in (*inputs, *variables)]
+    with reading(tuple([r for r in readers if type(r) is not Recording])):
+        # Wrapped anew: f may have returned its very argument.
+        results = [identity(convert_to_tensor(out)) for out in flatten(outputs)]
+    for tape in readers:
+        if type(tape) is not Recording:
+            continue
+        tracked = [s is not None and s.key in tape.known for s in sources]
+        floating = [r for r in results if r.dtype.is_differentiable]
+        if not any(tracked) or not floating:
+            continue
+        adjoint = _CustomAdjoint()
+        adjoint.gradient, adjoint.name = gradient, _name(f)
+        adjoint.tracked, adjoint.variables = tracked, variables
+        adjoint.outlines = [(tuple(r.shape), r.dtype) for r in results]
+        adjoint.width = sum(tracked)
+        for result in results:
+            if result.key is None:
+                result.key = new_key()
+        tape.known.update([r.key for r in floating])
+        keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
+        tape.records.append((adjoint, tuple([r.key for r in results]), *keys))
+    return pack(outputs, results) if is_nested(outputs) else results[0]
+
+
+def _source(x):
+    if isinstance(x, Variable):
+        return x.read()
+    return x if isinstance(x, Tensor) else None
+
+
+def _name(f):
+    return getattr(f, "__name__", type(f).__name__)
+
+
+class RegisterGradient:
+    """Decorator: the gradient of an op that has none, by the op's name.
+
+    The function gets the op (``inputs``, ``outputs``, ``get_attr(name)``) and one
+    cotangent for each output, and returns one gradient for each input. TensorFlow's op
+    types ("MatMul") and our own names ("matmul") both resolve.
+
+    Raises: ``KeyError`` if the op has a gradient already.
+    """
+
+    def __init__(self, op_type):
+        if not isinstance(op_type, str):
+            raise TypeError(
+                f"RegisterGradient: op_type must be a string, got {op_type!r}"
+            )
+        self._op_type = op_type
+
+    def __call__(self, f):
+        register_gradient(self._op_type, f)
+        return f
+
+
+def _without_tapes():
+    return reading(tuple([r for r in active_readers() if type(r) is not Recording]))
+
+
+def recompute_grad(f):
+    """``f`` computed again for its gradient, instead of keeping what it needs.
+
+    Trades time for memory: nothing inside ``f`` is kept from the forward pass.
+    Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
+    """
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        @custom_gradient
+        def forward(*args):
+            watcher = _VariableWatcher()
+            with _without_tapes(), reading((*active_readers(), watcher)):
+                outputs = f(*args, **kwargs)
+            for variable in watcher.variables.values():
+                variable.read()  # tells the readers outside
+            return outputs, functools.partial(_recompute, f, args, kwargs)
+
+        return forward(*args)
+
+    return decorated
+
+
+def _recompute(f, args, kwargs, *cotangents, variables=None):
+    flat = [
+        identity(x) if isinstance(x, (Tensor, Variable)) else x
+        for x in flatten(list(args))
+    ]
+    sources = [x for x in flat if isinstance(x, Tensor) and x.dtype.is_differentiable]
+    variables = list(variables or [])
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([*sources, *variables])
+        outputs = flatten(f(*pack(list(args), flat), **kwargs))
+    pairs = [
+        (out, c)
+        for out, c in zip(map(convert_to_tensor, outputs), cotangents)
+        if out.dtype.is_differentiable
+    ]
+    targets, seeds = [out for out, _ in pairs], [c for _, c in pairs]
+    found = tape.gradient(targets, [*sources, *variables], output_gradients=seeds)
+    by_id = {id(x): g for x, g in zip(sources, found)}
+    gradients = [by_id.get(id(x)) for x in flat]
+    return (gradients, found[len(sources) :]) if variables else gradients
+
+
+def grad_pass_through(f):
+    """``f`` with the gradient of the identity: its cotangents pass unchanged.
+
+    >>> from tapewright import round
+    >>> x = Variable(1.4)
+    >>> with GradientTape() as tape:
+    ...     y = grad_pass_through(round)(x)
+    >>> tape.gradient(y, x).numpy()
+    np.float32(1.0)
+    """
+
+    @custom_gradient
+    def forward(*args, **kwargs):
+        def gradient(*cotangents, variables=None):
+            if variables is None:
+                return cotangents
+            return cotangents, [None] * len(variables)
+
+        return f(*args, **kwargs), gradient
+
+    return functools.wraps(f)(forward)

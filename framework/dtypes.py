@@ -1,0 +1,186 @@
+"""Element types under TensorFlow's names: ``float32``, ``int64``, ``complex64``, ...
+
+A `DType` compares equal to whatever NumPy would take for the same type: its name, a
+NumPy dtype or scalar class. ``np.dtype(tw.float32)`` works too.
+"""
+
+import numpy as np
+
+__all__ = [
+    "DType",
+    "as_dtype",
+    "bool",
+    "complex128",
+    "complex64",
+    "float16",
+    "float32",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "string",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+]
+
+_python_bool = bool
+
+
+class DType:
+    """One element type.
+
+    >>> as_dtype("float32").is_floating, as_dtype("float32") == np.float32
+    (True, True)
+    """
+
+    __slots__ = ("name", "dtype")
+
+    def __init__(self, name, numpy_dtype):
+        self.name = name
+        self.dtype = np.dtype(numpy_dtype)  # the attribute by which np.dtype() knows us
+
+    @property
+    def as_numpy_dtype(self):
+        return self.dtype.type
+
+    @property
+    def as_datatype_enum(self):
+        return self.name
+
+    @property
+    def base_dtype(self):
+        return self
+
+    @property
+    def is_floating(self):
+        return self.dtype.kind == "f"
+
+    @property
+    def is_complex(self):
+        return self.dtype.kind == "c"
+
+    @property
+    def is_integer(self):
+        return self.dtype.kind in "iu"
+
+    @property
+    def is_unsigned(self):
+        return self.dtype.kind == "u"
+
+    @property
+    def is_bool(self):
+        return self.dtype.kind == "b"
+
+    @property
+    def is_differentiable(self):
+        """Only real and complex floating numbers carry gradients."""
+        return self.dtype.kind in "fc"
+
+    @property
+    def real_dtype(self):
+        return as_dtype(
+            {"complex64": "float32", "complex128": "float64"}.get(self.name, self)
+        )
+
+    @property
+    def size(self):
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def min(self):
+        return self._limits().min
+
+    @property
+    def max(self):
+        return self._limits().max
+
+    def _limits(self):
+        if self.is_integer:
+            return np.iinfo(self.dtype)
+        if self.is_floating:
+            return np.finfo(self.dtype)
+        raise TypeError(f"dtype {self.name} has no smallest and largest value")
+
+    def __eq__(self, other):
+        if other is None:
+            return False
+        try:
+            return as_dtype(other) is self
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __str__(self):
+        return f"<dtype: {self.name!r}>"
+
+    def __repr__(self):
+        return f"tf.{self.name}"
+
+    def __reduce__(self):
+        return as_dtype, (self.name,)
+
+
+bool = DType("bool", np.bool_)  # noqa: A001  (TensorFlow's name for it)
+int8 = DType("int8", np.int8)
+int16 = DType("int16", np.int16)
+int32 = DType("int32", np.int32)
+int64 = DType("int64", np.int64)
+uint8 = DType("uint8", np.uint8)
+uint16 = DType("uint16", np.uint16)
+uint32 = DType("uint32", np.uint32)
+uint64 = DType("uint64", np.uint64)
+float16 = DType("float16", np.float16)
+float32 = DType("float32", np.float32)
+float64 = DType("float64", np.float64)
+complex64 = DType("complex64", np.complex64)
+complex128 = DType("complex128", np.complex128)
+string = DType("string", np.str_)
+
+_ALL = [
+    bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, float32, float64, complex64, complex128, string,
+]  # fmt: skip
+_BY_NAME = {d.name: d for d in _ALL} | {"half": float16, "double": float64}
+BY_NUMPY = {d.dtype: d for d in _ALL}
+
+
+def as_dtype(value) -> DType:
+    """The `DType` of a name, NumPy dtype, Python type or `DType`.
+
+    Raises: ``TypeError`` for anything that names no element type of ours.
+
+    >>> as_dtype(float), as_dtype("int64")
+    (tf.float32, tf.int64)
+    """
+    if type(value) is DType:
+        return value
+    if isinstance(value, str) and value in _BY_NAME:
+        return _BY_NAME[value]
+    python = {
+        float: float32,
+        int: int32,
+        _python_bool: bool,
+        complex: complex128,
+        str: string,
+    }
+    if isinstance(value, type) and value in python:
+        return python[value]
+    try:
+        numpy_dtype = np.dtype(value)
+    except TypeError:
+        numpy_dtype = None
+    if numpy_dtype is not None:
+        found = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
+        if found is not None:
+            return found
+        if numpy_dtype.kind in "USO":
+            return string
+    raise TypeError(
+        f"Cannot convert {value!r} to a dtype; known are {', '.join(_BY_NAME)}"
+    )

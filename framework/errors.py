@@ -1,0 +1,65 @@
+"""The exceptions of tapewright: subclasses of Python's own, so that either name catches.
+
+    ValueError  <- ShapeError            shapes or sizes that do not fit together
+    TypeError   <- DTypeError            element types that do not fit together
+    LookupError <- GradientLookupError   an op without a derivative rule on the way
+    ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
+
+A message says who complains and what must hold, what was given, and what to do.
+"""
+
+__all__ = [
+    "DTypeError",
+    "GradientLookupError",
+    "RecordingError",
+    "ShapeError",
+    "describe",
+]
+
+
+def describe(value) -> str:
+    """Shape and dtype of a tensor, array or spec; the type's name of anything else.
+
+    >>> describe("text")
+    'str'
+    """
+    shape = getattr(value, "shape", None)
+    dtype = getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return type(value).__name__
+    return f"shape {tuple(shape)}, {getattr(dtype, 'name', dtype)}"
+
+
+def _message(who, what, given):
+    listing = "    ".join(f"{name}: {describe(value)}" for name, value in given.items())
+    return f"{who}: {what}." + (f"\n  {listing}" if listing else "")
+
+
+class ShapeError(ValueError):
+    """Shapes do not fit: ``ShapeError("matmul", "inner dimensions ...", a=a, b=b)``."""
+
+    def __init__(self, who, what, **given):
+        super().__init__(_message(who, what, given))
+
+
+class DTypeError(TypeError):
+    """Element types do not fit: ``DTypeError("add", "dtypes must agree", x=x, y=y)``."""
+
+    def __init__(self, who, what, **given):
+        super().__init__(_message(who, what, given))
+
+
+class GradientLookupError(LookupError):
+    """A gradient is asked for through an op that has no rule for that input."""
+
+    def __init__(self, op_name, type_name, input_name):
+        super().__init__(
+            f"No gradient defined for operation '{type_name}' (op type: {type_name}): "
+            f"the op '{op_name}' has no VJP rule for '{input_name}'. Give it one with "
+            f"@{op_name}.vjp({input_name!r}) or RegisterGradient({type_name!r}), or wrap "
+            "the call in stop_gradient if no gradient should pass."
+        )
+
+
+class RecordingError(RuntimeError, ValueError):
+    """A tape is asked for something that its present state forbids."""

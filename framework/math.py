@@ -1,0 +1,15 @@
+"""`tw.math`: the names of TensorFlow's ``tf.math``, defined in the op families."""
+
+from .ops.activation import (
+    log_sigmoid,
+    log_softmax,
+    sigmoid,
+    softmax,
+    softplus,
+    softsign,
+)
+from .ops.cross_entropy import *
+from .ops.elementwise import *
+from .ops.indexing import argmax, argmin
+from .ops.normalization import l2_normalize
+from .ops.reduction import *

@@ -1,0 +1,82 @@
+"""`Module`: finds the variables and submodules among its attributes."""
+
+import re
+
+from .nest import flatten
+from .variable import Variable
+
+__all__ = ["Module"]
+
+
+class Module:
+    """A container of variables and of other modules, in attributes, lists and dicts.
+
+    Subclasses need not call ``super().__init__()``. Attributes are searched by name in
+    alphabetical order, a module's own variables before those of its submodules.
+
+    >>> class Scale(Module):
+    ...     def __init__(self):
+    ...         self.factor = Variable(2.0)
+    >>> len(Scale().trainable_variables)
+    1
+    """
+
+    _name = None
+
+    def __init__(self, name=None):
+        if name is not None and not str(name).isidentifier():
+            raise ValueError(
+                f"Module: name must be a valid Python identifier, got {name!r}"
+            )
+        self._name = name
+
+    @property
+    def name(self):
+        return self._name or snake_case(type(self).__name__)
+
+    @property
+    def variables(self):
+        """All variables, each once."""
+        return self._find(Variable)
+
+    @property
+    def trainable_variables(self):
+        return tuple([v for v in self.variables if v.trainable])
+
+    @property
+    def non_trainable_variables(self):
+        return tuple([v for v in self.variables if not v.trainable])
+
+    @property
+    def submodules(self):
+        """All modules inside this one, each once."""
+        return self._find(Module)
+
+    def _find(self, kind):
+        found, seen = [], {id(self)}
+        _search(self, kind, found, seen)
+        return tuple(found)
+
+
+def _search(module, kind, found, seen):
+    below = []
+    for _, value in sorted(vars(module).items()):
+        for leaf in flatten(value):
+            if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
+                seen.add(id(leaf))
+                if isinstance(leaf, kind):
+                    found.append(leaf)
+                if isinstance(leaf, Module):
+                    below.append(leaf)
+    for submodule in below:
+        _search(submodule, kind, found, seen)
+
+
+def snake_case(name):
+    """``BatchNormalization`` as ``batch_normalization``.
+
+    >>> snake_case("MyDense2D")
+    'my_dense2d'
+    """
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -1,0 +1,97 @@
+"""Nested structures: lists, tuples, named tuples and dicts with anything at the leaves.
+
+Dicts are walked in the order of their sorted keys, as TensorFlow does; `None` and shapes
+are leaves.
+"""
+
+from .tensor_shape import TensorShape
+
+__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack"]
+
+
+def is_nested(value) -> bool:
+    """Whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
+    return isinstance(value, (list, tuple, dict)) and not isinstance(value, TensorShape)
+
+
+def flatten(structure) -> list:
+    """The leaves, from left to right.
+
+    >>> flatten({"b": [3, 4], "a": (1, None)})
+    [1, None, 3, 4]
+    """
+    leaves = []
+    _collect(structure, leaves)
+    return leaves
+
+
+def _collect(structure, leaves):
+    if not is_nested(structure):
+        leaves.append(structure)
+    elif isinstance(structure, dict):
+        for key in _sorted_keys(structure):
+            _collect(structure[key], leaves)
+    else:
+        for item in structure:
+            _collect(item, leaves)
+
+
+def _sorted_keys(mapping):
+    try:
+        return sorted(mapping)
+    except TypeError:  # keys of several types keep the order of insertion
+        return list(mapping)
+
+
+def pack(structure, leaves):
+    """``leaves`` arranged like ``structure``, with its container types.
+
+    >>> pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
+    {'b': [2, 3], 'a': (1,)}
+    """
+    remaining = iter(leaves)
+    packed = _rebuild(structure, remaining)
+    if next(remaining, remaining) is not remaining:
+        raise ValueError("pack: more leaves were given than the structure holds")
+    return packed
+
+
+def _rebuild(structure, leaves):
+    if not is_nested(structure):
+        return next(leaves)
+    if isinstance(structure, dict):
+        values = {
+            key: _rebuild(structure[key], leaves) for key in _sorted_keys(structure)
+        }
+        ordered = {key: values[key] for key in structure}
+        return ordered if type(structure) is dict else type(structure)(ordered)
+    items = [_rebuild(item, leaves) for item in structure]
+    if hasattr(structure, "_fields"):  # named tuple
+        return type(structure)(*items)
+    return type(structure)(items) if type(structure) is not list else items
+
+
+def map_structure(function, *structures):
+    """``function`` applied leaf by leaf to structures of one shape.
+
+    >>> map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
+    [11, (22, 33)]
+    """
+    for other in structures[1:]:
+        assert_same_structure(structures[0], other)
+    flat = zip(*map(flatten, structures), strict=True)
+    return pack(structures[0], [function(*leaves) for leaves in flat])
+
+
+def assert_same_structure(first, second):
+    """Raises ``ValueError`` unless both nest in the same way."""
+    if _outline(first) != _outline(second):
+        raise ValueError(f"The structures differ:\n  {first!r}\n  {second!r}")
+
+
+def _outline(structure):
+    if not is_nested(structure):
+        return None
+    if isinstance(structure, dict):
+        return {key: _outline(value) for key, value in structure.items()}
+    return [_outline(item) for item in structure]

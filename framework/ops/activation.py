@@ -1,0 +1,230 @@
+"""Activations: relu and its kin, sigmoids, softmax."""
+
+import numpy as np
+
+from ..primitive import Axes, primitive
+from ..rules import elementwise, normalize_axis
+from .elementwise import exp, greater, masked, minimum, tanh, where
+from .reduction import reduce_sum
+
+__all__ = [
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "softsign",
+    "swish",
+    "tanh",
+]
+
+
+@elementwise(type_name="Relu", zero_when=[{"features"}])
+def relu(xp, features):
+    """``max(x, 0)``; the derivative at 0 is 0.
+
+    >>> relu([-1.0, 2.0]).numpy()
+    array([0., 2.], dtype=float32)
+    """
+    return xp.maximum(features, xp.zeros((), features.dtype))
+
+
+@relu.vjp("features")
+def _(g, out):
+    return masked(g, greater(out, 0.0))
+
+
+def relu6(features, name=None):
+    """``min(max(x, 0), 6)``."""
+    return minimum(relu(features), 6.0)
+
+
+@primitive(name="leaky_relu", type_name="LeakyRelu")
+def _leaky_relu(xp, features, *, alpha=0.2):
+    return xp.where(features > 0, features, features * features.dtype.type(alpha))
+
+
+def _same_spec(features, **attributes):
+    return features
+
+
+def _same_axis(axes, features, **attributes):
+    return axes[0]
+
+
+def _plainly(op):
+    """Shape, batching and diagonal rules of a unary op with scalar attributes."""
+    op.infer(_same_spec)
+    op.batch(lambda mapped, features, **attributes: op(features, **attributes))
+    op.diagonal(_same_axis)  # zero at zero
+
+
+_plainly(_leaky_relu)
+
+
+@_leaky_relu.vjp("features")
+def _(g, features, alpha):
+    return where(greater(features, 0.0), g, g * alpha)
+
+
+def leaky_relu(features, alpha=0.2, name=None):
+    """``x`` where positive, else ``alpha * x``."""
+    return _leaky_relu(features, alpha=float(alpha))
+
+
+@elementwise(type_name="Elu", zero_when=[{"features"}])
+def elu(xp, features):
+    """``x`` where positive, else ``exp(x) - 1``."""
+    zero = xp.zeros((), features.dtype)
+    return xp.maximum(features, zero) + xp.expm1(xp.minimum(features, zero))
+
+
+@elu.vjp("features")
+def _(g, out):
+    return g * (minimum(out, 0.0) + 1.0)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def selu(features, name=None):
+    """``scale * elu(x)`` with another slope below 0: activations normalize themselves.
+
+    Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+    """
+    below = elu(minimum(features, 0.0)) * _SELU_ALPHA
+    return (relu(features) + below) * _SELU_SCALE
+
+
+@elementwise(type_name="Sigmoid", quiet=True)
+def sigmoid(xp, x):
+    """``1 / (1 + exp(-x))``, exact to both ends.
+
+    >>> sigmoid(0.0).numpy()
+    np.float32(0.5)
+    """
+    # exp(-x) may overflow: 1 / inf is the right answer
+    return xp.reciprocal(xp.exp(-x) + x.dtype.type(1))
+
+
+@sigmoid.vjp("x")
+def _(g, out):
+    return g * (out - out * out)
+
+
+@elementwise(type_name="Softplus", quiet=True)
+def softplus(xp, features):
+    """``log(1 + exp(x))``, without overflow for large ``x``."""
+    zero = xp.zeros((), features.dtype)
+    return xp.maximum(features, zero) + xp.log1p(xp.exp(-xp.abs(features)))
+
+
+@softplus.vjp("features")
+def _(g, features):
+    return g * sigmoid(features)
+
+
+def log_sigmoid(x, name=None):
+    """``log(sigmoid(x))``, without underflow."""
+    return -softplus(-x)
+
+
+@elementwise(type_name="Softsign", zero_when=[{"features"}])
+def softsign(xp, features):
+    """``x / (|x| + 1)``."""
+    return features / (xp.abs(features) + features.dtype.type(1))
+
+
+@softsign.vjp("features")
+def _(g, out):
+    rest = 1.0 - where(greater(out, 0.0), out, -out)
+    return g * (rest * rest)
+
+
+def silu(features, beta=1.0):
+    """``x * sigmoid(beta * x)``, also known as swish."""
+    return features * sigmoid(features * beta)
+
+
+swish = silu
+
+
+def gelu(features, approximate=True, name=None):
+    """``x`` times the normal distribution's ``P(X <= x)``, by its tanh approximation.
+
+    Reference: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016).
+    Raises: ``ValueError`` for ``approximate=False``.
+    """
+    if not approximate:
+        raise ValueError("gelu: approximate must be True, got False")
+    inner = (features + features * features * features * 0.044715) * np.sqrt(
+        2 / np.pi
+    ).item()
+    return features * 0.5 * (tanh(inner) + 1.0)
+
+
+# ------------------------------------------------------------------------- softmax
+
+
+def top_of_rows(xp, logits, axis):
+    """The maximum along ``axis``, kept with size 1."""
+    if axis in (-1, logits.ndim - 1) and logits.ndim == 2 and logits.shape[1] <= 64:
+        # a short last axis: column by column is several times faster in NumPy
+        return xp.ascontiguousarray(logits.T).max(axis=0)[:, None]
+    return logits.max(axis=axis, keepdims=True)
+
+
+@primitive(name="softmax", type_name="Softmax", quiet=True)
+def _softmax(xp, logits, *, axis: Axes = -1):
+    weights = xp.exp(logits - top_of_rows(xp, logits, axis))
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+@_softmax.vjp("logits")
+def _(g, out, axis):
+    weighted = g * out
+    return weighted - out * reduce_sum(weighted, axis, True)
+
+
+@primitive(name="log_softmax", type_name="LogSoftmax", quiet=True)
+def _log_softmax(xp, logits, *, axis: Axes = -1):
+    shifted = logits - top_of_rows(xp, logits, axis)
+    return shifted - xp.log(xp.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@_log_softmax.vjp("logits")
+def _(g, out, axis):
+    return g - exp(out) * reduce_sum(g, axis, True)
+
+
+for _op in (_softmax, _log_softmax):
+
+    @_op.infer
+    def _(logits, axis):
+        normalize_axis("softmax", axis, logits.shape.rank)
+        return logits
+
+    @_op.batch
+    def _(mapped, logits, *, axis, op=_op):
+        return op(logits, axis=axis % (logits.array.ndim - 1) + 1)
+
+
+def softmax(logits, axis=-1, name=None):
+    """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
+
+    >>> softmax([0.0, 0.0]).numpy()
+    array([0.5, 0.5], dtype=float32)
+    """
+    return _softmax(logits, axis=-1 if axis is None else axis)
+
+
+def log_softmax(logits, axis=-1, name=None):
+    """``log(softmax(x))`` along ``axis``, without underflow."""
+    return _log_softmax(logits, axis=-1 if axis is None else axis)

@@ -1,0 +1,123 @@
+"""Tensors made from nothing but a shape: zeros, ones, ranges, unit matrices.
+
+They are constants: no gradient passes, except through the value of `fill`.
+"""
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..primitive import Shape
+from ..readers import BARE, active_reader
+from ..tensor import convert_to_tensor, new_tensor
+from .shape import broadcast_to
+
+__all__ = [
+    "eye",
+    "fill",
+    "linspace",
+    "ones",
+    "ones_like",
+    "range",
+    "zeros",
+    "zeros_like",
+]
+
+_range = range
+
+
+def zeros(shape, dtype=dtypes.float32, name=None):
+    """A tensor of zeros.
+
+    >>> zeros([2, 3]).shape
+    TensorShape([2, 3])
+    """
+    return new_tensor(backend.current_module().zeros(Shape(shape), _numpy(dtype)))
+
+
+def ones(shape, dtype=dtypes.float32, name=None):
+    """A tensor of ones."""
+    return new_tensor(backend.current_module().ones(Shape(shape), _numpy(dtype)))
+
+
+def fill(dims, value, name=None):
+    """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
+    value = convert_to_tensor(value)
+    if value.shape.rank != 0:
+        raise ValueError(f"fill: value must be a scalar, got shape {value.shape}")
+    return broadcast_to(value, dims)
+
+
+def zeros_like(input, dtype=None, name=None):
+    """Zeros in the shape, and the dtype if none is named, of ``input``."""
+    return _like("zeros_like", input, dtype)
+
+
+def ones_like(input, dtype=None, name=None):
+    """Ones in the shape, and the dtype if none is named, of ``input``."""
+    return _like("ones_like", input, dtype)
+
+
+def _like(function, input, dtype):
+    if active_reader() is BARE:
+        array = input
+    else:
+        array = convert_to_tensor(input).array
+    xp = backend.array_module(type(array)) if backend.is_array(array) else np
+    make = getattr(xp, function.removesuffix("_like"))
+    result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
+    return result if active_reader() is BARE else new_tensor(result)
+
+
+def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
+    """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
+    xp = backend.current_module()
+    rows = int(num_rows)
+    columns = rows if num_columns is None else int(num_columns)
+    matrix = xp.eye(rows, columns, dtype=_numpy(dtype))
+    if batch_shape is not None:
+        matrix = xp.array(xp.broadcast_to(matrix, Shape(batch_shape) + matrix.shape))
+    return new_tensor(matrix)
+
+
+def linspace(start, stop, num, name=None, axis=0):
+    """``num`` evenly spaced values from ``start`` to ``stop``, both included.
+
+    >>> linspace(0.0, 1.0, 5).numpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    start = convert_to_tensor(start)
+    stop = convert_to_tensor(stop, dtype_hint=start.dtype)
+    if int(num) < 1:
+        raise ValueError(f"linspace: num must be 1 or more, got {int(num)}")
+    dtype = start.array.dtype if start.dtype.is_floating else np.dtype(np.float64)
+    xp = backend.array_module(type(start.array))
+    # In double precision, so that the last value is ``stop`` and the middle one exact.
+    line = xp.linspace(
+        start.array.astype(np.float64),
+        stop.array.astype(np.float64),
+        int(num),
+        axis=axis,
+    )
+    return new_tensor(line.astype(dtype))
+
+
+def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
+    """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
+
+    >>> range(3).numpy(), range(1.0, 2.0, 0.5).numpy()
+    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+    """
+    if limit is None:
+        start, limit = 0, start
+    parts = [convert_to_tensor(v, dtype_hint=dtype) for v in (start, limit, delta)]
+    if dtype is None:
+        dtype = np.result_type(*[p.array.dtype for p in parts])
+    start, limit, delta = (np.asarray(p).item() for p in parts)
+    if delta == 0:
+        raise ValueError("range: delta must not be 0")
+    values = np.arange(start, limit, delta, dtype=_numpy(dtype))
+    return new_tensor(backend.current_module().asarray(values))
+
+
+def _numpy(dtype):
+    return dtypes.as_dtype(dtype).dtype

@@ -1,0 +1,187 @@
+"""Cross-entropies from logits: stable for any logits, and fused, as they end each step."""
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..primitive import primitive
+from ..rules import broadcast_shape, elementwise, same_dtype
+from ..tensor import TensorSpec, convert_to_tensor
+from .activation import _log_softmax, _softmax, sigmoid, softplus, top_of_rows
+from .elementwise import cast
+from .indexing import one_hot
+from .reduction import reduce_sum
+from .shape import all_mapped, expand_dims, transpose
+
+__all__ = [
+    "sigmoid_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits",
+    "sparse_softmax_cross_entropy_with_logits",
+    "weighted_cross_entropy_with_logits",
+]
+
+
+@primitive(
+    name="softmax_cross_entropy_with_logits",
+    type_name="SoftmaxCrossEntropyWithLogits",
+    broadcasts=True,
+    quiet=True,
+)
+def _softmax_cross_entropy(xp, labels, logits):
+    """Over the last axis; one pass makes the row sums of both terms."""
+    shifted = logits - top_of_rows(xp, logits, -1)
+    log_total = xp.log(xp.exp(shifted).sum(axis=-1))
+    # labels need not sum to 1: log_total counts as often as they do
+    return (labels * (log_total[..., None] - shifted)).sum(axis=-1)
+
+
+@_softmax_cross_entropy.infer
+def _(labels, logits):
+    if logits.shape.rank == 0:
+        raise ShapeError("softmax_cross_entropy_with_logits", "logits need a class axis",
+                         labels=labels, logits=logits)  # fmt: skip
+    try:
+        shape = broadcast_shape(labels.shape, logits.shape)
+    except ValueError as error:
+        raise ShapeError("softmax_cross_entropy_with_logits", str(error),
+                         labels=labels, logits=logits) from None  # fmt: skip
+    dtype = same_dtype(
+        "softmax_cross_entropy_with_logits", labels=labels, logits=logits
+    )
+    return TensorSpec(shape[:-1], dtype)
+
+
+@_softmax_cross_entropy.vjp("logits")
+def _(g, labels, logits):
+    weights = _softmax(logits) * reduce_sum(labels, -1, True)
+    return (weights - labels) * expand_dims(g, -1)
+
+
+@_softmax_cross_entropy.vjp("labels")
+def _(g, logits):
+    return -(_log_softmax(logits) * expand_dims(g, -1))
+
+
+@_softmax_cross_entropy.batch
+def _(mapped, labels, logits):
+    return _softmax_cross_entropy(*all_mapped(mapped, (labels, logits)))
+
+
+def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
+    """``-sum(labels * log_softmax(logits))`` along ``axis``.
+
+    Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``; the result lacks ``axis``.
+    ``labels`` are probabilities (or any weights: the gradient is exact for them too).
+
+    >>> softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.dtype != logits.dtype:
+        labels = cast(labels, logits.dtype)
+    rank = len(logits.shape)
+    if axis not in (-1, rank - 1):
+        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        labels, logits = transpose(labels, order), transpose(logits, order)
+    return _softmax_cross_entropy(labels, logits)
+
+
+@primitive(
+    name="sparse_softmax_cross_entropy_with_logits",
+    type_name="SparseSoftmaxCrossEntropyWithLogits",
+    alike=("logits",),
+    quiet=True,
+)
+def _sparse_cross_entropy(xp, labels, logits):
+    shifted = logits - top_of_rows(xp, logits, -1)
+    log_total = xp.log(xp.exp(shifted).sum(axis=-1))
+    picked = xp.take_along_axis(shifted, labels[..., None].astype(xp.int64), axis=-1)
+    return log_total - picked[..., 0]
+
+
+_sparse_cross_entropy.no_gradient("labels")
+
+
+@_sparse_cross_entropy.infer
+def _(labels, logits):
+    who = "sparse_softmax_cross_entropy_with_logits"
+    if not labels.dtype.is_integer:
+        raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
+    if labels.shape != logits.shape[:-1]:
+        raise ShapeError(who, "labels must have the shape of logits without the last axis",
+                         labels=labels, logits=logits)  # fmt: skip
+    return TensorSpec(labels.shape, logits.dtype)
+
+
+@_sparse_cross_entropy.vjp("logits")
+def _(g, labels, logits, logits_shape, logits_dtype):
+    hits = one_hot(labels, logits_shape[-1], dtype=logits_dtype)
+    return (_softmax(logits) - hits) * expand_dims(g, -1)
+
+
+@_sparse_cross_entropy.batch
+def _(mapped, labels, logits):
+    return _sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
+
+
+def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
+    """``-log_softmax(logits)[label]`` along the last axis.
+
+    Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits``
+    ``[..., classes]``; the result that of ``labels``.
+    """
+    logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
+    classes = logits.shape[-1] if logits.shape else 0
+    values = labels.array
+    if labels.dtype.is_integer and type(values) is np.ndarray and values.size:
+        low, high = int(values.min()), int(values.max())
+        if low < 0 or high >= classes:
+            raise ValueError(
+                "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
+                f"{classes - 1}, got {low if low < 0 else high}"
+            )
+    return _sparse_cross_entropy(labels, logits)
+
+
+@elementwise(name="sigmoid_cross_entropy_with_logits", quiet=True)
+def _sigmoid_cross_entropy(xp, labels, logits):
+    """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
+    positive = xp.maximum(logits, xp.zeros((), logits.dtype))
+    return positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
+
+
+@_sigmoid_cross_entropy.vjp("logits")
+def _(g, labels, logits):
+    return g * (sigmoid(logits) - labels)
+
+
+@_sigmoid_cross_entropy.vjp("labels")
+def _(g, logits):
+    return -(g * logits)
+
+
+def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
+    """``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``, stable.
+
+    Shapes: ``labels`` and ``logits`` alike, and the result with them.
+
+    >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.shape != logits.shape:
+        raise ShapeError("sigmoid_cross_entropy_with_logits", "the shapes must be the same",
+                         labels=labels, logits=logits)  # fmt: skip
+    return _sigmoid_cross_entropy(labels, logits)
+
+
+def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
+    """Sigmoid cross-entropy whose positive term counts ``pos_weight`` times."""
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.shape != logits.shape:
+        raise ShapeError("weighted_cross_entropy_with_logits", "the shapes must be the same",
+                         labels=labels, logits=logits)  # fmt: skip
+    weight = labels * (pos_weight - 1.0) + 1.0
+    return (1.0 - labels) * logits + weight * softplus(-logits)

@@ -1,0 +1,36 @@
+"""Images, ``[..., height, width, channels]``."""
+
+from ..errors import ShapeError
+from ..primitive import primitive
+
+__all__ = ["adjust_contrast"]
+
+
+@primitive(type_name="AdjustContrastv2", alike=("images", "contrast_factor"))
+def adjust_contrast(xp, images, contrast_factor):
+    """``(x - mean) * contrast_factor + mean``, the mean taken for each channel.
+
+    It has no gradient, as in TensorFlow: asking for one is a ``LookupError``.
+    """
+    if images.ndim < 3 or contrast_factor.ndim:
+        raise ValueError("images need three axes")  # `infer` says it better
+    mean = images.mean(axis=(-3, -2), keepdims=True)
+    return (images - mean) * contrast_factor + mean
+
+
+@adjust_contrast.infer
+def _(images, contrast_factor):
+    if images.shape.rank < 3 or contrast_factor.shape.rank:
+        raise ShapeError("adjust_contrast", "images must be [..., height, width, channels] "
+                         "and contrast_factor a scalar", images=images,
+                         contrast_factor=contrast_factor)  # fmt: skip
+    return images
+
+
+@adjust_contrast.batch
+def _(mapped, images, contrast_factor):
+    if mapped[1]:
+        raise NotImplementedError(
+            "adjust_contrast: contrast_factor must be the same for all"
+        )
+    return adjust_contrast(images, contrast_factor)

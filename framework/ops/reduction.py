@@ -1,0 +1,443 @@
+"""Ops that bring entries together along axes: sums, means, products, extremes, norms.
+
+``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
+"""
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import ShapeError
+from ..primitive import Axes, primitive
+from ..rules import normalize_axis
+from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
+from .creation import ones_like, zeros_like
+from .elementwise import (
+    abs,
+    cast,
+    conj,
+    divide_no_nan,
+    equal,
+    exp,
+    greater,
+    is_finite,
+    masked,
+    maximum,
+    multiply,
+    norm_sqrt,
+    real,
+    square,
+    where,
+)
+from .shape import broadcast_to, concat, reshape, split, stack, transpose
+
+__all__ = [
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "global_norm",
+    "norm",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+]
+
+
+# ------------------------------------------------------------- rules of all reductions
+
+
+def reduction(kernel=None, *, zero_when_zero=False, result_dtype=None, **options):
+    """Decorator: an op over axes, with its shape, batching and diagonal rules."""
+    if kernel is None:
+        return lambda kernel: reduction(
+            kernel, zero_when_zero=zero_when_zero, result_dtype=result_dtype, **options
+        )
+    entry = primitive(kernel, **options)
+    op = entry.primitive
+
+    @op.infer
+    def _(input_tensor, axis, keepdims):
+        rank = input_tensor.shape.rank
+        axes = normalize_axis(op.name, axis, rank)
+        dims = [1 if i in axes else n for i, n in enumerate(input_tensor.shape)]
+        if not keepdims:
+            dims = [n for i, n in enumerate(dims) if i not in axes]
+        return TensorSpec(dims, result_dtype or input_tensor.dtype)
+
+    @op.batch
+    def _(mapped, input_tensor, *, axis, keepdims):
+        rank = input_tensor.array.ndim - 1
+        axes = normalize_axis(op.name, axis, rank)
+        return entry(input_tensor, tuple([a + 1 for a in axes]), keepdims)
+
+    if zero_when_zero:
+
+        @op.diagonal
+        def _(axes, input_tensor, *, axis, keepdims):
+            rank = input_tensor.shape.rank
+            reduced = normalize_axis(op.name, axis, rank)
+            at = rank + axes[0]
+            if at in reduced:
+                return None
+            behind = len([a for a in reduced if a > at])
+            return axes[0] if keepdims else axes[0] + behind
+
+    return entry
+
+
+def expand_reduced(g, shape, axis, keepdims):
+    """What a reduction made of ``shape``, repeated to that shape again."""
+    if axis is not None and not keepdims:
+        axes = normalize_axis("reduction", axis, len(shape))
+        g = reshape(g, [1 if i in axes else n for i, n in enumerate(shape)])
+    elif axis is None and keepdims:
+        g = reshape(g, ())
+    return broadcast_to(g, shape)
+
+
+def _restored(reduced, shape, axis, keepdims):
+    """A reduction's output with its axes back, of size 1."""
+    if keepdims:
+        return reduced
+    axes = normalize_axis("reduction", axis, len(shape))
+    return reshape(reduced, [1 if i in axes else n for i, n in enumerate(shape)])
+
+
+def _count(shape, axis):
+    count = 1
+    for a in normalize_axis("reduction", axis, len(shape)):
+        count *= shape[a]
+    return count
+
+
+# ------------------------------------------------------------------- sums and means
+
+
+@reduction(type_name="Sum", zero_when_zero=True)
+def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The sum over ``axis``.
+
+    >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
+    array([4, 6], dtype=int32)
+    """
+    return input_tensor.sum(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+
+
+@reduce_sum.vjp("input_tensor")
+def _(g, input_tensor_shape, axis, keepdims):
+    return expand_reduced(g, input_tensor_shape, axis, keepdims)
+
+
+@reduction(type_name="Mean", zero_when_zero=True, quiet=True)
+def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The mean over ``axis``, in the dtype of the input; of integers rounded down."""
+    total = input_tensor.sum(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+    count = _count(input_tensor.shape, axis)
+    if input_tensor.dtype.kind not in "fc":
+        return total // max(count, 1)
+    return total * input_tensor.dtype.type(1 / count) if count else total / 0
+
+
+@reduce_mean.vjp("input_tensor")
+def _(g, input_tensor_shape, axis, keepdims):
+    share = g * (1.0 / max(_count(input_tensor_shape, axis), 1))
+    return expand_reduced(share, input_tensor_shape, axis, keepdims)
+
+
+def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
+    """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``."""
+    x = convert_to_tensor(input_tensor)
+    deviation = abs(x - reduce_mean(x, axis, True)) if x.dtype.is_complex else (
+        x - reduce_mean(x, axis, True)
+    )  # fmt: skip
+    return reduce_mean(square(deviation), axis, keepdims)
+
+
+def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
+    """The square root of `reduce_variance`; its derivative at a constant is 0."""
+    return norm_sqrt(reduce_variance(input_tensor, axis, keepdims))
+
+
+# --------------------------------------------------------------- extremes, products
+
+
+@reduction(type_name="Max")
+def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The largest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
+                       _lowest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    return input_tensor.max(axis=axis, keepdims=keepdims)
+
+
+@reduction(type_name="Min")
+def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The smallest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
+                       _highest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    return input_tensor.min(axis=axis, keepdims=keepdims)
+
+
+def _reduced(shape, axis, keepdims):
+    axes = normalize_axis("reduction", axis, len(shape))
+    kept = [1 if i in axes else n for i, n in enumerate(shape)]
+    return kept if keepdims else [n for i, n in enumerate(shape) if i not in axes]
+
+
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+@reduce_max.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdims):
+    shape = input_tensor_shape
+    winners = cast(
+        equal(input_tensor, _restored(out, shape, axis, keepdims)), input_tensor_dtype
+    )
+    share = _restored(g, shape, axis, keepdims) / reduce_sum(winners, axis, True)
+    return winners * share
+
+
+reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
+
+
+@reduction(type_name="Prod")
+def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The product over ``axis``; exact derivatives where factors are zero."""
+    return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+
+
+@reduce_prod.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, axis, keepdims):
+    shape = input_tensor_shape
+    axes = normalize_axis("reduce_prod", axis, len(shape))
+    kept = [i for i in range(len(shape)) if i not in axes]
+    order = kept + list(axes)
+    moved = transpose(input_tensor, order)
+    lead = [shape[i] for i in kept]
+    others = _products_of_others(reshape(moved, [*lead, _count(shape, axis)]))
+    back = sorted(range(len(order)), key=order.__getitem__)
+    others = transpose(reshape(others, [shape[i] for i in order]), back)
+    return others * _restored(g, shape, axis, keepdims)
+
+
+def _products_of_others(x):
+    """For each entry of the last axis the product of all others, without division.
+
+    Up a tree of pairs, and down again: n products, log n steps, exact with zeros.
+    """
+    *lead, count = x.shape
+    if count < 2:
+        return ones_like(x)
+    if count % 2:
+        odd = ones_like(split(x, [1, count - 1], axis=-1)[0])
+        parts = _products_of_others(concat([x, odd], axis=-1))
+        return split(parts, [count, 1], axis=-1)[0]
+    pairs = reshape(x, [*lead, count // 2, 2])
+    left, right = (reshape(h, [*lead, count // 2]) for h in split(pairs, 2, axis=-1))
+    above = _products_of_others(left * right)
+    return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
+
+
+@reduction(type_name="All", result_dtype=dtypes.bool)
+def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """Whether all entries over ``axis`` are true."""
+    return input_tensor.all(axis=axis, keepdims=keepdims)
+
+
+@reduction(type_name="Any", result_dtype=dtypes.bool)
+def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """Whether any entry over ``axis`` is true."""
+    return input_tensor.any(axis=axis, keepdims=keepdims)
+
+
+reduce_all.no_gradient()
+reduce_any.no_gradient()
+
+
+# --------------------------------------------------------------- logarithms, norms
+
+
+@reduction(type_name="LogSumExp", quiet=True)
+def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
+    top = input_tensor.max(axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
+    result = xp.log(total) + top
+    return result.reshape(_reduced(input_tensor.shape, axis, keepdims))
+
+
+@reduce_logsumexp.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
+    total = _restored(out, input_tensor_shape, axis, keepdims)
+    # Where all are -inf, exp(-inf - 0) gives the weights 0 instead of NaN.
+    total = where(is_finite(total), total, zeros_like(total))
+    return exp(input_tensor - total) * _restored(g, input_tensor_shape, axis, keepdims)
+
+
+def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
+    """``sqrt(sum(|x| ** 2))``; its derivatives at 0 are 0."""
+    x = convert_to_tensor(input_tensor)
+    squares = cast(real(x * conj(x)), x.dtype) if x.dtype.is_complex else square(x)
+    return norm_sqrt(reduce_sum(squares, axis, keepdims))
+
+
+def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
+    """The norm of the entries over ``axis``: "euclidean", a number p >= 1, or inf.
+
+    With p: ``sum(|x| ** p) ** (1 / p)``. At 0 the derivatives are 0, at every order.
+
+    Raises: ``ValueError`` for another ``ord``.
+
+    >>> norm([3.0, 4.0]).numpy()
+    np.float32(5.0)
+    """
+    x, keepdims = convert_to_tensor(tensor), bool(keepdims)
+    if ord in ("euclidean", 2) and not (ord == 2 and isinstance(axis, tuple | list)):
+        return reduce_euclidean_norm(x, axis, keepdims)
+    if ord == "fro":
+        return reduce_euclidean_norm(x, axis, keepdims)
+    if isinstance(ord, str) or isinstance(axis, tuple | list) or not ord > 0:
+        raise ValueError(
+            f"norm: ord must be 'euclidean', 'fro', inf or a positive number (over one axis "
+            f"or all), got {ord!r} with axis {axis}"
+        )
+    size = abs(x)
+    if ord == np.inf:
+        return reduce_max(size, axis, keepdims)
+    if ord == 1:
+        return reduce_sum(size, axis, keepdims)
+    return reduce_sum(size**ord, axis, keepdims) ** (1.0 / ord)
+
+
+# ---------------------------------------------------------------------- clipping
+
+
+@primitive(name="clip_by_norm", type_name="ClipByNorm")
+def _clip_by_norm(xp, t, clip_norm, *, axes: Axes = None):
+    if axes is None:
+        flat = t.reshape(-1)
+        length = xp.sqrt(xp.vdot(flat, flat).real)
+    else:
+        length = xp.sqrt(xp.square(xp.abs(t)).sum(axis=axes, keepdims=True))
+    if xp is np and axes is None:  # a short tensor is its own answer: no pass over it
+        return t if length <= clip_norm else t * (clip_norm / length)
+    return t * (clip_norm / xp.maximum(length, clip_norm)).astype(t.dtype)
+
+
+@_clip_by_norm.infer
+def _(t, clip_norm, axes):
+    if clip_norm.shape.rank != 0:
+        raise ShapeError(
+            "clip_by_norm", "clip_norm must be a scalar", clip_norm=clip_norm
+        )
+    normalize_axis("clip_by_norm", axes, t.shape.rank, "axes")
+    return TensorSpec(t.shape, t.dtype)
+
+
+@_clip_by_norm.vjp("t")
+def _(g, t, clip_norm, axes):
+    length = reduce_euclidean_norm(t, axes, True)
+    longest = maximum(length, clip_norm)
+    scale = clip_norm / longest
+    along = reduce_sum(g * t, axes, True)
+    outside = masked(divide_no_nan(scale, longest * length), greater(length, clip_norm))
+    return g * scale - t * (along * outside)
+
+
+@_clip_by_norm.batch
+def _(mapped, t, clip_norm, *, axes):
+    if mapped[1]:
+        raise NotImplementedError("clip_by_norm: clip_norm must be the same for all")
+    rank = t.array.ndim - 1
+    axes = normalize_axis("clip_by_norm", axes, rank)
+    return _clip_by_norm(t, clip_norm, axes=tuple([a + 1 for a in axes]))
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    """``t * clip_norm / max(norm(t), clip_norm)``: no longer than ``clip_norm``.
+
+    The Euclidean norm is taken over ``axes`` (default: all). IndexedSlices stay sparse.
+
+    >>> clip_by_norm([3.0, 4.0], 1.0).numpy()
+    array([0.6, 0.8], dtype=float32)
+    """
+    if isinstance(t, IndexedSlices):
+        values = clip_by_norm(t.values, clip_norm, axes)
+        return IndexedSlices(values, t.indices, t.dense_shape)
+    return _clip_by_norm(t, clip_norm, axes=axes)
+
+
+@primitive(name="global_norm", type_name="GlobalNorm")
+def _global_norm(xp, *t_list):
+    total = 0.0
+    for t in t_list:
+        flat = t.reshape(-1)
+        total = total + xp.vdot(flat, flat).real
+    return xp.sqrt(total)
+
+
+@_global_norm.infer
+def _(*t_list):
+    return TensorSpec((), t_list[0].dtype)
+
+
+@_global_norm.vjp("t_list")
+def _(g, t_list, out):
+    scale = divide_no_nan(g, out)
+    return [t * scale for t in t_list]
+
+
+@_global_norm.batch
+def _(mapped, *t_list):
+    total = 0.0
+    for t, is_mapped in zip(t_list, mapped):
+        axes = tuple(range(1 if is_mapped else 0, t.array.ndim))
+        total = reduce_sum(square(t), axes) + total
+    return norm_sqrt(total)
+
+
+def global_norm(t_list, name=None):
+    """``sqrt(sum of norm(t) ** 2)`` over the tensors of a list; None entries count 0."""
+    present = [_values(t) for t in t_list if t is not None]
+    if not present:
+        raise ValueError("global_norm: t_list holds no tensor")
+    return _global_norm(present)
+
+
+def _values(t):
+    return t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """The tensors, all scaled by ``clip_norm / max(global_norm, clip_norm)``, and the norm.
+
+    ``use_norm`` is the global norm where it is known already. None entries stay None,
+    IndexedSlices sparse. A norm that is not finite makes every entry NaN.
+
+    Returns: ``(list of tensors, global_norm)``.
+    """
+    total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
+    clip_norm = convert_to_tensor(clip_norm, dtype_hint=total.dtype)
+    scale = clip_norm / maximum(total, clip_norm)
+    scale = where(is_finite(total), scale, total - total)
+    clipped = []
+    for t in t_list:
+        if isinstance(t, IndexedSlices):
+            values = multiply(t.values, scale)
+            clipped.append(IndexedSlices(values, t.indices, t.dense_shape))
+        else:
+            clipped.append(None if t is None else multiply(t, scale))
+    return clipped, total

@@ -1,0 +1,601 @@
+"""Primitives: a name with rules, and the one point where every op call passes.
+
+A `Primitive` owns an array kernel ``kernel(xp, inputs..., *, attributes...)``, ``infer``
+(specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
+``diagonal`` rule (see `rules`). Calling the op asks the active reader (`readers`) what
+to do. Entry closures make the common calls straight; everything else goes through
+``Primitive.general``.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from . import backend, registry
+from .adjoint import make_pack, parameters
+from .dtypes import as_dtype
+from .errors import DTypeError
+from .readers import BARE, Readers, Recording, active_reader, perform
+from .tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    new_tensor,
+    next_key,
+    to_array,
+)
+
+__all__ = [
+    "Axes",
+    "DTypeName",
+    "Primitive",
+    "Shape",
+    "get_primitive",
+    "primitive",
+    "register_gradient",
+]
+
+ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
+
+
+# --------------------------------------------------------- attributes are plain values
+
+
+def Axes(value):
+    """None, one axis or several, as plain ints."""
+    if value is None or type(value) is int:
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple([int(axis) for axis in value])
+    if getattr(value, "ndim", 0):
+        return tuple([int(axis) for axis in value])
+    return int(value)
+
+
+def Shape(value):
+    """A tuple of plain ints from any mixture of ints, tensors and arrays."""
+    if type(value) is int:
+        return (value,)
+    if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
+        return (int(value),)
+    return tuple([int(n) for n in value])
+
+
+def DTypeName(value):
+    """The name of a dtype."""
+    return None if value is None else as_dtype(value).name
+
+
+# ---------------------------------------------------------------------- primitives
+
+
+class _Kernels(dict):
+    """Array type -> the kernel bound to its array module, filled at first sight."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op):
+        self.op = op
+
+    def __missing__(self, array_type):
+        xp = backend.array_module(array_type)
+        kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
+        bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
+        if self.op.quiet and xp is np:
+            bound = np.errstate(all="ignore")(bound)
+        self[array_type] = bound
+        return bound
+
+
+def _forwarded(kernel, xp, op):
+    """The function of ``xp`` to which a kernel merely hands its inputs, or None.
+
+    ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``: a call less for each op.
+    """
+    if op.attributes or op.variadic:
+        return None
+    calls, token = [], object()
+    markers = [object() for _ in op.inputs]
+
+    class Probe:
+        def __getattr__(self, name):
+            def call(*args):
+                calls.append((name, list(args)))
+                return token
+
+            return call
+
+    try:
+        result = kernel(Probe(), *markers)
+    except Exception:  # the kernel does more with its inputs than forward them
+        return None
+    if result is token and len(calls) == 1 and calls[0][1] == markers:
+        return getattr(xp, calls[0][0])
+    return None
+
+
+class Primitive:
+    """One op: its kernel, its rules and its adjoints.
+
+    ``inputs`` are the positional parameters of the kernel after ``xp`` (a single
+    ``*values`` makes it variadic), ``attributes`` its keyword-only ones with defaults.
+    An annotation on an attribute is the function that makes it a plain value.
+    """
+
+    def __init__(
+        self,
+        kernel,
+        *,
+        name=None,
+        type_name=None,
+        broadcasts=False,
+        alike=None,
+        multiple=False,
+        quiet=False,
+    ):
+        code = kernel.__code__
+        names = code.co_varnames
+        positional = code.co_argcount
+        self.name = name or kernel.__name__.strip("_")
+        self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
+        self.kernel = kernel
+        self.variadic = bool(code.co_flags & 0x04)  # CO_VARARGS
+        keywords = names[positional : positional + code.co_kwonlyargcount]
+        if self.variadic:
+            self.inputs = (names[positional + len(keywords)],)
+        else:
+            self.inputs = names[1:positional]
+        self.attributes = tuple(keywords)
+        self.defaults = dict(kernel.__kwdefaults__ or {})
+        self.convert = dict(kernel.__annotations__)
+        self.broadcasts = broadcasts
+        self.multiple = multiple  # the kernel returns a tuple
+        self.quiet = quiet  # infinities and NaN are answers, not accidents
+        self.alike = self.inputs if alike is None else alike  # inputs of one dtype
+        self.flat = set()
+        self.rules = {}
+        self.registered = None  # a rule for all inputs, from RegisterGradient
+        self.batch_rule = None
+        self.diagonal_rule = None
+        self.infer_rule = None
+        self.device_kernels = {}
+        self.kernels = _Kernels(self)
+        self.packs = {}
+        registry.register("op", self.name, self)
+        registry.register("op", self.type_name, self)
+
+    def __repr__(self):
+        return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
+
+    # --- attaching rules
+
+    def vjp(self, *inputs):
+        """Decorator: the VJP rule of these inputs.
+
+        The rule gets the cotangent, then what it names: an input, ``out``, an attribute,
+        or ``<input>_shape`` and ``<input>_dtype``, which do not keep the input alive.
+        """
+        self._check_inputs(inputs)
+
+        def attach(rule):
+            self._check_residuals(rule)
+            for name in inputs:
+                self.rules[name] = rule
+            self.packs.clear()
+            return rule
+
+        return attach
+
+    def no_gradient(self, *inputs):
+        """Declares the op flat in these inputs (default: all): the gradient is None."""
+        self._check_inputs(inputs)
+        self.flat.update(inputs or self.inputs)
+
+    def batch(self, rule):
+        """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
+        self.batch_rule = rule
+        return rule
+
+    def diagonal(self, rule):
+        """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
+        self.diagonal_rule = rule
+        return rule
+
+    def infer(self, rule):
+        """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
+        self.infer_rule = rule
+        return rule
+
+    def kernel_for(self, module_name):
+        """Decorator: another kernel for the arrays of one module ("numpy", "cupy")."""
+
+        def attach(kernel):
+            self.device_kernels[module_name] = kernel
+            self.kernels.clear()
+            return kernel
+
+        return attach
+
+    def _check_inputs(self, names):
+        for name in names:
+            if name not in self.inputs:
+                raise TypeError(
+                    f"{self.name} has no input {name!r}, only {self.inputs}"
+                )
+
+    def _check_residuals(self, rule):
+        for name in parameters(rule)[1:]:
+            stem = name.removesuffix("_shape").removesuffix("_dtype")
+            if not (name == "out" or name in self.attributes or stem in self.inputs):
+                raise TypeError(
+                    f"{self.name}: a VJP rule names an unknown residual {name!r}"
+                )
+
+    # --- calling
+
+    def bind(self, args, kwargs):
+        """Inputs and plain attributes from a call in any of Python's forms."""
+        kwargs = dict(kwargs)
+        kwargs.pop("name", None)
+        attributes = dict(self.defaults)
+        if self.variadic:
+            inputs, rest = self._variadic_inputs(args, kwargs)
+        else:
+            count = len(self.inputs)
+            inputs, rest = list(args[:count]), args[count:]
+            for name in self.inputs[len(inputs) :]:
+                if name not in kwargs:
+                    raise TypeError(f"{self.name}: the argument {name!r} is missing")
+                inputs.append(kwargs.pop(name))
+        for name, value in zip(self.attributes, rest, strict=False):
+            if name in kwargs:
+                raise TypeError(f"{self.name}: got {name!r} twice")
+            kwargs[name] = value
+        if len(rest) > len(self.attributes):
+            raise TypeError(f"{self.name}: too many arguments, got {len(args)}")
+        for name, value in kwargs.items():
+            if name not in self.attributes:
+                listing = ", ".join(self.inputs + self.attributes)
+                raise TypeError(
+                    f"{self.name} has no argument {name!r}; its arguments are {listing}"
+                )
+            convert = self.convert.get(name)
+            try:
+                attributes[name] = value if convert is None else convert(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
+        for name in self.attributes:
+            if name not in attributes:
+                raise TypeError(f"{self.name}: the argument {name!r} is missing")
+        return tuple(inputs), attributes
+
+    def _variadic_inputs(self, args, kwargs):
+        name = self.inputs[0]
+        if name in kwargs:
+            return tuple(kwargs.pop(name)), args
+        if not args:
+            raise TypeError(f"{self.name}: the argument {name!r} is missing")
+        if isinstance(args[0], (list, tuple)):
+            return tuple(args[0]), args[1:]
+        if isinstance(args[0], Tensor) and self.attributes and len(args) == 1:
+            return tuple(args[0]), ()
+        return args, ()
+
+    def general(self, inputs, attributes):
+        """The op on anything that converts to tensors, under any readers."""
+        reader = active_reader()
+        if reader is BARE:
+            return self.run_bare(inputs, attributes)
+        inputs = self.as_tensors(inputs)
+        if reader is None:
+            return self.run(inputs, attributes)
+        if type(reader) is Readers:
+            return perform(self, inputs, attributes, reader)
+        return reader.read(self, inputs, attributes, ())
+
+    def as_tensors(self, inputs):
+        """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
+        tensors, complete = [], True
+        for x in inputs:
+            if isinstance(x, Tensor):
+                tensors.append(x)
+            elif hasattr(type(x), "__tensor__"):
+                tensors.append(x.__tensor__())
+            else:
+                tensors.append(None)
+                complete = False
+        if not complete:
+            self._convert_rest(inputs, tensors)
+        if len(self.alike) > 1 or self.variadic:
+            self._check_dtypes(tensors)
+        return tensors
+
+    def _convert_rest(self, inputs, tensors):
+        names = self.names(inputs)
+        kin = [t for t, n in zip(tensors, names) if t is not None and n in self.alike]
+        like = kin[0] if kin else next((t for t in tensors if t is not None), None)
+        module = None if like is None else backend.array_module(type(like.array))
+        for i, (value, name) in enumerate(zip(inputs, names)):
+            if tensors[i] is not None:
+                continue
+            hint = kin[0].array.dtype if kin and name in self.alike else None
+            try:
+                if isinstance(value, (list, tuple)):
+                    tensors[i] = convert_to_tensor(value, dtype_hint=hint)
+                else:
+                    tensors[i] = new_tensor(to_array(value, None, hint, module))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
+            if not kin and name in self.alike:
+                kin = [tensors[i]]
+
+    def _check_dtypes(self, tensors):
+        first = None
+        for name, tensor in zip(self.names(tensors), tensors):
+            if name in self.alike:
+                dtype = tensor.array.dtype
+                if first is None:
+                    first = dtype
+                elif dtype is not first and dtype != first:
+                    given = {} if self.variadic else dict(zip(self.inputs, tensors))
+                    raise DTypeError(
+                        self.name,
+                        f"the dtypes must be the same, got {first} and {dtype}; "
+                        "cast one to the other",
+                        **given,
+                    )
+
+    def names(self, inputs):
+        """The name of each input."""
+        return self.inputs * len(inputs) if self.variadic else self.inputs
+
+    def run(self, inputs, attributes):
+        """The kernel on tensors; its result wrapped."""
+        arrays = [x.array for x in inputs]
+        try:
+            result = self.kernels[type(arrays[0])](*arrays, **attributes)
+        except Exception as error:
+            raise self.explain(error, inputs, attributes) from None
+        if type(result) is tuple:
+            return tuple([new_tensor(array) for array in result])
+        return new_tensor(result)
+
+    def run_bare(self, inputs, attributes):
+        """The kernel on arrays, as the rules call it in a walk that nobody records."""
+        array = inputs[0]
+        if isinstance(array, Tensor):  # a residual that is no array: a mixed structure
+            inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
+            array = inputs[0]
+        return self.kernels[type(array)](*inputs, **attributes)
+
+    def explain(self, error, inputs, attributes):
+        """The readable error: what `infer` says of these inputs, else the kernel's own."""
+        if self.infer_rule is not None and not isinstance(
+            error, (MemoryError, RecursionError)
+        ):
+            specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+            try:
+                self.infer_rule(*specs, **attributes)
+            except (
+                TypeError,
+                ValueError,
+                LookupError,
+                NotImplementedError,
+            ) as readable:
+                return readable
+        given = ", ".join(f"{tuple(x.shape)} {x.dtype.name}" for x in inputs)
+        error.add_note(f"in the op {self.name} on {given}")
+        return error
+
+    # --- adjoints
+
+    def adjoint(self, tracked, pattern=None):
+        """``pack(attributes, out, *inputs)``: the record of a call with these inputs tracked.
+
+        Generated from the rules' signatures when a pattern is first met. A ``pattern``
+        names one in which no cotangent needs to be summed down.
+        """
+        pack = make_pack(self, tracked, self.broadcasts and pattern is None)
+        self.packs[pattern or tracked] = pack
+        return pack
+
+
+# ------------------------------------------------------------------ entry closures
+
+# Python numbers beside float32: a ufunc takes a rank 0 array in half the time that a
+# Python float costs it. Never zero: 0.0 == -0.0 would find the other one.
+_CONSTANTS = {}
+
+
+def _beside(number, tensor):
+    """A Python number as a tensor of the other operand's kind, or None if it needs care."""
+    array = tensor.array
+    kind = array.dtype.kind
+    if type(number) is not int and not (type(number) is float and kind in "fc"):
+        return None
+    if kind not in "fciu":
+        return None
+    try:
+        xp = backend.array_module(type(array))
+        constant = new_tensor(xp.asarray(number, dtype=array.dtype))
+    except OverflowError:
+        return None
+    if number and array.dtype is float32 and xp is np:
+        if len(_CONSTANTS) > 1000:
+            _CONSTANTS.clear()
+        _CONSTANTS[number] = constant
+    return constant
+
+
+def _unary_entry(op):
+    kernels, packs, flat = op.kernels, op.packs, op.flat
+
+    def entry(x, name=None):
+        reader = active_reader()
+        if type(x) is not Tensor or (
+            reader is not None and type(reader) is not Recording
+        ):
+            if reader is BARE:
+                return kernels[type(x)](x)
+            return op.general((x,), {})
+        array = x.array
+        out = Tensor()
+        try:
+            out.array = kernels[type(array)](array)
+        except Exception as error:
+            raise op.explain(error, (x,), {}) from None
+        if reader is None or flat or x.key not in reader.known:
+            out.key = None
+        else:
+            pack = packs.get("x") or op.adjoint((True,), "x")
+            out.key = key = next_key()
+            reader.known.add(key)
+            reader.records.append(pack(None, out, x))
+        return out
+
+    return entry
+
+
+def _binary_entry(op):
+    kernels, packs, flat, constants = op.kernels, op.packs, op.flat, _CONSTANTS
+
+    def entry(x, y, name=None):
+        reader = active_reader()
+        if reader is not None and type(reader) is not Recording:
+            if reader is BARE:
+                return kernels[type(x)](x, y)
+            return op.general((x, y), {})
+        if type(y) is not Tensor:
+            if type(x) is not Tensor:
+                return op.general((x, y), {})
+            number, y = y, None
+            if type(number) is float or type(number) is int:
+                kind = type(x.array)
+                if x.array.dtype is float32 and (
+                    kind is ndarray or kind is numpy_float32
+                ):
+                    y = constants.get(number)
+                if y is None:
+                    y = _beside(number, x)
+            if y is None:
+                return op.general((x, number), {})
+        elif type(x) is not Tensor:
+            number, x = x, _beside(x, y)
+            if x is None:
+                return op.general((number, y), {})
+        a, b = x.array, y.array
+        if a.dtype is not b.dtype:
+            return op.general((x, y), {})
+        out = Tensor()
+        try:
+            out.array = result = kernels[type(a)](a, b)
+        except Exception as error:
+            raise op.explain(error, (x, y), {}) from None
+        out.key = None
+        if reader is None or flat:
+            return out
+        known = reader.known
+        if x.key in known:
+            if y.key not in known:
+                pattern = "x" if a.shape == result.shape else None
+            else:
+                pattern = "xy" if a.shape == b.shape else None
+        elif y.key in known:
+            pattern = "y" if b.shape == result.shape else None
+        else:
+            return out
+        if pattern is None:  # a cotangent must be summed down to its primal
+            reader.note(op, (x, y), {}, out)
+        else:
+            pack = packs.get(pattern) or op.adjoint(
+                ("x" in pattern, "y" in pattern), pattern
+            )
+            out.key = key = next_key()
+            known.add(key)
+            reader.records.append(pack(None, out, x, y))
+        return out
+
+    return entry
+
+
+def _general_entry(op):
+    count = len(op.inputs)
+    simple = not op.variadic and all(name in op.defaults for name in op.attributes)
+
+    def entry(*args, **kwargs):
+        if simple and not kwargs and len(args) == count:
+            return op.general(args, op.defaults)
+        return op.general(*op.bind(args, kwargs))
+
+    return entry
+
+
+def _make_entry(op):
+    if op.attributes or op.variadic or len(op.inputs) > 2:
+        entry = _general_entry(op)
+    else:
+        entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)
+    kernel = op.kernel
+    entry.__name__ = entry.__qualname__ = op.name
+    entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
+    for attribute in ("vjp", "no_gradient", "batch", "diagonal", "infer", "kernel_for"):
+        setattr(entry, attribute, getattr(op, attribute))
+    entry.primitive = op
+    op.entry = entry
+    return entry
+
+
+def primitive(kernel=None, **options):
+    """Decorator: makes an op of an array kernel ``kernel(xp, inputs..., *, attributes...)``.
+
+    Options: ``name`` and ``type_name`` (TensorFlow's op type, for error messages and
+    `RegisterGradient`), ``broadcasts`` (cotangents are summed down to their primals),
+    ``alike`` (the inputs that share a dtype; default all), ``multiple`` (the kernel
+    returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
+    ``quiet`` (infinities and NaN are answers: NumPy does not warn of them).
+
+    The op takes its inputs by position or name, its attributes likewise, and ``name``.
+    """
+    if kernel is None:
+        return lambda kernel: primitive(kernel, **options)
+    op = Primitive(kernel, **options)
+    early = _EARLY_GRADIENTS.pop(op.type_name, None) or _EARLY_GRADIENTS.pop(
+        op.name, None
+    )
+    if early is not None:
+        op.registered = early
+    return _make_entry(op)
+
+
+# ------------------------------------------------------------- gradients by name
+
+_EARLY_GRADIENTS = {}  # registered before the op is defined
+
+
+def get_primitive(name) -> Primitive:
+    """The primitive of that name, ours (``matmul``) or TensorFlow's (``MatMul``)."""
+    return registry.find("op", name)
+
+
+def register_gradient(type_name, function):
+    """Gives the op that lacks one a gradient ``function(op, *cotangents)``.
+
+    Raises: ``KeyError`` if the op has a rule already.
+    """
+    try:
+        op = get_primitive(type_name)
+    except ValueError:
+        if type_name in _EARLY_GRADIENTS:
+            raise KeyError(
+                f"Registering two gradients with name {type_name!r}! Unregister by "
+                "leaving one out"
+            ) from None
+        _EARLY_GRADIENTS[type_name] = function
+        return
+    if op.rules or op.flat or op.registered is not None:
+        raise KeyError(
+            f"Registering two gradients with name {type_name!r}! "
+            f"The op {op.name!r} has its rules already"
+        )
+    op.registered = function
+    op.packs.clear()

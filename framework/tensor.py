@@ -1,0 +1,415 @@
+"""Values: `Tensor`, its static description `TensorSpec`, and how Python values become one.
+
+A Tensor is an array that is never written to, and a key by which tapes know it. It has
+no method named like one of ndarray's (``mean``, ``sum``, ``reshape``, ...): NumPy would
+call it, and ``np.mean(tensor)`` could not leave the tape. Its operators come from
+``ops/operators.py``.
+"""
+
+import itertools
+
+import numpy as np
+
+from . import backend
+from .dtypes import BY_NUMPY, as_dtype, float32
+from .errors import DTypeError, ShapeError
+from .nest import is_nested
+from .tensor_shape import TensorShape
+
+__all__ = [
+    "IndexedSlices",
+    "Reference",
+    "Tensor",
+    "TensorShape",
+    "TensorSpec",
+    "constant",
+    "convert_to_tensor",
+    "is_tensor",
+]
+
+# A tape knows a tensor by its key, not by id(): tensors die early, and ids come back.
+next_key = itertools.count(1).__next__
+
+
+class Tensor:
+    """An immutable array with TensorFlow's face; made by `constant` and by every op."""
+
+    __slots__ = ("array", "key", "__weakref__")
+    # ndarray (op) Tensor must reach our reflected operator.
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+    __hash__ = None
+
+    @property
+    def shape(self):
+        return TensorShape(self.array.shape)
+
+    @property
+    def dtype(self):
+        return BY_NUMPY.get(self.array.dtype) or as_dtype(self.array.dtype)
+
+    @property
+    def ndim(self):
+        return self.array.ndim
+
+    @property
+    def device(self):
+        module = backend.array_module(type(self.array))
+        if module is np:
+            return "/CPU:0"
+        return f"/GPU:{self.array.device.id}"
+
+    def get_shape(self):
+        return self.shape
+
+    def set_shape(self, shape):
+        """Checks that the shape is what the caller says."""
+        self.shape.assert_is_compatible_with(shape)
+
+    def numpy(self):
+        """A copy as a NumPy array, or a NumPy scalar where the rank is 0."""
+        array = backend.to_numpy(self.array)
+        if isinstance(array, np.generic):
+            return array
+        return array.copy() if array.ndim else array[()]
+
+    def ref(self):
+        """A hashable stand-in, for sets and dict keys; `deref` gives the tensor back."""
+        return Reference(self)
+
+    def __array__(self, dtype=None, copy=None):
+        array = np.asarray(backend.to_numpy(self.array))
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        if copy:
+            return array.copy()
+        view = array.view()
+        view.flags.writeable = False  # the tensor, and tapes, still hold it
+        return view
+
+    def _scalar(self, kind):
+        array = backend.to_numpy(self.array)
+        if array.size != 1:
+            raise TypeError(
+                f"Only a tensor with one element converts to {kind.__name__}; "
+                f"this one has shape {self.shape}"
+            )
+        return array.item()
+
+    def __float__(self):
+        return float(self._scalar(float))
+
+    def __int__(self):
+        return int(self._scalar(int))
+
+    def __complex__(self):
+        return complex(self._scalar(complex))
+
+    def __bool__(self):
+        if self.array.size != 1:
+            raise ValueError(
+                "The truth value of a tensor with more than one element is ambiguous "
+                f"(shape {self.shape}); use reduce_all or reduce_any"
+            )
+        return bool(self._scalar(bool))
+
+    def __index__(self):
+        if self.array.dtype.kind not in "iu" or self.array.ndim:
+            raise TypeError(
+                "Only an integer tensor of rank 0 can be an index, "
+                f"not shape {self.shape}, {self.dtype.name}"
+            )
+        return self._scalar(int)
+
+    def __len__(self):
+        if not self.array.ndim:
+            raise TypeError("A tensor of rank 0 has no len()")
+        return self.array.shape[0]
+
+    def __iter__(self):
+        if not self.array.ndim:
+            raise TypeError("Cannot iterate over a tensor of rank 0")
+        return (self[i] for i in range(self.array.shape[0]))
+
+    def __format__(self, spec):
+        return (
+            format(self.numpy() if self.array.ndim == 0 else self, spec)
+            if spec
+            else str(self)
+        )
+
+    def __str__(self):
+        return (
+            f"tf.Tensor({self._text(str)}, shape={self.shape}, dtype={self.dtype.name})"
+        )
+
+    def __repr__(self):
+        return (
+            f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
+            f"numpy={self._text(repr)}>"
+        )
+
+    def _text(self, form):
+        array = backend.to_numpy(self.array)
+        return str(array) if form is str or array.ndim == 0 else repr(array)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return constant, (backend.to_numpy(self.array),)
+
+
+class Reference:
+    """What ``tensor.ref()`` and ``variable.ref()`` give: compares and hashes by identity."""
+
+    __slots__ = ("_referent",)
+
+    def __init__(self, referent):
+        self._referent = referent
+
+    def deref(self):
+        return self._referent
+
+    def __eq__(self, other):
+        return isinstance(other, Reference) and self._referent is other._referent
+
+    def __hash__(self):
+        return id(self._referent)
+
+    def __repr__(self):
+        return f"<Reference wrapping {self._referent!r}>"
+
+
+class TensorSpec:
+    """Shape and dtype without values; either may be unknown in part.
+
+    >>> TensorSpec([None, 3], "float32")
+    TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
+    """
+
+    __slots__ = ("shape", "dtype", "name")
+
+    def __init__(self, shape, dtype=float32, name=None):
+        self.shape = TensorShape(shape)
+        self.dtype = as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, value):
+        """Whether a tensor or spec could be one of these."""
+        return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, TensorSpec)
+            and self.shape == other.shape
+            and self.dtype is other.dtype
+        )
+
+    def __hash__(self):
+        return hash((tuple(self.shape), self.shape.rank, self.dtype))
+
+    def __repr__(self):
+        return (
+            f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+        )
+
+
+class IndexedSlices:
+    """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
+
+    Row ``indices[i]`` holds ``values[i]``; an index that comes twice counts twice.
+    ``convert_to_tensor`` makes it dense; optimizers apply it as it is.
+    """
+
+    __slots__ = ("values", "indices", "dense_shape")
+    __array_ufunc__ = None
+
+    def __init__(self, values, indices, dense_shape=None):
+        self.values = values
+        self.indices = indices
+        self.dense_shape = dense_shape
+
+    @property
+    def dtype(self):
+        return as_dtype(self.values.dtype)
+
+    @property
+    def shape(self):
+        return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
+
+    def __repr__(self):
+        return (
+            f"IndexedSlices(indices={self.indices!r}, values={self.values!r}, "
+            f"dense_shape={self.shape})"
+        )
+
+
+def is_tensor(value) -> bool:
+    """Whether ``value`` is a Tensor, Variable or IndexedSlices."""
+    return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
+
+
+def new_tensor(array):
+    """A Tensor around an array that nobody will write to."""
+    tensor = Tensor()
+    tensor.array = array
+    tensor.key = None
+    return tensor
+
+
+# Packs a list that holds tensors; `ops/shape.py` puts its `stack` here, so that a
+# gradient passes through ``[x, y]`` where a tensor is wanted.
+pack_hook = None
+
+
+def constant(value, dtype=None, shape=None, name=None):
+    """A tensor holding ``value``: a number, nested list, array or tensor.
+
+    Python floats become float32 and ints int32 (int64 if they need it); arrays keep
+    their dtype. ``shape`` reshapes, or repeats a single value.
+
+    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``, ``ValueError`` if a
+    list is ragged or ``shape`` holds another number of elements.
+
+    >>> constant([[1, 2], [3, 4]], dtype="float32")
+    <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)>
+    """
+    array = to_array(value, dtype)
+    if shape is not None:
+        xp, shape = backend.array_module(type(array)), tuple(TensorShape(shape))
+        if array.size == 1:
+            array = xp.full(shape, array.reshape(()))
+        elif array.size != TensorShape(shape).num_elements():
+            raise ShapeError(
+                "constant",
+                f"shape {shape} does not hold {array.size} elements",
+                value=array,
+            )
+        else:
+            array = array.reshape(shape)
+    return new_tensor(array)
+
+
+def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
+    """``value`` as a tensor: itself if it is one, its value if it is a Variable.
+
+    ``dtype`` demands an element type; ``dtype_hint`` is only followed where that loses
+    nothing. A list may hold tensors: gradients pass through it.
+
+    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than demanded.
+    """
+    if isinstance(value, Tensor):
+        tensor = value
+    elif hasattr(type(value), "__tensor__"):
+        tensor = value.__tensor__()
+    elif is_nested(value) and _holds_tensors(value):
+        hint = dtype or dtype_hint or _first_dtype(value)
+        tensor = pack_hook([convert_to_tensor(v, dtype, hint) for v in value])
+    else:
+        return new_tensor(to_array(value, dtype, dtype_hint))
+    if dtype is not None and tensor.dtype != dtype:
+        raise DTypeError(
+            "convert_to_tensor", f"dtype must be {as_dtype(dtype).name}", value=tensor
+        )
+    return tensor
+
+
+def _holds_tensors(nested):
+    return any(
+        is_tensor(item) or (is_nested(item) and _holds_tensors(item)) for item in nested
+    )
+
+
+def _first_dtype(nested):
+    for item in nested:
+        if is_tensor(item):
+            return item.dtype
+        if is_nested(item) and _holds_tensors(item):
+            return _first_dtype(item)
+    return None
+
+
+_NARROW = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+}
+_INT32 = np.iinfo(np.int32)
+# What may become what without a word: "f" to "f" or "c", an int to anything but bool.
+_FREE = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c", "U": "U", "S": "U"}
+
+
+def to_array(value, dtype=None, hint=None, module=None):
+    """``value`` as a fresh array of ``module`` (default: its own, or the current one)."""
+    if isinstance(value, Tensor):
+        value = value.array
+    elif hasattr(type(value), "__tensor__"):
+        value = value.__tensor__().array
+    if backend.is_array(value):
+        own = backend.array_module(type(value))
+        wanted = _wanted_dtype(value.dtype, value, dtype, hint)
+        module = module or (own if own is not np else backend.current_module())
+        if module is not own:
+            value = backend.copy_to(module, value)
+        return module.array(value, dtype=wanted, copy=True)
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        raise ValueError(
+            f"Cannot convert a ragged sequence to a tensor: {error}"
+        ) from None
+    if array.dtype.kind not in "biufcUS":
+        raise TypeError(
+            f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
+        )
+    natural = array.dtype
+    if not _has_numpy_leaf(value):  # Python numbers are single precision
+        natural = _NARROW.get(natural, natural)
+        if natural.kind == "i" and array.size and not _fits_int32(array):
+            natural = array.dtype
+    wanted = _wanted_dtype(natural, value, dtype, hint)
+    if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
+        limits = np.iinfo(wanted)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise TypeError(f"{_shorten(value)} does not fit into {wanted.name}")
+    array = array.astype(wanted)
+    module = module or backend.current_module()
+    return array if module is np else module.asarray(array)
+
+
+def _fits_int32(array):
+    return array.min() >= _INT32.min and array.max() <= _INT32.max
+
+
+def _has_numpy_leaf(value):
+    while is_nested(value) and len(value):
+        value = value[0]
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def _wanted_dtype(natural, value, dtype, hint):
+    if dtype is not None:
+        wanted = as_dtype(dtype).dtype
+        is_number = not backend.is_array(value)
+        if is_number and wanted.kind not in _FREE.get(natural.kind, ""):
+            raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
+        return wanted
+    if hint is not None:
+        wanted = as_dtype(hint).dtype
+        if wanted.kind in _FREE.get(natural.kind, ""):
+            return wanted
+    return natural if natural.kind != "S" else np.dtype(str)
+
+
+def _shorten(value):
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -1,0 +1,136 @@
+"""Shapes as values: a tuple of dimensions in which `None` stands for an unknown one."""
+
+__all__ = ["TensorShape"]
+
+
+class TensorShape(tuple):
+    """The dimensions of a tensor; ``TensorShape(None)`` when not even the rank is known.
+
+    A tuple in every other respect: it compares, hashes, indexes and unpacks like one.
+
+    >>> TensorShape([7, 10]), str(TensorShape([7, None])), TensorShape([2, 3])[1:]
+    (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
+    """
+
+    def __new__(cls, dims=()):
+        if isinstance(dims, TensorShape):
+            return dims
+        if dims is None:
+            shape = super().__new__(cls)
+            shape.rank = None
+            return shape
+        if not hasattr(dims, "__iter__"):
+            dims = (dims,)
+        shape = super().__new__(
+            cls, [None if d is None else _dimension(d) for d in dims]
+        )
+        shape.rank = len(shape)
+        return shape
+
+    @property
+    def dims(self):
+        return None if self.rank is None else list(self)
+
+    @property
+    def ndims(self):
+        return self.rank
+
+    def as_list(self):
+        """The dimensions as a list. Raises: ``ValueError`` if the rank is unknown."""
+        if self.rank is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape")
+        return list(self)
+
+    def num_elements(self):
+        """The product of the dimensions, or None while one is unknown."""
+        if not self.is_fully_defined():
+            return None
+        product = 1
+        for dim in self:
+            product *= dim
+        return product
+
+    def is_fully_defined(self):
+        return self.rank is not None and None not in tuple(self)
+
+    def is_compatible_with(self, other):
+        """Whether some fully known shape fits both.
+
+        >>> TensorShape([None, 3]).is_compatible_with([2, 3])
+        True
+        """
+        other = TensorShape(other)
+        if self.rank is None or other.rank is None:
+            return True
+        return len(self) == len(other) and all(
+            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
+        )
+
+    def assert_is_compatible_with(self, other):
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def merge_with(self, other):
+        """What is known of either. Raises: ``ValueError`` if they contradict."""
+        other = TensorShape(other)
+        self.assert_is_compatible_with(other)
+        if self.rank is None or other.rank is None:
+            return other if self.rank is None else self
+        pairs = zip(self, other, strict=True)
+        return TensorShape([b if a is None else a for a, b in pairs])
+
+    def concatenate(self, other):
+        """The dimensions of self, then those of other."""
+        other = TensorShape(other)
+        if self.rank is None or other.rank is None:
+            return TensorShape(None)
+        return TensorShape(tuple(self) + tuple(other))
+
+    def __add__(self, other):
+        return self.concatenate(other)
+
+    def __radd__(self, other):
+        return TensorShape(other).concatenate(self)
+
+    def __getitem__(self, index):
+        if self.rank is None:
+            return TensorShape(None) if isinstance(index, slice) else None
+        item = super().__getitem__(index)
+        return TensorShape(item) if isinstance(index, slice) else item
+
+    def __eq__(self, other):
+        if other is None or (
+            isinstance(other, TensorShape) and self.rank != other.rank
+        ):
+            return other is None and self.rank is None
+        if isinstance(other, (list, tuple)):
+            return self.rank is not None and tuple(self) == tuple(other)
+        return NotImplemented
+
+    def __ne__(self, other):
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self):
+        return super().__hash__()
+
+    def __bool__(self):
+        return self.rank is not None
+
+    def __str__(self):
+        return "<unknown>" if self.rank is None else tuple.__repr__(self)
+
+    def __repr__(self):
+        return f"TensorShape({self.dims})"
+
+    def __reduce__(self):
+        return TensorShape, (self.dims,)
+
+
+def _dimension(value):
+    number = value.__index__()
+    if number < 0:
+        raise ValueError(
+            f"TensorShape: dimensions are 0 or more, or None; got {number}"
+        )
+    return number

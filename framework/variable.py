@@ -1,0 +1,236 @@
+"""Variables: values that change, and tell the tapes when they are read."""
+
+import itertools
+
+import numpy as np
+
+from . import backend
+from .dtypes import BY_NUMPY, as_dtype
+from .errors import DTypeError, ShapeError
+from .readers import BARE, Recording, active_reader, active_readers
+from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
+from .tensor_shape import TensorShape
+
+__all__ = ["Variable"]
+
+_next_serial = itertools.count().__next__
+
+
+class Variable:
+    """A tensor that can be assigned to; tapes watch trainable ones when they are read.
+
+    Args: ``initial_value``, anything `constant` takes, or a function that returns it;
+    ``trainable``; ``name``; ``dtype``; ``shape``, to demand one.
+
+    An assignment binds a new array and never writes into the old one, which tapes and
+    tensors may still hold. Integers can be variables, but have no gradient.
+
+    >>> v = Variable([1.0, 2.0])
+    >>> v.assign_add([1.0, 1.0]).numpy()
+    array([2., 3.], dtype=float32)
+    """
+
+    __slots__ = (
+        "_array",
+        "trainable",
+        "serial",
+        "_name",
+        "_path",
+        "__weakref__",
+        "__dict__",
+    )
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+    __hash__ = None
+
+    def __init__(
+        self, initial_value, trainable=True, *, name=None, dtype=None, shape=None
+    ):
+        if callable(initial_value):
+            initial_value = initial_value()
+        if initial_value is None:
+            raise ValueError("Variable: initial_value must be given")
+        if isinstance(initial_value, (list, tuple)):  # it may hold tensors
+            initial_value = convert_to_tensor(initial_value, dtype)
+        self._bind(to_array(initial_value, dtype))
+        if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
+            raise ShapeError(
+                "Variable",
+                f"the shape must be {TensorShape(shape)}",
+                initial_value=self,
+            )
+        self.trainable = bool(True if trainable is None else trainable)
+        self.serial = _next_serial()  # tapes list variables in order of construction
+        self._name = name or "Variable"
+        self._path = None
+
+    # --- reading
+
+    def read(self):
+        """The value now, as a tensor; every tape that watches this variable is told."""
+        reader = active_reader()
+        if type(reader) is Recording:
+            known = reader.reads.get(id(self))
+            if known is not None and known.array is self._array:
+                return known
+            tensor = new_tensor(self._array)
+            reader.read_variable(self, tensor)
+            return tensor
+        tensor = new_tensor(self._array)
+        if reader is None or reader is BARE:
+            return tensor
+        readers = active_readers()
+        if type(readers[-1]) is Recording:
+            known = readers[-1].reads.get(id(self))
+            if known is not None and known.array is self._array:
+                tensor = known
+        for each in readers:
+            each.read_variable(self, tensor)
+        return tensor
+
+    read_value = read
+    __tensor__ = read
+
+    def value(self):
+        return self.read()
+
+    @property
+    def shape(self):
+        return TensorShape(self._array.shape)
+
+    @property
+    def dtype(self):
+        return BY_NUMPY.get(self._array.dtype) or as_dtype(self._array.dtype)
+
+    @property
+    def ndim(self):
+        return self._array.ndim
+
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, name):
+        self._name = name
+
+    @property
+    def path(self):
+        """The name with those of the owners in front: ``dense/kernel``."""
+        return self._path or self._name
+
+    @path.setter
+    def path(self, path):
+        self._path = path
+
+    def get_shape(self):
+        return self.shape
+
+    def numpy(self):
+        """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
+        return new_tensor(self._array).numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        return new_tensor(self._array).__array__(dtype, copy)
+
+    def ref(self):
+        """A hashable stand-in, for sets and dict keys."""
+        return Reference(self)
+
+    def __float__(self):
+        return float(new_tensor(self._array))
+
+    def __int__(self):
+        return int(new_tensor(self._array))
+
+    def __complex__(self):
+        return complex(new_tensor(self._array))
+
+    def __bool__(self):
+        return bool(new_tensor(self._array))
+
+    def __index__(self):
+        return new_tensor(self._array).__index__()
+
+    def __len__(self):
+        return len(new_tensor(self._array))
+
+    def __iter__(self):
+        return iter(self.read())
+
+    def __format__(self, spec):
+        return format(new_tensor(self._array), spec) if spec else str(self)
+
+    # --- assigning
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        """Takes ``value``, of the same shape and dtype, as the value. Returns self.
+
+        Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
+        """
+        self._bind(self._fitting("assign", value))
+        return self
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        """Adds ``delta``. Returns self."""
+        self._bind(self._array + self._fitting("assign_add", delta))
+        return self
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        """Subtracts ``delta``. Returns self."""
+        self._bind(self._array - self._fitting("assign_sub", delta))
+        return self
+
+    def _fitting(self, method, value):
+        own = self._array
+        if isinstance(value, Tensor):
+            array = value.array
+        elif hasattr(type(value), "__tensor__"):
+            array = convert_to_tensor(value).array
+        else:
+            module = backend.array_module(type(own))
+            array = to_array(value, None, own.dtype, module)
+        who = f"Variable.{method}"
+        if array.dtype != own.dtype:
+            raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}",
+                             value=new_tensor(array))  # fmt: skip
+        if array.shape != own.shape:
+            raise ShapeError(
+                who, f"Shape mismatch: the variable '{self.path}' has shape {self.shape}, "
+                f"the assigned value {TensorShape(array.shape)}", value=new_tensor(array)
+            )  # fmt: skip
+        return array
+
+    def _bind(self, array):
+        """The array becomes the value; nobody may write to it afterwards."""
+        if isinstance(array, np.generic):
+            array = np.asarray(array)
+        self._array = array
+
+    # --- showing, copying
+
+    def __repr__(self):
+        tensor = new_tensor(self._array)
+        return (
+            f"<tf.Variable '{self.path}' shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={tensor._text(repr)}>"
+        )
+
+    def __copy__(self):
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo):
+        twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
+        twin._path = self._path
+        memo[id(self)] = twin
+        return twin
+
+    def __reduce__(self):
+        array = backend.to_numpy(self._array)
+        return _rebuild, (array, self.trainable, self._name, self._path)
+
+
+def _rebuild(array, trainable, name, path):
+    variable = Variable(array, trainable, name=name)
+    variable.path = path
+    return variable
