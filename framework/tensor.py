@@ -35,8 +35,8 @@ class Tensor:
     """An immutable array with TensorFlow's face; made by `constant` and by every op."""
 
     __slots__ = ("array", "key", "__weakref__")
-    # ndarray (op) Tensor must reach our reflected operator.
-    __array_ufunc__ = None
+    # ndarray (op) Tensor must reach our reflected operator; __array_ufunc__ = None would
+    # do it too, but then np.max(tensor) could not reduce.
     __array_priority__ = 1000
     __hash__ = None
 

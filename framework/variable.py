@@ -39,7 +39,6 @@ class Variable:
         "__weakref__",
         "__dict__",
     )
-    __array_ufunc__ = None
     __array_priority__ = 1000
     __hash__ = None
 
