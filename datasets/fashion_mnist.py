@@ -1,0 +1,63 @@
+"""Fashion-MNIST: 70,000 pictures of clothes in ten classes, in the form of MNIST.
+
+Reference: Xiao, Rasul, Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking
+machine learning algorithms" (2017).
+"""
+
+import os
+from pathlib import Path
+
+from .fetch import RemoteFile, cache_folder, download
+from .local import Data, load_folder, load_path
+
+__all__ = ["load_data", "load_folder"]
+
+FILES = (
+    RemoteFile(
+        "train-images-idx3-ubyte.gz", "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880
+    ),
+    RemoteFile(
+        "train-labels-idx1-ubyte.gz", "md5:25c81989df183df01b3e8a0aad5dffbe", 29515
+    ),
+    RemoteFile(
+        "t10k-images-idx3-ubyte.gz", "md5:bef4ecab320f06d8554ea6380940ec79", 4422102
+    ),
+    RemoteFile(
+        "t10k-labels-idx1-ubyte.gz", "md5:bb300cfdad3c16e7a12a480ee83cd310", 5148
+    ),
+)
+# The checksum guards the first mirror, which has no https.
+MIRRORS = (
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+)
+
+
+def load_data(path: str | os.PathLike | None = None) -> Data:
+    """Load Fashion-MNIST: ``(x_train, y_train), (x_test, y_test)``.
+
+    Args: ``path``: a folder of IDX files (see ``load_folder``, whose remark becomes a
+    warning) or an ``.npz`` file in Keras' layout, read as they are; None for the cache
+    (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
+    by a verified download on first use.
+    Returns: images uint8 ``[n, 28, 28]``, labels uint8 ``[n]``, with ``n`` 60,000 and
+    10,000. The classes: T-shirt, trouser, pullover, dress, coat, sandal, shirt,
+    sneaker, bag, ankle boot.
+    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
+    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
+    mirror that failed.
+
+    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    """
+    if path is None:
+        folder = cache_folder() / "fashion_mnist"
+        for file in FILES:
+            download(file, MIRRORS, folder)
+        return load_folder(folder)[0]
+    path = Path(path).expanduser()
+    if path.exists():
+        return load_path(path, stacklevel=2)
+    raise FileNotFoundError(
+        f"fashion_mnist.load_data: path must name a file or folder that exists: got "
+        f"{path}. Without a path, the data are downloaded to {cache_folder()}."
+    )

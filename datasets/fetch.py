@@ -1,0 +1,174 @@
+"""Download a data file once: cache folder, mirrors, size and checksum.
+
+A file arrives under a temporary name beside its place and moves there only when every
+check has passed, so what lies in the cache is whole. Leans on the standard library, and
+on tqdm while a download runs; both are imported only then.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["DownloadError", "RemoteFile", "cache_folder", "cached", "download"]
+
+CHUNK = 1 << 16
+LARGEST = 1 << 30  # no file of unknown size may grow beyond this
+
+
+class RemoteFile(NamedTuple):
+    """A file's name on its mirrors and in the cache, and how to know that it is right.
+
+    ``checksum`` is ``"md5:<hex>"`` or ``"sha256:<hex>"``; ``size`` in bytes, if known.
+    """
+
+    name: str
+    checksum: str
+    size: int | None = None
+
+
+class DownloadError(OSError):
+    """No mirror gave the right file; ``failures`` lists (URL or path, reason) pairs."""
+
+    def __init__(self, failures: Sequence[tuple[str, str]], advice: str = ""):
+        self.failures = list(failures)
+        lines = [f"  {where}: {reason}" for where, reason in self.failures]
+        message = "\n".join(["no source gave the right file:", *lines, advice])
+        super().__init__(message.rstrip())
+
+
+def cache_folder() -> Path:
+    """``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``."""
+    home = os.environ.get("TAPEWRIGHT_HOME") or "~/.cache/tapewright"
+    return Path(home).expanduser() / "datasets"
+
+
+def cached(file: RemoteFile, folder: Path) -> Path | None:
+    """The file's path in ``folder`` if it is there and has the right checksum."""
+    path = Path(folder) / file.name
+    return path if path.is_file() and not _flaw(path, file) else None
+
+
+def download(
+    file: RemoteFile, mirrors: Sequence[str], folder: Path, *, timeout: float = 30.0
+) -> Path:
+    """Fetch a file into ``folder`` unless it is there already, and return its path.
+
+    Args: ``mirrors``: URLs of folders, ending in "/", tried one after the other;
+    ``folder``: made if need be; ``timeout``: seconds of silence before a mirror is
+    given up.
+    Raises: ``DownloadError``, naming every mirror and what was wrong with it. Whatever
+    ends a download early, Ctrl-C included, no part of the file stays behind.
+    """
+    folder = Path(folder)
+    path = folder / file.name
+    failures = []
+    if path.is_file():
+        flaw = _flaw(path, file)
+        if not flaw:
+            return path
+        failures.append((str(path), flaw))
+    folder.mkdir(parents=True, exist_ok=True)
+    for mirror in mirrors:
+        try:
+            _transfer(mirror + file.name, file, path, timeout)
+            return path
+        except _Refused as refused:
+            failures.append((mirror + file.name, str(refused)))
+    advice = f"Without a network, put the file at {path} by other means."
+    raise DownloadError(failures, advice)
+
+
+class _Refused(Exception):
+    """One mirror's failure, in words."""
+
+
+def _transfer(url, file, path, timeout):
+    """Download ``url`` to ``path``, all or nothing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    try:
+        with open(part, "xb") as out:
+            _receive(url, file, out, timeout)
+            flaw = _flaw(part, file)
+            if flaw:
+                raise _Refused(flaw)
+            os.fsync(out.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _receive(url, file, out, timeout):
+    """Copy the body of ``url`` to ``out`` under a progress bar, up to its size."""
+    import http.client
+    import urllib.request
+
+    from tqdm import tqdm
+
+    request = urllib.request.Request(url, headers={"User-Agent": "tapewright"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            limit = _announced_size(response, file)
+            # disable=None: no bar where stderr is not a terminal.
+            with tqdm(
+                total=limit, unit="B", unit_scale=True, desc=file.name, disable=None
+            ) as bar:
+                received = _copy(
+                    response, out, LARGEST if limit is None else limit, bar
+                )
+    except (OSError, http.client.HTTPException) as error:
+        raise _Refused(f"{type(error).__name__}: {error}") from error
+    if limit is not None and received != limit:
+        raise _Refused(f"the connection ended after {received} of {limit} bytes")
+
+
+def _announced_size(response, file):
+    """How many bytes to expect, or None; a mirror that announces others is refused."""
+    header = response.headers.get("Content-Length", "")
+    announced = int(header) if header.isdecimal() else None
+    if file.size is not None and announced not in (None, file.size):
+        raise _Refused(f"it offers {announced} bytes, {file.size} are right")
+    if announced is not None and announced > LARGEST:
+        raise _Refused(f"it offers {announced} bytes, {LARGEST} are the most taken")
+    return announced if file.size is None else file.size
+
+
+def _copy(response, out, limit, bar):
+    """Copy ``response`` to ``out``, at most ``limit`` bytes, and count them."""
+    received = 0
+    while chunk := response.read(min(CHUNK, limit + 1 - received)):
+        received += len(chunk)
+        if received > limit:
+            raise _Refused(f"it sends more than the right {limit} bytes")
+        out.write(chunk)
+        bar.update(len(chunk))
+    out.flush()
+    return received
+
+
+def _flaw(path, file):
+    """What is wrong with the file at ``path``: size or checksum; None if nothing is."""
+    import hashlib
+
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        return f"it has {size} bytes, {file.size} are right"
+    kind, _, right = file.checksum.partition(":")
+    digest = hashlib.new(kind, usedforsecurity=False)
+    with open(path, "rb") as source:
+        while chunk := source.read(CHUNK):
+            digest.update(chunk)
+    if digest.hexdigest() != right:
+        return f"its {kind} is {digest.hexdigest()}, {right} is right"
+    return None
+
+
+def _sync_folder(folder):
+    """Make a rename in ``folder`` last through a power cut, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

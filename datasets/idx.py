@@ -1,0 +1,157 @@
+"""Read IDX files, the format of MNIST: a header with the sizes, then the bytes.
+
+Files may be gzipped; their first bytes say so, not their name. A file that is not
+exactly what its header announces is refused, and nothing is inflated beyond that. Leans
+on NumPy and, for gzipped files, on the standard library's gzip.
+
+Reference: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits".
+"""
+
+import os
+from contextlib import contextmanager
+
+import numpy as np
+
+__all__ = ["DataFileError", "read_images", "read_labels", "read_pair"]
+
+LABELS, IMAGES = 2049, 2051  # magic numbers: uint8 with one axis, uint8 with three
+KINDS = {LABELS: "labels", IMAGES: "images"}
+LARGEST = 1 << 30  # bytes of data; 17 times those of the MNIST training images
+
+
+class DataFileError(ValueError):
+    """A data file is not what it should be; the message names it and says why."""
+
+    def __init__(self, path, problem: str):
+        super().__init__(f"{os.fspath(path)}: {problem}")
+
+
+def read_images(path: str | os.PathLike) -> np.ndarray:
+    """The images of an IDX file: uint8 ``[n, rows, columns]``.
+
+    Raises: ``DataFileError`` (a ``ValueError``) that names the file and its flaw:
+    another kind of file, truncated, too long, corrupt gzip, or sizes nobody means.
+    """
+    return _read(path, IMAGES)
+
+
+def read_labels(path: str | os.PathLike) -> np.ndarray:
+    """The labels of an IDX file: uint8 ``[n]``. Raises as ``read_images`` does."""
+    return _read(path, LABELS)
+
+
+def read_pair(
+    images: str | os.PathLike, labels: str | os.PathLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """Images and their labels from two IDX files, which must hold equally many."""
+    x, y = read_images(images), read_labels(labels)
+    if len(x) != len(y):
+        raise DataFileError(
+            labels,
+            f"it holds {len(y)} labels, but {os.fspath(images)} holds {len(x)} images; "
+            "both must come from the same set.",
+        )
+    return x, y
+
+
+def _read(path, magic):
+    with _opened(path) as source:
+        shape = _header(path, source, magic)
+        data = np.empty(shape, np.uint8)
+        got = _fill(source, memoryview(data).cast("B")) if data.size else 0
+        if got < data.size:
+            raise DataFileError(
+                path,
+                f"truncated: the header announces {data.size} bytes of "
+                f"{KINDS[magic]}, {got} are there. Fetch the file again.",
+            )
+        if source.read(1):
+            raise DataFileError(
+                path,
+                f"more follows the {data.size} bytes of {KINDS[magic]} that the header "
+                "announces. Fetch the file again.",
+            )
+    return data
+
+
+@contextmanager
+def _opened(path):
+    """The bytes of a file, inflated as they are asked for if it is gzipped."""
+    with open(path, "rb") as raw:
+        start = raw.read(512)
+        raw.seek(0)
+        if start.startswith(b"\x1f\x8b"):
+            import gzip
+            import zlib
+
+            try:
+                with gzip.GzipFile(fileobj=raw) as inflated:
+                    yield inflated
+            except EOFError as error:
+                raise DataFileError(
+                    path, "truncated: its gzip data break off. Fetch the file again."
+                ) from error
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise DataFileError(
+                    path, f"corrupt gzip data ({error}). Fetch the file again."
+                ) from error
+        else:
+            _refuse_web_page(path, start)
+            yield raw
+
+
+def _refuse_web_page(path, start):
+    """Servers answer with a page where a file is gone or a login is wanted."""
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+        raise DataFileError(
+            path,
+            "it starts with '<': a web page, not the data. Look at it for the reason, "
+            "then fetch the file again.",
+        )
+
+
+def _header(path, source, magic):
+    """The shape an IDX file announces, once everything about it is plausible."""
+    wanted = f"{KINDS[magic]} start with the magic number {magic}"
+    start = source.read(4)
+    found = int.from_bytes(start, "big")
+    if len(start) < 4:
+        raise DataFileError(path, f"only {len(start)} bytes; IDX {wanted}.")
+    if found != magic and found in KINDS:
+        raise DataFileError(
+            path,
+            f"it holds {KINDS[found]} (magic number {found}), but {wanted}. Are two "
+            "files mixed up?",
+        )
+    if found != magic:
+        raise DataFileError(path, f"no IDX file: it starts with {found}; IDX {wanted}.")
+    axes = magic & 0xFF
+    sizes = source.read(4 * axes)
+    if len(sizes) < 4 * axes:
+        raise DataFileError(
+            path, f"truncated: the header has {4 + len(sizes)} of {4 + 4 * axes} bytes."
+        )
+    shape = tuple(int(size) for size in np.frombuffer(sizes, ">u4"))
+    _check_shape(path, shape)
+    return shape
+
+
+def _check_shape(path, shape):
+    """Refuse sizes that no data set has before any memory is asked for them."""
+    total = 1
+    for size in shape:
+        total *= size
+    if total > LARGEST or 0 in shape[1:]:
+        raise DataFileError(
+            path,
+            f"its header announces the shape {shape}, {total} bytes. Right are images "
+            f"of at least one pixel and {LARGEST} bytes at most.",
+        )
+
+
+def _fill(source, buffer):
+    """Read into ``buffer`` until it is full or the file ends; how many bytes came."""
+    got = 0
+    while got < len(buffer) and (count := source.readinto(buffer[got:])):
+        got += count
+    return got

@@ -1,0 +1,92 @@
+"""MNIST: 70,000 handwritten digits, 28x28, from disk or from the canonical mirrors.
+
+Reference: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document
+recognition" (1998).
+"""
+
+import os
+from pathlib import Path
+
+from .fetch import DownloadError, RemoteFile, cache_folder, cached, download
+from .local import Data, load_folder, load_npz, load_path
+
+__all__ = ["load_data", "load_folder"]
+
+ARCHIVE = RemoteFile(
+    "mnist.npz",
+    "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
+    11490434,
+)
+ARCHIVE_MIRRORS = ("https://storage.googleapis.com/tensorflow/tf-keras-datasets/",)
+FILES = (
+    RemoteFile(
+        "train-images-idx3-ubyte.gz", "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422
+    ),
+    RemoteFile(
+        "train-labels-idx1-ubyte.gz", "md5:d53e105ee54ea40749a09fcbcd1e9432", 28881
+    ),
+    RemoteFile(
+        "t10k-images-idx3-ubyte.gz", "md5:9fb629c4189551a2d022fa330f9573f3", 1648877
+    ),
+    RemoteFile(
+        "t10k-labels-idx1-ubyte.gz", "md5:ec29112dd5afa0611ce80d1b7f02629c", 4542
+    ),
+)
+MIRRORS = (
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+)
+
+
+def load_data(path: str | os.PathLike | None = "mnist.npz") -> Data:
+    """Load MNIST: ``(x_train, y_train), (x_test, y_test)``; the signature is Keras'.
+
+    Args: ``path``: an ``.npz`` file in Keras' layout or a folder of IDX files (see
+    ``load_folder``, whose remark becomes a warning), read as they are. The plain
+    default, or None, stands for the cache (``$TAPEWRIGHT_HOME/datasets``, by default
+    ``~/.cache/tapewright/datasets``) unless a file of that name lies in the working
+    directory; what the cache lacks is downloaded once and verified.
+    Returns: images uint8 ``[n, 28, 28]``, labels uint8 ``[n]``, with ``n`` 60,000 and
+    10,000.
+    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
+    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
+    mirror that failed.
+
+    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    >>> x_train.shape, y_test.shape  # doctest: +SKIP
+    ((60000, 28, 28), (10000,))
+    """
+    path = Path(ARCHIVE.name if path is None else path).expanduser()
+    if path.exists():
+        return load_path(path, stacklevel=2)
+    if path.name == ARCHIVE.name and path == Path(path.name):
+        return _from_cache()
+    raise FileNotFoundError(
+        f"mnist.load_data: path must name a file or folder that exists: got {path}. "
+        f"Without a path, MNIST is downloaded to {cache_folder()}."
+    )
+
+
+def _from_cache():
+    """The data set from the cache, downloaded first unless it is there.
+
+    One archive is preferred; the four IDX files, which have other mirrors, do as well.
+    """
+    folder = cache_folder()
+    if cached(ARCHIVE, folder):
+        return load_npz(folder / ARCHIVE.name)
+    if all(cached(file, folder / "mnist") for file in FILES):
+        return load_folder(folder / "mnist")[0]
+    try:
+        return load_npz(download(ARCHIVE, ARCHIVE_MIRRORS, folder))
+    except DownloadError as first:
+        try:
+            for file in FILES:
+                download(file, MIRRORS, folder / "mnist")
+        except DownloadError as second:
+            raise DownloadError(
+                first.failures + second.failures,
+                f"Without a network, put {ARCHIVE.name} into {folder} by other means, "
+                "or use datasets.digits, which needs none.",
+            ) from None
+    return load_folder(folder / "mnist")[0]
