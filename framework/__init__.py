@@ -7,10 +7,21 @@ from . import config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
 
-from . import dtypes, errors, math, nn, registry  # noqa: E402
+from . import (  # noqa: E402
+    datasets,
+    dtypes,
+    errors,
+    keras,
+    layers,
+    math,
+    nn,
+    optimizers,
+    registry,
+)
 from .backend import device  # noqa: E402
 from .custom import *  # noqa: E402
 from .dtypes import *  # noqa: E402
+from .layers import initializers  # noqa: E402
 from .module import Module  # noqa: E402
 from .ops import image, linalg, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
@@ -29,6 +40,8 @@ from .ops.reduction import *  # noqa: E402
 from .ops.shape import *  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
+from .training import losses  # noqa: E402
+from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ the ends.
 from . import backend, registry
 from .errors import GradientLookupError
 from .readers import BARE, active_reader, reading
-from .tensor import Tensor, convert_to_tensor, new_tensor
+from .tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
 __all__ = [
     "Adjoint",
@@ -126,7 +126,7 @@ def _fill(cotangents, out_like):
     """Zeros where no cotangent arrived at one of several outputs."""
     present = next(c for c in cotangents if c is not None)
     tensors = isinstance(present, Tensor)
-    xp = backend.current_module() if tensors else backend.array_module(type(present))
+    xp = module_of(present) if tensors else backend.array_module(type(present))
     filled = []
     for c, (shape, dtype) in zip(cotangents, out_like):
         if c is None:

@@ -6,11 +6,13 @@ row of the input only, a mapped value may stay *diagonal* (see `rules`): one val
 stands for one value a row, and the zeros between the rows are never computed.
 """
 
+import math
+
 from .dtypes import BY_NUMPY
 from .ops.indexing import getitem
-from .ops.shape import embed_diagonal, reshape, stack
+from .ops.shape import broadcast_to, embed_diagonal, reshape, stack
 from .readers import Reader, perform, reading
-from .tensor import Tensor
+from .tensor import Tensor, convert_to_tensor
 from .tensor_shape import TensorShape
 
 __all__ = ["Batcher", "Mapped", "NotDiagonal"]
@@ -27,18 +29,14 @@ class NotDiagonal(Exception):
 class _Outline:
     """What ops may know of a mapped value: shape and dtype without the mapped axis."""
 
-    __slots__ = ("shape", "dtype")
+    __slots__ = ("shape", "dtype", "ndim")
 
     def __init__(self, array):
-        self.shape, self.dtype = array.shape[1:], array.dtype
-
-    @property
-    def ndim(self):
-        return len(self.shape)
+        self.shape, self.dtype, self.ndim = array.shape[1:], array.dtype, array.ndim - 1
 
     @property
     def size(self):
-        return TensorShape(self.shape).num_elements()
+        return math.prod(self.shape)
 
 
 class Mapped(Tensor):
@@ -50,11 +48,8 @@ class Mapped(Tensor):
         self.value = value  # the tensor with the mapped axis in front
         self.axis = axis  # where it is diagonal, counted from the end; None: nowhere
         self.owner = owner
+        self.array = _Outline(value.array)
         self.key = None
-
-    @property
-    def array(self):
-        return _Outline(self.value.array)
 
     @property
     def shape(self):
@@ -101,30 +96,39 @@ class Batcher(Reader):
             return perform(op, inputs, attributes, below)
         with reading(below):
             axis = self._diagonal(op, inputs, mapped, attributes)
-            values = [
-                x if not m else x.value if axis is not None else self.dense(x)
-                for x, m in zip(inputs, mapped)
-            ]
+            values = []
+            for x, is_mapped in zip(inputs, mapped):
+                if is_mapped:
+                    x = x.value if x.axis is None or axis is not None else self.dense(x)
+                values.append(x)
             if op.batch_rule is None:
                 result = _loop(op, values, mapped, attributes)
             else:
                 result = op.batch_rule(mapped, *values, **attributes)
         if isinstance(result, (tuple, list)):
-            return tuple([self.map(r, axis) for r in result])
-        return self.map(result, axis)
+            return tuple([Mapped(r, self, axis) for r in result])
+        return Mapped(result, self, axis)
 
     def _diagonal(self, op, inputs, mapped, attributes):
         """Where the output is diagonal, or None."""
-        axes = [x.axis if m else None for x, m in zip(inputs, mapped)]
-        if all(axis is None for axis in axes):
+        axes = tuple([x.axis if m else None for x, m in zip(inputs, mapped)])
+        count = axes.count(None)
+        if count == len(axes):
             return None
-        all_diagonal = all(a is not None for a, m in zip(axes, mapped) if m)
         axis = None
-        if all_diagonal and op.diagonal_rule is not None:
-            axis = op.diagonal_rule(tuple(axes), *inputs, **attributes)
+        if count == mapped.count(False) and op.diagonal_rule is not None:
+            axis = op.diagonal_rule(axes, *inputs, **attributes)
         if axis is None and self.strict:
             raise NotDiagonal(op)
         return axis
+
+    def spell_out(self, x, seeds):
+        """As `dense`; what does not depend on the seeds is repeated for each of them."""
+        if type(x) is Mapped and x.owner is self:
+            return self.dense(x)
+        x, (count, *shape) = convert_to_tensor(x), seeds.value.array.shape
+        count *= 1 if seeds.axis is None else shape[seeds.axis]
+        return broadcast_to(x, (count, *x.array.shape))
 
     def dense(self, x):
         """The tensor with every mapped value spelled out, row by row."""

@@ -1,11 +1,16 @@
 """Gradients of the user's own: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
 
 import functools
+import inspect
 
 from .adjoint import add_cotangent, from_user, to_user
+from .batching import Batcher, Mapped, NotDiagonal
+from .errors import ShapeError
 from .nest import flatten, is_nested, pack
 from .ops.creation import zeros
 from .ops.elementwise import identity
+from .ops.indexing import getitem
+from .ops.shape import stack
 from .primitive import register_gradient
 from .readers import BARE, Reader, Recording, active_reader, active_readers, reading
 from .tape import GradientTape
@@ -36,8 +41,8 @@ class _CustomAdjoint:
         "gradient",
         "tracked",
         "variables",
+        "inputs",
         "outlines",
-        "structure",
         "width",
         "name",
     )
@@ -50,14 +55,30 @@ class _CustomAdjoint:
                 for c, (shape, dtype) in zip(g, self.outlines)
             ]
             gradients = self._ask(cotangents_of_outputs)
-        keys = iter(record[2:])
-        for is_tracked, gradient in zip(self.tracked, gradients, strict=True):
-            if is_tracked:
-                key = next(keys)
-                part = from_user(gradient, bare)
-                add_cotangent(cotangents, key, part, useful)
+            parts = [
+                from_user(self._checked(i, gradient), bare)
+                for i, gradient in enumerate(gradients)
+                if self.tracked[i]
+            ]
+        for key, part in zip(record[2:], parts, strict=True):
+            add_cotangent(cotangents, key, part, useful)
 
     ops = raw
+
+    def _checked(self, i, gradient):
+        """The gradient of input ``i`` as a tensor of its shape."""
+        if gradient is None:
+            return None
+        shape, dtype = self.inputs[i]
+        gradient = convert_to_tensor(gradient, dtype_hint=dtype)
+        if not gradient.shape.is_compatible_with(shape):
+            raise ShapeError(
+                "custom_gradient",
+                f"the gradient {i} that the gradient function of {self.name} returns "
+                f"must have the shape {shape} of its input or variable",
+                gradient=gradient,
+            )
+        return gradient
 
     def _ask(self, cotangents):
         """One gradient for each input and then each variable."""
@@ -98,7 +119,7 @@ def custom_gradient(f=None):
     gradient. Gradients of gradients come from the ops inside ``gradient``.
 
     Raises: ``TypeError`` if ``f`` does not return such a pair, ``ValueError`` if the
-    number of gradients is wrong.
+    number of gradients or the shape of one is wrong.
 
     >>> @custom_gradient
     ... def clipped(x):
@@ -127,20 +148,54 @@ def custom_gradient(f=None):
                 f"{type(answer).__name__}"
             )
         outputs, gradient = answer
-        return _recorded(f, args, outputs, gradient, watcher, readers)
+        inputs = flatten(list(args))
+        given = {id(x) for x in inputs if isinstance(x, Variable)}
+        variables = [v for v in watcher.variables.values() if id(v) not in given]
+        if variables and not _takes_variables(gradient):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} uses the variables "
+                f"{[v.path for v in variables]}, so its gradient function must take the "
+                "keyword argument 'variables' and return (gradients, variable_gradients)"
+            )
+        results = _one_by_one(decorated, args, kwargs, readers)
+        if results is None:
+            with reading(_without_tapes(readers)):
+                # Wrapped anew: f may have returned its very argument.
+                results = [identity(convert_to_tensor(out)) for out in flatten(outputs)]
+        _record(f, [*inputs, *variables], variables, results, gradient, readers)
+        return pack(outputs, results) if is_nested(outputs) else results[0]
 
     return decorated
 
 
-def _recorded(f, args, outputs, gradient, watcher, readers):
-    """The outputs, on every tape that knows an input or variable."""
-    inputs = flatten(list(args))
-    given = {id(x) for x in inputs if isinstance(x, Variable)}
-    variables = [v for v in watcher.variables.values() if id(v) not in given]
-    sources = [_source(x) for x in (*inputs, *variables)]
-    with reading(tuple([r for r in readers if type(r) is not Recording])):
-        # Wrapped anew: f may have returned its very argument.
-        results = [identity(convert_to_tensor(out)) for out in flatten(outputs)]
+def _one_by_one(decorated, args, kwargs, readers):
+    """The outputs for values mapped by a batcher with tapes below it, else None.
+
+    Those tapes do not see the mapped values, only what the batcher makes of them: here a
+    call for each value, with the rule that comes with it.
+    """
+    at = next((i for i, r in enumerate(readers) if isinstance(r, Batcher)), None)
+    if at is None or not any(type(r) is Recording for r in readers[:at]):
+        return None
+    batcher, inputs = readers[at], flatten(list(args))
+    mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
+    if True not in mapped:
+        return None
+    if batcher.strict:
+        raise NotDiagonal(identity.primitive)
+    with reading(readers[:at]):
+        values = [batcher.dense(x) if m else x for x, m in zip(inputs, mapped)]
+        count = next(len(v) for v, m in zip(values, mapped) if m)
+        rows = []
+        for i in range(count):
+            row = [getitem(v, i) if m else v for v, m in zip(values, mapped)]
+            rows.append(flatten(decorated(*pack(list(args), row), **kwargs)))
+        return [batcher.map(stack(list(parts))) for parts in zip(*rows)]
+
+
+def _record(f, inputs, variables, results, gradient, readers):
+    """Notes the call on every tape that knows an input or variable."""
+    sources = [_source(x) for x in inputs]
     for tape in readers:
         if type(tape) is not Recording:
             continue
@@ -151,6 +206,7 @@ def _recorded(f, args, outputs, gradient, watcher, readers):
         adjoint = _CustomAdjoint()
         adjoint.gradient, adjoint.name = gradient, _name(f)
         adjoint.tracked, adjoint.variables = tracked, variables
+        adjoint.inputs = [s if s is None else (s.shape, s.dtype) for s in sources]
         adjoint.outlines = [(tuple(r.shape), r.dtype) for r in results]
         adjoint.width = sum(tracked)
         for result in results:
@@ -159,13 +215,22 @@ def _recorded(f, args, outputs, gradient, watcher, readers):
         tape.known.update([r.key for r in floating])
         keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
         tape.records.append((adjoint, tuple([r.key for r in results]), *keys))
-    return pack(outputs, results) if is_nested(outputs) else results[0]
 
 
 def _source(x):
     if isinstance(x, Variable):
         return x.read()
     return x if isinstance(x, Tensor) else None
+
+
+def _takes_variables(gradient):
+    try:
+        parameters = inspect.signature(gradient).parameters
+    except (TypeError, ValueError):  # of a builtin: the call will tell
+        return True
+    return "variables" in parameters or any(
+        p.kind is p.VAR_KEYWORD for p in parameters.values()
+    )
 
 
 def _name(f):
@@ -194,8 +259,8 @@ class RegisterGradient:
         return f
 
 
-def _without_tapes():
-    return reading(tuple([r for r in active_readers() if type(r) is not Recording]))
+def _without_tapes(readers):
+    return tuple([r for r in readers if type(r) is not Recording])
 
 
 def recompute_grad(f):
@@ -210,7 +275,7 @@ def recompute_grad(f):
         @custom_gradient
         def forward(*args):
             watcher = _VariableWatcher()
-            with _without_tapes(), reading((*active_readers(), watcher)):
+            with reading((*_without_tapes(active_readers()), watcher)):
                 outputs = f(*args, **kwargs)
             for variable in watcher.variables.values():
                 variable.read()  # tells the readers outside

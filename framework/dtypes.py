@@ -146,7 +146,9 @@ _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float16, float32, float64, complex64, complex128, string,
 ]  # fmt: skip
-_BY_NAME = {d.name: d for d in _ALL} | {"half": float16, "double": float64}
+_BY_NAME = {d.name: d for d in _ALL} | {
+    "half": float16, "float": float32, "double": float64,
+}  # fmt: skip
 BY_NUMPY = {d.dtype: d for d in _ALL}
 
 
@@ -172,7 +174,7 @@ def as_dtype(value) -> DType:
     if isinstance(value, type) and value in python:
         return python[value]
     try:
-        numpy_dtype = np.dtype(value)
+        numpy_dtype = None if value is None else np.dtype(value)
     except TypeError:
         numpy_dtype = None
     if numpy_dtype is not None:

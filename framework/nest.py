@@ -4,6 +4,8 @@ Dicts are walked in the order of their sorted keys, as TensorFlow does; `None` a
 are leaves.
 """
 
+from copy import copy
+
 from .tensor_shape import TensorShape
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack"]
@@ -50,7 +52,10 @@ def pack(structure, leaves):
     {'b': [2, 3], 'a': (1,)}
     """
     remaining = iter(leaves)
-    packed = _rebuild(structure, remaining)
+    try:
+        packed = _rebuild(structure, remaining)
+    except StopIteration:
+        raise ValueError("pack: the structure holds more leaves than given") from None
     if next(remaining, remaining) is not remaining:
         raise ValueError("pack: more leaves were given than the structure holds")
     return packed
@@ -63,8 +68,11 @@ def _rebuild(structure, leaves):
         values = {
             key: _rebuild(structure[key], leaves) for key in _sorted_keys(structure)
         }
-        ordered = {key: values[key] for key in structure}
-        return ordered if type(structure) is dict else type(structure)(ordered)
+        if type(structure) is dict:
+            return {key: values[key] for key in structure}
+        twin = copy(structure)  # keeps a default factory, and the order
+        twin.update(values)
+        return twin
     items = [_rebuild(item, leaves) for item in structure]
     if hasattr(structure, "_fields"):  # named tuple
         return type(structure)(*items)

@@ -20,6 +20,7 @@ from .tensor import (
     Tensor,
     TensorSpec,
     convert_to_tensor,
+    module_of,
     new_tensor,
     next_key,
     to_array,
@@ -161,6 +162,7 @@ class Primitive:
         self.device_kernels = {}
         self.kernels = _Kernels(self)
         self.packs = {}
+        self.on_itself = None  # a unary op for op(x, x), where that is cheaper
         registry.register("op", self.name, self)
         registry.register("op", self.type_name, self)
 
@@ -287,6 +289,8 @@ class Primitive:
         if reader is BARE:
             return self.run_bare(inputs, attributes)
         inputs = self.as_tensors(inputs)
+        if self.on_itself is not None and inputs[0] is inputs[1]:
+            return self.on_itself(inputs[0])
         if reader is None:
             return self.run(inputs, attributes)
         if type(reader) is Readers:
@@ -314,10 +318,14 @@ class Primitive:
         names = self.names(inputs)
         kin = [t for t, n in zip(tensors, names) if t is not None and n in self.alike]
         like = kin[0] if kin else next((t for t in tensors if t is not None), None)
-        module = None if like is None else backend.array_module(type(like.array))
+        module = None if like is None else module_of(like)
         for i, (value, name) in enumerate(zip(inputs, names)):
             if tensors[i] is not None:
                 continue
+            if kin and name in self.alike and type(value) in (float, int):
+                tensors[i] = _number(value, kin[0])
+                if tensors[i] is not None:
+                    continue
             hint = kin[0].array.dtype if kin and name in self.alike else None
             try:
                 if isinstance(value, (list, tuple)):
@@ -416,7 +424,7 @@ def _beside(number, tensor):
     if kind not in "fciu":
         return None
     try:
-        xp = backend.array_module(type(array))
+        xp = module_of(tensor)
         constant = new_tensor(xp.asarray(number, dtype=array.dtype))
     except OverflowError:
         return None
@@ -425,6 +433,16 @@ def _beside(number, tensor):
             _CONSTANTS.clear()
         _CONSTANTS[number] = constant
     return constant
+
+
+def _number(number, tensor):
+    """`_beside`, after a look at the numbers already met."""
+    array = tensor.array
+    if array.dtype is float32 and (type(array) is ndarray or type(array) is numpy_float32):
+        known = _CONSTANTS.get(number)
+        if known is not None:
+            return known
+    return _beside(number, tensor)
 
 
 def _unary_entry(op):
@@ -470,7 +488,7 @@ def _binary_entry(op):
                 return op.general((x, y), {})
             number, y = y, None
             if type(number) is float or type(number) is int:
-                kind = type(x.array)
+                kind = type(x.array)  # as in _number, without its call
                 if x.array.dtype is float32 and (
                     kind is ndarray or kind is numpy_float32
                 ):
@@ -483,6 +501,8 @@ def _binary_entry(op):
             number, x = x, _beside(x, y)
             if x is None:
                 return op.general((number, y), {})
+        elif x is y and op.on_itself is not None:
+            return op.on_itself(x)
         a, b = x.array, y.array
         if a.dtype is not b.dtype:
             return op.general((x, y), {})
@@ -519,13 +539,20 @@ def _binary_entry(op):
 
 
 def _general_entry(op):
-    count = len(op.inputs)
-    simple = not op.variadic and all(name in op.defaults for name in op.attributes)
+    count, names, convert = len(op.inputs), op.attributes, op.convert
+    required = [i for i, name in enumerate(names, 1) if name not in op.defaults]
+    least = count + max(required, default=0)
+    most = -1 if op.variadic else count + len(names)
 
     def entry(*args, **kwargs):
-        if simple and not kwargs and len(args) == count:
+        if kwargs or not least <= len(args) <= most:
+            return op.general(*op.bind(args, kwargs))
+        if len(args) == count:
             return op.general(args, op.defaults)
-        return op.general(*op.bind(args, kwargs))
+        attributes = dict(op.defaults)
+        for name, value in zip(names, args[count:]):
+            attributes[name] = convert[name](value) if name in convert else value
+        return op.general(args[:count], attributes)
 
     return entry
 

@@ -94,32 +94,39 @@ class Recording(Reader):
             self.keys_of[name].append(tensor.key)
 
     def read(self, op, inputs, attributes, below):
-        outputs = perform(op, inputs, attributes, below)
+        if below:
+            outputs = perform(op, inputs, attributes, below)
+        else:
+            outputs = op.run(inputs, attributes)
         self.note(op, inputs, attributes, outputs)
         return outputs
 
     def note(self, op, inputs, attributes, outputs):
         """Appends a record if an input is tracked and the output can carry a gradient."""
-        known, flat = self.known, op.flat
-        tracked = tuple(
-            [
-                x.key in known and name not in flat
-                for x, name in zip(inputs, op.names(inputs))
+        known = self.known
+        if op.flat:
+            names = op.names(inputs)
+            tracked = [
+                x.key in known and name not in op.flat for x, name in zip(inputs, names)
             ]
-        )
+        else:
+            tracked = [x.key in known for x in inputs]
         if True not in tracked:
             return
-        multiple = type(outputs) is tuple
-        for out in outputs if multiple else (outputs,):
-            if out.array.dtype.kind in "fc":
+        if type(outputs) is tuple:
+            for out in outputs:
                 if out.key is None:
                     out.key = next_key()
-                known.add(out.key)
-        if not multiple and outputs.key is None:
+                if out.array.dtype.kind in "fc":
+                    known.add(out.key)
+        elif outputs.array.dtype.kind in "fc":
+            if outputs.key is None:
+                outputs.key = next_key()
+            known.add(outputs.key)
+        else:
             return
-        pack = op.packs.get(tracked)
-        if pack is None:
-            pack = op.adjoint(tracked)
+        tracked = tuple(tracked)
+        pack = op.packs.get(tracked) or op.adjoint(tracked)
         self.records.append(pack(attributes, outputs, *inputs))
 
 

@@ -7,12 +7,19 @@ nowhere else: no code is ever run from a file.
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from .dtypes import DType
+
 __all__ = [
+    "Configured",
+    "constructor_arguments",
     "custom_object_scope",
     "deserialize",
     "find",
+    "plain",
     "register",
+    "register_class",
     "registered_name",
+    "resolve",
     "serialize",
 ]
 
@@ -24,6 +31,17 @@ def register(kind, name, value):
     """Makes ``value`` known as ``name`` among things of one kind ("layer", "op", ...)."""
     _OBJECTS[kind, name] = value
     return value
+
+
+def register_class(kind, cls, name=None):
+    """Makes ``cls`` known under its name; it never displaces one of tapewright's own."""
+    known = _OBJECTS.get((kind, name or cls.__name__))
+    if known is None or _is_own(cls) or not _is_own(known):
+        register(kind, name or cls.__name__, cls)
+
+
+def _is_own(thing):
+    return thing.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def find(kind, name):
@@ -62,6 +80,39 @@ def deserialize(kind, config):
     return cls.from_config(config.get("config", {}))
 
 
+def resolve(kind, identifier):
+    """The object for which a name, class, config or callable stands; None for None.
+
+    ``"glorot_uniform"`` names ``GlorotUniform``: case and underscores do not count.
+
+    Raises: ``ValueError`` that lists the known names; ``TypeError`` for anything else.
+    """
+    if isinstance(identifier, dict):
+        return deserialize(kind, identifier)
+    if isinstance(identifier, str):
+        identifier = find(kind, _as_registered(kind, identifier))
+    if isinstance(identifier, type):
+        identifier = identifier()
+    if identifier is None or callable(identifier):
+        return identifier
+    raise TypeError(
+        f"{kind}: must be a name, a config, a callable or None, got {identifier!r}"
+    )
+
+
+def _as_registered(kind, name):
+    """The registered spelling of ``name``, if there is one."""
+    names = [known for its_kind, known in _OBJECTS if its_kind == kind]
+    if name in names or name in _SCOPE.get({}):
+        return name
+    alike = [known for known in names if _letters(known) == _letters(name)]
+    return alike[0] if alike else name
+
+
+def _letters(name):
+    return name.replace("_", "").lower()
+
+
 @contextmanager
 def custom_object_scope(objects):
     """Inside, ``objects`` (name to class or function) are found before registered ones."""
@@ -70,3 +121,93 @@ def custom_object_scope(objects):
         yield
     finally:
         _SCOPE.reset(token)
+
+
+class Configured:
+    """Base of classes that are known by name and can be made again from a config.
+
+    The config is the constructor's arguments: each is kept as the attribute of its name.
+    A class that sets ``kind`` opens a family; its subclasses are registered as they are
+    defined.
+    """
+
+    kind = None
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "kind" not in vars(cls):
+            register_class(cls.kind, cls)
+
+    def get_config(self) -> dict:
+        """The constructor's arguments as plain values: numbers, strings, lists, dicts.
+
+        Raises: ``NotImplementedError`` if one is not kept as an attribute.
+        """
+        config = {}
+        for name in constructor_arguments(type(self)):
+            if hasattr(self, name):
+                config[name] = plain(getattr(self, name))
+            elif type(self).get_config is Configured.get_config:
+                raise NotImplementedError(
+                    f"{type(self).__name__}.get_config: the argument {name!r} of __init__ "
+                    f"is not kept; set self.{name}, or write a get_config of your own"
+                )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        """An object like the one that gave the config."""
+        return cls(**config)
+
+    def __repr__(self):
+        arguments = (f"{key}={value!r}" for key, value in self.get_config().items())
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def constructor_arguments(cls) -> list:
+    """Names of all arguments of ``cls(...)``, those that ``**kwargs`` hands on first."""
+    names = []
+    for base in cls.__mro__:
+        code = getattr(vars(base).get("__init__"), "__code__", None)
+        if code is None:
+            continue
+        own = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        names = [name for name in own if name not in names] + names
+        if not code.co_flags & 0x08:  # CO_VARKEYWORDS
+            break
+    return names
+
+
+def plain(value):
+    """What a config says of an attribute: JSON's values, and names of functions.
+
+    >>> plain(DType("float32", "f4")), plain((1, None))
+    ('float32', [1, None])
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "get_config"):
+        return serialize(value)
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if callable(value):
+        return _name_of(value)
+    raise TypeError(f"A config cannot hold {type(value).__name__}: {value!r}")
+
+
+def _name_of(function):
+    for name, known in (_SCOPE.get(None) or {}).items():
+        if known is function:
+            return name
+    for (kind, name), known in _OBJECTS.items():
+        if known is function and kind != "op":
+            return name
+    return function.__name__

@@ -97,9 +97,11 @@ def lift(mapped, *inputs):
 
     A mapped ``[m, 3]`` beside an unmapped ``[2, 3]`` becomes ``[m, 1, 3]``.
     """
-    reshape = get_primitive("reshape").entry
     ranks = [x.array.ndim - m for x, m in zip(inputs, mapped)]
     rank = max(ranks)
+    if min(ranks) == rank:
+        return inputs
+    reshape = get_primitive("reshape").entry
     lifted = []
     for x, is_mapped, its_rank in zip(inputs, mapped, ranks):
         if is_mapped and its_rank < rank:
@@ -123,16 +125,27 @@ def batch_elementwise(op):
 def diagonal_elementwise(op, zero_when):
     """The diagonal rule: the axis stays, if off the diagonal zeros give zero.
 
-    ``zero_when``: sets of inputs; when all inputs of one set are zero, so is the output.
+    ``zero_when``: sets of inputs; when just the inputs of one set are zero, so is the
+    output.
     """
 
     def diagonal(axes, *inputs, **attributes):
         mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
-        if len({axis for axis in axes if axis is not None}) != 1:
+        if mapped not in zero_when:
             return None
-        if not any(mapped.issuperset(names) for names in zero_when):
-            return None
-        return next(axis for axis in axes if axis is not None)
+        axis = size = None
+        for x, its_axis in zip(inputs, axes):
+            if its_axis is not None:
+                its_size = x.array.shape[its_axis]
+                if axis is not None and (axis, size) != (its_axis, its_size):
+                    return None
+                axis, size = its_axis, its_size
+        for x in inputs:
+            shape = x.array.shape
+            # an axis of size 1 may be repeated, and then holds the value everywhere
+            if len(shape) >= -axis and shape[axis] not in (1, size):
+                return None
+        return axis
 
     return diagonal
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from . import backend
 from .adjoint import conjugate
-from .batching import Batcher, Mapped, NotDiagonal
+from .batching import Batcher, NotDiagonal
 from .errors import RecordingError, ShapeError
 from .nest import flatten, is_nested, pack
 from .ops.creation import zeros
 from .ops.indexing import dense
 from .ops.shape import broadcast_to, concat, reshape, stack, transpose
 from .readers import BARE, Recording, active_readers, reading, set_readers
-from .tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
+from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of, new_tensor
 from .variable import Variable
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
@@ -55,7 +55,7 @@ class GradientTape:
         self._persistent = persistent
         self._settings = (watch_accessed_variables, not persistent)
         self._recording = None
-        self._active = False
+        self._pushed = None  # the recording on the reader stack, while there is one
         self._spent = False
         self._warned = False
         self._watched = ()
@@ -84,12 +84,21 @@ class GradientTape:
         readers = list(active_readers())
         readers.insert(len(readers) if at is None else at, self._recording)
         set_readers(readers)
-        self._active = True
+        self._pushed = self._recording
 
     def _pop(self):
         readers = active_readers()
-        set_readers(tuple([r for r in readers if r is not self._recording]))
-        self._active = False
+        set_readers(tuple([r for r in readers if r is not self._pushed]))
+        self._pushed = None
+
+    @property
+    def _active(self):
+        return self._pushed is not None
+
+    @property
+    def _here(self):
+        """Recording in this thread; another one may have entered the tape."""
+        return self._active and self._pushed in active_readers()
 
     def watch(self, tensor):
         """Traces a tensor or variable, or any nest of them, from here on.
@@ -348,9 +357,9 @@ class GradientTape:
             if self._spent:
                 raise self._spent_error()
             self._recording = self._new_recording()
-        if self._active and not self._persistent:
+        if self._here and not self._persistent:
             self._pop()
-        elif self._active and not self._warned:
+        elif self._here and not self._warned:
             self._warned = True
             warnings.warn(
                 "gradient of a persistent tape inside its own context: the gradient itself "
@@ -361,7 +370,7 @@ class GradientTape:
         return active_readers()
 
     def _end(self):
-        if not self._persistent:
+        if not self._persistent and self._recording is not None:
             self._watched = tuple(self._recording.variables.values())
             self._recording, self._spent = None, True
 
@@ -374,9 +383,9 @@ class _Pause:
 
     def __enter__(self):
         tape = self._tape
-        if not tape._active:
-            raise RecordingError("stop_recording: the tape is not recording")
-        self._place = active_readers().index(tape._recording)
+        if not tape._here:
+            raise RecordingError("stop_recording: the tape is not recording here")
+        self._place = active_readers().index(tape._pushed)
         tape._pop()
 
     def __exit__(self, *exc):
@@ -478,8 +487,7 @@ def _seed(cotangents, recording, tensor, seed, bare):
         return
     if seed is None:
         array = tensor.array
-        xp = np if type(tensor) is Mapped else backend.array_module(type(array))
-        seed = new_tensor(xp.ones(array.shape, array.dtype))
+        seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
     else:
         seed = conjugate(seed)
     seed = seed.array if bare else seed
@@ -510,8 +518,8 @@ def _walk(recording, cotangents, keys, bare, release):
             kept[key] = g
         if g.__class__ is IndexedSlices:
             g = dense(g)
-        if useful is not None and type(key) is not tuple and key not in useful:
-            continue
+        if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
+            continue  # nothing behind it is asked for
         step = record[0].raw if bare else record[0].ops
         step(record, g, cotangents, useful)
     cotangents.update(kept)
@@ -574,9 +582,7 @@ class _JacobianWalk:
         self.recording, self.target = recording, target
         self.keys, self.readers = keys, readers
         self.shape = tuple(target.array.shape)
-        self.xp = (
-            backend.array_module(type(target.array)) if type(target) is Tensor else np
-        )
+        self.xp = module_of(target)
 
     def by_structure(self, chunk):
         """Seeds that share the rows of one axis, or None where no axis allows it.
@@ -600,8 +606,7 @@ class _JacobianWalk:
         parts = []
         for seeds in self._seeds(size, self.shape, chunk):
             batcher = Batcher()
-            found = self._send(batcher, batcher.map(seeds))
-            parts.append([g if g is None else batcher.dense(g) for g in found])
+            parts.append(self._send(batcher, batcher.map(seeds)))
         return [
             None if j is None else reshape(j, self.shape + tuple(j.array.shape[1:]))
             for j in self._joined(parts)
@@ -614,8 +619,7 @@ class _JacobianWalk:
         for seeds in self._seeds(math.prod(inner), (1, *inner), chunk):
             seeds = broadcast_to(seeds, (seeds.array.shape[0], *self.shape))
             batcher = Batcher()
-            found = self._send(batcher, batcher.map(seeds))
-            parts.append([g if g is None else batcher.dense(g) for g in found])
+            parts.append(self._send(batcher, batcher.map(seeds)))
         (j,) = self._joined(parts)
         if j is None:
             return None
@@ -632,10 +636,7 @@ class _JacobianWalk:
             batcher = Batcher(strict)
             found = self._send(batcher, batcher.map(seeds, axis - len(self.shape)))
             parts.append(
-                [
-                    g if g is None else _split_rows(batcher.dense(g), rows, count)
-                    for g in found
-                ]
+                [g if g is None else _split_rows(g, rows, count) for g in found]
             )
         return [
             None if j is None else _row_axis_home(j, rows, rest, axis)
@@ -646,7 +647,7 @@ class _JacobianWalk:
         """Unit cotangents ``[chunk, *shape]``, chunk by chunk."""
         dtype = self.target.array.dtype
         step = count if chunk is None else min(chunk, count)
-        for start in range(0, count, max(step, 1)):
+        for start in range(0, max(count, 1), max(step, 1)):
             size = min(step, count - start)
             seeds = self.xp.eye(size, count, start, dtype=dtype)
             yield new_tensor(seeds.reshape(size, *shape))
@@ -655,7 +656,9 @@ class _JacobianWalk:
         with reading((*self.readers, batcher)):
             cotangents = {self.target.key: seeds}
             _walk(self.recording, cotangents, self.keys, bare=False, release=False)
-            return [_collect(cotangents, keys) for keys in self.keys]
+            found = [_collect(cotangents, keys) for keys in self.keys]
+        with reading(self.readers):
+            return [g if g is None else batcher.spell_out(g, seeds) for g in found]
 
     def _joined(self, parts, axis=0):
         joined = []

@@ -132,11 +132,7 @@ class Tensor:
         return (self[i] for i in range(self.array.shape[0]))
 
     def __format__(self, spec):
-        return (
-            format(self.numpy() if self.array.ndim == 0 else self, spec)
-            if spec
-            else str(self)
-        )
+        return format(self.numpy(), spec)
 
     def __str__(self):
         return (
@@ -151,7 +147,10 @@ class Tensor:
 
     def _text(self, form):
         array = backend.to_numpy(self.array)
-        return str(array) if form is str or array.ndim == 0 else repr(array)
+        if array.ndim == 0:
+            return str(array) if array.dtype.kind != "U" else repr(str(array))
+        text = form(array)
+        return f"\n{text}" if "\n" in text else text  # columns stay aligned
 
     def __copy__(self):
         return self
@@ -265,6 +264,15 @@ def new_tensor(array):
     return tensor
 
 
+def module_of(tensor):
+    """The array module behind a tensor; behind one that stands for many, theirs."""
+    while not backend.is_array(tensor.array):
+        if not hasattr(tensor, "value"):  # it has no values, only a shape
+            return backend.current_module()
+        tensor = tensor.value
+    return backend.array_module(type(tensor.array))
+
+
 # Packs a list that holds tensors; `ops/shape.py` puts its `stack` here, so that a
 # gradient passes through ``[x, y]`` where a tensor is wanted.
 pack_hook = None
@@ -344,8 +352,17 @@ _NARROW = {
     np.dtype(np.int64): np.dtype(np.int32),
 }
 _INT32 = np.iinfo(np.int32)
-# What may become what without a word: "f" to "f" or "c", an int to anything but bool.
-_FREE = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c", "U": "U", "S": "U"}
+# What may become what without a word: "f" to "f" or "c", an int to anything but bool;
+# True and False count as 1 and 0, so that a mask may be a factor.
+_FREE = {
+    "b": "biufc",
+    "i": "iufc",
+    "u": "iufc",
+    "f": "fc",
+    "c": "c",
+    "U": "U",
+    "S": "U",
+}
 
 
 def to_array(value, dtype=None, hint=None, module=None):
@@ -368,8 +385,10 @@ def to_array(value, dtype=None, hint=None, module=None):
             f"Cannot convert a ragged sequence to a tensor: {error}"
         ) from None
     if array.dtype.kind not in "biufcUS":
+        too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise TypeError(
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
+            + (" does not fit into int64" if too_large else "")
         )
     natural = array.dtype
     if not _has_numpy_leaf(value):  # Python numbers are single precision
@@ -393,7 +412,7 @@ def _fits_int32(array):
 def _has_numpy_leaf(value):
     while is_nested(value) and len(value):
         value = value[0]
-    return isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, (np.ndarray, np.generic)) or is_tensor(value)
 
 
 def _wanted_dtype(natural, value, dtype, hint):

@@ -8,7 +8,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..primitive import Shape
 from ..readers import BARE, active_reader
-from ..tensor import convert_to_tensor, new_tensor
+from ..tensor import convert_to_tensor, module_of, new_tensor
 from .shape import broadcast_to
 
 __all__ = [
@@ -58,14 +58,12 @@ def ones_like(input, dtype=None, name=None):
 
 
 def _like(function, input, dtype):
-    if active_reader() is BARE:
-        array = input
-    else:
-        array = convert_to_tensor(input).array
-    xp = backend.array_module(type(array)) if backend.is_array(array) else np
-    make = getattr(xp, function.removesuffix("_like"))
+    bare = active_reader() is BARE
+    like = new_tensor(input) if bare else convert_to_tensor(input)
+    make = getattr(module_of(like), function.removesuffix("_like"))
+    array = like.array
     result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
-    return result if active_reader() is BARE else new_tensor(result)
+    return result if bare else new_tensor(result)
 
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):

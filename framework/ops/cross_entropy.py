@@ -4,9 +4,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..primitive import primitive
-from ..rules import broadcast_shape, elementwise, same_dtype
+from ..rules import broadcast_shape, elementwise, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
-from .activation import _log_softmax, _softmax, sigmoid, softplus, top_of_rows
+from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
 from .elementwise import cast
 from .indexing import one_hot
 from .reduction import reduce_sum
@@ -28,10 +28,13 @@ __all__ = [
 )
 def _softmax_cross_entropy(xp, labels, logits):
     """Over the last axis; one pass makes the row sums of both terms."""
-    shifted = logits - top_of_rows(xp, logits, -1)
-    log_total = xp.log(xp.exp(shifted).sum(axis=-1))
+    if labels.shape != logits.shape:
+        labels, logits = xp.broadcast_arrays(labels, logits)
+    shifted, lies = shifted_rows(xp, logits)
+    log_total = xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
     # labels need not sum to 1: log_total counts as often as they do
-    return (labels * (log_total[..., None] - shifted)).sum(axis=-1)
+    xp.subtract(log_total, shifted, out=shifted)
+    return ((labels.T if lies == 0 else labels) * shifted).sum(axis=lies)
 
 
 @_softmax_cross_entropy.infer
@@ -52,8 +55,7 @@ def _(labels, logits):
 
 @_softmax_cross_entropy.vjp("logits")
 def _(g, labels, logits):
-    weights = _softmax(logits) * reduce_sum(labels, -1, True)
-    return (weights - labels) * expand_dims(g, -1)
+    return _softmax_excess(labels, logits) * expand_dims(g, -1)
 
 
 @_softmax_cross_entropy.vjp("labels")
@@ -64,6 +66,41 @@ def _(g, logits):
 @_softmax_cross_entropy.batch
 def _(mapped, labels, logits):
     return _softmax_cross_entropy(*all_mapped(mapped, (labels, logits)))
+
+
+@primitive(name="softmax_excess", broadcasts=True, quiet=True)
+def _softmax_excess(xp, labels, logits):
+    """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
+    if labels.shape != logits.shape:
+        labels, logits = xp.broadcast_arrays(labels, logits)
+    weights, lies = shifted_rows(xp, logits)
+    labels = labels.T if lies == 0 else labels
+    xp.exp(weights, out=weights)
+    weights *= labels.sum(axis=lies, keepdims=True) / weights.sum(axis=lies, keepdims=True)
+    weights -= labels
+    return weights.T if lies == 0 else weights
+
+
+@_softmax_excess.infer
+def _(labels, logits):
+    dtype = same_dtype("softmax_excess", labels=labels, logits=logits)
+    return TensorSpec(broadcast_shape(labels.shape, logits.shape), dtype)
+
+
+@_softmax_excess.vjp("logits")
+def _(g, labels, logits, out):
+    weighted = g * (out + labels)
+    return weighted - _softmax(logits) * reduce_sum(weighted, -1, True)
+
+
+@_softmax_excess.vjp("labels")
+def _(g, logits):
+    return reduce_sum(g * _softmax(logits), -1, True) - g
+
+
+@_softmax_excess.batch
+def _(mapped, labels, logits):
+    return _softmax_excess(*lift(mapped, labels, logits))
 
 
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
@@ -93,10 +130,10 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     quiet=True,
 )
 def _sparse_cross_entropy(xp, labels, logits):
-    shifted = logits - top_of_rows(xp, logits, -1)
-    log_total = xp.log(xp.exp(shifted).sum(axis=-1))
-    picked = xp.take_along_axis(shifted, labels[..., None].astype(xp.int64), axis=-1)
-    return log_total - picked[..., 0]
+    top = logits.max(axis=-1, keepdims=True)
+    log_total = xp.log(xp.exp(logits - top).sum(axis=-1))
+    picked = xp.take_along_axis(logits, labels[..., None].astype(xp.int64), axis=-1)
+    return log_total - (picked - top)[..., 0]
 
 
 _sparse_cross_entropy.no_gradient("labels")

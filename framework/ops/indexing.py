@@ -4,15 +4,24 @@ A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice
 ``"newaxis"`` and ``"..."``.
 """
 
+import math
+
 import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ShapeError
 from ..primitive import Axes, DTypeName, Shape, primitive
 from ..rules import normalize_axis
-from ..tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor, is_tensor
+from ..tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+    new_tensor,
+)
 from .elementwise import cast, where
-from .shape import concat, expand_dims, reshape, transpose
+from .shape import all_mapped, concat, expand_dims, reshape, transpose
 
 __all__ = ["argmax", "argmin", "boolean_mask", "gather", "getitem", "one_hot", "slice"]
 
@@ -192,10 +201,10 @@ def _(params, indices, axis):
 
 
 @_gather.vjp("params")
-def _(g, indices, params_shape, axis):
+def _(g, indices, indices_shape, params_shape, axis):
     if axis % len(params_shape) == 0 and _is_eager(g):
         flat = reshape(indices, (-1,))
-        rows = reshape(g, (-1, *params_shape[1:]))
+        rows = reshape(g, (math.prod(indices_shape), *params_shape[1:]))
         return IndexedSlices(rows, flat, params_shape)
     return scatter_rows(g, indices, shape=params_shape, axis=axis)
 
@@ -214,7 +223,26 @@ def _(mapped, params, indices, *, axis):
         at = axis % params.array.ndim
         order = [at, *range(at), *range(at + 1, moved.array.ndim)]
         return transpose(moved, order)
-    raise NotImplementedError("gather: params and indices are both mapped")
+    count, at = params.array.shape[0], axis % (params.array.ndim - 1)
+    lead = list(range(1, at + 1))
+    tail = list(range(at + 2, params.array.ndim))
+    rows = transpose(params, [0, at + 1, *lead, *tail])
+    size, rest = params.array.shape[at + 1], rows.array.shape[2:]
+    picked = _gather(
+        reshape(rows, (count * size, *rest)), _offset(indices, size), axis=0
+    )
+    depth = indices.array.ndim
+    where_lead = list(range(depth, depth + at))
+    where_tail = list(range(depth + at, picked.array.ndim))
+    return transpose(picked, [0, *where_lead, *range(1, depth), *where_tail])
+
+
+def _offset(indices, size):
+    """Mapped indices into rows of ``size`` as indices into all rows, one after another."""
+    array = indices.array
+    xp = backend.array_module(type(array))
+    starts = xp.arange(array.shape[0], dtype=xp.int64) * size
+    return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
 @primitive(name="scatter_rows", alike=())
@@ -242,10 +270,20 @@ def _(c, indices, axis):
 
 @scatter_rows.batch
 def _(mapped, g, indices, *, shape, axis):
-    if mapped[1]:
-        raise NotImplementedError("scatter_rows: indices are mapped")
-    size = g.array.shape[0]
-    return scatter_rows(g, indices, shape=(size, *shape), axis=axis % len(shape) + 1)
+    at = axis % len(shape)
+    if not mapped[1]:
+        full = (g.array.shape[0], *shape)
+        return scatter_rows(g, indices, shape=full, axis=at + 1)
+    g, indices = all_mapped(mapped, (g, indices))
+    count, depth, rank = g.array.shape[0], indices.array.ndim, g.array.ndim
+    lead, tail = list(range(1, at + 1)), list(range(at + depth, rank))
+    rows = transpose(g, [0, *range(at + 1, at + depth), *lead, *tail])
+    rest = (*shape[:at], *shape[at + 1 :])
+    picks = _offset(indices, shape[at])
+    full = scatter_rows(rows, picks, shape=(count * shape[at], *rest), axis=0)
+    full = reshape(full, (count, shape[at], *rest))
+    after = list(range(at + 2, len(shape) + 1))
+    return transpose(full, [0, *range(2, at + 2), 1, *after])
 
 
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):

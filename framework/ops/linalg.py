@@ -3,6 +3,7 @@
 Matrices are the last two axes; axes in front are a batch and broadcast.
 """
 
+import math
 import string
 
 import numpy as np
@@ -15,7 +16,6 @@ from .creation import eye, ones
 from .elementwise import conj
 from .reduction import norm
 from .shape import (
-    all_mapped,
     broadcast_to,
     expand_dims,
     reshape,
@@ -115,7 +115,7 @@ def _(mapped, a, b, *, transpose_a, transpose_b):
 def _rows_times(a, b, transpose_b):
     """``[..., m, k] @ [k, n]`` as one product of all rows."""
     shape = a.array.shape
-    rows = reshape(a, (-1, shape[-1]))
+    rows = reshape(a, (math.prod(shape[:-1]), shape[-1]))
     product = matmul_primitive(rows, b, False, transpose_b)
     return reshape(product, (*shape[:-1], product.array.shape[-1]))
 
@@ -124,12 +124,15 @@ def _rows_times(a, b, transpose_b):
 def _(axes, a, b, *, transpose_a, transpose_b):
     first, second = axes
     if first is not None and second is not None:
-        return first if first == second and first < -2 else None
+        alike = first == second and a.shape[first] == b.shape[second]
+        return first if alike and first < -2 else None
     axis, flipped, kept = (
         (first, transpose_a, -2) if second is None else (second, transpose_b, -1)
     )
-    if axis < -2:  # a batch axis
-        return axis
+    if axis < -2:  # a batch axis, unless it is repeated
+        own, other = (a, b) if second is None else (b, a)
+        size = other.shape[axis] if len(other.shape) >= -axis else 1
+        return axis if size in (1, own.shape[axis]) else None
     position = -3 - axis if flipped else axis
     return kept if position == kept else None
 
@@ -216,9 +219,11 @@ def _(g, kernel):
 
 @affine.vjp("kernel")
 def _(g, inputs, inputs_shape, kernel_shape):
-    rows = reshape(inputs, (-1, inputs_shape[-1])) if len(inputs_shape) > 2 else inputs
-    cotangents = reshape(g, (-1, kernel_shape[-1])) if len(inputs_shape) > 2 else g
-    return matmul_primitive(rows, cotangents, True, False)
+    if len(inputs_shape) > 2:  # all rows of all examples
+        count = math.prod(inputs_shape[:-1])
+        inputs = reshape(inputs, (count, inputs_shape[-1]))
+        g = reshape(g, (count, kernel_shape[-1]))
+    return matmul_primitive(inputs, g, True, False)
 
 
 @affine.vjp("bias")
@@ -404,11 +409,11 @@ def tensordot(a, b, axes, name=None):
     axes_a, axes_b = [n % rank_a for n in axes_a], [n % rank_b for n in axes_b]
     free_a = [i for i in range(rank_a) if i not in axes_a]
     free_b = [i for i in range(rank_b) if i not in axes_b]
-    inner = int(np.prod([a.shape[i] for i in axes_a], dtype=int))
-    rows = reshape(transpose(a, free_a + axes_a), [-1, inner])
-    columns = reshape(transpose(b, axes_b + free_b), [inner, -1])
-    dims = [a.shape[i] for i in free_a] + [b.shape[i] for i in free_b]
-    return reshape(matmul(rows, columns), dims)
+    inner = math.prod(a.shape[i] for i in axes_a)
+    dims_a, dims_b = [a.shape[i] for i in free_a], [b.shape[i] for i in free_b]
+    rows = reshape(transpose(a, free_a + axes_a), [math.prod(dims_a), inner])
+    columns = reshape(transpose(b, axes_b + free_b), [inner, math.prod(dims_b)])
+    return reshape(matmul(rows, columns), dims_a + dims_b)
 
 
 def trace(x, name=None):

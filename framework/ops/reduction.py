@@ -8,7 +8,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import ShapeError
 from ..primitive import Axes, primitive
-from ..rules import normalize_axis
+from ..rules import lift, normalize_axis
 from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
 from .creation import ones_like, zeros_like
 from .elementwise import (
@@ -28,7 +28,7 @@ from .elementwise import (
     square,
     where,
 )
-from .shape import broadcast_to, concat, reshape, split, stack, transpose
+from .shape import all_mapped, broadcast_to, concat, reshape, split, stack, transpose
 
 __all__ = [
     "clip_by_global_norm",
@@ -272,7 +272,7 @@ reduce_any.no_gradient()
 @reduction(type_name="LogSumExp", quiet=True)
 def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
-    top = input_tensor.max(axis=axis, keepdims=True)
+    top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
     result = xp.log(total) + top
@@ -349,7 +349,7 @@ def _(t, clip_norm, axes):
 
 @_clip_by_norm.vjp("t")
 def _(g, t, clip_norm, axes):
-    length = reduce_euclidean_norm(t, axes, True)
+    length = _length(t, axes)
     longest = maximum(length, clip_norm)
     scale = clip_norm / longest
     along = reduce_sum(g * t, axes, True)
@@ -357,12 +357,24 @@ def _(g, t, clip_norm, axes):
     return g * scale - t * (along * outside)
 
 
+@_clip_by_norm.vjp("clip_norm")
+def _(g, t, clip_norm, axes):
+    length = _length(t, axes)
+    slope = divide_no_nan(reduce_sum(g * t, axes, True), length)
+    return reduce_sum(masked(slope, greater(length, clip_norm)))
+
+
+def _length(t, axes):
+    return norm_sqrt(reduce_sum(square(t), axes, True))
+
+
 @_clip_by_norm.batch
 def _(mapped, t, clip_norm, *, axes):
-    if mapped[1]:
-        raise NotImplementedError("clip_by_norm: clip_norm must be the same for all")
-    rank = t.array.ndim - 1
-    axes = normalize_axis("clip_by_norm", axes, rank)
+    axes = normalize_axis("clip_by_norm", axes, t.array.ndim - mapped[0])
+    if mapped[1]:  # one limit each
+        t, clip_norm = lift((True, True), *all_mapped(mapped, (t, clip_norm)))
+        limited = maximum(_length(t, tuple([a + 1 for a in axes])), clip_norm)
+        return t * (clip_norm / limited)
     return _clip_by_norm(t, clip_norm, axes=tuple([a + 1 for a in axes]))
 
 
@@ -377,7 +389,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     if isinstance(t, IndexedSlices):
         values = clip_by_norm(t.values, clip_norm, axes)
         return IndexedSlices(values, t.indices, t.dense_shape)
-    return _clip_by_norm(t, clip_norm, axes=axes)
+    return _clip_by_norm(t, clip_norm, axes)
 
 
 @primitive(name="global_norm", type_name="GlobalNorm")
@@ -432,7 +444,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     clip_norm = convert_to_tensor(clip_norm, dtype_hint=total.dtype)
     scale = clip_norm / maximum(total, clip_norm)
-    scale = where(is_finite(total), scale, total - total)
+    scale = where(is_finite(total), scale, np.nan)
     clipped = []
     for t in t_list:
         if isinstance(t, IndexedSlices):

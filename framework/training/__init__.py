@@ -1,0 +1,1 @@
+"""Training: losses, models and what feeds them."""
