@@ -7,21 +7,14 @@ from . import config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
 
-from . import (  # noqa: E402
-    datasets,
-    dtypes,
-    errors,
-    keras,
-    layers,
-    math,
-    nn,
-    optimizers,
-    registry,
-)
+from tapewright import datasets, layers, optimizers  # noqa: E402
+from tapewright.layers import initializers  # noqa: E402
+
+from . import dtypes, errors, keras, math, nn, registry  # noqa: E402
+from . import testing as test  # noqa: E402
 from .backend import device  # noqa: E402
 from .custom import *  # noqa: E402
 from .dtypes import *  # noqa: E402
-from .layers import initializers  # noqa: E402
 from .module import Module  # noqa: E402
 from .ops import image, linalg, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402

@@ -12,7 +12,7 @@ the ends.
 
 from . import backend, registry
 from .errors import GradientLookupError
-from .readers import BARE, active_reader, reading
+from .readers import BARE, active_reader, active_readers, reading
 from .tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
 __all__ = [
@@ -260,15 +260,12 @@ def call_user_function(function, call, g):
     """
     bare = active_reader() is BARE
     many = isinstance(g, (list, tuple))
-    cotangents = [to_user(c, bare) for c in (g if many else (g,))]
-    if bare:
-        with reading(()):
-            parts = function(call, *cotangents)
-    else:
+    with reading(() if bare else active_readers()):
+        cotangents = [to_user(c, bare) for c in (g if many else (g,))]
         parts = function(call, *cotangents)
-    if isinstance(parts, (list, tuple)):
-        return [from_user(p, bare) for p in parts]
-    return from_user(parts, bare)
+        if isinstance(parts, (list, tuple)):
+            return [from_user(p, bare) for p in parts]
+        return from_user(parts, bare)
 
 
 def to_user(c, bare):

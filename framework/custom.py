@@ -49,7 +49,7 @@ class _CustomAdjoint:
 
     def raw(self, record, g, cotangents, useful):
         bare = active_reader() is BARE
-        with reading(()) if bare else reading(active_readers()):
+        with reading(() if bare else active_readers()):
             cotangents_of_outputs = [
                 zeros(shape, dtype) if c is None else to_user(c, bare)
                 for c, (shape, dtype) in zip(g, self.outlines)

@@ -7,12 +7,13 @@ tapewright, known under a second name.
 import sys
 from types import ModuleType
 
-from . import datasets, layers, optimizers
-from .layers import activations, initializers, regularizers
-from .layers.initializers import Initializer
-from .layers.layer import InputSpec, Layer
-from .layers.regularizers import Regularizer
-from .optimizers import Optimizer
+from tapewright import datasets, layers, optimizers
+from tapewright.layers import activations, initializers, regularizers
+from tapewright.layers.initializers import Initializer
+from tapewright.layers.layer import InputSpec, Layer
+from tapewright.layers.regularizers import Regularizer
+from tapewright.optimizers import Optimizer
+
 from .training import losses
 from .training.data import to_categorical
 from .training.losses import Loss

@@ -329,7 +329,8 @@ class Primitive:
             hint = kin[0].array.dtype if kin and name in self.alike else None
             try:
                 if isinstance(value, (list, tuple)):
-                    tensors[i] = convert_to_tensor(value, dtype_hint=hint)
+                    with backend.use_module(module or backend.current_module()):
+                        tensors[i] = convert_to_tensor(value, dtype_hint=hint)
                 else:
                     tensors[i] = new_tensor(to_array(value, None, hint, module))
             except (TypeError, ValueError) as error:
@@ -438,7 +439,9 @@ def _beside(number, tensor):
 def _number(number, tensor):
     """`_beside`, after a look at the numbers already met."""
     array = tensor.array
-    if array.dtype is float32 and (type(array) is ndarray or type(array) is numpy_float32):
+    if array.dtype is float32 and (
+        type(array) is ndarray or type(array) is numpy_float32
+    ):
         known = _CONSTANTS.get(number)
         if known is not None:
             return known

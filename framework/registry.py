@@ -17,7 +17,6 @@ __all__ = [
     "find",
     "plain",
     "register",
-    "register_class",
     "registered_name",
     "resolve",
     "serialize",
@@ -28,20 +27,20 @@ _SCOPE = ContextVar("custom_objects")
 
 
 def register(kind, name, value):
-    """Makes ``value`` known as ``name`` among things of one kind ("layer", "op", ...)."""
-    _OBJECTS[kind, name] = value
+    """Makes ``value`` known as ``name`` among things of one kind ("layer", "op", ...).
+
+    What a user defines never takes the place of something of tapewright's own; it can be
+    named through `custom_object_scope`.
+    """
+    known = _OBJECTS.get((kind, name))
+    if known is None or _is_own(value) or not _is_own(known):
+        _OBJECTS[kind, name] = value
     return value
 
 
-def register_class(kind, cls, name=None):
-    """Makes ``cls`` known under its name; it never displaces one of tapewright's own."""
-    known = _OBJECTS.get((kind, name or cls.__name__))
-    if known is None or _is_own(cls) or not _is_own(known):
-        register(kind, name or cls.__name__, cls)
-
-
 def _is_own(thing):
-    return thing.__module__.partition(".")[0] == __name__.partition(".")[0]
+    package = __name__.partition(".")[0]
+    return getattr(thing, "__module__", "").partition(".")[0] == package
 
 
 def find(kind, name):
@@ -136,7 +135,7 @@ class Configured:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "kind" not in vars(cls):
-            register_class(cls.kind, cls)
+            register(cls.kind, cls.__name__, cls)
 
     def get_config(self) -> dict:
         """The constructor's arguments as plain values: numbers, strings, lists, dicts.

@@ -390,11 +390,13 @@ def to_array(value, dtype=None, hint=None, module=None):
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
             + (" does not fit into int64" if too_large else "")
         )
-    natural = array.dtype
-    if not _has_numpy_leaf(value):  # Python numbers are single precision
+    natural, first = array.dtype, _dtype_of_first(value)
+    if first is None:  # Python numbers are single precision
         natural = _NARROW.get(natural, natural)
         if natural.kind == "i" and array.size and not _fits_int32(array):
             natural = array.dtype
+    elif first.kind == natural.kind == "f":
+        natural = first
     wanted = _wanted_dtype(natural, value, dtype, hint)
     if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
         limits = np.iinfo(wanted)
@@ -409,10 +411,13 @@ def _fits_int32(array):
     return array.min() >= _INT32.min and array.max() <= _INT32.max
 
 
-def _has_numpy_leaf(value):
+def _dtype_of_first(value):
+    """The dtype of the first leaf, None if it is a Python number."""
     while is_nested(value) and len(value):
         value = value[0]
-    return isinstance(value, (np.ndarray, np.generic)) or is_tensor(value)
+    if is_tensor(value):
+        return value.dtype.dtype
+    return value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
 
 
 def _wanted_dtype(natural, value, dtype, hint):

@@ -99,10 +99,10 @@ class TensorShape(tuple):
         return TensorShape(item) if isinstance(index, slice) else item
 
     def __eq__(self, other):
-        if other is None or (
-            isinstance(other, TensorShape) and self.rank != other.rank
-        ):
-            return other is None and self.rank is None
+        if other is None:
+            return self.rank is None
+        if isinstance(other, TensorShape):
+            return self.rank == other.rank and tuple(self) == tuple(other)
         if isinstance(other, (list, tuple)):
             return self.rank is not None and tuple(self) == tuple(other)
         return NotImplemented

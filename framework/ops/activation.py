@@ -4,6 +4,7 @@ import numpy as np
 
 from ..primitive import Axes, primitive
 from ..rules import elementwise, normalize_axis
+from ..tensor import convert_to_tensor
 from .elementwise import exp, greater, masked, minimum, tanh, where
 from .reduction import reduce_sum
 
@@ -134,7 +135,7 @@ def _(g, features):
 
 def log_sigmoid(x, name=None):
     """``log(sigmoid(x))``, without underflow."""
-    return -softplus(-x)
+    return -softplus(-convert_to_tensor(x))
 
 
 @elementwise(type_name="Softsign", zero_when=[{"features"}])
@@ -151,6 +152,7 @@ def _(g, out):
 
 def silu(features, beta=1.0):
     """``x * sigmoid(beta * x)``, also known as swish."""
+    features = convert_to_tensor(features)
     return features * sigmoid(features * beta)
 
 
@@ -165,6 +167,7 @@ def gelu(features, approximate=True, name=None):
     """
     if not approximate:
         raise ValueError("gelu: approximate must be True, got False")
+    features = convert_to_tensor(features)
     inner = (features + features * features * features * 0.044715) * np.sqrt(
         2 / np.pi
     ).item()

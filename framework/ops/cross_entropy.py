@@ -8,7 +8,7 @@ from ..rules import broadcast_shape, elementwise, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
 from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
 from .elementwise import cast
-from .indexing import one_hot
+from .indexing import _one_hot
 from .reduction import reduce_sum
 from .shape import all_mapped, expand_dims, transpose
 
@@ -65,7 +65,7 @@ def _(g, logits):
 
 @_softmax_cross_entropy.batch
 def _(mapped, labels, logits):
-    return _softmax_cross_entropy(*all_mapped(mapped, (labels, logits)))
+    return _softmax_cross_entropy(*lift(mapped, labels, logits))
 
 
 @primitive(name="softmax_excess", broadcasts=True, quiet=True)
@@ -76,7 +76,9 @@ def _softmax_excess(xp, labels, logits):
     weights, lies = shifted_rows(xp, logits)
     labels = labels.T if lies == 0 else labels
     xp.exp(weights, out=weights)
-    weights *= labels.sum(axis=lies, keepdims=True) / weights.sum(axis=lies, keepdims=True)
+    weights *= labels.sum(axis=lies, keepdims=True) / weights.sum(
+        axis=lies, keepdims=True
+    )
     weights -= labels
     return weights.T if lies == 0 else weights
 
@@ -130,9 +132,17 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     quiet=True,
 )
 def _sparse_cross_entropy(xp, labels, logits):
+    if labels.shape != logits.shape[:-1]:
+        raise ValueError("shapes do not fit")  # `infer` says it better
     top = logits.max(axis=-1, keepdims=True)
     log_total = xp.log(xp.exp(logits - top).sum(axis=-1))
-    picked = xp.take_along_axis(logits, labels[..., None].astype(xp.int64), axis=-1)
+    picks = labels[..., None].astype(xp.int64)
+    if xp is np:  # which raises IndexError for a label out of range
+        picked = xp.take_along_axis(logits, picks, axis=-1)
+    else:  # there is no waiting for a GPU to find one: its loss is NaN, as in TensorFlow
+        valid = (picks >= 0) & (picks < logits.shape[-1])
+        picked = xp.take_along_axis(logits, xp.where(valid, picks, 0), axis=-1)
+        picked = xp.where(valid, picked, xp.nan).astype(logits.dtype)
     return log_total - (picked - top)[..., 0]
 
 
@@ -152,7 +162,7 @@ def _(labels, logits):
 
 @_sparse_cross_entropy.vjp("logits")
 def _(g, labels, logits, logits_shape, logits_dtype):
-    hits = one_hot(labels, logits_shape[-1], dtype=logits_dtype)
+    hits = _one_hot(labels, logits_shape[-1], -1, logits_dtype)
     return (_softmax(logits) - hits) * expand_dims(g, -1)
 
 
@@ -166,16 +176,21 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 
     Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits``
     ``[..., classes]``; the result that of ``labels``.
+
+    Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is NaN.
     """
+    who = "sparse_softmax_cross_entropy_with_logits"
     logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
+    if not labels.dtype.is_integer:
+        raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
     classes = logits.shape[-1] if logits.shape else 0
     values = labels.array
-    if labels.dtype.is_integer and type(values) is np.ndarray and values.size:
+    if isinstance(values, np.ndarray | np.generic) and values.size:
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= classes:
             raise ValueError(
-                "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
-                f"{classes - 1}, got {low if low < 0 else high}"
+                f"{who}: labels must be from 0 to {classes - 1}, "
+                f"got {low if low < 0 else high}"
             )
     return _sparse_cross_entropy(labels, logits)
 

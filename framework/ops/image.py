@@ -2,6 +2,9 @@
 
 from ..errors import ShapeError
 from ..primitive import primitive
+from ..rules import lift
+from .reduction import reduce_mean
+from .shape import all_mapped
 
 __all__ = ["adjust_contrast"]
 
@@ -29,8 +32,8 @@ def _(images, contrast_factor):
 
 @adjust_contrast.batch
 def _(mapped, images, contrast_factor):
-    if mapped[1]:
-        raise NotImplementedError(
-            "adjust_contrast: contrast_factor must be the same for all"
-        )
-    return adjust_contrast(images, contrast_factor)
+    if not mapped[1]:
+        return adjust_contrast(images, contrast_factor)
+    images, factor = lift((True, True), *all_mapped(mapped, (images, contrast_factor)))
+    mean = reduce_mean(images, (-3, -2), True)
+    return (images - mean) * factor + mean

@@ -21,7 +21,7 @@ from ..tensor import (
     new_tensor,
 )
 from .elementwise import cast, where
-from .shape import all_mapped, concat, expand_dims, reshape, transpose
+from .shape import all_mapped, concat, reshape, transpose
 
 __all__ = ["argmax", "argmin", "boolean_mask", "gather", "getitem", "one_hot", "slice"]
 
@@ -46,8 +46,13 @@ def _plain(item):
         return [
             None if n is None else int(n) for n in (item.start, item.stop, item.step)
         ]
-    if isinstance(item, (str, list)):
+    if isinstance(item, list) or item in ("newaxis", "..."):  # plain already
         return item
+    if not hasattr(item, "__index__"):
+        raise TypeError(
+            "An index must be made of integers, slices, ..., None, or one array of "
+            f"integers or booleans, got {item!r}"
+        )
     return item.__index__()
 
 
@@ -68,13 +73,24 @@ def _getitem(xp, x, *, index: Index):
 
 @_getitem.infer
 def _(x, index):
-    try:  # NumPy's own rules, on an array of no weight
-        probe = np.broadcast_to(np.zeros((), np.int8), tuple(x.shape))[
-            _numpy_index(index)
-        ]
+    try:
+        dims = _indexed(x.shape, index, 2**20)
     except IndexError as error:
         raise IndexError(f"{error}; the tensor has shape {x.shape}") from None
-    return TensorSpec(probe.shape, x.dtype)
+    if None in tuple(x.shape):
+        for size in (2**20 + 1, 1):  # what follows from an unknown size is unknown
+            try:
+                other = _indexed(x.shape, index, size)
+            except IndexError:  # there is no such entry in so small a tensor
+                continue
+            dims = [n if n == m else None for n, m in zip(dims, other)]
+    return TensorSpec(dims, x.dtype)
+
+
+def _indexed(shape, index, unknown):
+    """The shape of an indexed tensor, by NumPy's own rules on an array of no weight."""
+    shape = [unknown if n is None else n for n in shape]
+    return np.broadcast_to(np.zeros((), np.int8), shape)[_numpy_index(index)].shape
 
 
 @_getitem.vjp("x")
@@ -89,14 +105,22 @@ def _(mapped, x, *, index):
 
 @_getitem.diagonal
 def _(axes, x, *, index):
-    # Axes that a trailing full slice, or the ellipsis, leaves alone keep their place.
-    behind = -axes[0]
-    words = list(index)
-    if "..." in words:
-        tail = words[words.index("...") + 1 :]
-        return axes[0] if not tail else None
-    used = len([i for i in words if i != "newaxis"])
-    return axes[0] if x.shape.rank - used >= behind else None
+    shape, whole = x.array.shape, [None, None, None]
+    words, used = list(index), len([i for i in index if i not in ("newaxis", "...")])
+    at = words.index("...") if "..." in words else len(words)
+    words[at : at + 1] = [whole] * (len(shape) - used)
+    axis, outgoing, found = len(shape) + axes[0], [], None
+    taken = 0  # axes of x that the words so far have used
+    for word in words:
+        if word == "newaxis":
+            outgoing.append(None)
+            continue
+        if isinstance(word, list):
+            outgoing.append(taken)
+            if taken == axis and word == whole:
+                found = len(outgoing) - 1
+        taken += 1
+    return None if found is None else found - len(outgoing)
 
 
 @primitive(name="scatter_index")
@@ -341,6 +365,28 @@ def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
 # ------------------------------------------------------------------- whole numbers
 
 
+@primitive(name="one_hot", type_name="OneHot")
+def _one_hot(xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"):
+    hits = indices[..., None] == xp.arange(depth)
+    return xp.moveaxis(hits.astype(dtype), -1, axis)
+
+
+_one_hot.no_gradient()
+
+
+@_one_hot.infer
+def _(indices, depth, axis, dtype):
+    if not indices.dtype.is_integer:
+        raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
+    (at,) = normalize_axis("one_hot", axis, indices.shape.rank + 1)
+    return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)
+
+
+@_one_hot.batch
+def _(mapped, indices, *, depth, axis, dtype):
+    return _one_hot(indices, depth, axis % indices.array.ndim + 1, dtype)
+
+
 def one_hot(
     indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None
 ):
@@ -353,20 +399,12 @@ def one_hot(
     array([[0., 1., 0.],
            [1., 0., 0.]], dtype=float32)
     """
-    indices, depth = convert_to_tensor(indices), int(depth)
-    xp = backend.array_module(type(indices.array))
     axis = -1 if axis is None else axis
-    steps = xp.arange(depth, dtype=indices.array.dtype)
-    rank = len(indices.shape) + 1
-    (at,) = normalize_axis("one_hot", axis, rank)
-    steps = convert_to_tensor(
-        steps.reshape([depth if i == at else 1 for i in range(rank)])
-    )
-    hits = expand_dims(indices, at) == steps
     if on_value is None and off_value is None:
-        return cast(hits, dtype or dtypes.float32)
+        return _one_hot(indices, int(depth), axis, dtype or dtypes.float32)
     on = convert_to_tensor(1 if on_value is None else on_value, dtype_hint=dtype)
     off = convert_to_tensor(0 if off_value is None else off_value, dtype_hint=on.dtype)
+    hits = _one_hot(indices, int(depth), axis, dtypes.bool)
     picked = where(hits, on, cast(off, on.dtype))
     return picked if dtype is None else cast(picked, dtype)
 

@@ -199,13 +199,13 @@ def affine(xp, inputs, kernel, bias):
 
 @affine.infer
 def _(inputs, kernel, bias):
-    if kernel.shape.rank != 2 or bias.shape != kernel.shape[1:]:
+    if kernel.shape.rank != 2 or not bias.shape.is_compatible_with(kernel.shape[1:]):
         raise ShapeError("affine", "kernel must be [k, n] and bias [n]",
                          kernel=kernel, bias=bias)  # fmt: skip
     if inputs.shape.rank < 2:
         raise ShapeError("affine", "inputs must have two axes or more", inputs=inputs)
     k, n = kernel.shape
-    if inputs.shape[-1] not in (None, k):
+    if k is not None and inputs.shape[-1] not in (None, k):
         raise ShapeError("affine", f"the last axis of inputs must have size {k}",
                          inputs=inputs, kernel=kernel)  # fmt: skip
     dtype = same_dtype("affine", inputs=inputs, kernel=kernel, bias=bias)
@@ -268,7 +268,9 @@ def _(*inputs, equation):
             raise ShapeError("einsum", f"'{term}' does not name the axes of its operand",
                              operand=spec)  # fmt: skip
         for label, size in zip(term, spec.shape):
-            if sizes.setdefault(label, size) != size:
+            if sizes.get(label) is None:
+                sizes[label] = size
+            if size not in (None, sizes[label]):
                 raise ShapeError("einsum", f"'{label}' has sizes {sizes[label]} and {size}",
                                  operand=spec)  # fmt: skip
     return TensorSpec([sizes[label] for label in result], inputs[0].dtype)

@@ -56,7 +56,7 @@ def _(x, scale, offset, epsilon, axes):
     reduced = normalize_axis("fused_batch_norm", axes, x.shape.rank, "axes")
     kept = [n for i, n in enumerate(x.shape) if i not in reduced]
     for name, spec in (("scale", scale), ("offset", offset)):
-        if spec.shape != kept:
+        if not spec.shape.is_compatible_with(kept):
             raise ShapeError("fused_batch_norm", f"{name} must have shape {tuple(kept)}",
                              x=x, **{name: spec})  # fmt: skip
     small = TensorSpec(kept, x.dtype)

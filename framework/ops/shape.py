@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import adjoint, dtypes, tensor
 from ..errors import ShapeError
-from ..primitive import Axes, DTypeName, Shape, primitive
+from ..primitive import Axes, Shape, primitive
 from ..readers import BARE, active_reader
 from ..rules import broadcast_shape, lift, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, new_tensor
@@ -141,7 +141,9 @@ def squeeze(xp, input, *, axis: Axes = None):
 @squeeze.infer
 def _(input, axis):
     if axis is None or axis == ():
-        return TensorSpec([n for n in input.shape if n != 1], input.dtype)
+        known = None not in tuple(input.shape)
+        dims = [n for n in input.shape if n != 1] if known else None
+        return TensorSpec(dims, input.dtype)
     axes = normalize_axis("squeeze", axis, input.shape.rank)
     if any(input.shape[a] not in (1, None) for a in axes):
         raise ShapeError("squeeze", f"the axes {axes} must have size 1", input=input)
@@ -298,7 +300,7 @@ def sum_to_shape(xp, x, *, shape: Shape):
 
 @sum_to_shape.infer
 def _(x, shape):
-    if broadcast_shape(x.shape, shape) != x.shape:
+    if not broadcast_shape(x.shape, shape).is_compatible_with(x.shape):
         raise ShapeError("sum_to_shape", f"{tuple(shape)} does not broadcast to x", x=x)
     return TensorSpec(shape, x.dtype)
 
@@ -428,8 +430,11 @@ def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
 def _(value, sizes, axis):
     (at,) = normalize_axis("split", axis, value.shape.rank)
     if value.shape[at] not in (None, sum(sizes)):
-        raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to the size of axis {at}",
-                         value=value)  # fmt: skip
+        raise ShapeError(
+            "split",
+            f"sizes {sizes} do not add up to the size of axis {at}",
+            value=value,
+        )
     shapes = [list(value.shape) for _ in sizes]
     for dims, size in zip(shapes, sizes):
         dims[at] = size
@@ -482,6 +487,8 @@ def _(value, axis):
     (at,) = normalize_axis("unstack", axis, value.shape.rank)
     dims = list(value.shape)
     count = dims.pop(at)
+    if count is None:
+        raise ShapeError("unstack", f"the size of axis {at} must be known", value=value)
     return tuple([TensorSpec(dims, value.dtype)] * count)
 
 
@@ -568,7 +575,8 @@ def _crop(xp, x, *, paddings: Paddings):
 
 @_crop.infer
 def _(x, paddings):
-    return TensorSpec([n - sum(p) for n, p in zip(x.shape, paddings)], x.dtype)
+    dims = [None if n is None else n - sum(p) for n, p in zip(x.shape, paddings)]
+    return TensorSpec(dims, x.dtype)
 
 
 @_crop.vjp("x")
@@ -740,7 +748,7 @@ def take_diagonal(xp, x, *, axis: Axes):
 
 @take_diagonal.infer
 def _(x, axis):
-    if x.shape[0] != x.shape[axis]:
+    if None not in (x.shape[0], x.shape[axis]) and x.shape[0] != x.shape[axis]:
         raise ShapeError("take_diagonal", f"axes 0 and {axis} must have one size", x=x)
     return TensorSpec(x.shape[1:], x.dtype)
 

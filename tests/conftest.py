@@ -1,0 +1,86 @@
+"""What every test gets: fixed seeds, the device asked for, a look at the tapes after it.
+
+``pytest --device cupy`` runs the very same tests on CuPy arrays, on a GPU, and
+``pytest --device strict`` on a stand-in for them that runs anywhere (strict_array.py).
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tapewright import backend, random, readers
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--device",
+        choices=("cpu", "cupy", "strict"),
+        default="cpu",
+        help="where the arrays of the tests are made: cpu (NumPy), cupy (a GPU), or strict",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--device") == "cupy" and (why := _no_gpu()):
+        raise pytest.UsageError(f"--device cupy: {why}")
+
+
+def pytest_collection_modifyitems(items):
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and (why := _no_gpu()):
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+def _no_gpu():
+    """Why the GPU cannot be used, or an empty string."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed"
+    try:
+        return "" if cupy.cuda.runtime.getDeviceCount() else "there is no GPU"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"there is no usable GPU ({error})"
+
+
+@pytest.fixture(scope="session")
+def strict():
+    """A stand-in for the module `cupy`, whose arrays NumPy cannot touch."""
+    path = Path(__file__).parent / "strict_array.py"
+    spec = importlib.util.spec_from_file_location("strict_array", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    backend.register_array_module(module.StrictArray, module.xp, module.to_numpy)
+    return module.xp
+
+
+@pytest.fixture(autouse=True)
+def device(request):
+    """Where new arrays are made: "cpu", or what --device or the marker gpu says."""
+    name = request.config.getoption("--device")
+    if request.node.get_closest_marker("gpu"):
+        name = "cupy"
+    if name == "strict":
+        with backend.use_module(request.getfixturevalue("strict")):
+            yield name
+    else:
+        with backend.device("GPU" if name == "cupy" else "CPU"):
+            yield name
+
+
+@pytest.fixture(autouse=True)
+def seeds(device):
+    """The same random numbers in every run, whichever tests come before."""
+    np.random.seed(0)
+    random.set_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_reader_is_left():
+    """Fails a test that leaves a tape, or another reader of ops, behind."""
+    yield
+    left, _ = readers.active_readers(), readers.set_readers(())
+    assert left == (), f"the test left readers behind: {left}"

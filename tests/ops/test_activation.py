@@ -1,0 +1,99 @@
+"""Activations: the op table, corners, and the far ends."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.testing import case, check_op, floats
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    return np.exp(x) / np.exp(x).sum(axis, keepdims=True)
+
+
+def gelu(x):
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
+
+CASES = [
+    *[case(op, floats(*shape), expect=f)
+      for shape in [(2, 4), (3,), (), (0, 2)]
+      for op, f in [
+          ("relu", lambda x: np.maximum(x, 0)),
+          ("elu", lambda x: np.where(x > 0, x, np.exp(x) - 1)),
+          ("sigmoid", sigmoid),
+          ("softplus", lambda x: np.log(1 + np.exp(x))),
+          ("softsign", lambda x: x / (1 + np.abs(x))),
+          ("leaky_relu", lambda x: np.where(x > 0, x, 0.2 * x))]],
+    case("leaky_relu", floats(4), alpha=0.3, expect=lambda x: np.where(x > 0, x, 0.3 * x)),
+    *[case(op, floats(2, 3, 2), axis=axis, expect=lambda x, f=f, a=axis: f(softmax(x, a)))
+      for op, f in [("softmax", lambda p: p), ("log_softmax", np.log)]
+      for axis in (-1, 1, 0)],
+    *[case(op, floats(2, 3), expect=lambda x, f=f: f(softmax(x)))
+      for op, f in [("softmax", lambda p: p), ("log_softmax", np.log)]],
+    *[case(op, floats(3), expect=lambda x, f=f: f(softmax(x)))
+      for op, f in [("softmax", lambda p: p), ("log_softmax", np.log)]],
+    case("softmax", floats(2, 70), order=0, expect=softmax),
+    case("log_softmax", floats(2, 70), order=0, expect=lambda x: np.log(softmax(x))),
+    # composed of these
+    case(tw.nn.relu6, floats(6, low=-3.0, high=9.1), expect=lambda x: np.clip(x, 0, 6)),
+    case(tw.nn.selu, floats(4),
+         expect=lambda x: SCALE * np.where(x > 0, x, ALPHA * (np.exp(x) - 1))),
+    case(tw.nn.silu, floats(4), expect=lambda x: x * sigmoid(x)),
+    case(tw.nn.silu, floats(4), beta=2.0, expect=lambda x: x * sigmoid(2 * x)),
+    case(tw.nn.gelu, floats(4), expect=gelu),
+    case(tw.math.log_sigmoid, floats(4), expect=lambda x: np.log(sigmoid(x))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+def slope(f, x):
+    x = tw.constant(x)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x).numpy().tolist()
+
+
+@pytest.mark.parametrize("f", [tw.nn.relu, tw.nn.relu6])
+def test_relu_has_no_slope_at_zero(f):
+    assert slope(f, [0.0]) == [0.0]
+
+
+def test_relu_of_an_overflowing_branch_has_no_slope_instead_of_nan():
+    assert slope(lambda x: tw.sqrt(tw.nn.relu(x)), [-1.0, 4.0]) == [0.0, 0.25]
+
+
+@pytest.mark.parametrize("f, low, high", [
+    (tw.sigmoid, 0.0, 1.0), (tw.nn.softplus, 0.0, 1e4), (tw.nn.elu, -1.0, 1e4),
+    (tw.nn.softsign, -1e4 / 10001, 1e4 / 10001), (tw.math.log_sigmoid, -1e4, 0.0),
+    (tw.nn.gelu, 0.0, 1e4), (tw.nn.silu, 0.0, 1e4),
+])  # fmt: skip
+def test_activations_are_right_far_out(f, low, high):
+    assert f([-1e4, 1e4]).numpy().tolist() == [np.float32(low), np.float32(high)]
+    assert np.isfinite(slope(f, [-1e4, 1e4])).all()
+
+
+def test_softmax_does_not_overflow():
+    assert tw.nn.softmax([1e4, 0.0]).numpy().tolist() == [1.0, 0.0]
+    assert tw.nn.log_softmax([1e4, 0.0]).numpy().tolist() == [0.0, -1e4]
+
+
+def test_softmax_knows_no_minus_infinity_beside_a_number():
+    assert tw.nn.softmax([0.0, -np.inf]).numpy().tolist() == [1.0, 0.0]
+    assert slope(lambda x: tw.nn.softmax(x)[0], [0.0, -np.inf]) == [0.0, 0.0]
+
+
+def test_only_the_approximate_gelu_is_there():
+    with pytest.raises(ValueError, match="approximate"):
+        tw.nn.gelu([1.0], approximate=False)

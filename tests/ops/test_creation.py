@@ -1,0 +1,70 @@
+"""Tensors made from a shape: values, dtypes, what they refuse."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.testing import case, check_op, floats
+
+CASES = [
+    case(lambda v: tw.fill((2, 3), v), floats(), expect=lambda v: np.full((2, 3), v),
+         label="fill"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_fill_passes_the_gradient_of_its_value(c):
+    check_op(c)
+
+
+MADE = [
+    (lambda: tw.zeros((2, 3)), np.zeros((2, 3), "float32")),
+    (lambda: tw.zeros([tw.constant(2), 1], "int64"), np.zeros((2, 1), "int64")),
+    (lambda: tw.zeros(3), np.zeros(3, "float32")),
+    (lambda: tw.ones((), tw.float64), np.ones(())),
+    (lambda: tw.zeros_like([1, 2]), np.zeros(2, "int32")),
+    (lambda: tw.ones_like([1.0, 2.0], dtype="float64"), np.ones(2)),
+    (lambda: tw.fill((2,), 7), np.array([7, 7], "int32")),
+    (lambda: tw.eye(2), np.eye(2, dtype="float32")),
+    (lambda: tw.eye(2, 3, dtype=tw.float64), np.eye(2, 3)),
+    (lambda: tw.eye(2, batch_shape=[3]), np.stack([np.eye(2, dtype="float32")] * 3)),
+    (lambda: tw.linspace(0.0, 1.0, 3), np.array([0, 0.5, 1], "float32")),
+    (lambda: tw.linspace([0.0, 1.0], [1.0, 3.0], 3),
+     np.array([[0, 1], [0.5, 2], [1, 3]], "float32")),
+    (lambda: tw.linspace(1, 2, 3), np.array([1.0, 1.5, 2.0])),
+    (lambda: tw.range(3), np.arange(3, dtype="int32")),
+    (lambda: tw.range(3, 0, -1), np.array([3, 2, 1], "int32")),
+    (lambda: tw.range(1.0, 2.0, 0.25), np.array([1, 1.25, 1.5, 1.75], "float32")),
+    (lambda: tw.range(2, dtype="int64"), np.arange(2)),
+    (lambda: tw.range(0), np.zeros(0, "int32")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make, wanted", MADE)
+def test_what_is_made_is_as_in_numpy(make, wanted):
+    made = make().numpy()
+    assert made.dtype == wanted.dtype
+    np.testing.assert_array_equal(made, wanted)
+
+
+def test_the_last_value_of_a_line_is_exactly_stop():
+    line = tw.linspace(0.0, 0.1, 7).numpy()
+    assert line[-1] == np.float32(0.1)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: tw.fill((2,), [1.0, 2.0]), "scalar"),
+    (lambda: tw.linspace(0.0, 1.0, 0), "num must be 1 or more"),
+    (lambda: tw.range(0, 3, 0), "delta must not be 0"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_made_tensors_are_constants():
+    x = tw.constant([1.0, 2.0])
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.zeros_like(x) + tw.ones_like(x)
+    assert tape.gradient(y, x) is None

@@ -1,0 +1,147 @@
+"""Cross-entropies: the op table, huge logits, labels of any weight."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import backend
+from tapewright.errors import ShapeError
+from tapewright.testing import case, check_op, floats
+
+POSITIVE = {"low": 0.1, "high": 0.9}
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def dense(labels, logits):
+    return -(labels * log_softmax(logits)).sum(-1)
+
+
+def sparse(labels, logits):
+    return -np.take_along_axis(log_softmax(logits), labels[..., None], -1)[..., 0]
+
+
+def excess(labels, logits):
+    return np.exp(log_softmax(logits)) * labels.sum(-1, keepdims=True) - labels
+
+
+def binary(labels, logits):
+    p = 1 / (1 + np.exp(-logits))
+    return -labels * np.log(p) - (1 - labels) * np.log(1 - p)
+
+
+def weighted(labels, logits, pos_weight):
+    p = 1 / (1 + np.exp(-logits))
+    return -labels * np.log(p) * pos_weight - (1 - labels) * np.log(1 - p)
+
+
+DENSE = "softmax_cross_entropy_with_logits"
+SPARSE = "sparse_softmax_cross_entropy_with_logits"
+BINARY = "sigmoid_cross_entropy_with_logits"
+
+CASES = [
+    case(DENSE, floats(2, 3, **POSITIVE), floats(2, 3), expect=dense),
+    case(DENSE, floats(2, 2, 3, **POSITIVE), floats(2, 2, 3), expect=dense),
+    case(DENSE, floats(3, **POSITIVE), floats(2, 3), expect=dense),
+    case(DENSE, floats(2, 3, **POSITIVE), floats(3), expect=dense),
+    case(DENSE, floats(3, **POSITIVE), floats(3), expect=dense),
+    case(DENSE, floats(0, 3, **POSITIVE), floats(0, 3), expect=dense),
+    case(DENSE, floats(2, 70, **POSITIVE), floats(2, 70), order=0, expect=dense),
+    case(SPARSE, np.array([2, 0]), floats(2, 3), expect=sparse),
+    case(SPARSE, np.array([[2, 0], [1, 1]]), floats(2, 2, 3), expect=sparse),
+    case(SPARSE, np.array(1), floats(3), expect=sparse),
+    case(SPARSE, np.array([1], np.int32), floats(1, 70), order=1, expect=sparse),
+    case(BINARY, floats(2, 3, **POSITIVE), floats(2, 3), expect=binary),
+    case(BINARY, floats(**POSITIVE), floats(), expect=binary),
+    case("softmax_excess", floats(2, 3, **POSITIVE), floats(2, 3), expect=excess),
+    case("softmax_excess", floats(3, **POSITIVE), floats(2, 3), expect=excess),
+    case("softmax_excess", floats(2, 2, 3, **POSITIVE), floats(2, 2, 3), expect=excess),
+    # composed of these
+    case(tw.nn.softmax_cross_entropy_with_logits, floats(2, 3, 2, **POSITIVE),
+         floats(2, 3, 2), axis=1, label="axis 1",
+         expect=lambda p, x: dense(np.moveaxis(p, 1, -1), np.moveaxis(x, 1, -1))),
+    case(tw.nn.weighted_cross_entropy_with_logits, floats(4, **POSITIVE), floats(4),
+         pos_weight=2.5, expect=lambda p, x: weighted(p, x, 2.5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+def value_and_slope(f, logits):
+    x = tw.constant(logits)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return y.numpy().tolist(), tape.gradient(y, x).numpy().tolist()
+
+
+def test_dense_labels_beside_huge_logits_are_exact():
+    f = tw.nn.softmax_cross_entropy_with_logits
+    value, slope = value_and_slope(lambda x: f([[0.0, 1.0]], x), [[1000.0, -1000.0]])
+    assert value == [2000.0] and slope == [[1.0, -1.0]]
+
+
+def test_sparse_labels_beside_huge_logits_are_exact():
+    f = tw.nn.sparse_softmax_cross_entropy_with_logits
+    value, slope = value_and_slope(lambda x: f([1, 0], x), [[1000.0, -1000.0]] * 2)
+    assert value == [2000.0, 0.0] and slope == [[1.0, -1.0], [0.0, 0.0]]
+
+
+def test_binary_labels_beside_huge_logits_are_exact():
+    f = tw.nn.sigmoid_cross_entropy_with_logits
+    value, slope = value_and_slope(
+        lambda x: f([0.0, 1.0, 1.0], x), [1000.0, -1000.0, 1000.0]
+    )
+    assert value == [1000.0, 1000.0, 0.0] and slope == [1.0, -1.0, 0.0]
+
+
+def test_weighted_labels_beside_huge_logits_are_exact():
+    f = tw.nn.weighted_cross_entropy_with_logits
+    value, slope = value_and_slope(lambda x: f([0.0, 1.0], x, 2.0), [1000.0, -1000.0])
+    assert value == [1000.0, 2000.0] and slope == [1.0, -2.0]
+
+
+def test_a_certain_label_beside_an_impossible_class_is_infinite_and_not_nan():
+    f = tw.nn.softmax_cross_entropy_with_logits
+    assert f([[0.0, 1.0]], [[0.0, -np.inf]]).numpy().tolist() == [np.inf]
+
+
+def test_labels_that_do_not_sum_to_one_have_exact_gradients():
+    # loss = -2 log p0 - log p1 with p = 1/2 each: d/dx0 = -2 + 3/2, d/dx1 = -1 + 3/2
+    f = tw.nn.softmax_cross_entropy_with_logits
+    _, slope = value_and_slope(lambda x: f([[2.0, 1.0]], x), [[0.0, 0.0]])
+    assert slope == [[-0.5, 0.5]]
+
+
+def test_a_label_out_of_range_is_explained(device):
+    if device != "cpu":
+        pytest.skip("a GPU would have to be waited for")
+    with pytest.raises(ValueError, match="from 0 to 1, got 2"):
+        tw.nn.sparse_softmax_cross_entropy_with_logits([2], [[0.0, 0.0]])
+
+
+def test_a_label_out_of_range_gives_nan_on_a_gpu(strict):
+    with backend.use_module(strict):
+        f = tw.nn.sparse_softmax_cross_entropy_with_logits
+        loss = f([2, 0, -1], np.zeros((3, 2), np.float32))
+    np.testing.assert_allclose(loss.numpy(), [np.nan, np.log(2), np.nan], rtol=1e-6)
+
+
+def test_labels_must_have_the_shape_of_the_logits_without_the_last_axis():
+    with pytest.raises(ShapeError, match="without the last axis"):
+        tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0], [0.0, 0.0]])
+
+
+def test_labels_that_are_not_whole_are_refused():
+    with pytest.raises(TypeError, match="integers"):
+        tw.nn.sparse_softmax_cross_entropy_with_logits([1.0], [[0.0, 0.0]])
+
+
+def test_shapes_that_differ_are_explained():
+    with pytest.raises(ShapeError, match="the same"):
+        tw.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0, 0.0])

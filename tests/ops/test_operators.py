@@ -1,0 +1,89 @@
+"""Python's operators on tensors, variables, numbers and arrays, in any order."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+LEFT, RIGHT = [5.0, -3.0], [2.0, 2.0]
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+    operator.mod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq,
+    operator.ne,
+]  # fmt: skip
+MAKERS = {
+    "tensor": tw.constant,
+    "variable": tw.Variable,
+    "array": lambda v: np.array(v, np.float32),
+    "list": list,
+}
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
+@pytest.mark.parametrize("left, right", [
+    ("tensor", "tensor"), ("tensor", "variable"), ("variable", "tensor"),
+    ("tensor", "array"), ("array", "tensor"), ("array", "variable"), ("variable", "array"),
+    ("tensor", "list"), ("list", "tensor"), ("variable", "variable"),
+])  # fmt: skip
+def test_an_operator_is_numpys(op, left, right):
+    wanted = op(np.array(LEFT, np.float32), np.array(RIGHT, np.float32))
+    result = op(MAKERS[left](LEFT), MAKERS[right](RIGHT))
+    assert isinstance(result, tw.Tensor)
+    assert result.numpy().dtype == wanted.dtype
+    assert result.numpy().tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("x", [tw.constant, tw.Variable], ids=["tensor", "variable"])
+def test_a_python_number_takes_the_dtype_of_the_other_side(x):
+    v = x(np.array([1.0, 2.0]))
+    for result in (v + 1, 1 + v, v * 0.5, 0.5 * v, v / 2, 2 - v, v**2, 2**v):
+        assert result.dtype == tw.float64
+    assert (x([1, 2]) + 1).dtype == tw.int32
+
+
+def test_unary_operators():
+    x = tw.constant([1.0, -2.0])
+    assert (-x).numpy().tolist() == [-1.0, 2.0]
+    assert (+x).numpy().tolist() == [1.0, -2.0]
+    assert abs(x).numpy().tolist() == [1.0, 2.0]
+    assert (~tw.constant([True, False])).numpy().tolist() == [False, True]
+    assert (~tw.constant([0, 5])).numpy().tolist() == [-1, -6]
+
+
+def test_logic_of_booleans_and_bits_of_integers():
+    a, b = tw.constant([True, True]), tw.constant([True, False])
+    assert [(a & b).numpy().tolist(), (a | b).numpy().tolist(), (a ^ b).numpy().tolist()] == [
+        [True, False], [True, True], [False, True]
+    ]  # fmt: skip
+    assert (tw.constant(6) & 3).numpy() == 2
+
+
+def test_a_matrix_product_with_an_array_on_either_side():
+    a, b = np.array([[1.0, 2.0]], np.float32), tw.Variable([[3.0], [4.0]])
+    assert (a @ b).numpy().tolist() == [[11.0]]
+    assert (b @ a).numpy().tolist() == [[3.0, 6.0], [4.0, 8.0]]
+    assert ([[1.0, 2.0]] @ b).numpy().tolist() == [[11.0]]
+
+
+def test_gradients_pass_through_reflected_operators():
+    x = tw.constant(2.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = 1.0 / x + 3.0 * x - (5.0 - x) + 2.0**x
+    np.testing.assert_allclose(
+        tape.gradient(y, x).numpy(), -0.25 + 3 + 1 + 4 * np.log(2), rtol=1e-6
+    )
+
+
+def test_comparing_with_none_is_plain_false():
+    assert (tw.constant(1.0) == None) is False  # noqa: E711
+    assert (tw.constant(1.0) != None) is True  # noqa: E711
+
+
+def test_what_no_op_takes_is_a_type_error():
+    with pytest.raises(TypeError):
+        tw.constant(1.0) + "text"
+    with pytest.raises(TypeError):
+        tw.constant([1.0]) + tw.constant([1])

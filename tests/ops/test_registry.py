@@ -1,0 +1,39 @@
+"""The op table is complete: no primitive without a case, none without its rules."""
+
+import pytest
+
+from tapewright import registry
+
+
+def primitives():
+    """Every primitive that tapewright itself defines, each once."""
+    found = {
+        op.name: op
+        for (kind, _), op in registry._OBJECTS.items()
+        if kind == "op" and op.kernel.__module__.startswith("tapewright.")
+    }
+    return sorted(found.values(), key=lambda op: op.name)
+
+
+@pytest.mark.parametrize("op", primitives(), ids=lambda op: op.name)
+def test_every_primitive_has_a_case(op, table):
+    assert any(case.primitive is op for case in table), f"add a case for {op.name}"
+
+
+@pytest.mark.parametrize("op", primitives(), ids=lambda op: op.name)
+def test_every_primitive_infers_its_result(op):
+    assert op.infer_rule is not None
+
+
+WITHOUT_GRADIENT = {"adjust_contrast"}  # as in TensorFlow
+
+
+@pytest.mark.parametrize("op", primitives(), ids=lambda op: op.name)
+def test_every_input_has_a_rule_or_is_declared_flat(op):
+    open_inputs = set(op.inputs) - set(op.rules) - op.flat
+    assert not open_inputs or op.name in WITHOUT_GRADIENT
+
+
+def test_every_case_has_a_name_of_its_own(table):
+    names = [str(case) for case in table]
+    assert sorted(set(names)) == sorted(names)

@@ -1,0 +1,53 @@
+"""Every case of the op table on arrays that are as strict as CuPy's."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import backend
+from tapewright.testing import check_op
+
+
+def test_every_op_runs_forwards_and_backwards_without_touching_the_host(
+    any_case, strict
+):
+    with backend.use_module(strict):
+        check_op(any_case, order=1)
+
+
+def test_the_stand_in_refuses_what_cupy_refuses(strict):
+    x = strict.asarray(np.ones(3))
+    with pytest.raises(TypeError, match="not allowed"):
+        np.asarray(x)
+    with pytest.raises(TypeError, match="NumPy array"):
+        x + np.ones(3)
+    with pytest.raises(TypeError):
+        np.exp(x)
+    with pytest.raises(AttributeError, match="CuPy has no"):
+        strict.block([x])
+    assert type(x.sum()) is type(x)
+
+
+def test_arrays_do_not_change_their_module_on_the_way(strict):
+    with backend.use_module(strict):
+        x = tw.constant([1.0, 2.0])
+        with tw.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tw.GradientTape() as tape:
+                tape.watch(x)
+                y = tw.reduce_sum(tw.sigmoid(x) * 2.0 + tw.norm(x))
+            g = tape.gradient(y, x)
+    kind = type(strict.asarray(0.0))
+    values = [x, y, g, outer.gradient(g, x), outer.jacobian(g, x)]
+    assert all(type(value.array) is kind for value in values)
+
+
+def test_a_gradient_taken_on_another_device_stays_where_its_tensors_are(strict):
+    with backend.use_module(strict):
+        x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        first, _ = tw.unstack(x)
+        y = tw.reduce_sum(first * first * 0.5)
+    assert type(tape.gradient(y, x).array) is type(x.array)
+    assert type(tape.jacobian(first, x).array) is type(x.array)
