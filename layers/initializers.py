@@ -1,0 +1,262 @@
+"""Initializers: what the weights are before training. Names and defaults are Keras'.
+
+An initializer is called with a shape and a dtype. Random ones draw from the global
+stream of ``tapewright.random``; with a ``seed``, from a stream of their own that starts
+anew at every call.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright import registry
+from tapewright.dtypes import as_dtype, float32
+from tapewright.ops import random
+from tapewright.ops.creation import eye, fill, ones, zeros
+from tapewright.ops.elementwise import cast
+from tapewright.tensor import constant
+
+__all__ = [
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
+    "Initializer",
+    "LecunNormal",
+    "LecunUniform",
+    "Ones",
+    "Orthogonal",
+    "RandomNormal",
+    "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "Zeros",
+    "get",
+]
+
+
+class Initializer(registry.Configured):
+    """Base: a subclass defines ``__call__(shape, dtype=None)``."""
+
+    kind = "initializer"
+
+    def __call__(self, shape, dtype=None):
+        raise NotImplementedError(f"{type(self).__name__} must define __call__")
+
+
+def get(identifier):
+    """The initializer that a name, class, config or callable stands for; None for None.
+
+    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+
+    >>> get("he_normal"), get("Zeros")
+    (HeNormal(seed=None), Zeros())
+    """
+    return registry.resolve("initializer", identifier)
+
+
+# ------------------------------------------------------------------------ constants
+
+
+class Zeros(Initializer):
+    """Zero everywhere."""
+
+    def __call__(self, shape, dtype=None):
+        return zeros(shape, dtype or float32)
+
+
+class Ones(Initializer):
+    """One everywhere."""
+
+    def __call__(self, shape, dtype=None):
+        return ones(shape, dtype or float32)
+
+
+class Constant(Initializer):
+    """``value`` everywhere: a number, or what broadcasts to the shape."""
+
+    def __init__(self, value=0.0):
+        self.value = value
+
+    def __call__(self, shape, dtype=None):
+        dtype = as_dtype(dtype or float32)
+        if np.ndim(self.value):
+            return constant(np.broadcast_to(self.value, shape), dtype)
+        return cast(fill(shape, self.value), dtype)
+
+
+class Identity(Initializer):
+    """``gain`` on the diagonal of a matrix, zero elsewhere."""
+
+    def __init__(self, gain=1.0):
+        self.gain = gain
+
+    def __call__(self, shape, dtype=None):
+        if len(shape) != 2:
+            raise ValueError(f"Identity: shape must be that of a matrix, got {shape}")
+        return eye(*shape, dtype=dtype or float32) * self.gain
+
+
+# --------------------------------------------------------------------------- random
+
+
+class RandomNormal(Initializer):
+    """Normally distributed."""
+
+    def __init__(self, mean=0.0, stddev=0.05, seed=None):
+        self.mean, self.stddev, self.seed = mean, stddev, seed
+
+    def __call__(self, shape, dtype=None):
+        return random.normal(
+            shape, self.mean, self.stddev, dtype or float32, seed=self.seed
+        )
+
+
+class RandomUniform(Initializer):
+    """Evenly distributed from ``minval`` to ``maxval``."""
+
+    def __init__(self, minval=-0.05, maxval=0.05, seed=None):
+        self.minval, self.maxval, self.seed = minval, maxval, seed
+
+    def __call__(self, shape, dtype=None):
+        return random.uniform(
+            shape, self.minval, self.maxval, dtype or float32, seed=self.seed
+        )
+
+
+class TruncatedNormal(Initializer):
+    """Normally distributed, no further than two ``stddev`` from ``mean``."""
+
+    def __init__(self, mean=0.0, stddev=0.05, seed=None):
+        self.mean, self.stddev, self.seed = mean, stddev, seed
+
+    def __call__(self, shape, dtype=None):
+        return random.truncated_normal(
+            shape, self.mean, self.stddev, dtype or float32, seed=self.seed
+        )
+
+
+class Orthogonal(Initializer):
+    """A random matrix with orthonormal columns (or rows), times ``gain``.
+
+    All axes but the last count as one. Reference: Saxe et al., "Exact solutions to the
+    nonlinear dynamics of learning in deep linear neural networks" (2014).
+    """
+
+    def __init__(self, gain=1.0, seed=None):
+        self.gain, self.seed = gain, seed
+
+    def __call__(self, shape, dtype=None):
+        if len(shape) < 2:
+            raise ValueError(f"Orthogonal: shape must have two axes or more: {shape}")
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        tall = (max(rows, columns), min(rows, columns))
+        drawn = random.normal(tall, dtype="float64", seed=self.seed).numpy()
+        q, r = np.linalg.qr(drawn)
+        q *= np.sign(np.diag(r))  # makes the distribution uniform
+        q = q if rows >= columns else q.T
+        return cast(constant(self.gain * q.reshape(shape)), dtype or float32)
+
+
+# A normal distribution cut off at two deviations has this deviation.
+_CUT = 0.87962566103423978
+
+_MODES = ("fan_in", "fan_out", "fan_avg")
+_DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
+
+
+class VarianceScaling(Initializer):
+    """Random with the variance ``scale / n``, n the number of inputs, outputs or their mean.
+
+    Args: ``mode``: "fan_in", "fan_out" or "fan_avg"; ``distribution``:
+    "truncated_normal", "untruncated_normal" or "uniform".
+    """
+
+    def __init__(
+        self, scale=1.0, mode="fan_in", distribution="truncated_normal", seed=None
+    ):
+        if scale <= 0:
+            raise ValueError(f"VarianceScaling: scale must be positive, got {scale!r}")
+        distribution = "truncated_normal" if distribution == "normal" else distribution
+        for name, value, known in (
+            ("mode", mode, _MODES),
+            ("distribution", distribution, _DISTRIBUTIONS),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"VarianceScaling: {name} must be one of {', '.join(known)}, "
+                    f"got {value!r}"
+                )
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+        self.seed = seed
+
+    def __call__(self, shape, dtype=None):
+        fan_in, fan_out = _fans(tuple(shape))
+        fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
+        variance = self.scale / max(1.0, fans[self.mode])
+        dtype = dtype or float32
+        if self.distribution == "uniform":
+            limit = math.sqrt(3.0 * variance)
+            return random.uniform(shape, -limit, limit, dtype, seed=self.seed)
+        if self.distribution == "untruncated_normal":
+            return random.normal(shape, 0.0, math.sqrt(variance), dtype, seed=self.seed)
+        stddev = math.sqrt(variance) / _CUT
+        return random.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
+
+
+def _fans(shape):
+    """How many inputs an output sums up, and how many outputs an input goes to."""
+    if not shape:
+        return 1, 1
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    field = math.prod(shape[:-2])
+    return shape[-2] * field, shape[-1] * field
+
+
+class _Named(VarianceScaling):
+    """Base of the settings that have names of their own."""
+
+    kind = "initializer"
+    setting = (1.0, "fan_in", "truncated_normal")
+
+    def __init__(self, seed=None):
+        super().__init__(*self.setting, seed=seed)
+
+
+class GlorotUniform(_Named):
+    """Uniform within ``sqrt(6 / (fan_in + fan_out))``. Reference: Glorot & Bengio (2010)."""
+
+    setting = (1.0, "fan_avg", "uniform")
+
+
+class GlorotNormal(_Named):
+    """Truncated normal, variance ``2 / (fan_in + fan_out)``. Reference: as above."""
+
+    setting = (1.0, "fan_avg", "truncated_normal")
+
+
+class HeUniform(_Named):
+    """Uniform within ``sqrt(6 / fan_in)``. Reference: He et al. (2015)."""
+
+    setting = (2.0, "fan_in", "uniform")
+
+
+class HeNormal(_Named):
+    """Truncated normal, variance ``2 / fan_in``. Reference: He et al. (2015)."""
+
+    setting = (2.0, "fan_in", "truncated_normal")
+
+
+class LecunUniform(_Named):
+    """Uniform within ``sqrt(3 / fan_in)``. Reference: LeCun et al. (1998)."""
+
+    setting = (1.0, "fan_in", "uniform")
+
+
+class LecunNormal(_Named):
+    """Truncated normal, variance ``1 / fan_in``. Reference: LeCun et al. (1998)."""
+
+    setting = (1.0, "fan_in", "truncated_normal")

@@ -1,0 +1,31 @@
+"""`tw.keras` and the short names: the same objects, also for import statements."""
+
+import importlib
+
+import tapewright as tw
+
+
+def test_the_names_stand_for_the_same_objects():
+    keras = tw.keras
+    assert keras.layers is tw.layers and keras.losses is tw.losses
+    assert keras.optimizers is tw.optimizers and keras.datasets is tw.datasets
+    assert keras.initializers is tw.initializers
+    assert keras.Sequential is tw.Sequential is keras.models.Sequential
+    assert keras.activations.relu is tw.nn.relu
+    assert keras.layers.Layer is keras.Layer
+
+
+def test_every_name_of_the_list_exists():
+    for name in tw.keras.__all__:
+        assert getattr(tw.keras, name).__doc__
+
+
+def test_modules_can_be_imported_from_it():
+    for name in ("layers", "losses", "optimizers", "datasets", "utils", "models"):
+        module = importlib.import_module(f"tapewright.keras.{name}")
+        assert module is getattr(tw.keras, name)
+
+
+def test_datasets_have_their_loaders():
+    for name in ("mnist", "fashion_mnist", "digits"):
+        assert callable(getattr(tw.keras.datasets, name).load_data)

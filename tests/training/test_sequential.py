@@ -1,0 +1,189 @@
+"""`Sequential`: building, calling, changing, describing."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import Sequential
+from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten, Layer
+
+
+def classifier(**kwargs):
+    return Sequential(
+        [Flatten(), Dense(4, activation="relu", name="hidden"), Dense(2, name="out")],
+        **kwargs,
+    )
+
+
+def test_outputs_are_those_of_the_layers_in_turn():
+    model, x = classifier(), np.random.normal(size=(5, 2, 3))
+    y = model(x)
+    k1, b1, k2, b2 = model.get_weights()
+    hidden = np.maximum(x.reshape(5, 6) @ k1 + b1, 0)
+    np.testing.assert_allclose(y, hidden @ k2 + b2, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_a_model_agree_with_differences():
+    model = Sequential([Dense(3, "tanh", dtype="float64"), Dense(1, dtype="float64")])
+    x = tw.constant(np.random.normal(size=(4, 2)))
+    with tw.GradientTape() as tape:
+        loss = tw.reduce_sum(model(x))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(model.trainable_variables, gradients):
+        value, step = variable.numpy(), np.zeros(variable.shape)
+        step.flat[0] = 1e-6
+        sums = []
+        for moved in (value + step, value - step):
+            variable.assign(moved)
+            sums.append(float(tw.reduce_sum(model(x))))
+        variable.assign(value)
+        slope = (sums[0] - sums[1]) / 2e-6
+        assert gradient.numpy().flat[0] == pytest.approx(slope, rel=1e-5)
+
+
+def test_build_makes_the_weights_for_any_batch_size():
+    model = classifier(name="model")
+    model.build((None, 2, 3))
+    assert [(v.path, tuple(v.shape)) for v in model.weights] == [
+        ("model/hidden/kernel", (6, 4)),
+        ("model/hidden/bias", (4,)),
+        ("model/out/kernel", (4, 2)),
+        ("model/out/bias", (2,)),
+    ]
+    assert model.built and model.compute_output_shape((None, 2, 3)) == (None, 2)
+
+
+def test_the_first_call_gives_the_same_paths():
+    model = classifier(name="model")
+    model(tw.ones([1, 2, 3]))
+    assert model.weights[0].path == "model/hidden/kernel"
+
+
+def test_training_reaches_every_layer():
+    model = Sequential([Sequential([Dropout(1.0)]), BatchNormalization()])
+    model(tw.ones([2, 2]))
+    np.testing.assert_array_equal(model.layers[1].moving_mean, [0, 0])
+    y = model(tw.ones([2, 2]), training=True)
+    assert not y.numpy().any()
+    np.testing.assert_allclose(model.layers[1].moving_variance, [0.99, 0.99])
+
+
+def test_layers_can_be_added_and_popped():
+    model = Sequential()
+    model.add(Dense(3, kernel_initializer="ones"))
+    assert model([[1.0, 1.0]]).numpy().tolist() == [[2, 2, 2]]
+    kernel = model.layers[0].kernel
+    model.add(Dense(1, kernel_initializer="ones"))
+    assert model([[1.0, 1.0]]).numpy().tolist() == [[6.0]]
+    assert model.layers[0].kernel is kernel
+    popped = model.pop()
+    assert popped.units == 1 and model([[1.0, 1.0]]).shape == (1, 3)
+    assert len(model.weights) == 2
+
+
+def test_an_empty_model_is_the_identity():
+    assert Sequential()([[1.0]]).numpy().tolist() == [[1.0]]
+
+
+def test_what_is_no_layer_cannot_be_added():
+    with pytest.raises(TypeError, match="only layers can be added, got <function"):
+        Sequential([lambda x: x])
+    with pytest.raises(TypeError, match="wrap a function in layers.Activation"):
+        Sequential([tw.nn.relu])
+
+
+def test_two_layers_cannot_share_a_name():
+    with pytest.raises(ValueError, match="there is 'd' already"):
+        Sequential([Dense(1, name="d"), Dense(1, name="d")])
+
+
+def test_there_must_be_a_layer_to_pop():
+    with pytest.raises(IndexError, match="no layer to pop"):
+        Sequential().pop()
+
+
+def test_the_list_of_layers_is_a_copy():
+    model = classifier()
+    model.layers.clear()
+    assert len(model.layers) == 3
+
+
+def test_the_config_makes_a_model_that_takes_the_weights():
+    model = Sequential([Flatten(), Sequential([Dense(2), BatchNormalization()])])
+    x = np.random.normal(size=(3, 2, 2))
+    y = model(x)
+    twin = Sequential.from_config(model.get_config())
+    assert twin.get_config() == model.get_config()
+    twin.set_weights(model.get_weights())
+    np.testing.assert_array_equal(twin(x), y)
+
+
+def test_a_model_not_yet_built_comes_back_unbuilt():
+    twin = Sequential.from_config(classifier().get_config())
+    assert not twin.built and twin.weights == []
+
+
+def test_layers_of_the_users_are_built_by_build_too():
+    class Twice(Layer):
+        def build(self, input_shape):
+            self.shape = input_shape
+
+        def call(self, inputs):
+            return tw.concat([inputs, inputs], -1)
+
+    model = Sequential([Twice(), Dense(1)])
+    model.build((None, 3))
+    assert model.layers[0].shape == (None, 3)
+    assert model.layers[1].kernel.shape == (6, 1)
+
+
+# -------------------------------------------------------------------------- summary
+
+
+# The table of Keras 3.15 for the same layers.
+SUMMARY = """\
+Model: "model"
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+│ flat (Flatten)                  │ (None, 4)              │             0 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ dense (Dense)                   │ (None, 3)              │            15 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ inner (Sequential)              │ (None, 2)              │            16 │
+└─────────────────────────────────┴────────────────────────┴───────────────┘
+ Total params: 31 (124.00 B)
+ Trainable params: 27 (108.00 B)
+ Non-trainable params: 4 (16.00 B)
+"""
+
+
+def summarized():
+    inner = [Dense(2), Dropout(0.5), BatchNormalization()]
+    return Sequential(
+        [Flatten(name="flat"), Dense(3, name="dense"), Sequential(inner, name="inner")],
+        name="model",
+    )
+
+
+def test_the_summary_is_the_table_of_keras(capsys):
+    model = summarized()
+    model.build((None, 2, 2))
+    model.summary()
+    assert capsys.readouterr().out == SUMMARY
+
+
+def test_the_summary_of_a_called_model_shows_its_batch():
+    model, lines = summarized(), []
+    model(tw.ones([5, 2, 2]))
+    model.summary(print_fn=lines.append)
+    expected = SUMMARY.replace("(None, 4)   ", "(5, 4)      ")
+    expected = expected.replace("(None, 3)   ", "(5, 3)      ")
+    expected = expected.replace("(None, 2)   ", "(5, 2)      ")
+    assert lines == [expected.rstrip("\n")]
+
+
+def test_the_summary_tells_what_is_not_built():
+    lines = []
+    classifier().summary(print_fn=lines.append)
+    assert "0 (unbuilt)" in lines[0] and " ? " in lines[0]
