@@ -1,0 +1,5 @@
+"""Optimizers under Keras' names; `get` finds one by name."""
+
+from .adam import *
+from .optimizer import *
+from .sgd import *

@@ -1,0 +1,73 @@
+"""`Adam`: steps scaled by running moments of the gradient."""
+
+from .optimizer import Optimizer
+
+__all__ = ["Adam"]
+
+
+class Adam(Optimizer):
+    """Divides a running mean of the gradient by the root of a running mean square.
+
+        momentum <- momentum + (1 - beta_1) * (g - momentum)
+        velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
+        alpha     = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)
+        w        <- w - alpha * momentum / (sqrt(velocity) + epsilon)
+
+    With ``amsgrad`` the largest velocity so far takes the place of velocity.
+
+    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``, the
+    paper's "epsilon hat"; ``amsgrad``; the rest as for `Optimizer`.
+    References: Kingma & Ba, "Adam" (2014); Reddi et al., "On the convergence of Adam and
+    beyond" (2018). Defaults are those of Keras.
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-7,
+        amsgrad=False,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.beta_1, self.beta_2 = beta_1, beta_2
+        self.epsilon, self.amsgrad = epsilon, amsgrad
+        self.slots = (("momentum", "velocity"),)
+        if amsgrad:
+            self.slots += (("velocity_hat",),)
+
+    def coefficients(self, step, learning_rate, real):
+        # Keras takes the powers in the variable's dtype: 1 - beta_2 differs by 1e-5
+        # between float32 and float64.
+        left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
+        left_2 = 1 - float(real(float(real(self.beta_2)) ** step))
+        alpha = learning_rate * left_2**0.5 / left_1
+        return 1 - self.beta_1, 1 - self.beta_2, self.epsilon, alpha
+
+    def update_step(
+        self,
+        xp,
+        gradient,
+        variable,
+        scratch,
+        coefficients,
+        momentum,
+        velocity,
+        hat=None,
+    ):
+        new_1, new_2, epsilon, alpha = coefficients
+        xp.subtract(gradient, momentum, out=scratch)
+        xp.multiply(scratch, new_1, out=scratch)
+        xp.add(momentum, scratch, out=momentum)
+        xp.multiply(gradient, gradient, out=scratch)
+        xp.subtract(scratch, velocity, out=scratch)
+        xp.multiply(scratch, new_2, out=scratch)
+        xp.add(velocity, scratch, out=velocity)
+        if hat is not None:
+            velocity = xp.maximum(hat, velocity, out=hat)
+        xp.sqrt(velocity, out=scratch)
+        xp.add(scratch, epsilon, out=scratch)
+        xp.divide(momentum, scratch, out=scratch)
+        xp.multiply(scratch, alpha, out=scratch)
+        xp.subtract(variable, scratch, out=variable)

@@ -1,0 +1,210 @@
+"""Flat buffers: the arrays of many variables in one, so that an update is a few calls.
+
+A variable keeps its face: its array becomes a view into the buffer. Updates write in
+place, and may do so only while nobody else can see it: a tensor read from the variable,
+a tape's residual and ``np.asarray(variable)`` hold the view, or one whose base is the
+buffer, and so show up in the reference counts. Then the values move to a new buffer, and
+the old one stays with its holder, unchanged.
+"""
+
+import math
+import sys
+from operator import attrgetter, is_
+
+import numpy as np
+
+from tapewright.backend import array_module
+
+__all__ = ["Segment", "Workspace", "lay_out"]
+
+# Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
+# calls cost more than the arithmetic.
+BLOCK = 131072
+# A variable this small is cheaper to copy into its neighbours' block than to visit alone.
+# A GPU needs no blocks, and there a launch costs as much as a larger copy.
+POOLED, POOLED_ON_GPU = 16384, 1 << 20
+
+# Where references are not counted nothing is known: no two answers agree.
+_references = getattr(sys, "getrefcount", lambda array: object())
+_array_of = attrgetter("_array")
+
+
+class Workspace:
+    """What the segments of one dtype and device share while a step lasts."""
+
+    def __init__(self, xp, dtype, size):
+        self.xp, self.dtype = xp, dtype
+        self.scratch = xp.empty(size, dtype)
+        self.numbers = []
+        self._second = None
+
+    @property
+    def second(self):
+        """A second scratch array, for gradients that cannot be used as they are."""
+        if self._second is None:
+            self._second = self.xp.empty_like(self.scratch)
+        return self._second
+
+    def prepare(self, values):
+        """Sets ``numbers`` to the values in the form that ufuncs take fastest."""
+        if self.xp is not np:  # an array would have to travel to the GPU
+            self.numbers = [float(value) for value in values]
+            return
+        if len(self.numbers) != len(values):
+            self.numbers = [np.empty((), self.dtype) for _ in values]
+        for number, value in zip(self.numbers, values):
+            number.fill(value)
+
+
+class Segment:
+    """Variables in one flat array, of which their own arrays are consecutive views.
+
+    Likewise their slots: ``slots`` has, for each slot, the list of its variables.
+    ``gradient`` has room for the gradients; a variable that is alone needs none, as its
+    gradient is used where it lies.
+    """
+
+    __slots__ = (
+        "variables", "decays", "workspace", "starts", "block", "flats", "gradient",
+        "gradient_views", "_kinds", "_owners", "_views", "_counts",
+    )  # fmt: skip
+
+    def __init__(self, variables, slots, decays, workspace):
+        self.variables, self.decays, self.workspace = variables, decays, workspace
+        shapes = [variable._array.shape for variable in variables]
+        self.starts = [0]
+        for shape in shapes:
+            self.starts.append(self.starts[-1] + math.prod(shape))
+        self.block = workspace.scratch.size
+        self.gradient, self.gradient_views = None, []
+        if len(variables) > 1:
+            self.gradient = workspace.xp.empty(self.starts[-1], workspace.dtype)
+            self.gradient_views = split(self.gradient, shapes)
+        self._kinds = [variables, *slots]
+        self._owners = [variable for kind in self._kinds for variable in kind]
+        self.flats = [None] * len(self._kinds)
+        self._views = [None] * len(self._owners)
+        for k in range(len(self._kinds)):
+            self._move(k)
+        self._counts = self._count()  # at this moment nobody else knows the arrays
+
+    def secure(self):
+        """Makes ``flats`` safe to write to, and the variables' arrays their views.
+
+        A value that somebody else holds stays as it is in the array left behind; one
+        that was assigned meanwhile is taken over.
+        """
+        bound = map(is_, map(_array_of, self._owners), self._views)
+        if self._count() != self._counts or not all(bound):
+            self._part()
+
+    def _count(self):
+        return [*map(_references, self.flats), *map(_references, self._views)]
+
+    def _part(self):
+        now, then, size = self._count(), self._counts, len(self.variables)
+        for k in range(len(self.flats)):
+            held = now[k] != then[k]
+            for i in range(k * size, (k + 1) * size):
+                j = i + len(self.flats)
+                moved = self._owners[i]._array is not self._views[i]
+                held = held or moved or now[j] != then[j]
+            if held:
+                self._move(k)
+        self._counts = self._count()
+
+    def _move(self, k):
+        arrays = [variable._array for variable in self._kinds[k]]
+        flat = self.workspace.xp.empty(self.starts[-1], self.workspace.dtype)
+        views = split(flat, [array.shape for array in arrays])
+        for variable, view, array in zip(self._kinds[k], views, arrays):
+            view[...] = array
+            variable._bind(view)
+        self.flats[k] = flat
+        self._views[k * len(views) : (k + 1) * len(views)] = views
+
+    def runs(self, members):
+        """``(start, stop)`` of each unbroken stretch of these variables, by number."""
+        found = []
+        for i in sorted(members):
+            start, stop = self.starts[i : i + 2]
+            if found and found[-1][1] == start:
+                start = found.pop()[0]
+            found.append((start, stop))
+        return found
+
+    def blocks(self, start, stop, gradient):
+        """Pieces of ``gradient``, which begins at ``start``, of variables and of slots."""
+        flat, *slots = self.flats
+        for i in range(start, stop, self.block):
+            j = min(i + self.block, stop)
+            yield gradient[i - start : j - start], flat[i:j], [s[i:j] for s in slots]
+
+    def row_blocks(self, rows, values):
+        """`blocks` of the single variable, if only ``rows``, sorted, have a gradient."""
+        xp, second = self.workspace.xp, self.workspace.second
+        height = self.variables[0]._array.shape[0]
+        width = self.starts[-1] // height
+        step = max(1, self.block // width)
+        if step * width > second.size:  # one row is longer than a block
+            second = xp.empty(width, second.dtype)
+        edges = [*range(0, height, step), height]
+        cuts = xp.searchsorted(rows, xp.asarray(edges)).tolist()
+        for i, j, first, last in zip(edges, edges[1:], cuts, cuts[1:]):
+            gradient = second[: (j - i) * width]
+            gradient.fill(0)
+            if first < last:
+                lines = gradient.reshape(j - i, width)
+                lines[rows[first:last] - i] = values[first:last].reshape(-1, width)
+            yield from self.blocks(i * width, j * width, gradient)
+
+    def pick_rows(self, rows):
+        """Copies of these rows of the single variable and of its slots."""
+        return [lines[rows] for lines in self._lines()]
+
+    def put_rows(self, rows, picked):
+        """Writes such copies back."""
+        for lines, values in zip(self._lines(), picked):
+            lines[rows] = values
+
+    def _lines(self):
+        height = self.variables[0]._array.shape[0]
+        return [flat.reshape(height, -1) for flat in self.flats]
+
+
+def split(flat, shapes):
+    """Consecutive views of these shapes."""
+    views, start = [], 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        views.append(flat[start:stop].reshape(shape))
+        start = stop
+    return views
+
+
+def lay_out(variables, slots, decays) -> list[Segment]:
+    """The variables in segments: large ones alone, small ones of a kind together.
+
+    Args: ``slots``, one list for each slot; ``decays``, one truth value per variable.
+    """
+    members, sizes = {}, {}
+    for i, (variable, decay) in enumerate(zip(variables, decays)):
+        array = variable._array
+        xp = array_module(type(array))
+        kind = xp, str(getattr(array, "device", "")), array.dtype
+        pooled = array.size <= (POOLED if xp is np else POOLED_ON_GPU)
+        members.setdefault((*kind, decay, None if pooled else i), []).append(i)
+    for (*kind, _, _), numbers in members.items():
+        size = sum([variables[i]._array.size for i in numbers])
+        size = max(1, min(size, BLOCK) if kind[0] is np else size)
+        sizes[tuple(kind)] = max(size, sizes.get(tuple(kind), 1))
+    spaces = {kind: Workspace(kind[0], kind[2], size) for kind, size in sizes.items()}
+    return [
+        Segment(
+            [variables[i] for i in numbers],
+            [[slot[i] for i in numbers] for slot in slots],
+            decay,
+            spaces[tuple(kind)],
+        )
+        for (*kind, decay, _), numbers in members.items()
+    ]

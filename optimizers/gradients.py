@@ -1,0 +1,157 @@
+"""Gradients on their way into an update: checked, sparse ones merged, all of them clipped.
+
+Nothing here changes an array that it was given.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tapewright.backend import array_module
+from tapewright.errors import DTypeError, ShapeError
+from tapewright.tensor import (
+    IndexedSlices,
+    convert_to_tensor,
+    is_tensor,
+    to_array,
+)
+
+__all__ = ["SparseRows", "clipping", "to_gradient"]
+
+
+class SparseRows(NamedTuple):
+    """Arrays of a sparse gradient: ``values[i]`` belongs to row ``indices[i]``."""
+
+    indices: object
+    values: object
+
+    def merged(self, xp):
+        """The rows in order, each once, and for each the sum of its values."""
+        rows, places = xp.unique(self.indices, return_inverse=True)
+        values = xp.zeros((rows.size, *self.values.shape[1:]), self.values.dtype)
+        if rows.size == self.indices.size:
+            values[places] = self.values
+        else:
+            xp.add.at(values, places, self.values)
+        return rows, values
+
+
+def to_gradient(gradient, variable):
+    """The array, or `SparseRows`, of a gradient that fits the variable.
+
+    Raises: ``ShapeError``, ``DTypeError``, or ``ValueError`` for an index out of range.
+    """
+    own = variable._array
+    if isinstance(gradient, IndexedSlices):
+        return _to_rows(gradient, variable)
+    if is_tensor(gradient):
+        array = convert_to_tensor(gradient).array
+    else:
+        array = to_array(gradient, None, own.dtype, array_module(type(own)))
+    if array.shape != own.shape:
+        _refuse(ShapeError, "shape", array, variable)
+    _check_kind(array, variable)
+    return array
+
+
+def _to_rows(slices, variable):
+    own = variable._array
+    values = _array(slices.values)
+    indices = _array(slices.indices)
+    if slices.dense_shape is not None and tuple(slices.shape) != own.shape:
+        raise ShapeError(
+            "apply_gradients", f"the gradient of '{variable.path}' must have its shape "
+            f"{own.shape}, but its dense_shape is {tuple(slices.shape)}",
+        )  # fmt: skip
+    if not own.ndim or values.shape != (*indices.shape[:1], *own.shape[1:]):
+        raise ShapeError(
+            "apply_gradients", f"a sparse gradient of '{variable.path}', {own.shape}, "
+            "must have one index and one row of values per entry",
+            values=values, indices=indices,
+        )  # fmt: skip
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(
+            "apply_gradients", "the indices of a sparse gradient must be integers",
+            indices=indices,
+        )  # fmt: skip
+    if indices.size and (indices.min() < 0 or indices.max() >= own.shape[0]):
+        raise ValueError(
+            f"apply_gradients: an index of the gradient of '{variable.path}' lies outside "
+            f"its {own.shape[0]} rows"
+        )
+    _check_kind(values, variable)
+    return SparseRows(indices, values)
+
+
+def _array(value):
+    return convert_to_tensor(value).array
+
+
+def _check_kind(array, variable):
+    own = variable._array
+    if array.dtype != own.dtype:
+        _refuse(DTypeError, "dtype", array, variable)
+    if array_module(type(array)) is not array_module(type(own)):
+        raise ValueError(
+            f"apply_gradients: the gradient of '{variable.path}' must be on the device of "
+            f"the variable: it is a {type(array).__name__}, the variable a "
+            f"{type(own).__name__}"
+        )
+
+
+def _refuse(error, what, array, variable):
+    raise error(
+        "apply_gradients", f"the gradient of '{variable.path}' must have its {what}",
+        gradient=array, variable=variable._array,
+    )  # fmt: skip
+
+
+def clipping(gradients, clipnorm, clipvalue, global_clipnorm) -> list:
+    """For each gradient None, or ``fit(block, out)``, which writes a block of it clipped.
+
+    As in Keras on TensorFlow: the norm of a sparse gradient is that of its values as
+    they come, before those of one row are added up; a global norm that is not finite
+    makes all gradients NaN.
+    """
+    arrays = [g.values if type(g) is SparseRows else g for g in gradients]
+    if clipnorm:
+        scales = [clipnorm / _at_least(_norm([a]), clipnorm) for a in arrays]
+    elif global_clipnorm:
+        norm = _norm(arrays)
+        scale = global_clipnorm / _at_least(norm, global_clipnorm) + (norm - norm)
+        scales = [scale] * len(arrays)
+    elif clipvalue:
+        return [_cutting(array_module(type(a)), clipvalue) for a in arrays]
+    else:
+        return [None] * len(arrays)
+    return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
+
+
+def _norm(arrays):
+    total = 0
+    for array in arrays:
+        xp, flat = array_module(type(array)), array.reshape(-1)
+        if flat.dtype.itemsize == 2:  # squares beyond 65504 are common
+            flat = flat.astype(np.float32)
+        total = total + xp.vdot(flat, flat).real
+    return total**0.5
+
+
+def _at_least(norm, limit):
+    return array_module(type(norm)).maximum(norm, limit)
+
+
+def _scaling(array, scale):
+    xp = array_module(type(array))
+    if xp is np and scale == 1:
+        return None
+    scale = xp.asarray(scale, array.dtype)
+    return lambda block, out: xp.multiply(block, scale, out=out)
+
+
+def _cutting(xp, limit):
+    def fit(block, out):
+        xp.minimum(block, limit, out=out)
+        return xp.maximum(out, -limit, out=out)
+
+    return fit

@@ -1,0 +1,46 @@
+"""`SGD`: gradient descent, with momentum if asked for."""
+
+from .optimizer import Optimizer
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Steps against the gradient; with momentum, the steps accumulate.
+
+        w        <- w - learning_rate * g                       without momentum
+        velocity <- momentum * velocity - learning_rate * g     with momentum:
+        w        <- w + velocity                                plain
+        w        <- w + momentum * velocity - learning_rate * g Nesterov's
+
+    Args: ``momentum``, from 0 to 1; ``nesterov``; the rest as for `Optimizer`.
+    Raises: ``ValueError`` for a momentum outside of 0 to 1.
+    Reference: Sutskever et al., "On the importance of initialization and momentum in
+    deep learning" (2013). Defaults are those of Keras.
+    """
+
+    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
+        super().__init__(learning_rate, **kwargs)
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"SGD: momentum must be from 0 to 1, got {momentum!r}")
+        self.momentum, self.nesterov = float(momentum), bool(nesterov)
+        self.slots = (("momentum",),) if momentum else ()
+        self.zero_is_idle = not momentum
+
+    def coefficients(self, step, learning_rate, real):
+        return learning_rate, self.momentum
+
+    def update_step(self, xp, gradient, variable, scratch, coefficients, velocity=None):
+        learning_rate, momentum = coefficients
+        xp.multiply(gradient, learning_rate, out=scratch)
+        if velocity is None:
+            xp.subtract(variable, scratch, out=variable)
+            return
+        xp.multiply(velocity, momentum, out=velocity)
+        xp.subtract(velocity, scratch, out=velocity)
+        if self.nesterov:
+            xp.subtract(variable, scratch, out=variable)
+            xp.multiply(velocity, momentum, out=scratch)
+            xp.add(variable, scratch, out=variable)
+        else:
+            xp.add(variable, velocity, out=variable)

@@ -1,0 +1,149 @@
+"""`Update`: one call of ``apply``, worked out once for its variables and gradients.
+
+What does not change from step to step is found when the pattern is first seen: which
+gradients are missing, which are sparse, which stretches of which segments change.
+"""
+
+import warnings
+
+import numpy as np
+
+from tapewright.backend import array_module
+from tapewright.tensor import Tensor
+
+from .gradients import SparseRows, clipping, to_gradient
+
+__all__ = ["Update"]
+
+
+class Update:
+    """Applies gradients of given kinds (tensor, sparse, None) to given variables."""
+
+    def __init__(self, segments, variables, grads):
+        present = [i for i, g in enumerate(grads) if g is not None]
+        if not present:
+            raise ValueError("No gradients provided for any variable.")
+        self.missing = [v.path for v, g in zip(variables, grads) if g is None]
+        self.present = [(i, variables[i], _kind(variables[i]._array)) for i in present]
+        number = {id(variables[i]): n for n, i in enumerate(present)}
+        self.parts = []
+        for segment in segments:
+            members = [  # (number in the segment, number among the gradients)
+                (m, number[id(variable)])
+                for m, variable in enumerate(segment.variables)
+                if id(variable) in number
+            ]
+            if members and segment.starts[-1]:
+                runs = segment.runs([m for m, _ in members])
+                self.parts.append((segment, members, runs))
+        self.spaces = list(
+            {id(s.workspace): s.workspace for s, _, _ in self.parts}.values()
+        )
+        self.constrained = [
+            v for _, v, *_ in self.present if getattr(v, "constraint", None) is not None
+        ]
+
+    def apply(self, rule, grads):
+        """One step of ``rule``, the optimizer."""
+        if self.missing:
+            warnings.warn(
+                f"Gradients do not exist for variables {self.missing} when minimizing "
+                "the loss.",
+                stacklevel=4,
+            )
+        gradients = self._checked(grads)
+        step = int(rule._iterations._array) + 1
+        rate = rule._rate()
+        decay = rate * (rule.weight_decay or 0)
+        for segment, _, _ in self.parts:
+            segment.secure()
+        for space in self.spaces:
+            space.prepare((decay, *rule.coefficients(step, rate, space.dtype.type)))
+        fits = clipping(gradients, rule.clipnorm, rule.clipvalue, rule.global_clipnorm)
+        for segment, members, runs in self.parts:
+            if segment.gradient is None:
+                _, n = members[0]
+                _update_alone(rule, segment, gradients[n], fits[n])
+                continue
+            for m, n in members:
+                _gather(segment, m, gradients[n], fits[n])
+            for start, stop in runs:
+                gradient = segment.gradient[start:stop]
+                _update(rule, segment, segment.blocks(start, stop, gradient))
+        rule._iterations._bind(np.array(step, np.int64))
+        for variable in self.constrained:
+            variable.assign(variable.constraint(variable))
+
+    def _checked(self, grads):
+        """The gradients as arrays and `SparseRows`; raises where one does not fit."""
+        found = []
+        for i, variable, kind in self.present:
+            gradient = grads[i]
+            if type(gradient) is Tensor and _kind(gradient.array) == kind:
+                found.append(gradient.array)
+            else:
+                found.append(to_gradient(gradient, variable))
+        return found
+
+
+def _kind(array):
+    return array.shape, array.dtype, array_module(type(array))
+
+
+def _gather(segment, member, gradient, fit):
+    """Puts a gradient, clipped, into its place in the segment's."""
+    xp, view = segment.workspace.xp, segment.gradient_views[member]
+    if type(gradient) is SparseRows:
+        rows, values = _merged(xp, gradient, fit)
+        view.fill(0)
+        view[rows] = values
+    elif fit is None:
+        view[...] = gradient
+    else:
+        fit(gradient, view)
+
+
+def _merged(xp, gradient, fit):
+    indices, values = gradient
+    if fit is not None:
+        values = fit(values, xp.empty_like(values))
+    return SparseRows(indices, values).merged(xp)
+
+
+def _update(rule, segment, blocks, fit=None):
+    """Takes blocks through ``update_step``, after clipping by ``fit`` and decay."""
+    space, update_step = segment.workspace, rule.update_step
+    xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
+    decays = rule.weight_decay and segment.decays
+    for gradient, variable, slots in blocks:
+        size = variable.size
+        room = scratch[:size]
+        if fit is not None:
+            gradient = fit(gradient, space.second[:size])
+        if decays:
+            xp.multiply(variable, decay, out=room)
+            xp.subtract(variable, room, out=variable)
+        update_step(xp, gradient, variable, room, coefficients, *slots)
+
+
+def _update_alone(rule, segment, gradient, fit):
+    """Updates a segment's single variable."""
+    if type(gradient) is not SparseRows:
+        blocks = segment.blocks(0, segment.starts[-1], gradient.reshape(-1))
+        _update(rule, segment, blocks, fit)
+        return
+    rows, values = _merged(segment.workspace.xp, gradient, fit)
+    if not rule.zero_is_idle or (rule.weight_decay and segment.decays):
+        _update(rule, segment, segment.row_blocks(rows, values))
+    elif rows.size:
+        _update_rows(rule, segment, rows, values)
+
+
+def _update_rows(rule, segment, rows, values):
+    """Updates the rows that have a gradient, at no cost for the others."""
+    xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
+    picked = segment.pick_rows(rows)
+    variable, *slots = [lines.reshape(-1) for lines in picked]
+    gradient, scratch = values.reshape(-1), xp.empty_like(variable)
+    rule.update_step(xp, gradient, variable, scratch, coefficients, *slots)
+    segment.put_rows(rows, picked)
