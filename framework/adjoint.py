@@ -29,6 +29,7 @@ __all__ = [
 
 
 def parameters(function):
+    """The names of a function's positional parameters."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount]
 
@@ -44,6 +45,11 @@ class Adjoint:
 
 
 def make_pack(op, tracked, unbroadcast):
+    """``pack(attributes, out, *inputs)``, which makes the record of one call.
+
+    ``tracked`` says of each input whether a cotangent must reach it; ``unbroadcast``
+    whether cotangents are summed down to the shapes of their primals.
+    """
     if op.variadic:
         return _variadic_adjoint(op, tracked)
     adjoint = Adjoint()
@@ -205,6 +211,7 @@ def _bare(residual):
 
 
 def add_cotangent(cotangents, key, d, useful=None):
+    """Adds ``d`` to what is there under ``key``, unless it is None or not asked for."""
     if d is None or (useful is not None and key not in useful):
         return
     old = cotangents.get(key)
@@ -269,11 +276,13 @@ def call_user_function(function, call, g):
 
 
 def to_user(c, bare):
+    """A cotangent of the walk as a tensor in TensorFlow's convention."""
     tensor = new_tensor(c) if bare and c is not None else c
     return conjugate(tensor)
 
 
 def from_user(part, bare):
+    """What a user's gradient function returned, as the walk carries it; None stays."""
     if part is None:
         return None
     tensor = conjugate(convert_to_tensor(part))

@@ -515,7 +515,10 @@ def _binary_entry(op):
         except Exception as error:
             raise op.explain(error, (x, y), {}) from None
         out.key = None
-        if reader is None or flat:
+        if reader is None:
+            return out
+        if flat:  # in one input or both
+            reader.note(op, (x, y), {}, out)
             return out
         known = reader.known
         if x.key in known:
@@ -546,16 +549,20 @@ def _general_entry(op):
     required = [i for i, name in enumerate(names, 1) if name not in op.defaults]
     least = count + max(required, default=0)
     most = -1 if op.variadic else count + len(names)
+    kernels = op.kernels
 
     def entry(*args, **kwargs):
         if kwargs or not least <= len(args) <= most:
             return op.general(*op.bind(args, kwargs))
-        if len(args) == count:
-            return op.general(args, op.defaults)
-        attributes = dict(op.defaults)
-        for name, value in zip(names, args[count:]):
-            attributes[name] = convert[name](value) if name in convert else value
-        return op.general(args[:count], attributes)
+        attributes = op.defaults
+        if len(args) > count:
+            attributes = dict(attributes)
+            for name, value in zip(names, args[count:]):
+                attributes[name] = convert[name](value) if name in convert else value
+            args = args[:count]
+        if active_reader() is BARE and not isinstance(args[0], Tensor):
+            return kernels[type(args[0])](*args, **attributes)
+        return op.general(args, attributes)
 
     return entry
 

@@ -70,7 +70,6 @@ class Recording(Reader):
         self.keys_of = {}  # id -> keys of all reads
         self.accessed = accessed  # watch trainable variables when they are read
         self.once = once  # gives one gradient only, so that its walk is never recorded
-        self.once = once  # gives one gradient only, so that its walk is never recorded
 
     def watch(self, tensor):
         if tensor.key is None:

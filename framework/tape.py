@@ -178,10 +178,11 @@ class GradientTape:
         readers = self._begin()
         recording = self._recording
         try:
+            targets = _read_targets(recording, targets)
             keys = [_source_keys(recording, s) for s in flat_sources]
             bare = not readers
             cotangents = {}
-            for tensor, seed in zip(_read_targets(recording, targets), seeds):
+            for tensor, seed in zip(targets, seeds):
                 _seed(cotangents, recording, tensor, seed, bare)
             with reading(readers or (BARE,)), np.errstate(all="ignore"):
                 _walk(recording, cotangents, keys, bare, release=not self._persistent)
@@ -280,8 +281,8 @@ class GradientTape:
         readers = self._begin()
         recording = self._recording
         try:
-            keys = [_source_keys(recording, s) for s in sources]
             (tensor,) = _read_targets(recording, [target])
+            keys = [_source_keys(recording, s) for s in sources]
             if tensor.key not in recording.known:
                 return [None] * len(sources)
             walk = _JacobianWalk(recording, tensor, keys, readers)
@@ -295,8 +296,8 @@ class GradientTape:
         readers = self._begin()
         recording = self._recording
         try:
-            keys = [_source_keys(recording, source)]
             (tensor,) = _read_targets(recording, [target])
+            keys = [_source_keys(recording, source)]
             if tensor.key not in recording.known:
                 return None
             walk = _JacobianWalk(recording, tensor, keys, readers)

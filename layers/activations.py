@@ -3,7 +3,6 @@
 from tapewright import registry
 from tapewright.ops.activation import (
     elu,
-    gelu,
     leaky_relu,
     log_softmax,
     relu,
@@ -20,7 +19,6 @@ from tapewright.ops.elementwise import exp, tanh
 __all__ = [
     "elu",
     "exponential",
-    "gelu",
     "get",
     "leaky_relu",
     "linear",

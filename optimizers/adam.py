@@ -56,6 +56,8 @@ class Adam(Optimizer):
         velocity,
         hat=None,
     ):
+        # As differences: the mean of a constant is that constant, however the weights of
+        # old and new, which would have to add up to 1, are rounded.
         new_1, new_2, epsilon, alpha = coefficients
         xp.subtract(gradient, momentum, out=scratch)
         xp.multiply(scratch, new_1, out=scratch)

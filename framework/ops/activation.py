@@ -1,16 +1,13 @@
 """Activations: relu and its kin, sigmoids, softmax."""
 
-import numpy as np
-
 from ..primitive import Axes, primitive
 from ..rules import elementwise, normalize_axis
 from ..tensor import convert_to_tensor
-from .elementwise import exp, greater, masked, minimum, tanh, where
+from .elementwise import exp, greater, minimum, tanh, where, where_positive
 from .reduction import reduce_sum
 
 __all__ = [
     "elu",
-    "gelu",
     "leaky_relu",
     "log_sigmoid",
     "log_softmax",
@@ -40,7 +37,7 @@ def relu(xp, features):
 
 @relu.vjp("features")
 def _(g, out):
-    return masked(g, greater(out, 0.0))
+    return where_positive(g, out)
 
 
 def relu6(features, name=None):
@@ -157,21 +154,6 @@ def silu(features, beta=1.0):
 
 
 swish = silu
-
-
-def gelu(features, approximate=True, name=None):
-    """``x`` times the normal distribution's ``P(X <= x)``, by its tanh approximation.
-
-    Reference: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016).
-    Raises: ``ValueError`` for ``approximate=False``.
-    """
-    if not approximate:
-        raise ValueError("gelu: approximate must be True, got False")
-    features = convert_to_tensor(features)
-    inner = (features + features * features * features * 0.044715) * np.sqrt(
-        2 / np.pi
-    ).item()
-    return features * 0.5 * (tanh(inner) + 1.0)
 
 
 # ------------------------------------------------------------------------- softmax

@@ -623,6 +623,10 @@ def _(g, x, y):
 @elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",))
 def masked(xp, x, mask):
     """``x`` where the boolean ``mask`` is true, else 0."""
+    return _kept(xp, x, mask)
+
+
+def _kept(xp, x, mask):
     if xp is np:  # whose `where` takes many times as long as a product
         product = np.multiply(x, mask)
         if _surely_finite(np, product):
@@ -636,6 +640,20 @@ masked.no_gradient("mask")
 @masked.vjp("x")
 def _(g, mask):
     return masked(g, mask)
+
+
+@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",))
+def where_positive(xp, x, y):
+    """``x`` where ``y`` is positive, else 0."""
+    return _kept(xp, x, y > 0)
+
+
+where_positive.no_gradient("y")
+
+
+@where_positive.vjp("x")
+def _(g, y):
+    return where_positive(g, y)
 
 
 @elementwise(name="clip_by_value", type_name="ClipByValue", alike=("t", "low", "high"))

@@ -46,7 +46,9 @@ def _plain(item):
         return [
             None if n is None else int(n) for n in (item.start, item.stop, item.step)
         ]
-    if isinstance(item, list) or item in ("newaxis", "..."):  # plain already
+    if isinstance(item, list):
+        return item  # plain already, as are the words
+    if isinstance(item, str) and item in ("newaxis", "..."):
         return item
     if not hasattr(item, "__index__"):
         raise TypeError(

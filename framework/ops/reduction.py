@@ -3,6 +3,8 @@
 ``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
 """
 
+import math
+
 import numpy as np
 
 from .. import dtypes
@@ -93,6 +95,8 @@ def reduction(kernel=None, *, zero_when_zero=False, result_dtype=None, **options
 
 def expand_reduced(g, shape, axis, keepdims):
     """What a reduction made of ``shape``, repeated to that shape again."""
+    if axis is None and not keepdims:  # the end of every loss
+        return broadcast_to(g, shape)
     if axis is not None and not keepdims:
         axes = normalize_axis("reduction", axis, len(shape))
         g = reshape(g, [1 if i in axes else n for i, n in enumerate(shape)])
@@ -110,6 +114,8 @@ def _restored(reduced, shape, axis, keepdims):
 
 
 def _count(shape, axis):
+    if axis is None:
+        return math.prod(shape)
     count = 1
     for a in normalize_axis("reduction", axis, len(shape)):
         count *= shape[a]
