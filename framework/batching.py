@@ -19,11 +19,14 @@ __all__ = ["Batcher", "Mapped", "NotDiagonal"]
 
 
 class NotDiagonal(Exception):
-    """An op mixes the rows of a value that was diagonal until then."""
+    """An op mixes the rows of a value that was diagonal until then.
+
+    ``adjoint`` is that of the op whose rule was at work, when a tape raises it.
+    """
 
     def __init__(self, op):
         super().__init__(f"the op {op.name} mixes rows")
-        self.op = op
+        self.adjoint = None
 
 
 class _Outline:

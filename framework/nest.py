@@ -11,9 +11,21 @@ from .tensor_shape import TensorShape
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack"]
 
 
+class _Containers(dict):
+    """Type -> whether its objects are walked; a dict, as every gradient asks often."""
+
+    def __missing__(self, kind):
+        nested = issubclass(kind, (list, tuple, dict)) and not issubclass(kind, TensorShape)
+        self[kind] = nested
+        return nested
+
+
+_CONTAINERS = _Containers()
+
+
 def is_nested(value) -> bool:
     """Whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
-    return isinstance(value, (list, tuple, dict)) and not isinstance(value, TensorShape)
+    return _CONTAINERS[type(value)]
 
 
 def flatten(structure) -> list:
@@ -28,7 +40,7 @@ def flatten(structure) -> list:
 
 
 def _collect(structure, leaves):
-    if not is_nested(structure):
+    if not _CONTAINERS[type(structure)]:
         leaves.append(structure)
     elif isinstance(structure, dict):
         for key in _sorted_keys(structure):
@@ -62,7 +74,7 @@ def pack(structure, leaves):
 
 
 def _rebuild(structure, leaves):
-    if not is_nested(structure):
+    if not _CONTAINERS[type(structure)]:
         return next(leaves)
     if isinstance(structure, dict):
         values = {

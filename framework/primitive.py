@@ -301,17 +301,23 @@ class Primitive:
         """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
         tensors, complete = [], True
         for x in inputs:
-            if isinstance(x, Tensor):
+            if type(x) is Tensor:
                 tensors.append(x)
             elif hasattr(type(x), "__tensor__"):
                 tensors.append(x.__tensor__())
+            elif isinstance(x, Tensor):
+                tensors.append(x)
             else:
                 tensors.append(None)
                 complete = False
         if not complete:
             self._convert_rest(inputs, tensors)
-        if len(self.alike) > 1 or self.variadic:
-            self._check_dtypes(tensors)
+        if len(tensors) > 1:
+            first = tensors[0].array.dtype
+            for tensor in tensors:
+                if tensor.array.dtype is not first:  # it may be right all the same
+                    self._check_dtypes(tensors)
+                    break
         return tensors
 
     def _convert_rest(self, inputs, tensors):

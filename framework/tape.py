@@ -175,21 +175,17 @@ class GradientTape:
         targets = _checked(target, "target")
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
-        readers = self._begin()
-        recording = self._recording
-        try:
-            targets = _read_targets(recording, targets)
-            keys = [_source_keys(recording, s) for s in flat_sources]
-            bare = not readers
-            cotangents = {}
-            for tensor, seed in zip(targets, seeds):
-                _seed(cotangents, recording, tensor, seed, bare)
-            with reading(readers or (BARE,)), np.errstate(all="ignore"):
-                _walk(recording, cotangents, keys, bare, release=not self._persistent)
-                found = [_collect(cotangents, k) for k in keys]
-            results = [_finished(g, bare) for g in found]
-        finally:
-            self._end()
+        recording, readers = self._begin()
+        targets = _read_targets(recording, targets)
+        keys = [_source_keys(recording, s) for s in flat_sources]
+        bare = not readers
+        cotangents = {}
+        for tensor, seed in zip(targets, seeds):
+            _seed(cotangents, recording, tensor, seed, bare)
+        with reading(readers or (BARE,)), np.errstate(all="ignore"):
+            _walk(recording, cotangents, keys, bare, release=not self._persistent)
+            found = [_collect(cotangents, k) for k in keys]
+        results = [_finished(g, bare) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 _zeros(s) if g is None else g for g, s in zip(results, flat_sources)
@@ -236,15 +232,17 @@ class GradientTape:
         unconnected_gradients=UnconnectedGradients.NONE,
         parallel_iterations=None,
         experimental_use_pfor=True,
+        check=False,
     ):
         """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
         derivative of the sum over the batch. Costs as many cotangents as one example of
-        the target has entries.
+        the target has entries. ``check=True`` makes sure first that examples are
+        independent: at no great cost where the ops show it, else by the full Jacobian.
 
-        Raises: ``ValueError`` if a rank is below 2 or the first dimensions differ, and
-        as `jacobian`.
+        Raises: ``ValueError`` if a rank is below 2, if the first dimensions differ or
+        if a check fails, and as `jacobian`.
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "batch_jacobian", "target")
@@ -259,9 +257,9 @@ class GradientTape:
             raise ShapeError("batch_jacobian", "the first dimension of target and source "
                              "must agree", target=target, source=source)  # fmt: skip
         if not experimental_use_pfor:
-            found = self._looped_batch_jacobian(target, source)
+            found = self._looped_batch_jacobian(target, source, check)
         else:
-            found = self._batched_batch_jacobian(target, source, chunk)
+            found = self._batched_batch_jacobian(target, source, chunk, check)
         if found is not None:
             return found
         if unconnected is UnconnectedGradients.NONE:
@@ -278,33 +276,27 @@ class GradientTape:
                     g = convert_to_tensor(g)
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
-        readers = self._begin()
-        recording = self._recording
-        try:
-            (tensor,) = _read_targets(recording, [target])
-            keys = [_source_keys(recording, s) for s in sources]
-            if tensor.key not in recording.known:
-                return [None] * len(sources)
-            walk = _JacobianWalk(recording, tensor, keys, readers)
-            with reading(readers), np.errstate(all="ignore"):
-                found = walk.by_structure(chunk) or walk.by_brute_force(chunk)
-                return [conjugate(j) for j in found]
-        finally:
-            self._end()
+        recording, readers = self._begin()
+        (tensor,) = _read_targets(recording, [target])
+        keys = [_source_keys(recording, s) for s in sources]
+        if tensor.key not in recording.known:
+            return [None] * len(sources)
+        walk = _JacobianWalk(recording, tensor, keys, readers)
+        with reading(readers), np.errstate(all="ignore"):
+            found = walk.by_structure(chunk) or walk.by_brute_force(chunk)
+            return [conjugate(j) for j in found]
 
-    def _batched_batch_jacobian(self, target, source, chunk):
-        readers = self._begin()
-        recording = self._recording
-        try:
-            (tensor,) = _read_targets(recording, [target])
-            keys = [_source_keys(recording, source)]
-            if tensor.key not in recording.known:
-                return None
-            walk = _JacobianWalk(recording, tensor, keys, readers)
-            with reading(readers), np.errstate(all="ignore"):
-                return conjugate(walk.by_example(chunk))
-        finally:
-            self._end()
+    def _batched_batch_jacobian(self, target, source, chunk, check):
+        recording, readers = self._begin()
+        (tensor,) = _read_targets(recording, [target])
+        keys = [_source_keys(recording, source)]
+        if tensor.key not in recording.known:
+            return None
+        walk = _JacobianWalk(recording, tensor, keys, readers)
+        with reading(readers), np.errstate(all="ignore"):
+            if check:
+                walk.check_examples(chunk)
+            return conjugate(walk.by_example(chunk))
 
     def _need_persistent(self, who):
         if not self._persistent:
@@ -329,8 +321,11 @@ class GradientTape:
             )
         return results
 
-    def _looped_batch_jacobian(self, target, source):
+    def _looped_batch_jacobian(self, target, source, check):
         self._need_persistent("batch_jacobian")
+        if check:
+            (full,) = self._looped_jacobian(target, [source])
+            _check_blocks(full, len(target.shape))
         shape, inner = tuple(target.shape), tuple(source.shape)
         size = math.prod(shape[1:])
         rows = []
@@ -353,7 +348,7 @@ class GradientTape:
         )
 
     def _begin(self):
-        """The readers that see the walk."""
+        """What to walk over, and the readers that see it; a tape for one walk is spent."""
         if self._recording is None:
             if self._spent:
                 raise self._spent_error()
@@ -368,12 +363,11 @@ class GradientTape:
                 "tape.stop_recording(), unless you want its derivatives",
                 stacklevel=3,
             )
-        return active_readers()
-
-    def _end(self):
-        if not self._persistent and self._recording is not None:
-            self._watched = tuple(self._recording.variables.values())
+        recording = self._recording
+        if not self._persistent:
+            self._watched = tuple(recording.variables.values())
             self._recording, self._spent = None, True
+        return recording, active_readers()
 
 
 class _Pause:
@@ -398,6 +392,8 @@ class _Pause:
 
 
 def _unconnected(value):
+    if type(value) is UnconnectedGradients:
+        return value
     try:
         return UnconnectedGradients(value)
     except ValueError:
@@ -522,7 +518,11 @@ def _walk(recording, cotangents, keys, bare, release):
         if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
             continue  # nothing behind it is asked for
         step = record[0].raw if bare else record[0].ops
-        step(record, g, cotangents, useful)
+        try:
+            step(record, g, cotangents, useful)
+        except NotDiagonal as mixing:
+            mixing.adjoint = record[0]
+            raise
     cotangents.update(kept)
 
 
@@ -613,6 +613,17 @@ class _JacobianWalk:
             for j in self._joined(parts)
         ]
 
+    def check_examples(self, chunk):
+        """Raises `ShapeError` if an example meets another one of the source."""
+        if self.shape[0] < 2:
+            return
+        try:
+            self._along(0, chunk, strict=True)
+        except NotDiagonal as mixing:
+            (full,) = self.by_brute_force(chunk)
+            adjoint = mixing.adjoint
+            _check_blocks(full, len(self.shape), getattr(adjoint, "op", adjoint).name)
+
     def by_example(self, chunk):
         """One seed for each entry of one example of the target, for all examples at once."""
         batch, *inner = self.shape
@@ -671,6 +682,24 @@ class _JacobianWalk:
                     pieces[0] if len(pieces) == 1 else concat(pieces, axis=axis)
                 )
         return joined
+
+
+def _check_blocks(full, target_rank, op_name=None):
+    """Raises `ShapeError` unless the full Jacobian is zero between different examples."""
+    if full is None:
+        return
+    array = backend.to_numpy(full.array)
+    inner = tuple([i for i in range(array.ndim) if i not in (0, target_rank)])
+    met = (array != 0).any(axis=inner)
+    np.fill_diagonal(met, False)
+    if met.any():
+        i, k = np.argwhere(met)[0]
+        cause = "" if op_name is None else f" (through {op_name}, or an op before it)"
+        raise ShapeError(
+            "batch_jacobian",
+            f"the examples are not independent: target[{i}] depends on source[{k}]{cause}; "
+            "take the full jacobian",
+        )
 
 
 def _split_rows(j, rows, count):

@@ -36,9 +36,10 @@ class Generator:
 
     def __init__(self, seed=None):
         key = secrets.randbits(63) if seed is None else int(seed) % 2**63
-        self.state = Variable(
-            np.array([key, 0], np.int64), trainable=False, name="state"
-        )
+        with backend.use_module(np):  # read at each draw: a GPU would have to wait
+            self.state = Variable(
+                np.array([key, 0], np.int64), trainable=False, name="state"
+            )
 
     @classmethod
     def from_seed(cls, seed):

@@ -1,0 +1,182 @@
+"""Errors: what they say, and that nothing is left behind after one."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import errors
+from tapewright.readers import active_readers
+
+
+def test_our_exceptions_are_pythons_own():
+    assert issubclass(errors.ShapeError, ValueError)
+    assert issubclass(errors.DTypeError, TypeError)
+    assert issubclass(errors.GradientLookupError, LookupError)
+    assert issubclass(errors.RecordingError, RuntimeError)
+
+
+def test_a_message_has_three_parts():
+    error = errors.ShapeError(
+        "matmul",
+        "inner dimensions must agree: 4 and 5",
+        a=tw.ones([3, 4]),
+        b=tw.ones([5]),
+    )
+    assert str(error) == (
+        "matmul: inner dimensions must agree: 4 and 5.\n"
+        "  a: shape (3, 4), float32    b: shape (5,), float32"
+    )
+    assert str(errors.DTypeError("op", "no")) == "op: no."
+
+
+def broken_kernel(x):
+    return tw.matmul(x, tw.ones([7, 7]))
+
+
+@tw.custom_gradient
+def broken_gradient(x):
+    return x * 1.0, broken_kernel
+
+
+@tw.custom_gradient
+def broken_function(x):
+    raise ZeroDivisionError
+
+
+def in_the_context(x):
+    with tw.GradientTape():
+        broken_kernel(x)
+
+
+def in_nested_contexts(x):
+    with tw.GradientTape(), tw.GradientTape(persistent=True) as tape:
+        with tape.stop_recording():
+            broken_kernel(x)
+
+
+def in_a_custom_function(x):
+    with tw.GradientTape(), tw.GradientTape():
+        broken_function(x)
+
+
+def in_recompute_grad(x):
+    with tw.GradientTape():
+        tw.recompute_grad(broken_kernel)(x)
+
+
+def in_a_gradient(x):
+    with tw.GradientTape() as tape:
+        y = broken_gradient(x)
+    tape.gradient(y, x)
+
+
+def in_a_recorded_gradient(x):
+    with tw.GradientTape(), tw.GradientTape() as tape:
+        y = broken_gradient(x)
+        tape.gradient(y, x)
+
+
+def in_a_jacobian(x):
+    with tw.GradientTape() as tape:
+        y = broken_gradient(x)
+    tape.jacobian(y, x)
+
+
+def in_a_recorded_batch_jacobian(x):
+    with tw.GradientTape():
+        with tw.GradientTape() as tape:
+            y = broken_gradient(x)
+        tape.batch_jacobian(y, x)
+
+
+def in_a_missing_rule(x):
+    with tw.GradientTape() as tape:
+        y = tw.image.adjust_contrast(tw.reshape(x, [1, 2, 2]), 2.0)
+    tape.jacobian(y, x)
+
+
+def in_a_wrong_argument(x):
+    with tw.GradientTape() as tape:
+        y = x * x
+        tape.gradient(None, y)
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        in_the_context,
+        in_nested_contexts,
+        in_a_custom_function,
+        in_recompute_grad,
+        in_a_gradient,
+        in_a_recorded_gradient,
+        in_a_jacobian,
+        in_a_recorded_batch_jacobian,
+        in_a_missing_rule,
+        in_a_wrong_argument,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_after_an_error_no_reader_is_left_and_a_new_tape_works(fail):
+    x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises((ValueError, ZeroDivisionError, LookupError, TypeError)):
+        fail(x)
+    assert active_readers() == ()
+    with tw.GradientTape() as tape:
+        y = tw.reduce_sum(x * x)
+    np.testing.assert_allclose(tape.gradient(y, x), 2 * x.numpy())
+
+
+def test_an_error_inside_an_outer_context_leaves_the_outer_tape_recording():
+    x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tw.GradientTape() as outer:
+        y = x * x
+        for fail in (in_the_context, in_a_jacobian, in_a_recorded_gradient):
+            with pytest.raises(ValueError):
+                fail(x)
+        assert len(active_readers()) == 1
+        y = y * x
+    np.testing.assert_allclose(outer.gradient(y, x), 3 * x.numpy() ** 2)
+
+
+def test_a_persistent_tape_survives_an_error_in_its_gradient():
+    x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tw.GradientTape(persistent=True) as tape:
+        y, z = broken_gradient(x), x * x
+    for method in (tape.gradient, tape.jacobian, tape.batch_jacobian):
+        with pytest.raises(ValueError):
+            method(y, x)
+    np.testing.assert_allclose(tape.gradient(z, x), 2 * x.numpy())
+
+
+def test_an_error_in_the_forward_pass_leaves_the_record_as_it_was():
+    x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tw.GradientTape() as tape:
+        y = x * x
+        with pytest.raises(ValueError):
+            broken_kernel(y)
+        z = tw.reduce_sum(y)
+    np.testing.assert_allclose(tape.gradient(z, x), 2 * x.numpy())
+
+
+def test_numpys_error_state_is_as_before():
+    x = tw.Variable([0.0, 1.0])
+    before = np.geterr()
+    with tw.GradientTape(persistent=True) as tape:
+        y = tw.math.log(x) + broken_gradient(x * 1.0) * 0.0
+    with pytest.raises(ValueError):
+        tape.gradient(y, x)
+    assert np.geterr() == before
+
+
+@pytest.mark.parametrize(
+    "op",
+    [tw.math.log, tw.sqrt, tw.exp, tw.math.rsqrt, lambda x: 1.0 / x, lambda x: x**0.5],
+)
+def test_infinities_and_nan_are_answers_and_raise_no_warning(op):
+    x = tw.Variable([0.0, -1.0, 1e38])
+    with tw.GradientTape() as outer:
+        with tw.GradientTape() as inner:
+            y = op(x)
+        g = inner.gradient(y, x)
+    outer.gradient(g, x)

@@ -1,0 +1,355 @@
+"""Primitives: how an op is defined, called, and seen by readers."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import backend, readers
+from tapewright.primitive import (
+    Axes,
+    DTypeName,
+    Primitive,
+    Shape,
+    get_primitive,
+    primitive,
+)
+from tapewright.readers import Reader, active_reader, active_readers, reading
+from tapewright.rules import broadcast_shape, elementwise, normalize_axis
+
+
+@primitive(type_name="ScaleForATest")
+def scale_for_a_test(xp, x, *, factor=2.0, axis: Axes = None):
+    """``factor * x``."""
+    return x * x.dtype.type(factor)
+
+
+@scale_for_a_test.vjp("x")
+def _(g, factor):
+    return g * factor
+
+
+# ------------------------------------------------------------------------- calling
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda op: op([1.0], 3.0),
+        lambda op: op([1.0], factor=3.0),
+        lambda op: op(x=[1.0], factor=3.0),
+        lambda op: op([1.0], 3.0, None),
+        lambda op: op([1.0], 3.0, name="scaled"),
+        lambda op: op(np.array([1.0], np.float32), 3.0, axis=0),
+    ],
+)
+def test_inputs_and_attributes_come_by_position_or_name(call):
+    assert call(scale_for_a_test).numpy() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda op: op(), "scale_for_a_test: the argument 'x' is missing"),
+        (lambda op: op(1.0, 2.0, None, 4), "too many arguments"),
+        (
+            lambda op: op(1.0, factors=2.0),
+            "no argument 'factors'; its arguments are x, f",
+        ),
+        (lambda op: op(1.0, 2.0, factor=3.0), "got 'factor' twice"),
+        (lambda op: op(object()), "argument 'x': Cannot convert object"),
+        (lambda op: op(1.0, axis="first"), "argument 'axis'"),
+    ],
+)
+def test_a_wrong_call_names_the_op_and_the_argument(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(scale_for_a_test)
+
+
+def test_an_op_has_the_name_docstring_and_module_of_its_kernel():
+    assert scale_for_a_test.__name__ == "scale_for_a_test"
+    assert scale_for_a_test.__doc__ == "``factor * x``."
+    assert scale_for_a_test.__module__ == __name__
+    assert (
+        repr(scale_for_a_test.primitive)
+        == "<Primitive scale_for_a_test(x, factor, axis)>"
+    )
+
+
+def test_both_names_find_the_primitive():
+    assert get_primitive("matmul") is get_primitive("MatMul") is not None
+    assert get_primitive("scale_for_a_test") is scale_for_a_test.primitive
+    with pytest.raises(ValueError, match="Unknown op 'no_such'"):
+        get_primitive("no_such")
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments"),
+    [
+        (tw.add, ([1.0, 2.0], [1.0, 2.0, 3.0])),
+        (tw.matmul, ([[1.0]], [[1.0], [2.0]])),
+        (tw.concat, ([[1.0], [[2.0]]], 0)),
+        (tw.reshape, ([1.0, 2.0], [3])),
+        (tw.transpose, ([[1.0]], [0, 0])),
+        (tw.reduce_sum, ([1.0], 3)),
+        (tw.squeeze, ([1.0, 2.0], 0)),
+        (tw.broadcast_to, ([1.0, 2.0], [3])),
+    ],
+)
+def test_a_shape_error_names_the_op_and_what_was_given(op, arguments):
+    with pytest.raises(ValueError) as caught:
+        op(*arguments)
+    assert op.__name__ in str(caught.value)
+
+
+def test_a_dtype_error_shows_both():
+    with pytest.raises(
+        TypeError, match=r"(?s)add.*float32 and int32.*x: shape \(\).*y: "
+    ):
+        tw.add(tw.constant(1.0), tw.constant(1))
+
+
+def test_an_error_of_the_kernel_alone_says_where_it_was():
+    @primitive
+    def fails_for_a_test(xp, x):
+        raise RuntimeError("no luck")
+
+    with pytest.raises(RuntimeError, match="no luck") as caught:
+        fails_for_a_test([1.0, 2.0])
+    assert "in the op fails_for_a_test on (2,) float32" in caught.value.__notes__
+
+
+# ------------------------------------------------------------------------- defining
+
+
+def test_a_rule_for_an_unknown_input_is_refused():
+    with pytest.raises(TypeError, match="scale_for_a_test has no input 'y'"):
+        scale_for_a_test.vjp("y")
+    with pytest.raises(TypeError, match="no input 'y'"):
+        scale_for_a_test.no_gradient("y")
+
+
+def test_a_rule_that_names_an_unknown_residual_is_refused():
+    with pytest.raises(TypeError, match="unknown residual 'factr'"):
+
+        @scale_for_a_test.vjp("x")
+        def _(g, factr):
+            return g * factr
+
+
+def test_a_rule_sees_what_it_names():
+    seen = {}
+
+    @primitive
+    def curious_for_a_test(xp, x, y, *, power=2.0):
+        return x * y
+
+    @curious_for_a_test.vjp("x")
+    def _(g, x, y, out, power, x_shape, y_dtype):
+        seen.update(x=x, y=y, out=out, power=power, x_shape=x_shape, y_dtype=y_dtype)
+        return g * y
+
+    @curious_for_a_test.vjp("y")
+    def _(g, x):
+        return g * x
+
+    v = tw.Variable([1.0, 2.0])
+    with tw.GradientTape() as tape:
+        z = curious_for_a_test(v, [3.0, 4.0], power=5.0)
+    np.testing.assert_array_equal(tape.gradient(z, v), [3.0, 4.0])
+    np.testing.assert_array_equal(backend.to_numpy(seen["out"]), [3.0, 8.0])
+    assert seen["power"] == 5.0 and seen["x_shape"] == (2,)
+    assert seen["y_dtype"] == np.float32
+
+
+def test_an_op_with_several_outputs_gets_all_cotangents():
+    @primitive(multiple=True)
+    def both_for_a_test(xp, x):
+        return x + 1, x * x
+
+    @both_for_a_test.vjp("x")
+    def _(g, x):
+        return g[0] + g[1] * (x + x)
+
+    x = tw.Variable(3.0)
+    with tw.GradientTape(persistent=True) as tape:
+        a, b = both_for_a_test(x)
+        y = a * b
+    assert tape.gradient(a, x).numpy() == 1.0
+    assert tape.gradient(b, x).numpy() == 6.0
+    assert tape.gradient(y, x).numpy() == 9.0 + 4.0 * 6.0
+    assert [g.numpy() for g in tape.gradient(y, [a, b])] == [9.0, 4.0]
+
+
+def test_a_variadic_op_takes_a_list_or_its_items():
+    @primitive
+    def total_for_a_test(xp, *values, scale=1.0):
+        return sum(values) * values[0].dtype.type(scale)
+
+    @total_for_a_test.vjp("values")
+    def _(g, values, scale):
+        return [g * scale for _ in values]
+
+    a, b = tw.Variable(1.0), tw.Variable(2.0)
+    with tw.GradientTape(persistent=True) as tape:
+        y, z = total_for_a_test([a, 3.0, b], scale=2.0), total_for_a_test(a, b)
+    assert (y.numpy(), z.numpy()) == (12.0, 3.0)
+    assert [g.numpy() for g in tape.gradient(y, [a, b])] == [2.0, 2.0]
+
+
+def test_broadcasting_is_undone_without_the_rules_help():
+    @elementwise
+    def plus_for_a_test(xp, x, y):
+        return x + y
+
+    @plus_for_a_test.vjp("x", "y")
+    def _(g):
+        return g
+
+    x, y = tw.Variable(np.ones((2, 1, 3))), tw.Variable(np.ones((4, 1)))
+    with tw.GradientTape() as tape:
+        z = plus_for_a_test(x, y)
+    by_x, by_y = tape.gradient(z, [x, y])
+    np.testing.assert_array_equal(by_x, np.full((2, 1, 3), 4.0))
+    np.testing.assert_array_equal(by_y, np.full((4, 1), 6.0))
+
+
+def test_an_attribute_without_default_is_required():
+    @primitive
+    def needs_for_a_test(xp, x, *, axis: Axes):
+        return x
+
+    with pytest.raises(TypeError, match="the argument 'axis' is missing"):
+        needs_for_a_test(1.0)
+
+
+@pytest.mark.parametrize(
+    ("convert", "value", "plain"),
+    [
+        (Axes, None, None),
+        (Axes, [np.int64(0), tw.constant(1)], (0, 1)),
+        (Axes, tw.constant([0, 2]), (0, 2)),
+        (Axes, np.int32(-1), -1),
+        (Shape, [2, tw.constant(3), np.int64(-1)], (2, 3, -1)),
+        (Shape, tw.constant([4, 5]), (4, 5)),
+        (Shape, tw.TensorShape([4, 5]), (4, 5)),
+        (Shape, 7, (7,)),
+        (Shape, tw.constant(7), (7,)),
+        (DTypeName, np.float32, "float32"),
+        (DTypeName, None, None),
+    ],
+)
+def test_attributes_become_plain_values(convert, value, plain):
+    converted = convert(value)
+    assert converted == plain and type(converted) is type(plain)
+    if isinstance(converted, tuple):
+        assert {type(n) for n in converted} == {int}
+
+
+def test_axes_and_shapes_are_checked_in_words():
+    assert normalize_axis("op", (-1, 0), 3) == (2, 0)
+    assert normalize_axis("op", None, 2) == (0, 1)
+    with pytest.raises(
+        ValueError, match="op: axis must be from -2 to 1 for rank 2, got 2"
+    ):
+        normalize_axis("op", 2, 2)
+    with pytest.raises(ValueError, match="names an axis twice"):
+        normalize_axis("op", (0, -2), 2)
+    assert broadcast_shape((2, 1), (None, 3), ()) == (2, 3)
+    assert broadcast_shape((1, None), (4, 1)) == (4, None)
+    with pytest.raises(ValueError, match=r"\(2,\) and \(3,\) do not broadcast"):
+        broadcast_shape((2,), (3,))
+
+
+# ------------------------------------------------------------------------- readers
+
+
+class Counting(Reader):
+    def __init__(self):
+        self.names, self.variables = [], []
+
+    def read(self, op, inputs, attributes, below):
+        self.names.append(op.name)
+        return super().read(op, inputs, attributes, below)
+
+    def read_variable(self, variable, tensor):
+        self.variables.append(variable)
+
+
+def test_a_reader_sees_every_op_and_every_read():
+    v, counting = tw.Variable(2.0), Counting()
+    with reading((counting,)):
+        tw.reduce_sum(tw.exp(v) * [1.0, 2.0])
+    assert counting.names == ["exp", "multiply", "reduce_sum"]
+    assert counting.variables == [v]
+
+
+def test_the_innermost_reader_sees_an_op_first_and_tapes_below_still_record():
+    x, counting = tw.Variable(3.0), Counting()
+    with tw.GradientTape() as tape, reading((*active_readers(), counting)):
+        y = x * x
+    assert counting.names == ["multiply"]
+    assert tape.gradient(y, x).numpy() == 6.0
+
+
+def test_reading_restores_what_was_there_even_after_an_error():
+    with tw.GradientTape():
+        before = active_reader()
+        with pytest.raises(KeyError), reading(()):
+            assert active_reader() is None
+            raise KeyError
+        assert active_reader() is before
+    assert active_readers() == ()
+
+
+def test_one_tape_is_the_reader_itself_and_several_are_a_tuple():
+    with tw.GradientTape():
+        assert type(active_reader()) is readers.Recording
+        with tw.GradientTape():
+            assert type(active_reader()) is readers.Readers
+            assert len(active_readers()) == 2
+
+
+def test_a_walk_that_nobody_records_runs_on_arrays_and_any_other_on_tensors():
+    seen = []
+
+    @primitive
+    def watched_for_a_test(xp, x):
+        return x * 2
+
+    @watched_for_a_test.vjp("x")
+    def _(g, x):
+        seen.append((type(g), type(x)))
+        return g * 2.0
+
+    x = tw.Variable([1.0, 2.0])
+    with tw.GradientTape() as tape:
+        y = watched_for_a_test(x)
+    tape.gradient(y, x)
+    with tw.GradientTape(), tw.GradientTape() as tape:
+        y = watched_for_a_test(x)
+        tape.gradient(y, x)
+    assert seen[1:] == [(tw.Tensor, tw.Tensor)] and tw.Tensor not in seen[0]
+
+
+# -------------------------------------------------------------- every public op
+
+EVERY_OP = sorted(
+    {
+        entry.primitive.name: entry
+        for module in (tw, tw.math, tw.nn, tw.linalg, tw.image)
+        for entry in vars(module).values()
+        if isinstance(getattr(entry, "primitive", None), Primitive)
+    }.items()
+)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in EVERY_OP])
+def test_every_op_has_a_rule_or_is_declared_flat_and_can_be_batched(name):
+    op = dict(EVERY_OP)[name].primitive
+    if op.type_name != "AdjustContrastv2":
+        for each in op.inputs:
+            assert each in op.rules or each in op.flat, f"{name} has no rule for {each}"
+    assert op.infer_rule is not None, f"{name} has no infer rule"
+    assert op.batch_rule is not None or op.type_name == "Where", (
+        f"{name}: no batch rule"
+    )

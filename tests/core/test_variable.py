@@ -1,0 +1,275 @@
+"""Variable: what it takes, assignments, reads, names, copies."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+# -------------------------------------------------------------------- construction
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (1.0, "float32"),
+        (1, "int32"),
+        (np.ones(2), "float64"),
+        ([True], "bool"),
+        ("a", "string"),
+    ],
+)
+def test_a_variable_takes_what_a_constant_takes(value, dtype):
+    v = tw.Variable(value)
+    assert v.dtype == dtype and v.shape == np.shape(value)
+    np.testing.assert_array_equal(v.numpy(), value)
+
+
+def test_a_function_gives_the_initial_value():
+    assert tw.Variable(lambda: tw.ones([2])).shape == (2,)
+
+
+def test_a_tensor_or_variable_gives_its_value():
+    v = tw.Variable(tw.constant([1.0]))
+    w = tw.Variable(v)
+    v.assign([5.0])
+    assert w.numpy() == [1.0]
+
+
+def test_a_list_may_hold_tensors():
+    np.testing.assert_array_equal(
+        tw.Variable([tw.constant(1.0), 2.0]).numpy(), [1.0, 2.0]
+    )
+
+
+def test_the_dtype_can_be_demanded_and_the_shape_checked():
+    assert tw.Variable(1, dtype="float64").dtype == tw.float64
+    assert tw.Variable([1.0, 2.0], shape=[None]).shape == (2,)
+    with pytest.raises(ValueError, match=r"the shape must be \(3,\)"):
+        tw.Variable([1.0, 2.0], shape=[3])
+    with pytest.raises(TypeError):
+        tw.Variable(1.5, dtype="int32")
+
+
+def test_a_value_must_be_given():
+    with pytest.raises(ValueError, match="initial_value"):
+        tw.Variable(None)
+    with pytest.raises(TypeError):
+        tw.Variable()
+
+
+def test_the_array_given_is_copied():
+    array = np.zeros(2)
+    v = tw.Variable(array)
+    array[0] = 9.0
+    np.testing.assert_array_equal(v.numpy(), [0.0, 0.0])
+    v.numpy()[0] = 9.0
+    np.testing.assert_array_equal(v.numpy(), [0.0, 0.0])
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(v)[0] = 9.0
+
+
+def test_trainable_is_kept_as_a_bool():
+    assert tw.Variable(1.0).trainable is True
+    assert tw.Variable(1.0, trainable=None).trainable is True
+    assert tw.Variable(1.0, trainable=False).trainable is False
+
+
+def test_names_and_paths():
+    v = tw.Variable(1.0, name="kernel")
+    assert (v.name, v.path) == ("kernel", "kernel")
+    v.path = "dense/kernel"
+    assert (v.name, v.path) == ("kernel", "dense/kernel")
+    assert tw.Variable(1.0).name == "Variable"
+
+
+def test_a_variable_prints_shape_dtype_and_value():
+    v = tw.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+    text = (
+        "<tf.Variable 'w' shape=(2, 2) dtype=float32, numpy=\n"
+        "array([[1., 2.],\n       [3., 4.]], dtype=float32)>"
+    )
+    assert repr(v) == str(v) == text
+    assert (
+        repr(tw.Variable(3.0))
+        == "<tf.Variable 'Variable' shape=() dtype=float32, numpy=3.0>"
+    )
+    assert f"{tw.Variable(2.0):.3f}" == "2.000"
+
+
+# ---------------------------------------------------------------------- assignment
+
+
+def test_assignments_change_the_value_and_return_the_variable():
+    v = tw.Variable([1.0, 2.0])
+    assert v.assign([5.0, 6.0]) is v
+    assert v.assign_add([1.0, 1.0]) is v
+    assert v.assign_sub(tw.constant([2.0, 2.0])) is v
+    np.testing.assert_array_equal(v.numpy(), [4.0, 5.0])
+    v.assign(tw.Variable([0.0, 1.0])).assign_add(np.array([1.0, 1.0]))
+    np.testing.assert_array_equal(v.numpy(), [1.0, 2.0])
+
+
+def test_tensors_read_before_keep_their_value():
+    v = tw.Variable([1.0])
+    before, view = v.read(), np.asarray(v)
+    v.assign_add([1.0])
+    v.assign([7.0])
+    assert before.numpy() == [1.0] and view == [1.0]
+
+
+def test_the_array_assigned_is_not_shared():
+    array, v = np.zeros(2, np.float32), tw.Variable([1.0, 1.0])
+    v.assign(array)
+    array[:] = 9.0
+    np.testing.assert_array_equal(v.numpy(), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@pytest.mark.parametrize("value", [3.0, [1.0], [[1.0, 2.0]], [1.0, 2.0, 3.0]])
+def test_another_shape_is_a_value_error_that_names_the_variable(method, value):
+    v = tw.Variable([1.0, 2.0], name="bias")
+    with pytest.raises(ValueError, match=rf"{method}: Shape mismatch.*'bias'.*\(2,\)"):
+        getattr(v, method)(value)
+    np.testing.assert_array_equal(v.numpy(), [1.0, 2.0])
+
+
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        tw.constant([1, 2]),
+        tw.constant([1.0, 2.0], dtype="float64"),
+        [1j, 2j],
+        ["a", "b"],
+    ],
+)
+def test_another_dtype_is_a_type_error_that_names_the_variable(method, value):
+    v = tw.Variable([1.0, 2.0], name="bias")
+    with pytest.raises(TypeError, match="'bias' has dtype float32"):
+        getattr(v, method)(value)
+
+
+def test_numbers_and_arrays_are_converted_to_the_dtype_of_the_variable():
+    v = tw.Variable([1.0, 2.0])
+    v.assign([1, 2])
+    v.assign(np.array([3.0, 4.0]))
+    assert v.dtype == "float32" and v.numpy().tolist() == [3.0, 4.0]
+    with pytest.raises(TypeError):
+        tw.Variable([1, 2]).assign([1.5, 2.5])
+
+
+def test_augmented_assignment_gives_a_tensor():
+    v = original = tw.Variable(1.0)
+    v += 1.0
+    assert isinstance(v, tw.Tensor) and original.numpy() == 1.0
+
+
+def test_a_variable_cannot_be_assigned_by_index():
+    with pytest.raises(TypeError, match="item assignment"):
+        tw.Variable([1.0])[0] = 2.0
+
+
+# ------------------------------------------------------------------- as a value
+
+
+def test_every_way_to_read_is_recorded():
+    for read in (
+        lambda v: v.read(),
+        lambda v: v.read_value(),
+        lambda v: v.value(),
+        lambda v: +v,
+        lambda v: v[...],
+        lambda v: tw.convert_to_tensor(v),
+        lambda v: tw.identity(v),
+        lambda v: tw.stack([v, v])[0],
+    ):
+        v = tw.Variable([1.0, 2.0])
+        with tw.GradientTape() as tape:
+            y = read(v) * 3.0
+        assert isinstance(y, tw.Tensor)
+        np.testing.assert_array_equal(tape.gradient(y, v), [3.0, 3.0])
+
+
+def test_looking_at_the_value_is_not_recorded():
+    v = tw.Variable([2.0])
+    with tw.GradientTape() as tape:
+        (
+            float(v),
+            int(v),
+            bool(v),
+            complex(v),
+            v.numpy(),
+            np.mean(v),
+            repr(v),
+            len(v),
+            v.shape,
+        )
+    assert tape.watched_variables() == ()
+
+
+def test_a_variable_has_pythons_protocols():
+    v = tw.Variable([1.0, 2.0])
+    assert len(v) == 2 and [float(x) for x in v] == [1.0, 2.0]
+    assert float(tw.Variable(2.5)) == 2.5 and [5, 6][tw.Variable(1)] == 6
+    assert v.ndim == 1 and v.get_shape() == (2,)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(v)
+    assert {v.ref(): 1}[v.ref()] == 1 and v.ref().deref() is v
+
+
+def test_a_variable_has_the_operators_of_a_tensor():
+    v = tw.Variable([1.0, 2.0])
+    for result in (
+        v + 1,
+        1 - v,
+        v * v,
+        2 / v,
+        v**2,
+        -v,
+        abs(v),
+        v // 1,
+        v % 2,
+        v[::-1],
+    ):
+        assert type(result) is tw.Tensor
+    assert (v == v).numpy().all() and not (v != v).numpy().any()
+    assert (v == None) is False and (v < 2).numpy().tolist() == [True, False]  # noqa: E711
+    assert ([[1.0, 2.0]] @ tw.Variable([[1.0], [1.0]])).numpy() == [[3.0]]
+
+
+# ------------------------------------------------------------------ copies, weakrefs
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_a_copy_is_another_variable_with_the_same_value_and_name(duplicate):
+    v = tw.Variable([1, 2], trainable=False, name="n", dtype="int64")
+    v.path = "owner/n"
+    twin = duplicate(v)
+    assert (twin.name, twin.path, twin.trainable) == ("n", "owner/n", False)
+    assert twin.dtype == "int64" and twin.numpy().tolist() == [1, 2]
+    v.assign([3, 4])
+    assert twin.numpy().tolist() == [1, 2]
+
+
+def test_a_deep_copy_keeps_shared_variables_shared():
+    v = tw.Variable(1.0)
+    a, b = copy.deepcopy([v, v])
+    assert a is b and a is not v
+
+
+def test_serial_numbers_rise():
+    a, b = tw.Variable(1.0), tw.Variable(1.0)
+    assert a.serial < b.serial
+
+
+def test_other_code_may_leave_attributes():
+    v = tw.Variable(1.0)
+    v.regularizer = "l2"
+    assert v.regularizer == "l2"
