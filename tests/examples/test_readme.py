@@ -1,0 +1,66 @@
+"""The README does what it says: its snippets print what stands below them."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("source, printed", SNIPPETS)
+def test_a_snippet_prints_what_stands_below_it(source, printed):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source, "README.md", "exec"), {})
+    assert out.getvalue() == printed
+
+
+def test_every_snippet_has_its_output():
+    assert len(SNIPPETS) == README.count("```python") == README.count("```text")
+
+
+def test_the_first_snippet_is_short():
+    source, _ = SNIPPETS[0]
+    assert sum(bool(line) for line in source.splitlines()) <= 15
+
+
+def test_the_table_of_examples_is_complete():
+    listed = set(re.findall(r"^\| `(examples/\w+\.py)`", README, re.MULTILINE))
+    assert listed == {f"examples/{path.name}" for path in ROOT.glob("examples/*.py")}
+
+
+def test_the_map_of_folders_is_complete():
+    listed = set(re.findall(r"^\| `([\w/]+)/` \|", README, re.MULTILINE))
+    assert all((ROOT / folder).is_dir() for folder in listed)
+    with_python = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("[a-z]*/*.py")}
+    assert with_python <= listed
+
+
+def test_the_files_it_names_are_there():
+    for name in re.findall(r"`([\w/]+\.(?:py|md)|LICENSE|\.ci/run)`", README):
+        assert (ROOT / name).is_file(), name
+
+
+def test_the_ci_run_finds_the_commands_of_the_readme():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    wanted = re.findall(r"^readme '(.*)'$", script, re.MULTILINE)
+    assert len(wanted) == 2
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL)).splitlines()
+    for command in wanted:
+        first = next(line for line in README.splitlines() if command in line)
+        assert first in blocks
+
+
+def test_the_environment_variables_it_names_are_read_somewhere():
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("framework", "datasets")
+        for path in (ROOT / folder).glob("*.py")
+    )
+    for name in re.findall(r"TAPEWRIGHT_\w+", README):
+        assert name in code
