@@ -3,9 +3,15 @@
 Code for TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
 """
 
+import warnings
+
 from . import config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
+
+# Infinities and NaN are values here, as in TensorFlow: NumPy's remarks on them, where
+# they come from our own calls, are left out.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
 from tapewright import datasets, layers, optimizers  # noqa: E402
 from tapewright.layers import initializers  # noqa: E402
@@ -36,5 +42,7 @@ from .tensor import *  # noqa: E402
 from .training import losses  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
+
+newaxis = None
 
 __version__ = "0.1.0"

@@ -1,9 +1,7 @@
-"""`GradientTape`: watches, records, and walks back.
+"""`GradientTape`: watches, records, and gives derivatives.
 
-A walk carries the conjugates of TensorFlow's cotangents, so that rules need not know of
-complex numbers (see `adjoint`); they are conjugated on the way in and out. It runs on
-arrays when nobody watches, and through ops when an outer tape does, so that gradients of
-gradients come from the same rules.
+What it keeps is a `Recording` (see `readers`); `walk` goes back over it, `jacobian` with
+many cotangents at once.
 """
 
 import enum
@@ -15,15 +13,15 @@ import numpy as np
 
 from . import backend
 from .adjoint import conjugate
-from .batching import Batcher, NotDiagonal
 from .errors import RecordingError, ShapeError
+from .jacobian import JacobianWalk, check_blocks, examples_first
 from .nest import flatten, is_nested, pack
 from .ops.creation import zeros
-from .ops.indexing import dense
-from .ops.shape import broadcast_to, concat, reshape, stack, transpose
+from .ops.shape import reshape, stack
 from .readers import BARE, Recording, active_readers, reading, set_readers
-from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of, new_tensor
+from .tensor import IndexedSlices, Tensor, convert_to_tensor
 from .variable import Variable
+from .walk import collect, finished, read_targets, source_keys, sow, walk
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
 
@@ -177,16 +175,16 @@ class GradientTape:
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
         recording, readers = self._begin()
-        targets = _read_targets(recording, targets)
-        keys = [_source_keys(recording, s) for s in flat_sources]
+        targets = read_targets(recording, targets)
+        keys = [source_keys(recording, s) for s in flat_sources]
         bare = not readers
         cotangents = {}
         for tensor, seed in zip(targets, seeds):
-            _seed(cotangents, recording, tensor, seed, bare)
+            sow(cotangents, recording, tensor, seed, bare)
         with reading(readers or (BARE,)), np.errstate(all="ignore"):
-            _walk(recording, cotangents, keys, bare, release=not self._persistent)
-            found = [_collect(cotangents, k) for k in keys]
-        results = [_finished(g, bare) for g in found]
+            walk(recording, cotangents, keys, bare, release=not self._persistent)
+            found = [collect(cotangents, k) for k in keys]
+        results = [finished(g, bare) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 _zeros(s) if g is None else g for g, s in zip(results, flat_sources)
@@ -279,26 +277,26 @@ class GradientTape:
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
         recording, readers = self._begin()
-        (tensor,) = _read_targets(recording, [target])
-        keys = [_source_keys(recording, s) for s in sources]
+        (tensor,) = read_targets(recording, [target])
+        keys = [source_keys(recording, s) for s in sources]
         if tensor.key not in recording.known:
             return [None] * len(sources)
-        walk = _JacobianWalk(recording, tensor, keys, readers)
+        jacobian = JacobianWalk(recording, tensor, keys, readers)
         with reading(readers), np.errstate(all="ignore"):
-            found = walk.by_structure(chunk) or walk.by_brute_force(chunk)
+            found = jacobian.by_structure(chunk) or jacobian.by_brute_force(chunk)
             return [conjugate(j) for j in found]
 
     def _batched_batch_jacobian(self, target, source, chunk, check):
         recording, readers = self._begin()
-        (tensor,) = _read_targets(recording, [target])
-        keys = [_source_keys(recording, source)]
+        (tensor,) = read_targets(recording, [target])
+        keys = [source_keys(recording, source)]
         if tensor.key not in recording.known:
             return None
-        walk = _JacobianWalk(recording, tensor, keys, readers)
+        jacobian = JacobianWalk(recording, tensor, keys, readers)
         with reading(readers), np.errstate(all="ignore"):
             if check:
-                walk.check_examples(chunk)
-            return conjugate(walk.by_example(chunk))
+                jacobian.check_examples(chunk)
+            return conjugate(jacobian.by_example(chunk))
 
     def _need_persistent(self, who):
         if not self._persistent:
@@ -327,7 +325,7 @@ class GradientTape:
         self._need_persistent("batch_jacobian")
         if check:
             (full,) = self._looped_jacobian(target, [source])
-            _check_blocks(full, len(target.shape))
+            check_blocks(full, len(target.shape))
         shape, inner = tuple(target.shape), tuple(source.shape)
         size = math.prod(shape[1:])
         rows = []
@@ -337,9 +335,7 @@ class GradientTape:
             rows.append(self.gradient(target, source, output_gradients=[seed]))
         if any(row is None for row in rows) or not rows:
             return None
-        return _examples_first(
-            stack([convert_to_tensor(r) for r in rows]), shape, inner
-        )
+        return examples_first(stack([convert_to_tensor(r) for r in rows]), shape, inner)
 
     # --- the life of a tape
 
@@ -467,111 +463,6 @@ def _seeds(targets, output_gradients):
     return seeds
 
 
-# ------------------------------------------------------------------------ the walk
-
-
-def _source_keys(recording, source):
-    """The keys under which the tape knows a source: a variable has one for each read."""
-    if isinstance(source, Variable):
-        return tuple(recording.keys_of.get(id(source), ()))
-    return (source.key,) if source.key in recording.known else ()
-
-
-def _read_targets(recording, targets):
-    """Targets as tensors: a variable stands for its latest read on the tape."""
-    read = []
-    for target in targets:
-        if isinstance(target, Variable):
-            with reading((recording,)):
-                target = target.read()
-        read.append(target)
-    return read
-
-
-def _seed(cotangents, recording, tensor, seed, bare):
-    if tensor.key not in recording.known:
-        return
-    if seed is None:
-        array = tensor.array
-        seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
-    else:
-        seed = conjugate(seed)
-    seed = seed.array if bare else seed
-    old = cotangents.get(tensor.key)
-    cotangents[tensor.key] = seed if old is None else old + seed
-
-
-def _walk(recording, cotangents, keys, bare, release):
-    """Backwards over the records; cotangents of the sources are left in the dict."""
-    wanted = {key for each in keys for key in each}
-    records, kept = recording.records, {}
-    # With every leaf wanted, every record is on a path; else only those from a source.
-    useful = None if recording.leaves <= wanted else _reachable(records, wanted)
-    for i in range(len(records) - 1, -1, -1):
-        record = records.pop() if release else records[i]
-        key = record[1]
-        g = cotangents.pop(key, None)
-        if g is None:
-            if type(key) is not tuple:
-                continue
-            g = [cotangents.pop(k, None) for k in key]
-            for k, part in zip(key, g):
-                if k in wanted and part is not None:
-                    kept[k] = part
-            if all(part is None for part in g):
-                continue
-        elif key in wanted:
-            kept[key] = g
-        if g.__class__ is IndexedSlices:
-            g = dense(g)
-        if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
-            continue  # nothing behind it is asked for
-        step = record[0].raw if bare else record[0].ops
-        try:
-            step(record, g, cotangents, useful)
-        except NotDiagonal as mixing:
-            mixing.adjoint = record[0]
-            raise
-    cotangents.update(kept)
-
-
-def _reachable(records, wanted):
-    """The keys that depend on a wanted one."""
-    useful = set(wanted)
-    for record in records:
-        for key in record[2 : 2 + record[0].width]:
-            if key in useful:
-                if type(record[1]) is tuple:
-                    useful.update(record[1])
-                else:
-                    useful.add(record[1])
-                break
-    return useful
-
-
-def _collect(cotangents, keys):
-    """The sum of the cotangents under these keys, or None."""
-    total = None
-    for key in keys:
-        g = cotangents.get(key)
-        if g is not None:
-            total = g if total is None else total + g
-    return total
-
-
-def _finished(g, bare):
-    """A cotangent as the user gets it: a tensor (or slices), in TensorFlow's convention."""
-    if g is None:
-        return None
-    if isinstance(g, IndexedSlices):
-        if bare:
-            g = IndexedSlices(
-                new_tensor(g.values), new_tensor(g.indices), g.dense_shape
-            )
-        return IndexedSlices(conjugate(g.values), g.indices, g.dense_shape)
-    return conjugate(new_tensor(g) if bare else g)
-
-
 def _zeros(source):
     return zeros(source.shape, source.dtype)
 
@@ -580,152 +471,3 @@ def _one_hot(target, picks, size, shape):
     seed = np.zeros(size, target.dtype.dtype)
     seed[list(picks)] = 1
     return convert_to_tensor(backend.current_module().asarray(seed.reshape(shape)))
-
-
-# ----------------------------------------------------------------------- Jacobians
-
-
-class _JacobianWalk:
-    """Walks of one recording with many cotangents for one target."""
-
-    def __init__(self, recording, target, keys, readers):
-        self.recording, self.target = recording, target
-        self.keys, self.readers = keys, readers
-        self.shape = tuple(target.array.shape)
-        self.xp = module_of(target)
-
-    def by_structure(self, chunk):
-        """Seeds that share the rows of one axis, or None where no axis allows it.
-
-        If each index of an axis of the target meets one index of an axis of each source
-        only, one seed serves all of them.
-        """
-        for axis, rows in enumerate(self.shape):
-            if rows > 1:
-                try:
-                    return self._along(axis, chunk, strict=True)
-                except NotDiagonal:
-                    continue
-        return None
-
-    def by_brute_force(self, chunk):
-        """One seed for each entry of the target; rows share seeds as long as they can."""
-        if chunk is None and self.shape[0] > 1:
-            return self._along(0, None, strict=False)
-        size = math.prod(self.shape)
-        parts = []
-        for seeds in self._seeds(size, self.shape, chunk):
-            batcher = Batcher()
-            parts.append(self._send(batcher, batcher.map(seeds)))
-        return [
-            None if j is None else reshape(j, self.shape + tuple(j.array.shape[1:]))
-            for j in self._joined(parts)
-        ]
-
-    def check_examples(self, chunk):
-        """Raises `ShapeError` if an example meets another one of the source."""
-        if self.shape[0] < 2:
-            return
-        try:
-            self._along(0, chunk, strict=True)
-        except NotDiagonal as mixing:
-            (full,) = self.by_brute_force(chunk)
-            adjoint = mixing.adjoint
-            _check_blocks(full, len(self.shape), getattr(adjoint, "op", adjoint).name)
-
-    def by_example(self, chunk):
-        """One seed for each entry of one example of the target, for all examples at once."""
-        batch, *inner = self.shape
-        parts = []
-        for seeds in self._seeds(math.prod(inner), (1, *inner), chunk):
-            seeds = broadcast_to(seeds, (seeds.array.shape[0], *self.shape))
-            batcher = Batcher()
-            parts.append(self._send(batcher, batcher.map(seeds)))
-        (j,) = self._joined(parts)
-        if j is None:
-            return None
-        return _examples_first(j, self.shape, tuple(j.array.shape[1:]))
-
-    def _along(self, axis, chunk, strict):
-        rows = self.shape[axis]
-        rest = self.shape[:axis] + self.shape[axis + 1 :]
-        small = self.shape[:axis] + (1,) + self.shape[axis + 1 :]
-        parts = []
-        for seeds in self._seeds(math.prod(rest), small, chunk):
-            count = seeds.array.shape[0]
-            seeds = broadcast_to(seeds, (count, *self.shape))
-            batcher = Batcher(strict)
-            found = self._send(batcher, batcher.map(seeds, axis - len(self.shape)))
-            parts.append(
-                [g if g is None else _split_rows(g, rows, count) for g in found]
-            )
-        return [
-            None if j is None else _row_axis_home(j, rows, rest, axis)
-            for j in self._joined(parts, 1)
-        ]
-
-    def _seeds(self, count, shape, chunk):
-        """Unit cotangents ``[chunk, *shape]``, chunk by chunk."""
-        dtype = self.target.array.dtype
-        step = count if chunk is None else min(chunk, count)
-        for start in range(0, max(count, 1), max(step, 1)):
-            size = min(step, count - start)
-            seeds = self.xp.eye(size, count, start, dtype=dtype)
-            yield new_tensor(seeds.reshape(size, *shape))
-
-    def _send(self, batcher, seeds):
-        with reading((*self.readers, batcher)):
-            cotangents = {self.target.key: seeds}
-            _walk(self.recording, cotangents, self.keys, bare=False, release=False)
-            found = [_collect(cotangents, keys) for keys in self.keys]
-        with reading(self.readers):
-            return [g if g is None else batcher.spell_out(g, seeds) for g in found]
-
-    def _joined(self, parts, axis=0):
-        joined = []
-        for pieces in zip(*parts):
-            if pieces[0] is None:
-                joined.append(None)
-            else:
-                joined.append(
-                    pieces[0] if len(pieces) == 1 else concat(pieces, axis=axis)
-                )
-        return joined
-
-
-def _check_blocks(full, target_rank, op_name=None):
-    """Raises `ShapeError` unless the full Jacobian is zero between different examples."""
-    if full is None:
-        return
-    array = backend.to_numpy(full.array)
-    inner = tuple([i for i in range(array.ndim) if i not in (0, target_rank)])
-    met = (array != 0).any(axis=inner)
-    np.fill_diagonal(met, False)
-    if met.any():
-        i, k = np.argwhere(met)[0]
-        cause = "" if op_name is None else f" (through {op_name}, or an op before it)"
-        raise ShapeError(
-            "batch_jacobian",
-            f"the examples are not independent: target[{i}] depends on source[{k}]{cause}; "
-            "take the full jacobian",
-        )
-
-
-def _split_rows(j, rows, count):
-    return reshape(j, (rows, count, *j.array.shape[1:]))
-
-
-def _row_axis_home(j, rows, rest, axis):
-    """``[rows, entries of the rest, source...]`` to target axes, then source axes."""
-    source = tuple(j.array.shape[2:])
-    j = reshape(j, (rows, *rest, *source))
-    if axis == 0:
-        return j
-    order = [*range(1, axis + 1), 0, *range(axis + 1, j.array.ndim)]
-    return transpose(j, order)
-
-
-def _examples_first(j, target_shape, source_shape):
-    """``[entries, batch, source...]`` to ``[batch, target..., source...]``."""
-    j = transpose(j, (1, 0, *range(2, j.array.ndim)))
-    return reshape(j, (*target_shape, *source_shape[1:]))

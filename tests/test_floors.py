@@ -16,9 +16,9 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [
     ["config", "errors", "tensor_shape", "dtypes", "nest", "registry", "backend"],
     ["tensor"],
-    ["readers", "adjoint", "primitive", "rules", "variable"],
+    ["readers", "adjoint", "entry", "primitive", "rules", "variable"],
     ["ops/"],
-    ["batching", "tape", "custom"],
+    ["batching", "walk", "jacobian", "tape", "custom"],
     ["graph/"],
     ["module", "testing", "saving/"],
     ["layers/", "optimizers/"],

@@ -1,5 +1,8 @@
 """Errors: what they say, and that nothing is left behind after one."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -180,3 +183,14 @@ def test_infinities_and_nan_are_answers_and_raise_no_warning(op):
             y = op(x)
         g = inner.gradient(y, x)
     outer.gradient(g, x)
+
+
+def test_infinities_pass_without_a_word_from_numpy():
+    code = (
+        "import tapewright as tw; x = tw.constant([3e38]); print(x * x, x * x - x * x)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", code], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "inf" in done.stdout and "nan" in done.stdout

@@ -32,14 +32,14 @@ def jacobians(function, x, **options):
 @pytest.fixture
 def seeds_sent(monkeypatch):
     """How many mapped cotangents each walk started with, in a list that grows."""
-    sent, send = [], tape_module._JacobianWalk._send
+    sent, send = [], tape_module.JacobianWalk._send
 
     def counting(self, batcher, seeds):
         found = send(self, batcher, seeds)
         sent.append(seeds.value.array.shape[0])
         return found
 
-    monkeypatch.setattr(tape_module._JacobianWalk, "_send", counting)
+    monkeypatch.setattr(tape_module.JacobianWalk, "_send", counting)
     return sent
 
 

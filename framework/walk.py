@@ -1,0 +1,119 @@
+"""The walk back: from cotangents of targets, over the records of a tape, to the sources.
+
+It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
+complex numbers (see `adjoint`); they are conjugated on the way in and out. It runs on
+arrays (``bare``) when nobody watches, and through ops when an outer tape or a batcher
+does, so that gradients of gradients come from the same rules.
+"""
+
+from .adjoint import conjugate
+from .batching import NotDiagonal
+from .ops.indexing import dense
+from .readers import reading
+from .tensor import IndexedSlices, module_of, new_tensor
+from .variable import Variable
+
+__all__ = ["collect", "finished", "read_targets", "source_keys", "sow", "walk"]
+
+
+def source_keys(recording, source):
+    """The keys under which the tape knows a source: a variable has one for each read."""
+    if isinstance(source, Variable):
+        return tuple(recording.keys_of.get(id(source), ()))
+    return (source.key,) if source.key in recording.known else ()
+
+
+def read_targets(recording, targets):
+    """Targets as tensors: a variable stands for its latest read on the tape."""
+    read = []
+    for target in targets:
+        if isinstance(target, Variable):
+            with reading((recording,)):
+                target = target.read()
+        read.append(target)
+    return read
+
+
+def sow(cotangents, recording, tensor, seed, bare):
+    """The cotangent of a target, ones if ``seed`` is None, where the tape knows it."""
+    if tensor.key not in recording.known:
+        return
+    if seed is None:
+        array = tensor.array
+        seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
+    else:
+        seed = conjugate(seed)
+    seed = seed.array if bare else seed
+    old = cotangents.get(tensor.key)
+    cotangents[tensor.key] = seed if old is None else old + seed
+
+
+def walk(recording, cotangents, keys, bare, release):
+    """Backwards over the records; cotangents of the sources are left in the dict."""
+    wanted = {key for each in keys for key in each}
+    records, kept = recording.records, {}
+    # With every leaf wanted, every record is on a path; else only those from a source.
+    useful = None if recording.leaves <= wanted else _reachable(records, wanted)
+    for i in range(len(records) - 1, -1, -1):
+        record = records.pop() if release else records[i]
+        key = record[1]
+        g = cotangents.pop(key, None)
+        if g is None:
+            if type(key) is not tuple:
+                continue
+            g = [cotangents.pop(k, None) for k in key]
+            for k, part in zip(key, g):
+                if k in wanted and part is not None:
+                    kept[k] = part
+            if all(part is None for part in g):
+                continue
+        elif key in wanted:
+            kept[key] = g
+        if g.__class__ is IndexedSlices:
+            g = dense(g)
+        if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
+            continue  # nothing behind it is asked for
+        step = record[0].raw if bare else record[0].ops
+        try:
+            step(record, g, cotangents, useful)
+        except NotDiagonal as mixing:
+            mixing.adjoint = record[0]
+            raise
+    cotangents.update(kept)
+
+
+def _reachable(records, wanted):
+    """The keys that depend on a wanted one."""
+    useful = set(wanted)
+    for record in records:
+        for key in record[2 : 2 + record[0].width]:
+            if key in useful:
+                if type(record[1]) is tuple:
+                    useful.update(record[1])
+                else:
+                    useful.add(record[1])
+                break
+    return useful
+
+
+def collect(cotangents, keys):
+    """The sum of the cotangents under these keys, or None."""
+    total = None
+    for key in keys:
+        g = cotangents.get(key)
+        if g is not None:
+            total = g if total is None else total + g
+    return total
+
+
+def finished(g, bare):
+    """A cotangent as the user gets it: a tensor (or slices), in TensorFlow's convention."""
+    if g is None:
+        return None
+    if isinstance(g, IndexedSlices):
+        if bare:
+            g = IndexedSlices(
+                new_tensor(g.values), new_tensor(g.indices), g.dense_shape
+            )
+        return IndexedSlices(conjugate(g.values), g.indices, g.dense_shape)
+    return conjugate(new_tensor(g) if bare else g)
