@@ -1,0 +1,190 @@
+"""Two networks at odds: one draws digits, the other tells them from real ones (a GAN).
+
+    python examples/gan.py                  (about 1 min; from epoch 10 on, digits show)
+    python examples/gan.py --data mnist     the real images, fetched once
+    python examples/gan.py --data FOLDER    the real images, from their IDX files
+
+One persistent tape records both losses; each network follows its own. Prints the losses
+and how often the discriminator is right, and every ten epochs, where matplotlib is
+installed, draws samples, always of the same noise, into ``out/gan_010.png`` and so on.
+Ctrl-C ends the training early: the samples of that moment are drawn, and the exit code
+is 130.
+"""
+
+import argparse
+import functools
+import sys
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+import tapewright as tw
+
+BATCH, NOISE, ROWS, COLUMNS = 64, 100, 4, 10
+
+
+class Network(tw.Module):
+    """Two layers with an activation between them."""
+
+    def __init__(self, n_in, n_hidden, n_out, activation):
+        self.activation = activation
+        self.w1 = tw.Variable(tw.random.normal([n_in, n_hidden], stddev=n_in**-0.5))
+        self.b1 = tw.Variable(tw.zeros([n_hidden]))
+        self.w2 = tw.Variable(
+            tw.random.normal([n_hidden, n_out], stddev=n_hidden**-0.5)
+        )
+        self.b2 = tw.Variable(tw.zeros([n_out]))
+
+    def __call__(self, inputs):
+        hidden = self.activation(tw.matmul(inputs, self.w1) + self.b1)
+        return tw.matmul(hidden, self.w2) + self.b2
+
+
+class Generator(Network):
+    """Noise ``[batch, 100]`` to images ``[batch, 784]`` in -1 ... 1."""
+
+    def __init__(self):
+        super().__init__(NOISE, 128, 784, tw.nn.relu)
+
+    def __call__(self, noise):
+        return tw.tanh(super().__call__(noise))
+
+
+class Discriminator(Network):
+    """Images ``[batch, 784]`` to logits ``[batch, 1]``: positive means real.
+
+    It sees half of the pixels, others each time, and so must judge by the whole shape.
+    """
+
+    def __init__(self):
+        super().__init__(784, 128, 1, tw.nn.leaky_relu)
+
+    def __call__(self, images):
+        seen = tw.random.uniform(images.shape) < 0.5
+        return super().__call__(tw.where(seen, images, 0.0))
+
+
+def cross_entropy(labels, logits):
+    return tw.reduce_mean(
+        tw.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
+    )
+
+
+def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
+    """One step of both networks.
+
+    Returns: generator's loss, discriminator's loss, its accuracy on real and on fake.
+    """
+    noise = tw.random.normal([len(images), NOISE])
+    with tw.GradientTape(persistent=True) as tape:
+        real = discriminator(images)
+        fake = discriminator(generator(noise))
+        g_loss = cross_entropy(tw.ones_like(fake), fake)
+        d_loss = cross_entropy(tw.ones_like(real), real)
+        d_loss += cross_entropy(tw.zeros_like(fake), fake)
+    g_variables = generator.trainable_variables
+    d_variables = discriminator.trainable_variables
+    g_gradients = tape.gradient(g_loss, g_variables)
+    d_gradients = tape.gradient(d_loss, d_variables)
+    del tape
+    g_optimizer.apply_gradients(zip(g_gradients, g_variables, strict=True))
+    d_optimizer.apply_gradients(zip(d_gradients, d_variables, strict=True))
+    return [
+        float(g_loss),
+        float(d_loss),
+        np.mean(real.numpy() > 0),
+        np.mean(fake.numpy() < 0),
+    ]
+
+
+def train_epoch(step, images, rng, epoch):
+    """One pass in random order; returns the mean of what ``step`` returns."""
+    order = rng.permutation(len(images))
+    results = []
+    # disable=None: no bar where the output is not a terminal
+    with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
+        for start in starts:
+            results.append(step(images[order[start : start + BATCH]]))
+            losses = "{:.2f} {:.2f}".format(*results[-1])
+            starts.set_description(f"epoch {epoch}, losses {losses}", refresh=False)
+    return np.mean(results, axis=0)
+
+
+def load(data):
+    """Training images ``[n, 784]`` in -1 ... 1."""
+    note = ""
+    if data == "digits":
+        (images, _), _ = tw.datasets.digits.load_data()
+        images = centred(images)  # MNIST's are already
+    elif data == "mnist":
+        (images, _), _ = tw.datasets.mnist.load_data()
+    else:
+        ((images, _), _), note = tw.datasets.mnist.load_folder(data)
+    print(f"{data}: {len(images)} images. {note}".strip())
+    return images.reshape(-1, 784).astype("float32") / 127.5 - 1
+
+
+def centred(images):
+    """Each image moved by whole pixels so that its ink is balanced around the middle."""
+    ramp = np.arange(28) - 13.5
+    ink = images.sum(axis=(1, 2))
+    down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
+    right = np.rint(images.sum(axis=1) @ ramp / ink).astype(int)
+    shifts = zip(images, down, right, strict=True)
+    return np.stack([np.roll(image, (-d, -r), axis=(0, 1)) for image, d, r in shifts])
+
+
+def draw(path, images):
+    """Images ``[ROWS * COLUMNS, 784]`` side by side, as a PNG."""
+    try:
+        from matplotlib.image import imsave
+    except ImportError:
+        print(f"no {path}: matplotlib is not installed (pip install matplotlib)")
+        return
+    tiles = images.numpy().reshape(-1, 28, 28).repeat(3, 1).repeat(3, 2)
+    rows = [np.hstack(tiles[i : i + COLUMNS]) for i in range(0, len(tiles), COLUMNS)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    imsave(path, np.vstack(rows), cmap="gray_r", vmin=-1, vmax=1)
+    print(f"wrote {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--out", type=Path, default="out", help="folder of the pictures"
+    )
+    args = parser.parse_args()
+
+    tw.random.set_seed(args.seed)
+    rng = np.random.default_rng(args.seed)
+    try:
+        images = load(args.data)
+    except (OSError, ValueError) as error:
+        parser.error(f"--data {args.data}: {error}")
+    generator, discriminator = Generator(), Discriminator()
+    # With Adam's usual beta_1 of 0.9 the two circle around each other (Radford, 2016).
+    optimizers = [tw.optimizers.Adam(0.0002, beta_1=0.5) for _ in range(2)]
+    step = functools.partial(train_step, generator, discriminator, *optimizers)
+    noise = tw.random.normal([ROWS * COLUMNS, NOISE])
+    try:
+        for epoch in range(1, args.epochs + 1):
+            g_loss, d_loss, real, fake = train_epoch(step, images, rng, epoch)
+            print(
+                f"epoch {epoch}: generator's loss {g_loss:.2f}, discriminator's "
+                f"{d_loss:.2f}, right on {real:.0%} of real, {fake:.0%} of drawn digits"
+            )
+            if epoch % 10 == 0 or epoch == args.epochs:
+                draw(args.out / f"gan_{epoch:03}.png", generator(noise))
+    except KeyboardInterrupt:
+        print(f"stopped in epoch {epoch}")
+        draw(args.out / f"gan_{epoch:03}.png", generator(noise))
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

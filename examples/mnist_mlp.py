@@ -1,0 +1,164 @@
+"""Classify handwritten digits with a two-layer network and a training loop of our own.
+
+    python examples/mnist_mlp.py                  (about 4 s, 98.5 % on test)
+    python examples/mnist_mlp.py --data mnist     the real images, fetched once
+    python examples/mnist_mlp.py --data FOLDER    the real images, from their IDX files
+
+Each step: softmax cross-entropy plus an L2 penalty, every gradient clipped to norm 1,
+then Adam. Prints the test accuracy after each epoch and, where matplotlib is installed,
+draws the loss and some test digits into ``out/mnist_mlp.png``. Ctrl-C ends the training
+early: the result so far is reported and drawn, and the exit code is 130.
+"""
+
+import argparse
+import functools
+import sys
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+import tapewright as tw
+
+BATCH = 128
+
+
+class MLP(tw.Module):
+    """784 pixels, 128 hidden units, 10 logits."""
+
+    def __init__(self):
+        self.w1 = tw.Variable(glorot(784, 128))
+        self.b1 = tw.Variable(tw.zeros([128]))
+        self.w2 = tw.Variable(glorot(128, 10))
+        self.b2 = tw.Variable(tw.zeros([10]))
+
+    def __call__(self, images):
+        hidden = tw.nn.relu(tw.matmul(images, self.w1) + self.b1)
+        return tw.matmul(hidden, self.w2) + self.b2
+
+
+def glorot(n_in, n_out):
+    """Uniform weights that keep the variance of signals and gradients (Glorot, 2010)."""
+    limit = (6 / (n_in + n_out)) ** 0.5
+    return tw.random.uniform([n_in, n_out], -limit, limit)
+
+
+def train_step(model, optimizer, images, labels):
+    """One step down the gradient of loss plus penalty; returns the loss."""
+    with tw.GradientTape() as tape:
+        logits = model(images)
+        loss = tw.reduce_mean(
+            tw.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        )
+        squares = tw.reduce_sum(model.w1**2) + tw.reduce_sum(model.w2**2)
+        total = loss + 0.01 * squares
+    variables = model.trainable_variables
+    gradients = tape.gradient(total, variables)
+    clipped = [tw.clip_by_norm(g, 1.0) for g in gradients]
+    optimizer.apply_gradients(zip(clipped, variables, strict=True))
+    return float(loss)
+
+
+def train_epoch(step, images, labels, rng, losses):
+    """One pass in random order, the last partial batch included; appends to losses."""
+    order = rng.permutation(len(images))
+    # disable=None: no bar where the output is not a terminal
+    with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
+        for start in starts:
+            batch = order[start : start + BATCH]
+            losses.append(step(images[batch], labels[batch]))
+            starts.set_description(f"loss {losses[-1]:.4f}", refresh=False)
+
+
+def evaluate(model, images, labels):
+    """The share of images whose largest logit is that of their label."""
+    return np.mean(predict(model, images) == labels)
+
+
+def predict(model, images):
+    return tw.argmax(model(images), axis=1).numpy()
+
+
+def load(data):
+    """Images ``[n, 784]`` in 0 ... 1 and labels ``[n]``, for training and for test."""
+    note = ""
+    if data == "digits":
+        pairs = tw.datasets.digits.load_data()
+    elif data == "mnist":
+        pairs = tw.datasets.mnist.load_data()
+    else:
+        pairs, note = tw.datasets.mnist.load_folder(data)
+    (x_train, y_train), (x_test, y_test) = pairs
+    print(f"{data}: {len(x_train)} images, {len(x_test)} more for test. {note}".strip())
+    return (scaled(x_train), y_train), (scaled(x_test), y_test)
+
+
+def scaled(images):
+    return images.reshape(-1, 784).astype("float32") / 255
+
+
+def draw(path, losses, images, labels, predicted):
+    """The loss curve, the first test digits and the first mistakes, as a PNG."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"no {path}: matplotlib is not installed (pip install matplotlib)")
+        return
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(losses, linewidth=0.6)
+    left.set(title="Training", xlabel="step", ylabel="cross-entropy", ylim=(0, None))
+    mistakes = np.flatnonzero(predicted != labels)[:20]
+    tiles = np.zeros((40, 38, 28), "float32")  # ten rows of space above each digit
+    for place, i in enumerate([*range(20), *mistakes]):
+        tiles[place, 10:] = images[i].reshape(28, 28)
+        color = "tab:green" if predicted[i] == labels[i] else "tab:red"
+        row, column = divmod(place, 10)
+        right.text(
+            28 * column + 14, 38 * row + 7, predicted[i], color=color, ha="center"
+        )
+    right.imshow(
+        tiles.reshape(4, 10, 38, 28).swapaxes(1, 2).reshape(152, 280), "gray_r"
+    )
+    right.set_title("Predictions for test digits; below, the first mistakes")
+    right.axis("off")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    print(f"wrote {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    args = parser.parse_args()
+
+    tw.random.set_seed(args.seed)
+    rng = np.random.default_rng(args.seed)
+    try:
+        (images, labels), test_data = load(args.data)
+    except (OSError, ValueError) as error:
+        parser.error(f"--data {args.data}: {error}")
+    labels = np.eye(10, dtype="float32")[labels]
+    model = MLP()
+    step = functools.partial(train_step, model, tw.optimizers.Adam(0.001))
+    losses, state, code = [], "after", 0
+    try:
+        for epoch in range(1, args.epochs + 1):
+            done = len(losses)
+            train_epoch(step, images, labels, rng, losses)
+            loss, accuracy = np.mean(losses[done:]), evaluate(model, *test_data)
+            print(f"epoch {epoch}: loss {loss:.4f}, test accuracy {accuracy:.2%}")
+    except KeyboardInterrupt:
+        state, code = "stopped after", 130
+    accuracy = evaluate(model, *test_data)
+    print(f"{state} {len(losses)} steps: test accuracy {accuracy:.2%}")
+    predicted = predict(model, test_data[0])
+    draw(args.out / "mnist_mlp.png", losses, *test_data, predicted)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
