@@ -24,6 +24,8 @@ from .dtypes import *  # noqa: E402
 from .module import Module  # noqa: E402
 from .ops import image, linalg, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
+from .ops.comparison import *  # noqa: E402
+from .ops.conversion import *  # noqa: E402
 from .ops.creation import *  # noqa: E402
 from .ops.elementwise import *  # noqa: E402
 from .ops.indexing import (  # noqa: E402
@@ -34,6 +36,7 @@ from .ops.indexing import (  # noqa: E402
     one_hot,
     slice,
 )
+from .ops.joining import *  # noqa: E402
 from .ops.linalg import einsum, matmul, tensordot  # noqa: E402
 from .ops.reduction import *  # noqa: E402
 from .ops.shape import *  # noqa: E402

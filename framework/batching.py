@@ -10,7 +10,8 @@ import math
 
 from .dtypes import BY_NUMPY
 from .ops.indexing import getitem
-from .ops.shape import broadcast_to, embed_diagonal, reshape, stack
+from .ops.joining import stack
+from .ops.shape import broadcast_to, embed_diagonal, reshape
 from .readers import Reader, perform, reading
 from .tensor import Tensor, convert_to_tensor
 from .tensor_shape import TensorShape

@@ -7,10 +7,10 @@ from .adjoint import add_cotangent, from_user, to_user
 from .batching import Batcher, Mapped, NotDiagonal
 from .errors import ShapeError
 from .nest import flatten, is_nested, pack
+from .ops.conversion import identity
 from .ops.creation import zeros
-from .ops.elementwise import identity
 from .ops.indexing import getitem
-from .ops.shape import stack
+from .ops.joining import stack
 from .primitive import register_gradient
 from .readers import BARE, Reader, Recording, active_reader, active_readers, reading
 from .tape import GradientTape

@@ -8,6 +8,7 @@ import numpy as np
 
 from .readers import BARE, Recording, active_reader
 from .tensor import Tensor, module_of, new_tensor, next_key
+from .variable import Variable
 
 __all__ = ["make_entry", "number_beside"]
 
@@ -60,6 +61,8 @@ def _unary_entry(op):
         ):
             if reader is BARE:
                 return kernels[type(x)](x)
+            if type(x) is Variable:
+                return entry(x.read())
             return op.general((x,), {})
         array = x.array
         out = Tensor()
@@ -89,6 +92,8 @@ def _binary_entry(op):
                 return kernels[type(x)](x, y)
             return op.general((x, y), {})
         if type(y) is not Tensor:
+            if type(y) is Variable:
+                return entry(x, y.read())
             if type(x) is not Tensor:
                 return op.general((x, y), {})
             number, y = y, None
@@ -103,6 +108,8 @@ def _binary_entry(op):
             if y is None:
                 return op.general((x, number), {})
         elif type(x) is not Tensor:
+            if type(x) is Variable:
+                return entry(x.read(), y)
             number, x = x, _beside(x, y)
             if x is None:
                 return op.general((number, y), {})
@@ -171,7 +178,7 @@ def _general_entry(op):
 
 def make_entry(op):
     """The function that calls ``op``, with its docstring and the decorators of its rules."""
-    if op.attributes or op.variadic or len(op.inputs) > 2:
+    if op.attributes or op.variadic or op.multiple or len(op.inputs) > 2:
         entry = _general_entry(op)
     else:
         entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)

@@ -11,7 +11,8 @@ import numpy as np
 from . import backend
 from .batching import Batcher, NotDiagonal
 from .errors import ShapeError
-from .ops.shape import broadcast_to, concat, reshape, transpose
+from .ops.joining import concat
+from .ops.shape import broadcast_to, reshape, transpose
 from .readers import reading
 from .tensor import module_of, new_tensor
 from .walk import collect, walk

@@ -8,6 +8,8 @@ from .ops.activation import (
     softplus,
     softsign,
 )
+from .ops.comparison import *
+from .ops.conversion import *
 from .ops.cross_entropy import *
 from .ops.elementwise import *
 from .ops.indexing import argmax, argmin

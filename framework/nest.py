@@ -15,7 +15,9 @@ class _Containers(dict):
     """Type -> whether its objects are walked; a dict, as every gradient asks often."""
 
     def __missing__(self, kind):
-        nested = issubclass(kind, (list, tuple, dict)) and not issubclass(kind, TensorShape)
+        nested = issubclass(kind, (list, tuple, dict)) and not issubclass(
+            kind, TensorShape
+        )
         self[kind] = nested
         return nested
 

@@ -144,6 +144,10 @@ class Primitive:
             self.inputs = (names[positional + len(keywords)],)
         else:
             self.inputs = names[1:positional]
+        if "out" in self.inputs:
+            raise TypeError(
+                f"{self.name}: an input may not be named 'out', the output's name"
+            )
         self.attributes = tuple(keywords)
         self.defaults = dict(kernel.__kwdefaults__ or {})
         self.convert = dict(kernel.__annotations__)

@@ -17,7 +17,8 @@ from .errors import RecordingError, ShapeError
 from .jacobian import JacobianWalk, check_blocks, examples_first
 from .nest import flatten, is_nested, pack
 from .ops.creation import zeros
-from .ops.shape import reshape, stack
+from .ops.joining import stack
+from .ops.shape import reshape
 from .readers import BARE, Recording, active_readers, reading, set_readers
 from .tensor import IndexedSlices, Tensor, convert_to_tensor
 from .variable import Variable

@@ -273,7 +273,7 @@ def module_of(tensor):
     return backend.array_module(type(tensor.array))
 
 
-# Packs a list that holds tensors; `ops/shape.py` puts its `stack` here, so that a
+# Packs a list that holds tensors; `ops/joining.py` puts its `stack` here, so that a
 # gradient passes through ``[x, y]`` where a tensor is wanted.
 pack_hook = None
 

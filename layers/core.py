@@ -3,7 +3,8 @@
 import math
 import operator
 
-from tapewright.ops.elementwise import cast, greater_equal
+from tapewright.ops.comparison import greater_equal
+from tapewright.ops.conversion import cast
 from tapewright.ops.linalg import affine, matmul
 from tapewright.ops.random import Generator, get_global_generator
 from tapewright.ops.shape import reshape, transpose

@@ -12,8 +12,8 @@ import numpy as np
 from tapewright import registry
 from tapewright.dtypes import as_dtype, float32
 from tapewright.ops import random
+from tapewright.ops.conversion import cast
 from tapewright.ops.creation import eye, fill, ones, zeros
-from tapewright.ops.elementwise import cast
 from tapewright.tensor import constant
 
 __all__ = [

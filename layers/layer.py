@@ -17,8 +17,8 @@ from tapewright.dtypes import as_dtype, float32
 from tapewright.errors import ShapeError
 from tapewright.module import Module, snake_case
 from tapewright.nest import flatten, is_nested, map_structure
+from tapewright.ops.conversion import cast
 from tapewright.ops.creation import zeros
-from tapewright.ops.elementwise import cast
 from tapewright.ops.random import Generator
 from tapewright.readers import reading
 from tapewright.registry import Configured, constructor_arguments

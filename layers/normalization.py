@@ -1,7 +1,7 @@
 """Normalization layers."""
 
+from tapewright.ops.conversion import stop_gradient
 from tapewright.ops.creation import ones, zeros
-from tapewright.ops.elementwise import stop_gradient
 from tapewright.ops.normalization import batch_normalization, fused_batch_norm
 from tapewright.ops.shape import reshape
 from tapewright.rules import normalize_axis

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [
     ["config", "errors", "tensor_shape", "dtypes", "nest", "registry", "backend"],
     ["tensor"],
-    ["readers", "adjoint", "entry", "primitive", "rules", "variable"],
+    ["readers", "variable", "adjoint", "entry", "primitive", "rules"],
     ["ops/"],
     ["batching", "walk", "jacobian", "tape", "custom"],
     ["graph/"],
@@ -26,8 +26,11 @@ FLOORS = [
     ["keras", "math", "nn", "__init__"],
 ]
 OPS = [
+    "comparison",
+    "conversion",
     "elementwise",
     "shape",
+    "joining",
     "creation",
     "reduction",
     "indexing",

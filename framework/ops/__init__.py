@@ -1,8 +1,11 @@
 """The ops, one family a file, in the order in which they build on each other."""
 
 from . import (  # isort: skip
+    comparison,
+    conversion,
     elementwise,
     shape,
+    joining,
     creation,
     reduction,
     indexing,

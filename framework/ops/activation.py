@@ -3,7 +3,8 @@
 from ..primitive import Axes, primitive
 from ..rules import elementwise, normalize_axis
 from ..tensor import convert_to_tensor
-from .elementwise import exp, greater, minimum, tanh, where, where_positive
+from .comparison import greater, where, where_positive
+from .elementwise import exp, minimum, tanh
 from .reduction import reduce_sum
 
 __all__ = [

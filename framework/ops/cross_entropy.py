@@ -7,10 +7,11 @@ from ..primitive import primitive
 from ..rules import broadcast_shape, elementwise, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
 from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
-from .elementwise import cast
+from .conversion import cast
 from .indexing import _one_hot
+from .joining import all_mapped
 from .reduction import reduce_sum
-from .shape import all_mapped, expand_dims, transpose
+from .shape import expand_dims, transpose
 
 __all__ = [
     "sigmoid_cross_entropy_with_logits",

@@ -1,16 +1,25 @@
-"""Ops that work entry by entry: arithmetic, powers, logarithms, comparisons, selection.
+"""Ops of arithmetic and analysis, entry by entry: sums to powers, logarithms, extremes.
 
-Inputs broadcast by NumPy's rules and share a dtype. Where a function has a corner, the
-rule takes a subgradient; a zero cotangent gives a zero gradient where the derivative is
-infinite (`sqrt`, `log`, `power`, `divide`, ... at zero).
+In this order: arithmetic; powers, exponentials and logarithms; trigonometric and
+hyperbolic functions; extremes, clipping and rounding. Inputs broadcast by NumPy's rules
+and share a dtype. Where a function has a corner, the rule takes a subgradient; a zero
+cotangent gives a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`,
+`divide`, ... at zero).
 """
 
-import numpy as np
-
 from .. import dtypes
-from ..primitive import DTypeName, primitive
 from ..rules import elementwise
-from ..tensor import TensorSpec, convert_to_tensor
+from .comparison import (
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    masked,
+    surely_finite,
+)
+from .conversion import cast, conj, real, real_dtype
 
 __all__ = [
     "abs",
@@ -18,48 +27,26 @@ __all__ = [
     "add",
     "asin",
     "atan",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "cast",
     "ceil",
     "clip_by_value",
-    "complex",
-    "conj",
     "cos",
     "cosh",
     "divide",
     "divide_no_nan",
-    "equal",
     "exp",
     "expm1",
     "floor",
     "floordiv",
     "floormod",
-    "greater",
-    "greater_equal",
-    "identity",
-    "imag",
-    "is_finite",
-    "is_inf",
-    "is_nan",
-    "less",
-    "less_equal",
     "log",
     "log1p",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
     "maximum",
     "minimum",
     "mod",
     "multiply",
     "multiply_no_nan",
     "negative",
-    "not_equal",
     "pow",
-    "real",
     "reciprocal",
     "round",
     "rsqrt",
@@ -69,12 +56,10 @@ __all__ = [
     "sqrt",
     "square",
     "squared_difference",
-    "stop_gradient",
     "subtract",
     "tan",
     "tanh",
     "truediv",
-    "where",
 ]
 
 # For the diagonal rule: which inputs, being zero, make the output zero.
@@ -82,10 +67,6 @@ UNARY = [{"x"}]
 BOTH = [{"x", "y"}]
 EITHER = [{"x"}, {"y"}, {"x", "y"}]
 FIRST = [{"x"}, {"x", "y"}]
-
-
-def _half_of(dtype):
-    return dtype.real_dtype
 
 
 # ---------------------------------------------------------------------- arithmetic
@@ -159,19 +140,11 @@ def _(g, y, out):
 truediv = divide
 
 
-def _surely_finite(xp, values):
-    """Whether no entry is infinite or NaN. A GPU is not asked: it would have to wait."""
-    if xp is not np:
-        return False
-    total = np.vdot(values, values)  # the cheapest pass over all entries
-    return total - total == 0
-
-
 @elementwise(type_name="DivNoNan", zero_when=FIRST, quiet=True)
 def divide_no_nan(xp, x, y):
     """``x / y``, and 0 where ``y`` is 0."""
     quotient = x / y
-    if _surely_finite(xp, quotient):
+    if surely_finite(xp, quotient):
         return quotient
     return xp.where(y == 0, xp.zeros_like(quotient), quotient)
 
@@ -190,7 +163,7 @@ def _(g, y, out):
 def multiply_no_nan(xp, x, y):
     """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
     product = x * y
-    if _surely_finite(xp, product):
+    if surely_finite(xp, product):
         return product
     return xp.where(y == 0, xp.zeros_like(product), product)
 
@@ -209,7 +182,7 @@ def _(g, x):
 def _over(xp, x, y):
     """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
     quotient = x / y
-    if _surely_finite(xp, quotient):
+    if surely_finite(xp, quotient):
         return quotient
     return xp.where(x == 0, xp.zeros_like(quotient), quotient)
 
@@ -228,7 +201,7 @@ def _(g, y, out):
 def _times(xp, x, y):
     """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
     product = x * y
-    if _surely_finite(xp, product):
+    if surely_finite(xp, product):
         return product
     return xp.where((x == 0) | (y == 0), xp.zeros_like(product), product)
 
@@ -282,7 +255,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=_half_of)
+@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype)
 def abs(xp, x):  # noqa: A001
     """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
     return xp.abs(x)
@@ -582,7 +555,26 @@ def tanh(xp, x):
 
 @tanh.vjp("x")
 def _(g, out):
-    return g - g * out * out
+    return tanh_grad(g, out)
+
+
+@elementwise(zero_when=[{"g"}])
+def tanh_grad(xp, g, y):
+    """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
+
+    Three ops less for each further derivative, where tanh is the commonest choice.
+    """
+    return g - g * y * y
+
+
+@tanh_grad.vjp("g")
+def _(c, y):
+    return tanh_grad(c, y)
+
+
+@tanh_grad.vjp("y")
+def _(c, g, y):
+    return c * g * y * -2.0
 
 
 # ----------------------------------------------------------- extremes and rounding
@@ -618,42 +610,6 @@ def _(g, x, y):
 @minimum.vjp("y")
 def _(g, x, y):
     return masked(g, greater(x, y))
-
-
-@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",))
-def masked(xp, x, mask):
-    """``x`` where the boolean ``mask`` is true, else 0."""
-    return _kept(xp, x, mask)
-
-
-def _kept(xp, x, mask):
-    if xp is np:  # whose `where` takes many times as long as a product
-        product = np.multiply(x, mask)
-        if _surely_finite(np, product):
-            return product
-    return xp.where(mask, x, xp.zeros((), x.dtype))
-
-
-masked.no_gradient("mask")
-
-
-@masked.vjp("x")
-def _(g, mask):
-    return masked(g, mask)
-
-
-@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",))
-def where_positive(xp, x, y):
-    """``x`` where ``y`` is positive, else 0."""
-    return _kept(xp, x, y > 0)
-
-
-where_positive.no_gradient("y")
-
-
-@where_positive.vjp("x")
-def _(g, y):
-    return where_positive(g, y)
 
 
 @elementwise(name="clip_by_value", type_name="ClipByValue", alike=("t", "low", "high"))
@@ -703,295 +659,5 @@ def ceil(xp, x):
     return xp.ceil(x)
 
 
-# ------------------------------------------------------ comparisons, logic, bits
-
-
-def _boolean(dtype):
-    return dtypes.bool
-
-
-@elementwise(type_name="Equal", result_dtype=_boolean)
-def equal(xp, x, y):
-    """Whether ``x == y``, entry by entry."""
-    return xp.equal(x, y)
-
-
-@elementwise(type_name="NotEqual", result_dtype=_boolean)
-def not_equal(xp, x, y):
-    """Whether ``x != y``, entry by entry."""
-    return xp.not_equal(x, y)
-
-
-@elementwise(type_name="Less", result_dtype=_boolean)
-def less(xp, x, y):
-    """Whether ``x < y``, entry by entry."""
-    return xp.less(x, y)
-
-
-@elementwise(type_name="LessEqual", result_dtype=_boolean)
-def less_equal(xp, x, y):
-    """Whether ``x <= y``, entry by entry."""
-    return xp.less_equal(x, y)
-
-
-@elementwise(type_name="Greater", result_dtype=_boolean)
-def greater(xp, x, y):
-    """Whether ``x > y``, entry by entry."""
-    return xp.greater(x, y)
-
-
-@elementwise(type_name="GreaterEqual", result_dtype=_boolean)
-def greater_equal(xp, x, y):
-    """Whether ``x >= y``, entry by entry."""
-    return xp.greater_equal(x, y)
-
-
-@elementwise(type_name="LogicalAnd", result_dtype=_boolean)
-def logical_and(xp, x, y):
-    """Whether both are true."""
-    return xp.logical_and(x, y)
-
-
-@elementwise(type_name="LogicalOr", result_dtype=_boolean)
-def logical_or(xp, x, y):
-    """Whether one of both is true."""
-    return xp.logical_or(x, y)
-
-
-@elementwise(type_name="LogicalXor", result_dtype=_boolean)
-def logical_xor(xp, x, y):
-    """Whether exactly one of both is true."""
-    return xp.logical_xor(x, y)
-
-
-@elementwise(type_name="LogicalNot", result_dtype=_boolean)
-def logical_not(xp, x):
-    """Whether ``x`` is false."""
-    return xp.logical_not(x)
-
-
-@elementwise(type_name="BitwiseAnd")
-def bitwise_and(xp, x, y):
-    """The bits set in both; for booleans, logical and."""
-    return xp.bitwise_and(x, y)
-
-
-@elementwise(type_name="BitwiseOr")
-def bitwise_or(xp, x, y):
-    """The bits set in one of both; for booleans, logical or."""
-    return xp.bitwise_or(x, y)
-
-
-@elementwise(type_name="BitwiseXor")
-def bitwise_xor(xp, x, y):
-    """The bits set in exactly one of both; for booleans, exclusive or."""
-    return xp.bitwise_xor(x, y)
-
-
-@elementwise(type_name="IsNan", result_dtype=_boolean)
-def is_nan(xp, x):
-    """Where ``x`` is not a number."""
-    return xp.isnan(x)
-
-
-@elementwise(type_name="IsInf", result_dtype=_boolean)
-def is_inf(xp, x):
-    """Where ``x`` is infinite."""
-    return xp.isinf(x)
-
-
-@elementwise(type_name="IsFinite", result_dtype=_boolean)
-def is_finite(xp, x):
-    """Where ``x`` is neither infinite nor NaN."""
-    return xp.isfinite(x)
-
-
-for _flat in (
-    round, floor, ceil, equal, not_equal, less, less_equal, greater, greater_equal,
-    logical_and, logical_or, logical_xor, logical_not, bitwise_and, bitwise_or,
-    bitwise_xor, is_nan, is_inf, is_finite,
-):  # fmt: skip
+for _flat in (round, floor, ceil):
     _flat.no_gradient()
-
-
-# ----------------------------------------------------------------------- selection
-
-
-@elementwise(name="where", type_name="SelectV2", alike=("x", "y"), zero_when=BOTH)
-def _where(xp, condition, x, y):
-    return xp.where(condition, x, y)
-
-
-_where.no_gradient("condition")
-
-
-@_where.vjp("x")
-def _(g, condition):
-    return masked(g, condition)
-
-
-@_where.vjp("y")
-def _(g, condition):
-    return masked(g, logical_not(condition))
-
-
-def where(condition, x=None, y=None, name=None):
-    """``x`` where ``condition`` is true, else ``y``; all three broadcast.
-
-    With ``condition`` alone: the indices of its true entries, ``[count, rank]``, int64.
-
-    >>> where([True, False], [1.0, 2.0], 0.0).numpy()
-    array([1., 0.], dtype=float32)
-    """
-    if (x is None) != (y is None):
-        raise ValueError("where: x and y must both be given, or neither")
-    if x is None:
-        return _nonzero(condition)
-    return _where(condition, x, y)
-
-
-@primitive(name="nonzero", type_name="Where")
-def _nonzero(xp, condition):
-    return xp.stack(xp.nonzero(xp.atleast_1d(condition)), axis=-1).astype(xp.int64)
-
-
-_nonzero.no_gradient()
-
-
-@_nonzero.infer
-def _(condition):
-    return TensorSpec([None, condition.shape.rank], dtypes.int64)
-
-
-# ----------------------------------------------------------------- dtypes, passing on
-
-
-@elementwise(name="cast", type_name="Cast", zero_when=UNARY)
-def _cast(xp, x, *, dtype: DTypeName):
-    if x.dtype.kind == "c" and dtypes.as_dtype(dtype).dtype.kind != "c":
-        x = x.real
-    return x.astype(dtypes.as_dtype(dtype).dtype)
-
-
-@_cast.infer
-def _(x, dtype):
-    return TensorSpec(x.shape, dtype)
-
-
-@_cast.vjp("x")
-def _(g, x_dtype):
-    return cast(g, x_dtype)
-
-
-def cast(x, dtype, name=None):
-    """``x`` in another dtype; of a complex number cast to a real one, the real part.
-
-    Only between floating and complex numbers do gradients pass.
-    """
-    dtype = dtypes.as_dtype(dtype)
-    if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):
-        return x if not hasattr(type(x), "__tensor__") else convert_to_tensor(x)
-    if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
-        return _cast(x, dtype=dtype.name)
-    return _cast(convert_to_tensor(x), dtype=dtype.name)
-
-
-def _complex_of(dtype):
-    return "complex64" if dtype == "float32" else "complex128"
-
-
-@elementwise(
-    name="complex",
-    type_name="Complex",
-    zero_when=[{"real", "imag"}],
-    result_dtype=_complex_of,
-)
-def _complex(xp, real, imag):
-    return real + xp.multiply(imag, xp.asarray(1j, dtype=_complex_of(real.dtype)))
-
-
-@_complex.vjp("real")
-def _(g):
-    return real(g)
-
-
-@_complex.vjp("imag")
-def _(g):
-    return -imag(g)
-
-
-def complex(real, imag, name=None):  # noqa: A001
-    """``real + i * imag`` of two float32 or float64 tensors."""
-    return _complex(real, imag)
-
-
-@elementwise(name="real", type_name="Real", zero_when=UNARY, result_dtype=_half_of)
-def _real(xp, input):
-    return xp.real(input)
-
-
-@_real.vjp("input")
-def _(g, input_dtype):
-    return cast(g, input_dtype)
-
-
-def real(input, name=None):
-    """The real part; a real tensor is returned as it is."""
-    return _real(input) if _is_complex(input) else input
-
-
-@elementwise(name="imag", type_name="Imag", zero_when=UNARY, result_dtype=_half_of)
-def _imag(xp, input):
-    return xp.imag(input)
-
-
-@_imag.vjp("input")
-def _(g, input_dtype):
-    return cast(g, input_dtype) * -1j
-
-
-def imag(input, name=None):
-    """The imaginary part; zeros for a real tensor."""
-    return _imag(input)
-
-
-@elementwise(name="conj", type_name="Conj", zero_when=UNARY)
-def _conj(xp, x):
-    return xp.conj(x)
-
-
-@_conj.vjp("x")
-def _(g):
-    return conj(g)
-
-
-def conj(x, name=None):
-    """The complex conjugate; a real tensor is returned as it is."""
-    return _conj(x) if _is_complex(x) else x
-
-
-def _is_complex(x):
-    dtype = getattr(x, "dtype", None)
-    if dtype is None:
-        return convert_to_tensor(x).dtype.is_complex
-    return dtype.kind == "c" if isinstance(dtype, np.dtype) else dtype.is_complex
-
-
-@elementwise(type_name="Identity", zero_when=UNARY)
-def identity(xp, x):
-    """``x`` as another tensor; gradients pass."""
-    return x
-
-
-@identity.vjp("x")
-def _(g):
-    return g
-
-
-@elementwise(type_name="StopGradient", zero_when=UNARY)
-def stop_gradient(xp, input):
-    """``input``, through which no gradient passes: it counts as a constant."""
-    return input
-
-
-stop_gradient.no_gradient()

@@ -3,8 +3,8 @@
 from ..errors import ShapeError
 from ..primitive import primitive
 from ..rules import lift
+from .joining import all_mapped
 from .reduction import reduce_mean
-from .shape import all_mapped
 
 __all__ = ["adjust_contrast"]
 

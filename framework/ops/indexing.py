@@ -20,8 +20,10 @@ from ..tensor import (
     is_tensor,
     new_tensor,
 )
-from .elementwise import cast, where
-from .shape import all_mapped, concat, reshape, transpose
+from .comparison import where
+from .conversion import cast
+from .joining import all_mapped, concat
+from .shape import reshape, transpose
 
 __all__ = ["argmax", "argmin", "boolean_mask", "gather", "getitem", "one_hot", "slice"]
 

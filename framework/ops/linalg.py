@@ -12,8 +12,8 @@ from ..errors import ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
+from .conversion import conj
 from .creation import eye, ones
-from .elementwise import conj
 from .reduction import norm
 from .shape import (
     broadcast_to,

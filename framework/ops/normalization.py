@@ -5,8 +5,8 @@ from ..primitive import Axes, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor
 from .elementwise import maximum, rsqrt, square
+from .joining import all_mapped
 from .reduction import expand_reduced, reduce_mean, reduce_sum
-from .shape import all_mapped
 
 __all__ = ["batch_normalization", "fused_batch_norm", "l2_normalize", "moments"]
 

@@ -3,9 +3,10 @@
 The only file that writes on a class from outside: operators arrive when the ops exist.
 """
 
-from ..tensor import IndexedSlices, Tensor
+from ..errors import ShapeError
+from ..tensor import IndexedSlices, Tensor, convert_to_tensor
 from ..variable import Variable
-from . import elementwise, indexing
+from . import comparison, conversion, elementwise, indexing
 from .linalg import matmul
 
 __all__ = []
@@ -19,15 +20,15 @@ _BINARY = {
     "mod": elementwise.floormod,
     "pow": elementwise.pow,
     "matmul": matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
+    "and": comparison.bitwise_and,
+    "or": comparison.bitwise_or,
+    "xor": comparison.bitwise_xor,
 }
 _COMPARE = {
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
 }
 
 
@@ -39,17 +40,28 @@ def _reflected(op):
 
 
 def _equal(self, other):
-    return NotImplemented if other is None else elementwise.equal(self, other)
+    return _compared(comparison.equal, self, other, misfit=False)
 
 
 def _not_equal(self, other):
-    return NotImplemented if other is None else elementwise.not_equal(self, other)
+    return _compared(comparison.not_equal, self, other, misfit=True)
+
+
+def _compared(op, x, y, misfit):
+    if y is None:
+        return NotImplemented
+    try:
+        return op(x, y)
+    except (
+        ShapeError
+    ):  # what does not broadcast is unequal as a whole, as in TensorFlow
+        return convert_to_tensor(misfit)
 
 
 def _invert(self):
     if self.dtype.is_bool:
-        return elementwise.logical_not(self)
-    return elementwise.bitwise_xor(self, -1)
+        return comparison.logical_not(self)
+    return comparison.bitwise_xor(self, -1)
 
 
 for _cls in (Tensor, Variable):
@@ -61,7 +73,7 @@ for _cls in (Tensor, Variable):
     _cls.__eq__, _cls.__ne__ = _equal, _not_equal
     _cls.__hash__ = None
     _cls.__neg__ = elementwise.negative
-    _cls.__pos__ = elementwise.identity
+    _cls.__pos__ = conversion.identity
     _cls.__abs__ = elementwise.abs
     _cls.__invert__ = _invert
     _cls.__getitem__ = indexing.getitem

@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..primitive import Shape
 from ..tensor import convert_to_tensor, new_tensor
 from ..variable import Variable
-from .elementwise import cast
+from .conversion import cast
 
 __all__ = [
     "Generator",

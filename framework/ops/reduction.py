@@ -12,25 +12,20 @@ from ..errors import ShapeError
 from ..primitive import Axes, primitive
 from ..rules import lift, normalize_axis
 from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
+from .comparison import equal, greater, is_finite, masked, where
+from .conversion import cast, conj, real
 from .creation import ones_like, zeros_like
 from .elementwise import (
     abs,
-    cast,
-    conj,
     divide_no_nan,
-    equal,
     exp,
-    greater,
-    is_finite,
-    masked,
     maximum,
     multiply,
     norm_sqrt,
-    real,
     square,
-    where,
 )
-from .shape import all_mapped, broadcast_to, concat, reshape, split, stack, transpose
+from .joining import all_mapped, concat, split, stack
+from .shape import broadcast_to, reshape, transpose
 
 __all__ = [
     "clip_by_global_norm",

@@ -1,38 +1,30 @@
-"""Ops that move entries and change none: reshape, transpose, pad, join, split, broadcast.
+"""Ops that give a tensor another shape: reshape, transpose, broadcast, diagonals.
 
-`broadcast_to` and `sum_to_shape` are here, each the adjoint of the other.
+Also in here: what asks for a shape. `broadcast_to` and `sum_to_shape` are each the adjoint
+of the other, and so are `embed_diagonal` and `take_diagonal`, which Jacobians use.
 """
 
 import math
 
 import numpy as np
 
-from .. import adjoint, dtypes, tensor
+from .. import adjoint, dtypes
 from ..errors import ShapeError
 from ..primitive import Axes, Shape, primitive
-from ..readers import BARE, active_reader
-from ..rules import broadcast_shape, lift, normalize_axis
+from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, new_tensor
 from ..tensor_shape import TensorShape
 
 __all__ = [
     "broadcast_to",
-    "concat",
     "ensure_shape",
     "expand_dims",
-    "pad",
     "rank",
-    "repeat",
     "reshape",
-    "reverse",
     "shape",
     "size",
-    "split",
     "squeeze",
-    "stack",
-    "tile",
     "transpose",
-    "unstack",
 ]
 
 
@@ -121,10 +113,10 @@ def _(g, axis):
 
 @expand_dims.batch
 def _(mapped, input, *, axis):
-    return expand_dims(input, _from_the_end(axis, input.array.ndim - 1, grows=True))
+    return expand_dims(input, from_the_end(axis, input.array.ndim - 1, grows=True))
 
 
-def _from_the_end(axis, rank, grows=False):
+def from_the_end(axis, rank, grows=False):
     """Axes counted from the end, where a mapped axis in front does not disturb them."""
     several = isinstance(axis, (tuple, list))
     rank += (len(axis) if several else 1) if grows else 0
@@ -162,7 +154,7 @@ def _(mapped, input, *, axis):
     shape = input.array.shape
     if axis is None:
         return reshape(input, shape[:1] + tuple(n for n in shape[1:] if n != 1))
-    return squeeze(input, _from_the_end(axis, len(shape) - 1))
+    return squeeze(input, from_the_end(axis, len(shape) - 1))
 
 
 @squeeze.diagonal
@@ -324,358 +316,6 @@ def _(axes, x, *, shape):
 
 
 adjoint.sum_to_shape = sum_to_shape
-
-
-# -------------------------------------------------------------------- joining, splitting
-
-
-@primitive(type_name="ConcatV2")
-def concat(xp, *values, axis: Axes):
-    """The tensors of a list, one behind the other along an existing axis.
-
-    >>> concat([[1, 2], [3]], axis=0).numpy()
-    array([1, 2, 3], dtype=int32)
-    """
-    return xp.concatenate(values, axis=axis)
-
-
-@concat.infer
-def _(*values, axis):
-    first = values[0]
-    (at,) = normalize_axis("concat", axis, first.shape.rank)
-    for value in values[1:]:
-        same_rank = value.shape.rank == first.shape.rank
-        if not same_rank or any(
-            a != b and None not in (a, b) and i != at
-            for i, (a, b) in enumerate(zip(value.shape, first.shape))
-        ):
-            raise ShapeError("concat", f"all axes but {at} must have the same size",
-                             first=first, other=value)  # fmt: skip
-    dims = list(first.shape)
-    sizes = [v.shape[at] for v in values]
-    dims[at] = None if None in sizes else sum(sizes)
-    return TensorSpec(dims, first.dtype)
-
-
-@concat.vjp("values")
-def _(g, values_shape, axis):
-    return split(g, [s[axis] for s in values_shape], axis=axis)
-
-
-@concat.batch
-def _(mapped, *values, axis):
-    rank = values[0].array.ndim - mapped[0]
-    return concat(all_mapped(mapped, values), axis=axis % rank + 1)
-
-
-def all_mapped(mapped, values):
-    """The values, those without a mapped axis repeated along one."""
-    size = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
-    return [
-        v if m else broadcast_to(v, (size, *v.array.shape))
-        for v, m in zip(values, mapped)
-    ]
-
-
-@primitive(type_name="Pack")
-def stack(xp, *values, axis: Axes = 0):
-    """The tensors of a list, all of one shape, along a new axis.
-
-    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
-    """
-    return xp.stack(values, axis=axis)
-
-
-@stack.infer
-def _(*values, axis):
-    first = values[0]
-    for value in values[1:]:
-        if not value.shape.is_compatible_with(first.shape):
-            raise ShapeError(
-                "stack", "all shapes must be the same", first=first, other=value
-            )
-    (at,) = normalize_axis("stack", axis, first.shape.rank + 1)
-    dims = list(first.shape)
-    return TensorSpec(dims[:at] + [len(values)] + dims[at:], first.dtype)
-
-
-@stack.vjp("values")
-def _(g, axis):
-    return unstack(g, axis=axis)
-
-
-@stack.batch
-def _(mapped, *values, axis):
-    rank = values[0].array.ndim - mapped[0] + 1
-    return stack(all_mapped(mapped, values), axis=axis % rank + 1)
-
-
-tensor.pack_hook = stack
-
-
-@primitive(name="split", type_name="SplitV", multiple=True)
-def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
-    ends = np.cumsum(sizes)
-    index = [slice(None)] * value.ndim
-    parts = []
-    for size, end in zip(sizes, ends):
-        index[axis] = slice(int(end) - size, int(end))
-        parts.append(value[tuple(index)])
-    return tuple(parts)
-
-
-@_split.infer
-def _(value, sizes, axis):
-    (at,) = normalize_axis("split", axis, value.shape.rank)
-    if value.shape[at] not in (None, sum(sizes)):
-        raise ShapeError(
-            "split",
-            f"sizes {sizes} do not add up to the size of axis {at}",
-            value=value,
-        )
-    shapes = [list(value.shape) for _ in sizes]
-    for dims, size in zip(shapes, sizes):
-        dims[at] = size
-    return tuple([TensorSpec(dims, value.dtype) for dims in shapes])
-
-
-@_split.vjp("value")
-def _(g, axis):
-    return concat(list(g), axis=axis)
-
-
-@_split.batch
-def _(mapped, value, *, sizes, axis):
-    return _split(value, sizes=sizes, axis=axis % (value.array.ndim - 1) + 1)
-
-
-def split(value, num_or_size_splits, axis=0, num=None, name=None):
-    """A list of pieces along ``axis``: of equal size (an int) or of the sizes listed.
-
-    Raises: ``ShapeError`` if the sizes do not add up to the size of the axis.
-    """
-    bare = active_reader() is BARE
-    value = value if bare else convert_to_tensor(value)
-    size = value.shape[axis]
-    if isinstance(num_or_size_splits, int):
-        if num_or_size_splits < 1 or size % num_or_size_splits:
-            raise ShapeError(
-                "split",
-                f"axis {axis} does not divide into {num_or_size_splits}",
-                value=value,
-            )
-        sizes = (size // num_or_size_splits,) * num_or_size_splits
-    else:
-        sizes = list(Shape(num_or_size_splits))
-        if -1 in sizes:
-            sizes[sizes.index(-1)] = size - sum(n for n in sizes if n != -1)
-    if sum(sizes) != size:
-        raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to {size}, the size of "
-                         f"axis {axis}", value=value)  # fmt: skip
-    return list(_split(value, sizes=sizes, axis=axis))
-
-
-@primitive(name="unstack", type_name="Unpack", multiple=True)
-def _unstack(xp, value, *, axis: Axes = 0):
-    return tuple(xp.moveaxis(value, axis, 0))
-
-
-@_unstack.infer
-def _(value, axis):
-    (at,) = normalize_axis("unstack", axis, value.shape.rank)
-    dims = list(value.shape)
-    count = dims.pop(at)
-    if count is None:
-        raise ShapeError("unstack", f"the size of axis {at} must be known", value=value)
-    return tuple([TensorSpec(dims, value.dtype)] * count)
-
-
-@_unstack.vjp("value")
-def _(g, axis):
-    return stack(list(g), axis=axis)
-
-
-@_unstack.batch
-def _(mapped, value, *, axis):
-    return _unstack(value, axis=axis % (value.array.ndim - 1) + 1)
-
-
-def unstack(value, num=None, axis=0, name=None):
-    """A list of the slices of ``value`` along ``axis``, which disappears."""
-    return list(_unstack(value, axis=axis))
-
-
-# ------------------------------------------------------------------- padding, repeating
-
-
-def Paddings(value):
-    """Pairs (before, after), one for each axis, as plain ints."""
-    return tuple([(int(before), int(after)) for before, after in value])
-
-
-@primitive(name="pad", type_name="PadV2", alike=("tensor", "constant_values"))
-def _pad(xp, tensor, constant_values, *, paddings: Paddings):
-    dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
-    padded = xp.empty(dims, tensor.dtype)
-    padded[...] = constant_values
-    padded[tuple([slice(b, b + n) for n, (b, a) in zip(tensor.shape, paddings)])] = (
-        tensor
-    )
-    return padded
-
-
-@_pad.infer
-def _(tensor, constant_values, paddings):
-    if len(paddings) != tensor.shape.rank or any(
-        n < 0 for pair in paddings for n in pair
-    ):
-        raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
-                         f"{paddings}", tensor=tensor)  # fmt: skip
-    if constant_values.shape.rank != 0:
-        raise ShapeError("pad", "constant_values must be a scalar",
-                         constant_values=constant_values)  # fmt: skip
-    dims = [None if n is None else n + sum(p) for n, p in zip(tensor.shape, paddings)]
-    return TensorSpec(dims, tensor.dtype)
-
-
-@_pad.vjp("tensor")
-def _(g, tensor_shape, paddings):
-    return _crop(g, paddings=paddings)
-
-
-@_pad.vjp("constant_values")
-def _(g, paddings, constant_values_dtype):
-    inside = _crop(g, paddings=paddings)
-    return sum_to_shape(g, ()) - sum_to_shape(inside, ())
-
-
-@_pad.batch
-def _(mapped, tensor, constant_values, *, paddings):
-    if mapped[1]:
-        tensor, constant_values = lift(
-            (True, True), *all_mapped(mapped, (tensor, constant_values))
-        )
-        ring = _pad(tensor * 0, 1, paddings=((0, 0), *paddings))
-        return _pad(tensor, 0, paddings=((0, 0), *paddings)) + ring * constant_values
-    return _pad(tensor, constant_values, paddings=((0, 0), *paddings))
-
-
-@_pad.diagonal
-def _(axes, tensor, constant_values, *, paddings):
-    return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
-
-
-@primitive(name="crop")
-def _crop(xp, x, *, paddings: Paddings):
-    """The adjoint of `pad`: ``x`` without a margin."""
-    return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
-
-
-@_crop.infer
-def _(x, paddings):
-    dims = [None if n is None else n - sum(p) for n, p in zip(x.shape, paddings)]
-    return TensorSpec(dims, x.dtype)
-
-
-@_crop.vjp("x")
-def _(g, paddings):
-    return pad(g, paddings)
-
-
-@_crop.batch
-def _(mapped, x, *, paddings):
-    return _crop(x, paddings=((0, 0), *paddings))
-
-
-def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
-    """``tensor`` with a margin: ``paddings[i] = (before, after)`` entries on axis ``i``.
-
-    ``mode``: "CONSTANT" (filled with ``constant_values``), "REFLECT" (mirrored, the edge
-    once) or "SYMMETRIC" (mirrored, the edge twice).
-
-    >>> pad([1, 2], [[1, 1]]).numpy()
-    array([0, 1, 2, 0], dtype=int32)
-    """
-    mode = str(mode).upper()
-    if mode == "CONSTANT":
-        return _pad(tensor, constant_values, paddings=paddings)
-    if mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(
-            f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
-        )
-    edge = 1 if mode == "REFLECT" else 0
-    tensor = convert_to_tensor(tensor)
-    for axis, (before, after) in enumerate(Paddings(paddings)):
-        size = tensor.shape[axis]
-        if max(before, after) > size - edge:
-            raise ShapeError(
-                "pad", f"mode {mode} mirrors at most {size - edge} entries of axis {axis}",
-                tensor=tensor,
-            )  # fmt: skip
-        head, rest = split(tensor, [before + edge, size - before - edge], axis)
-        tail = split(tensor, [size - after - edge, after + edge], axis)[1]
-        head = split(head, [edge, before], axis)[1]
-        tail = split(tail, [after, edge], axis)[0]
-        tensor = concat([reverse(head, axis), tensor, reverse(tail, axis)], axis=axis)
-    return tensor
-
-
-@primitive(type_name="ReverseV2")
-def reverse(xp, tensor, *, axis: Axes):
-    """The entries in opposite order along one or several axes."""
-    return xp.flip(tensor, axis)
-
-
-@reverse.infer
-def _(tensor, axis):
-    normalize_axis("reverse", axis, tensor.shape.rank)
-    return tensor
-
-
-@reverse.vjp("tensor")
-def _(g, axis):
-    return reverse(g, axis)
-
-
-@reverse.batch
-def _(mapped, tensor, *, axis):
-    return reverse(tensor, _from_the_end(axis, tensor.array.ndim - 1))
-
-
-def tile(input, multiples, name=None):
-    """``input`` repeated ``multiples[i]`` times along axis ``i``.
-
-    >>> tile([1, 2], [2]).numpy()
-    array([1, 2, 1, 2], dtype=int32)
-    """
-    input, multiples = convert_to_tensor(input), Shape(multiples)
-    dims = tuple(input.shape)
-    if len(multiples) != len(dims):
-        raise ShapeError("tile", f"multiples {multiples} must have one entry for each axis",
-                         input=input)  # fmt: skip
-    spread = [n for m, d in zip(multiples, dims) for n in (1, d)]
-    full = [n for m, d in zip(multiples, dims) for n in (m, d)]
-    tiled = broadcast_to(reshape(input, spread), full)
-    return reshape(tiled, [m * d for m, d in zip(multiples, dims)])
-
-
-def repeat(input, repeats, axis=None, name=None):
-    """Each entry ``repeats`` times (an int) along ``axis``; without one, flattened.
-
-    >>> repeat([1, 2], 2).numpy()
-    array([1, 1, 2, 2], dtype=int32)
-    """
-    input, repeats = convert_to_tensor(input), int(repeats)
-    if axis is None:
-        input, axis = reshape(input, [-1]), 0
-    (axis,) = normalize_axis("repeat", axis, input.shape.rank)
-    dims = tuple(input.shape)
-    wide = broadcast_to(
-        expand_dims(input, axis + 1), (*dims[: axis + 1], repeats, *dims[axis + 1 :])
-    )
-    return reshape(wide, (*dims[:axis], dims[axis] * repeats, *dims[axis + 1 :]))
 
 
 # ------------------------------------------------------------------------ asking

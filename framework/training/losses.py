@@ -9,22 +9,14 @@ import numpy as np
 from .. import backend
 from ..dtypes import as_dtype, float32, int64
 from ..errors import ShapeError
+from ..ops.comparison import less_equal, not_equal, where
+from ..ops.conversion import cast
 from ..ops.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from ..ops.elementwise import (
-    abs,
-    cast,
-    clip_by_value,
-    divide_no_nan,
-    less_equal,
-    log,
-    not_equal,
-    square,
-    where,
-)
+from ..ops.elementwise import abs, clip_by_value, divide_no_nan, log, square
 from ..ops.reduction import reduce_mean, reduce_sum
 from ..ops.shape import expand_dims, reshape, squeeze, transpose
 from ..registry import Configured, plain, register, resolve

@@ -353,3 +353,11 @@ def test_every_op_has_a_rule_or_is_declared_flat_and_can_be_batched(name):
     assert op.batch_rule is not None or op.type_name == "Where", (
         f"{name}: no batch rule"
     )
+
+
+def test_no_input_may_take_the_name_of_the_output():
+    with pytest.raises(TypeError, match="may not be named 'out'"):
+
+        @primitive
+        def takes_out(xp, out):
+            return out

@@ -503,6 +503,25 @@ def test_comparisons_are_entry_by_entry():
     assert same(np.float32(2.0) < t, [False, False, True])
 
 
+@pytest.mark.parametrize("make", [tw.constant, tw.Variable, np.float32, list])
+def test_tensors_that_do_not_broadcast_are_unequal_as_a_whole(make):
+    t, other = tw.constant([1.0, 2.0]), make([1.0, 2.0, 3.0])
+    assert same(t == other, False, "bool") and same(other == t, False, "bool")
+    assert same(t != other, True, "bool") and same(other != t, True, "bool")
+
+
+def test_only_the_operators_compare_what_does_not_broadcast():
+    t, other = tw.constant([1.0, 2.0]), tw.constant([1.0, 2.0, 3.0])
+    for compare in (tw.equal, tw.not_equal, lambda x, y: x < y):
+        with pytest.raises(errors.ShapeError, match="do not broadcast together"):
+            compare(t, other)
+
+
+def test_dtypes_are_compared_before_shapes():
+    with pytest.raises(errors.DTypeError):
+        tw.constant([1.0, 2.0]) == tw.constant([1, 2, 3])  # noqa: B015
+
+
 def test_a_tensor_is_never_none():
     t = tw.constant([1.0, 2.0])
     assert (t == None) is False and (t != None) is True  # noqa: E711

@@ -1,0 +1,239 @@
+"""Ops that ask and choose: comparisons, logic, bits, tests for NaN, selection.
+
+Inputs broadcast by NumPy's rules. Answers are booleans, or integers where bits are
+asked for, and no gradient passes through them; `where`, `masked` and `where_positive` pass
+gradients to what they select.
+"""
+
+import numpy as np
+
+from .. import dtypes
+from ..primitive import primitive
+from ..rules import elementwise
+from ..tensor import TensorSpec
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "is_finite",
+    "is_inf",
+    "is_nan",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "where",
+]
+
+
+# ------------------------------------------------------ comparisons, logic, bits
+
+
+def _boolean(dtype):
+    return dtypes.bool
+
+
+@elementwise(type_name="Equal", result_dtype=_boolean)
+def equal(xp, x, y):
+    """Whether ``x == y``, entry by entry."""
+    return xp.equal(x, y)
+
+
+@elementwise(type_name="NotEqual", result_dtype=_boolean)
+def not_equal(xp, x, y):
+    """Whether ``x != y``, entry by entry."""
+    return xp.not_equal(x, y)
+
+
+@elementwise(type_name="Less", result_dtype=_boolean)
+def less(xp, x, y):
+    """Whether ``x < y``, entry by entry."""
+    return xp.less(x, y)
+
+
+@elementwise(type_name="LessEqual", result_dtype=_boolean)
+def less_equal(xp, x, y):
+    """Whether ``x <= y``, entry by entry."""
+    return xp.less_equal(x, y)
+
+
+@elementwise(type_name="Greater", result_dtype=_boolean)
+def greater(xp, x, y):
+    """Whether ``x > y``, entry by entry."""
+    return xp.greater(x, y)
+
+
+@elementwise(type_name="GreaterEqual", result_dtype=_boolean)
+def greater_equal(xp, x, y):
+    """Whether ``x >= y``, entry by entry."""
+    return xp.greater_equal(x, y)
+
+
+@elementwise(type_name="LogicalAnd", result_dtype=_boolean)
+def logical_and(xp, x, y):
+    """Whether both are true."""
+    return xp.logical_and(x, y)
+
+
+@elementwise(type_name="LogicalOr", result_dtype=_boolean)
+def logical_or(xp, x, y):
+    """Whether one of both is true."""
+    return xp.logical_or(x, y)
+
+
+@elementwise(type_name="LogicalXor", result_dtype=_boolean)
+def logical_xor(xp, x, y):
+    """Whether exactly one of both is true."""
+    return xp.logical_xor(x, y)
+
+
+@elementwise(type_name="LogicalNot", result_dtype=_boolean)
+def logical_not(xp, x):
+    """Whether ``x`` is false."""
+    return xp.logical_not(x)
+
+
+@elementwise(type_name="BitwiseAnd")
+def bitwise_and(xp, x, y):
+    """The bits set in both; for booleans, logical and."""
+    return xp.bitwise_and(x, y)
+
+
+@elementwise(type_name="BitwiseOr")
+def bitwise_or(xp, x, y):
+    """The bits set in one of both; for booleans, logical or."""
+    return xp.bitwise_or(x, y)
+
+
+@elementwise(type_name="BitwiseXor")
+def bitwise_xor(xp, x, y):
+    """The bits set in exactly one of both; for booleans, exclusive or."""
+    return xp.bitwise_xor(x, y)
+
+
+@elementwise(type_name="IsNan", result_dtype=_boolean)
+def is_nan(xp, x):
+    """Where ``x`` is not a number."""
+    return xp.isnan(x)
+
+
+@elementwise(type_name="IsInf", result_dtype=_boolean)
+def is_inf(xp, x):
+    """Where ``x`` is infinite."""
+    return xp.isinf(x)
+
+
+@elementwise(type_name="IsFinite", result_dtype=_boolean)
+def is_finite(xp, x):
+    """Where ``x`` is neither infinite nor NaN."""
+    return xp.isfinite(x)
+
+
+for _flat in (
+    equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or,
+    logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, is_nan, is_inf,
+    is_finite,
+):  # fmt: skip
+    _flat.no_gradient()
+
+
+# ----------------------------------------------------------------------- selection
+
+
+@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",))
+def masked(xp, x, mask):
+    """``x`` where the boolean ``mask`` is true, else 0."""
+    return _kept(xp, x, mask)
+
+
+def _kept(xp, x, mask):
+    if xp is np:  # whose `where` takes many times as long as a product
+        product = np.multiply(x, mask)
+        if surely_finite(np, product):
+            return product
+    return xp.where(mask, x, xp.zeros((), x.dtype))
+
+
+masked.no_gradient("mask")
+
+
+@masked.vjp("x")
+def _(g, mask):
+    return masked(g, mask)
+
+
+@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",))
+def where_positive(xp, x, y):
+    """``x`` where ``y`` is positive, else 0."""
+    return _kept(xp, x, y > 0)
+
+
+where_positive.no_gradient("y")
+
+
+@where_positive.vjp("x")
+def _(g, y):
+    return where_positive(g, y)
+
+
+def surely_finite(xp, values):
+    """Whether no entry is infinite or NaN. A GPU is not asked: it would have to wait."""
+    if xp is not np:
+        return False
+    total = np.vdot(values, values)  # the cheapest pass over all entries
+    return total - total == 0
+
+
+@elementwise(
+    name="where", type_name="SelectV2", alike=("x", "y"), zero_when=[{"x", "y"}]
+)
+def _where(xp, condition, x, y):
+    return xp.where(condition, x, y)
+
+
+_where.no_gradient("condition")
+
+
+@_where.vjp("x")
+def _(g, condition):
+    return masked(g, condition)
+
+
+@_where.vjp("y")
+def _(g, condition):
+    return masked(g, logical_not(condition))
+
+
+def where(condition, x=None, y=None, name=None):
+    """``x`` where ``condition`` is true, else ``y``; all three broadcast.
+
+    With ``condition`` alone: the indices of its true entries, ``[count, rank]``, int64.
+
+    >>> where([True, False], [1.0, 2.0], 0.0).numpy()
+    array([1., 0.], dtype=float32)
+    """
+    if (x is None) != (y is None):
+        raise ValueError("where: x and y must both be given, or neither")
+    if x is None:
+        return _nonzero(condition)
+    return _where(condition, x, y)
+
+
+@primitive(name="nonzero", type_name="Where")
+def _nonzero(xp, condition):
+    return xp.stack(xp.nonzero(xp.atleast_1d(condition)), axis=-1).astype(xp.int64)
+
+
+_nonzero.no_gradient()
+
+
+@_nonzero.infer
+def _(condition):
+    return TensorSpec([None, condition.shape.rank], dtypes.int64)
