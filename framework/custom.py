@@ -137,10 +137,9 @@ def custom_gradient(f=None):
     def decorated(*args, **kwargs):
         readers = active_readers()
         watcher = _VariableWatcher()
-        # The ops inside f matter only if the gradient is itself differentiated: the walk
-        # of a single tape that gives one gradient is seen by nobody.
-        alone = len(readers) == 1 and type(readers[0]) is Recording and readers[0].once
-        with reading((watcher,) if alone else (*readers, watcher)):
+        # The tapes see the ops inside f too: its gradient function may use their values,
+        # and be differentiated itself.
+        with reading((*readers, watcher)):
             answer = f(*args, **kwargs)
         if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
             raise TypeError(

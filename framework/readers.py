@@ -57,11 +57,9 @@ class Recording(Reader):
     A record is ``(adjoint, key of the output, keys of tracked inputs, residuals...)``.
     """
 
-    __slots__ = (
-        "known", "leaves", "records", "reads", "variables", "keys_of", "accessed", "once"
-    )  # fmt: skip
+    __slots__ = ("known", "leaves", "records", "reads", "variables", "keys_of", "accessed")
 
-    def __init__(self, accessed=True, once=False):
+    def __init__(self, accessed=True):
         self.known = set()
         self.leaves = set()  # watched tensors and reads of variables: where paths start
         self.records = []
@@ -69,7 +67,6 @@ class Recording(Reader):
         self.variables = {}  # id -> variable, for all that are watched
         self.keys_of = {}  # id -> keys of all reads
         self.accessed = accessed  # watch trainable variables when they are read
-        self.once = once  # gives one gradient only, so that its walk is never recorded
 
     def watch(self, tensor):
         if tensor.key is None:

@@ -53,7 +53,7 @@ class GradientTape:
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._persistent = persistent
-        self._settings = (watch_accessed_variables, not persistent)
+        self._accessed = watch_accessed_variables
         self._recording = None
         self._pushed = None  # the recording on the reader stack, while there is one
         self._spent = False
@@ -78,7 +78,7 @@ class GradientTape:
             self._pop()
 
     def _new_recording(self):
-        return Recording(*self._settings)
+        return Recording(self._accessed)
 
     def _push(self, at=None):
         readers = list(active_readers())
@@ -138,7 +138,7 @@ class GradientTape:
     def reset(self):
         """Forgets everything recorded and watched, and goes on recording if it was."""
         if self._recording is not None:
-            self._recording.__init__(*self._settings)
+            self._recording.__init__(self._accessed)
         self._watched = ()
 
     def watched_variables(self):
