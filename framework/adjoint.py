@@ -6,7 +6,7 @@ forms, ``raw`` on arrays and ``ops`` on tensors, that differ in ``.array`` only.
 generated from the rules' signatures when a pattern is first met.
 
 Inside a walk cotangents are the conjugates of TensorFlow's, so that the rule of a
-holomorphic function is the same for real and for complex numbers; `tape` conjugates at
+holomorphic function is the same for real and for complex numbers; `walk` conjugates at
 the ends.
 """
 
@@ -21,6 +21,7 @@ __all__ = [
     "add_cotangent",
     "call_user_function",
     "conjugate",
+    "fill_missing",
     "from_user",
     "make_pack",
     "parameters",
@@ -83,7 +84,12 @@ def make_pack(op, tracked, unbroadcast):
             lines += _backward_lines(
                 op, name, rules[name], access, len(names), unbroadcast
             )
-    scope = {"adjoint": adjoint, "missing": _missing, "sum_to": _sum_to, "fill": _fill}
+    scope = {
+        "adjoint": adjoint,
+        "missing": _missing,
+        "sum_to": _sum_to,
+        "fill": fill_missing,
+    }
     scope |= {f"rule_{n}": r for n, r in rules.items()}
     exec("\n".join(lines), scope)
     adjoint.raw, adjoint.ops = scope["raw"], scope["ops"]
@@ -128,7 +134,7 @@ def _missing(op_name, type_name, input_name):
     raise GradientLookupError(op_name, type_name, input_name)
 
 
-def _fill(cotangents, out_like):
+def fill_missing(cotangents, out_like):
     """Zeros where no cotangent arrived at one of several outputs."""
     present = next(c for c in cotangents if c is not None)
     tensors = isinstance(present, Tensor)
@@ -262,7 +268,7 @@ def _registered_adjoint(op, tracked):
 def call_user_function(function, call, g):
     """Gives tensors to a user's gradient function, and takes what the walk works on.
 
-    Inside a walk cotangents are the conjugates of TensorFlow's (see `tape`); users write
+    Inside a walk cotangents are the conjugates of TensorFlow's (see `walk`); users write
     in TensorFlow's convention.
     """
     bare = active_reader() is BARE

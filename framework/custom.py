@@ -3,12 +3,11 @@
 import functools
 import inspect
 
-from .adjoint import add_cotangent, from_user, to_user
+from .adjoint import add_cotangent, fill_missing, from_user, to_user
 from .batching import Batcher, Mapped, NotDiagonal
 from .errors import ShapeError
 from .nest import flatten, is_nested, pack
 from .ops.conversion import identity
-from .ops.creation import zeros
 from .ops.indexing import getitem
 from .ops.joining import stack
 from .primitive import register_gradient
@@ -51,8 +50,7 @@ class _CustomAdjoint:
         bare = active_reader() is BARE
         with reading(() if bare else active_readers()):
             cotangents_of_outputs = [
-                zeros(shape, dtype) if c is None else to_user(c, bare)
-                for c, (shape, dtype) in zip(g, self.outlines)
+                to_user(c, bare) for c in fill_missing(g, self.outlines)
             ]
             gradients = self._ask(cotangents_of_outputs)
             parts = [
@@ -206,7 +204,7 @@ def _record(f, inputs, variables, results, gradient, readers):
         adjoint.gradient, adjoint.name = gradient, _name(f)
         adjoint.tracked, adjoint.variables = tracked, variables
         adjoint.inputs = [s if s is None else (s.shape, s.dtype) for s in sources]
-        adjoint.outlines = [(tuple(r.shape), r.dtype) for r in results]
+        adjoint.outlines = [(tuple(r.shape), r.dtype.dtype) for r in results]
         adjoint.width = sum(tracked)
         for result in results:
             if result.key is None:

@@ -4,6 +4,8 @@ They make the common calls straight: tensors (and Python numbers) seen by nobody
 tape, and arrays in a bare walk. Whatever else comes goes to ``Primitive.general``.
 """
 
+import inspect
+
 import numpy as np
 
 from .readers import BARE, Recording, active_reader
@@ -98,7 +100,7 @@ def _binary_entry(op):
                 return op.general((x, y), {})
             number, y = y, None
             if type(number) is float or type(number) is int:
-                kind = type(x.array)  # as in _number, without its call
+                kind = type(x.array)  # as in number_beside, without its call
                 if x.array.dtype is float32 and (
                     kind is ndarray or kind is numpy_float32
                 ):
@@ -176,15 +178,33 @@ def _general_entry(op):
     return entry
 
 
+def _signature(op):
+    """What ``help`` shows in place of ``(*args, **kwargs)``."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    plain = {**op.defaults, "name": None}
+    required_first = sorted(op.attributes, key=plain.__contains__)
+    names = [*op.inputs, *required_first, "name"]
+    parameters = [
+        inspect.Parameter(n, kind, default=plain.get(n, inspect.Parameter.empty))
+        for n in names
+    ]
+    return inspect.Signature(parameters)
+
+
 def make_entry(op):
     """The function that calls ``op``, with its docstring and the decorators of its rules."""
     if op.attributes or op.variadic or op.multiple or len(op.inputs) > 2:
         entry = _general_entry(op)
     else:
         entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)
+        code = entry.__code__  # its arguments get the names that the kernel gives them
+        names = (*op.inputs, *code.co_varnames[len(op.inputs) :])
+        entry.__code__ = code.replace(co_varnames=names)
     kernel = op.kernel
     entry.__name__ = entry.__qualname__ = op.name
     entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
+    if op.attributes or op.variadic:
+        entry.__signature__ = _signature(op)
     for attribute in ("vjp", "no_gradient", "batch", "diagonal", "infer", "kernel_for"):
         setattr(entry, attribute, getattr(op, attribute))
     entry.primitive = op

@@ -57,7 +57,15 @@ class Recording(Reader):
     A record is ``(adjoint, key of the output, keys of tracked inputs, residuals...)``.
     """
 
-    __slots__ = ("known", "leaves", "records", "reads", "variables", "keys_of", "accessed")
+    __slots__ = (
+        "known",
+        "leaves",
+        "records",
+        "reads",
+        "variables",
+        "keys_of",
+        "accessed",
+    )
 
     def __init__(self, accessed=True):
         self.known = set()

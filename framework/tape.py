@@ -16,11 +16,11 @@ from .adjoint import conjugate
 from .errors import RecordingError, ShapeError
 from .jacobian import JacobianWalk, check_blocks, examples_first
 from .nest import flatten, is_nested, pack
-from .ops.creation import zeros
+from .ops.creation import zeros, zeros_like
 from .ops.joining import stack
 from .ops.shape import reshape
 from .readers import BARE, Recording, active_readers, reading, set_readers
-from .tensor import IndexedSlices, Tensor, convert_to_tensor
+from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
 from .variable import Variable
 from .walk import collect, finished, read_targets, source_keys, sow, walk
 
@@ -188,7 +188,7 @@ class GradientTape:
         results = [finished(g, bare) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
-                _zeros(s) if g is None else g for g, s in zip(results, flat_sources)
+                zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
             ]
         return pack(sources, results) if is_nested(sources) else results[0]
 
@@ -220,7 +220,7 @@ class GradientTape:
             results = self._batched_jacobian(target, flat_sources, chunk)
         if unconnected is UnconnectedGradients.ZERO:
             results = [
-                zeros(target.shape + s.shape, s.dtype) if j is None else j
+                _zeros(target.shape + s.shape, s) if j is None else j
                 for j, s in zip(results, flat_sources)
             ]
         return pack(sources, results) if is_nested(sources) else results[0]
@@ -265,7 +265,7 @@ class GradientTape:
             return found
         if unconnected is UnconnectedGradients.NONE:
             return None
-        return zeros(shape + inner[1:], source.dtype)
+        return _zeros(shape + inner[1:], source)
 
     # --- the parts of a Jacobian
 
@@ -456,7 +456,8 @@ def _seeds(targets, output_gradients):
     seeds = []
     for seed, target in zip(given, targets):
         if seed is not None:
-            seed = convert_to_tensor(seed, dtype_hint=target.dtype)
+            with _device_of(target):
+                seed = convert_to_tensor(seed, dtype_hint=target.dtype)
             if seed.shape != target.shape or seed.dtype != target.dtype:
                 raise ShapeError("output_gradients", "each must have the shape and dtype of "
                                  "its target", output_gradient=seed, target=target)  # fmt: skip
@@ -464,11 +465,19 @@ def _seeds(targets, output_gradients):
     return seeds
 
 
-def _zeros(source):
-    return zeros(source.shape, source.dtype)
+def _zeros(shape, source):
+    """Zeros in the dtype and on the device of a source."""
+    with _device_of(source):
+        return zeros(shape, source.dtype)
 
 
 def _one_hot(target, picks, size, shape):
     seed = np.zeros(size, target.dtype.dtype)
     seed[list(picks)] = 1
-    return convert_to_tensor(backend.current_module().asarray(seed.reshape(shape)))
+    with _device_of(target):
+        return convert_to_tensor(seed.reshape(shape))
+
+
+def _device_of(value):
+    """A context in which new tensors are made beside a tensor or variable."""
+    return backend.use_module(module_of(convert_to_tensor(value)))

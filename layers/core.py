@@ -3,11 +3,13 @@
 import math
 import operator
 
+from tapewright.backend import use_module
 from tapewright.ops.comparison import greater_equal
 from tapewright.ops.conversion import cast
 from tapewright.ops.linalg import affine, matmul
 from tapewright.ops.random import Generator, get_global_generator
 from tapewright.ops.shape import reshape, transpose
+from tapewright.tensor import module_of
 
 from . import activations, initializers, regularizers
 from .layer import InputSpec, Layer
@@ -147,7 +149,8 @@ class Dropout(Layer):
         if not training or self.rate == 0:
             return inputs
         generator = self.seed_generator or get_global_generator()
-        drawn = generator.uniform(self._mask_shape(inputs.shape))
+        with use_module(module_of(inputs)):
+            drawn = generator.uniform(self._mask_shape(inputs.shape))
         mask = cast(greater_equal(drawn, self.rate), inputs.dtype)
         return inputs * (mask * (1 / (1 - self.rate)) if self.rate < 1 else mask)
 

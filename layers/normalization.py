@@ -1,7 +1,7 @@
 """Normalization layers."""
 
 from tapewright.ops.conversion import stop_gradient
-from tapewright.ops.creation import ones, zeros
+from tapewright.ops.creation import ones_like, zeros_like
 from tapewright.ops.normalization import batch_normalization, fused_batch_norm
 from tapewright.ops.shape import reshape
 from tapewright.rules import normalize_axis
@@ -101,9 +101,8 @@ class BatchNormalization(Layer):
         return batch_normalization(inputs, *weights, self.epsilon)
 
     def _by_batch(self, inputs):
-        shape, dtype = self.moving_mean.shape, self.moving_mean.dtype
-        gamma = self.gamma if self.scale else ones(shape, dtype)
-        beta = self.beta if self.center else zeros(shape, dtype)
+        gamma = self.gamma if self.scale else ones_like(self.moving_mean)
+        beta = self.beta if self.center else zeros_like(self.moving_mean)
         outputs, mean, variance = fused_batch_norm(
             inputs, gamma, beta, self._reduced, self.epsilon
         )

@@ -3,7 +3,7 @@
 from ..primitive import Axes, primitive
 from ..rules import elementwise, normalize_axis
 from ..tensor import convert_to_tensor
-from .comparison import greater, where, where_positive
+from .comparison import greater, less, where, where_positive
 from .elementwise import exp, minimum, tanh
 from .reduction import reduce_sum
 
@@ -42,8 +42,8 @@ def _(g, out):
 
 
 def relu6(features, name=None):
-    """``min(max(x, 0), 6)``."""
-    return minimum(relu(features), 6.0)
+    """``min(max(x, 0), 6)``; the derivative at 0 and at 6 is 0."""
+    return minimum(6.0, relu(features))  # in a tie the first gets the gradient
 
 
 @primitive(name="leaky_relu", type_name="LeakyRelu")
@@ -99,8 +99,9 @@ def selu(features, name=None):
 
     Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
     """
+    features = convert_to_tensor(features)
     below = elu(minimum(features, 0.0)) * _SELU_ALPHA
-    return (relu(features) + below) * _SELU_SCALE
+    return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
 @elementwise(type_name="Sigmoid", quiet=True)

@@ -151,13 +151,13 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(type_name="Identity", zero_when=[{"x"}])
-def identity(xp, x):
-    """``x`` as another tensor; gradients pass."""
-    return x
+@elementwise(type_name="Identity", zero_when=[{"input"}])
+def identity(xp, input):
+    """``input`` as another tensor; gradients pass."""
+    return input
 
 
-@identity.vjp("x")
+@identity.vjp("input")
 def _(g):
     return g
 

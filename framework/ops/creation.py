@@ -22,8 +22,6 @@ __all__ = [
     "zeros_like",
 ]
 
-_range = range
-
 
 def zeros(shape, dtype=dtypes.float32, name=None):
     """A tensor of zeros.
@@ -108,8 +106,9 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     if limit is None:
         start, limit = 0, start
     parts = [convert_to_tensor(v, dtype_hint=dtype) for v in (start, limit, delta)]
-    if dtype is None:
-        dtype = np.result_type(*[p.array.dtype for p in parts])
+    if dtype is None:  # integers beside floating numbers take their dtype
+        given = [p.array.dtype for p in parts]
+        dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
     start, limit, delta = (np.asarray(p).item() for p in parts)
     if delta == 0:
         raise ValueError("range: delta must not be 0")

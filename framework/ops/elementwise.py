@@ -116,15 +116,21 @@ def _(g, x):
 
 
 def _quotient(dtype):
-    return dtypes.float64 if dtype.is_integer or dtype.is_bool else dtype
+    if dtype.is_differentiable:
+        return dtype
+    return dtypes.float32 if dtype.size < 4 else dtypes.float64
+
+
+def _divided(xp, x, y):
+    if x.dtype.kind in "fc":
+        return xp.divide(x, y)
+    return xp.divide(x, y, dtype=_quotient(dtypes.as_dtype(x.dtype)).dtype)
 
 
 @elementwise(type_name="RealDiv", zero_when=[{"x"}], result_dtype=_quotient, quiet=True)
 def divide(xp, x, y):
-    """``x / y``; integers are divided as float64, as TensorFlow does."""
-    return (
-        xp.divide(x, y) if x.dtype.kind in "fc" else xp.divide(x, y, dtype=xp.float64)
-    )
+    """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
+    return _divided(xp, x, y)
 
 
 @divide.vjp("x")
@@ -140,10 +146,10 @@ def _(g, y, out):
 truediv = divide
 
 
-@elementwise(type_name="DivNoNan", zero_when=FIRST, quiet=True)
+@elementwise(type_name="DivNoNan", zero_when=FIRST, result_dtype=_quotient, quiet=True)
 def divide_no_nan(xp, x, y):
     """``x / y``, and 0 where ``y`` is 0."""
-    quotient = x / y
+    quotient = _divided(xp, x, y)
     if surely_finite(xp, quotient):
         return quotient
     return xp.where(y == 0, xp.zeros_like(quotient), quotient)

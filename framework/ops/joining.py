@@ -364,9 +364,16 @@ def tile(input, multiples, name=None):
 def repeat(input, repeats, axis=None, name=None):
     """Each entry ``repeats`` times (an int) along ``axis``; without one, flattened.
 
+    Raises: ``TypeError`` for repeats of each entry's own, which `gather` can make.
+
     >>> repeat([1, 2], 2).numpy()
     array([1, 1, 2, 2], dtype=int32)
     """
+    if np.ndim(repeats):
+        raise TypeError(
+            "repeat: repeats must be one int; for another number of each entry, "
+            f"gather(input, np.repeat(np.arange(n), repeats)): got {repeats}"
+        )
     input, repeats = convert_to_tensor(input), int(repeats)
     if axis is None:
         input, axis = reshape(input, [-1]), 0

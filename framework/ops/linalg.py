@@ -8,10 +8,11 @@ import string
 
 import numpy as np
 
+from .. import backend
 from ..errors import ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
-from ..tensor import TensorSpec, convert_to_tensor
+from ..tensor import Tensor, TensorSpec, convert_to_tensor, module_of
 from .conversion import conj
 from .creation import eye, ones
 from .reduction import norm
@@ -299,19 +300,22 @@ def _einsum_vjp(g, inputs, shapes, terms, result, at):
     for label, size in zip(terms[at], shapes[at]):
         if label in seen:
             fresh = next(unused)
-            factors.append((label + fresh, _like_walk(eye(size, dtype=dtype), g)))
+            factors.append((label + fresh, _beside(g, eye, size, dtype=dtype)))
             label = fresh
         elif label not in known:
-            factors.append((label, _like_walk(ones([size], dtype), g)))
+            factors.append((label, _beside(g, ones, [size], dtype=dtype)))
         seen.add(label)
         target.append(label)
     equation = ",".join(t for t, _ in factors) + "->" + "".join(target)
     return _einsum([x for _, x in factors], equation=equation)
 
 
-def _like_walk(constant, g):
-    """A constant as an array where the walk is on arrays."""
-    return constant if hasattr(g, "key") else constant.array
+def _beside(g, make, *args, **kwargs):
+    """A constant on the device of ``g``; an array where the walk is on arrays."""
+    bare = not isinstance(g, Tensor)
+    with backend.use_module(backend.array_module(type(g)) if bare else module_of(g)):
+        constant = make(*args, **kwargs)
+    return constant.array if bare else constant
 
 
 @_einsum.batch

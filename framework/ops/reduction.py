@@ -137,11 +137,11 @@ def _(g, input_tensor_shape, axis, keepdims):
 
 @reduction(type_name="Mean", zero_when_zero=True, quiet=True)
 def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
-    """The mean over ``axis``, in the dtype of the input; of integers rounded down."""
+    """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
     total = input_tensor.sum(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
     count = _count(input_tensor.shape, axis)
     if input_tensor.dtype.kind not in "fc":
-        return total // max(count, 1)
+        return xp.sign(total) * (xp.abs(total) // max(count, 1))
     return total * input_tensor.dtype.type(1 / count) if count else total / 0
 
 

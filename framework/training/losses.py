@@ -370,8 +370,15 @@ class SparseCategoricalCrossentropy(Loss):
     np.float32(0.6931472)
     """
 
-    def __init__(self, from_logits=False, ignore_class=None, axis=-1, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        from_logits=False,
+        ignore_class=None,
+        reduction="sum_over_batch_size",
+        axis=-1,
+        **kwargs,
+    ):
+        super().__init__(reduction=reduction, **kwargs)
         self.from_logits = from_logits
         self.ignore_class = ignore_class
         self.axis = axis

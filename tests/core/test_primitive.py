@@ -1,5 +1,7 @@
 """Primitives: how an op is defined, called, and seen by readers."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -361,3 +363,15 @@ def test_no_input_may_take_the_name_of_the_output():
         @primitive
         def takes_out(xp, out):
             return out
+
+
+def test_inputs_go_by_the_names_of_the_kernel():
+    assert tw.nn.relu(features=[-1.0, 2.0]).numpy().tolist() == [0.0, 2.0]
+    assert tw.stop_gradient(input=[1.0]).numpy().tolist() == [1.0]
+    with pytest.raises(TypeError, match="relu.* 'features'"):
+        tw.nn.relu()
+
+
+def test_signatures_tell_the_attributes_and_their_defaults():
+    shown = str(inspect.signature(tw.reduce_sum))
+    assert shown == "(input_tensor, axis=None, keepdims=False, name=None)"

@@ -87,3 +87,14 @@ def test_softmax_does_not_overflow():
 def test_softmax_knows_no_minus_infinity_beside_a_number():
     assert tw.nn.softmax([0.0, -np.inf]).numpy().tolist() == [1.0, 0.0]
     assert slope(lambda x: tw.nn.softmax(x)[0], [0.0, -np.inf]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "op, at, slope",
+    [(tw.nn.relu6, 0.0, 0.0), (tw.nn.relu6, 6.0, 0.0), (tw.nn.selu, 0.0, SCALE)],
+)
+def test_slopes_at_a_corner_are_tensorflows(op, at, slope):
+    x = tw.Variable(at)
+    with tw.GradientTape() as tape:
+        y = op(x)
+    assert tape.gradient(y, x).numpy() == np.float32(slope)

@@ -68,3 +68,10 @@ def test_made_tensors_are_constants():
         tape.watch(x)
         y = tw.zeros_like(x) + tw.ones_like(x)
     assert tape.gradient(y, x) is None
+
+
+@pytest.mark.parametrize(
+    "limits", [(3.0,), (0, 1.0, 0.25), (1.0, 3.0)], ids=["limit", "step", "both"]
+)
+def test_a_range_of_python_floats_is_single_precision(limits):
+    assert tw.range(*limits).dtype == tw.float32

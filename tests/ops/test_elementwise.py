@@ -267,3 +267,14 @@ def test_what_is_not_zero_at_zero_has_no_diagonal_rule():
         elementwise.__dict__[name].primitive.diagonal_rule is None
         for name in ("exp", "cos", "reciprocal")
     )
+
+
+@pytest.mark.parametrize("op", [tw.divide, tw.math.divide_no_nan])
+@pytest.mark.parametrize(
+    "dtype, quotient",
+    [("uint8", "float32"), ("int16", "float32"), ("int32", "float64")],
+)
+def test_integers_are_divided_in_the_dtype_that_tensorflow_takes(op, dtype, quotient):
+    x = tw.constant([1, 3], dtype)
+    assert op(x, x + x).dtype == quotient
+    assert op(x, x + x).numpy().tolist() == [0.5, 0.5]

@@ -79,3 +79,8 @@ def test_a_gradient_of_zero_pieces_is_filled_in():
         first, _, last = tw.split(x, 3)
         y = first * last
     assert tape.gradient(y, x).numpy().tolist() == [3.0, 0.0, 1.0]
+
+
+def test_repeats_of_each_entrys_own_are_refused():
+    with pytest.raises(TypeError, match="repeats must be one int"):
+        tw.repeat([1, 2], [2, 3])

@@ -197,3 +197,8 @@ def test_a_sum_beside_the_diagonal_axis_leaves_it():
 
 def test_a_sum_over_the_diagonal_axis_ends_it():
     assert answer("reduce_sum", -1, axis=2, keepdims=True) is None
+
+
+def test_a_mean_of_integers_is_rounded_towards_zero():
+    assert tw.reduce_mean([-1, -2]).numpy() == -1
+    assert tw.reduce_mean([1, 2]).numpy() == 1

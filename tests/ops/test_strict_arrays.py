@@ -51,3 +51,35 @@ def test_a_gradient_taken_on_another_device_stays_where_its_tensors_are(strict):
         y = tw.reduce_sum(first * first * 0.5)
     assert type(tape.gradient(y, x).array) is type(x.array)
     assert type(tape.jacobian(first, x).array) is type(x.array)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tw.einsum("ii->", x),
+        lambda x: tw.keras.layers.Dropout(0.5)(x, training=True),
+    ],
+    ids=["einsum", "Dropout"],
+)
+def test_what_an_op_adds_is_made_beside_its_inputs(f, strict):
+    with backend.use_module(strict):
+        x = tw.ones([2, 2])
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    g = tape.gradient(y, x)
+    assert type(g.array) is type(x.array)
+
+
+def test_zeros_and_seeds_of_a_tape_are_made_beside_its_tensors(strict):
+    with backend.use_module(strict):
+        x, other = tw.constant([1.0, 2.0]), tw.constant([3.0])
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = x * x
+    kind = type(x.array)
+    zero = tape.gradient(y, other, unconnected_gradients="zero")
+    seeded = tape.gradient(y, x, output_gradients=np.array([1.0, 2.0]))
+    looped = tape.jacobian(y, x, experimental_use_pfor=False)
+    blank = tape.jacobian(y, other, unconnected_gradients="zero")
+    assert {type(g.array) for g in (zero, seeded, looped, blank)} == {kind}

@@ -253,3 +253,7 @@ def test_a_loss_of_ones_own():
 
     assert float(Largest()(tw.zeros([2, 2]), [[1.0, 2.0], [3.0, 4.0]])) == 3.0
     assert type(losses.get("Largest")) is Largest
+
+
+def test_the_third_argument_of_the_sparse_crossentropy_is_the_reduction():
+    assert losses.SparseCategoricalCrossentropy(True, None, "sum").reduction == "sum"
