@@ -54,7 +54,7 @@ def number_beside(number, tensor):
 
 
 def _unary_entry(op):
-    kernels, packs, flat = op.kernels, op.packs, op.flat
+    kernels, packs, flat, floating = op.kernels, op.packs, op.flat, op.floating
 
     def entry(x, name=None):
         reader = active_reader()
@@ -67,6 +67,8 @@ def _unary_entry(op):
                 return entry(x.read())
             return op.general((x,), {})
         array = x.array
+        if floating and array.dtype is not float32 and array.dtype.kind not in "fc":
+            raise op.not_floating(x)
         out = Tensor()
         try:
             out.array = kernels[type(array)](array)

@@ -131,6 +131,7 @@ class Primitive:
         alike=None,
         multiple=False,
         quiet=False,
+        floating=False,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -154,6 +155,7 @@ class Primitive:
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
         self.quiet = quiet  # infinities and NaN are answers, not accidents
+        self.floating = floating  # for real and complex floating numbers only
         self.alike = self.inputs if alike is None else alike  # inputs of one dtype
         self.flat = set()
         self.rules = {}
@@ -369,6 +371,8 @@ class Primitive:
     def run(self, inputs, attributes):
         """The kernel on tensors; its result wrapped."""
         arrays = [x.array for x in inputs]
+        if self.floating and arrays[0].dtype.kind not in "fc":
+            raise self.not_floating(inputs[0])
         try:
             result = self.kernels[type(arrays[0])](*arrays, **attributes)
         except Exception as error:
@@ -384,6 +388,11 @@ class Primitive:
             inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
             array = inputs[0]
         return self.kernels[type(array)](*inputs, **attributes)
+
+    def not_floating(self, x):
+        """The error for integers where floating numbers are wanted."""
+        what = f"{self.inputs[0]} must be floating or complex; cast converts it"
+        return DTypeError(self.name, what, **{self.inputs[0]: x})
 
     def explain(self, error, inputs, attributes):
         """The readable error: what `infer` says of these inputs, else the kernel's own."""
@@ -424,7 +433,8 @@ def primitive(kernel=None, **options):
     `RegisterGradient`), ``broadcasts`` (cotangents are summed down to their primals),
     ``alike`` (the inputs that share a dtype; default all), ``multiple`` (the kernel
     returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
-    ``quiet`` (infinities and NaN are answers: NumPy does not warn of them).
+    ``quiet`` (infinities and NaN are answers: NumPy does not warn of them), ``floating``
+    (integers and booleans are refused; NumPy would make them float64).
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """

@@ -79,7 +79,7 @@ def leaky_relu(features, alpha=0.2, name=None):
     return _leaky_relu(features, alpha=float(alpha))
 
 
-@elementwise(type_name="Elu", zero_when=[{"features"}])
+@elementwise(type_name="Elu", zero_when=[{"features"}], floating=True)
 def elu(xp, features):
     """``x`` where positive, else ``exp(x) - 1``."""
     zero = xp.zeros((), features.dtype)
@@ -104,7 +104,7 @@ def selu(features, name=None):
     return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
-@elementwise(type_name="Sigmoid", quiet=True)
+@elementwise(type_name="Sigmoid", quiet=True, floating=True)
 def sigmoid(xp, x):
     """``1 / (1 + exp(-x))``, exact to both ends.
 
@@ -120,7 +120,7 @@ def _(g, out):
     return g * (out - out * out)
 
 
-@elementwise(type_name="Softplus", quiet=True)
+@elementwise(type_name="Softplus", quiet=True, floating=True)
 def softplus(xp, features):
     """``log(1 + exp(x))``, without overflow for large ``x``."""
     zero = xp.zeros((), features.dtype)
@@ -137,7 +137,7 @@ def log_sigmoid(x, name=None):
     return -softplus(-convert_to_tensor(x))
 
 
-@elementwise(type_name="Softsign", zero_when=[{"features"}])
+@elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True)
 def softsign(xp, features):
     """``x / (|x| + 1)``."""
     return features / (xp.abs(features) + features.dtype.type(1))
@@ -178,7 +178,7 @@ def shifted_rows(xp, logits, axis=-1):
     return logits - logits.max(axis=axis, keepdims=True), axis
 
 
-@primitive(name="softmax", type_name="Softmax", quiet=True)
+@primitive(name="softmax", type_name="Softmax", quiet=True, floating=True)
 def _softmax(xp, logits, *, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
@@ -192,7 +192,7 @@ def _(g, out, axis):
     return weighted - out * reduce_sum(weighted, axis, True)
 
 
-@primitive(name="log_softmax", type_name="LogSoftmax", quiet=True)
+@primitive(name="log_softmax", type_name="LogSoftmax", quiet=True, floating=True)
 def _log_softmax(xp, logits, *, axis: Axes = -1):
     shifted, lies = shifted_rows(xp, logits, axis)
     shifted -= xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))

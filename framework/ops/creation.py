@@ -1,6 +1,7 @@
 """Tensors made from nothing but a shape: zeros, ones, ranges, unit matrices.
 
-They are constants: no gradient passes, except through the value of `fill`.
+They are constants: no gradient passes, except through the value of `fill` and the ends
+of `linspace`.
 """
 
 import numpy as np
@@ -8,8 +9,10 @@ import numpy as np
 from .. import backend, dtypes
 from ..primitive import Shape
 from ..readers import BARE, active_reader
+from ..rules import normalize_axis
 from ..tensor import convert_to_tensor, module_of, new_tensor
-from .shape import broadcast_to
+from .conversion import cast
+from .shape import broadcast_to, expand_dims
 
 __all__ = [
     "eye",
@@ -21,6 +24,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_range = range  # the name is ours below
 
 
 def zeros(shape, dtype=dtypes.float32, name=None):
@@ -85,16 +90,17 @@ def linspace(start, stop, num, name=None, axis=0):
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
     if int(num) < 1:
         raise ValueError(f"linspace: num must be 1 or more, got {int(num)}")
-    dtype = start.array.dtype if start.dtype.is_floating else np.dtype(np.float64)
-    xp = backend.array_module(type(start.array))
-    # In double precision, so that the last value is ``stop`` and the middle one exact.
-    line = xp.linspace(
-        start.array.astype(np.float64),
-        stop.array.astype(np.float64),
-        int(num),
-        axis=axis,
+    if not start.dtype.is_floating:
+        start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
+    shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
+    rank = len(start.shape) + 1
+    (at,) = normalize_axis("linspace", axis, rank)
+    xp = module_of(start)
+    shares = new_tensor(
+        xp.asarray(shares.reshape([-1 if i == at else 1 for i in _range(rank)]))
     )
-    return new_tensor(line.astype(dtype))
+    # Both ends are met exactly, and so is the middle of what is symmetric.
+    return expand_dims(start, at) * (1.0 - shares) + expand_dims(stop, at) * shares
 
 
 def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001

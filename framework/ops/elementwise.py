@@ -327,7 +327,7 @@ def _twice_difference(g, x, y, dtype):
     return g * (d + d)
 
 
-@elementwise(type_name="Reciprocal", quiet=True)
+@elementwise(type_name="Reciprocal", quiet=True, floating=True)
 def reciprocal(xp, x):
     """``1 / x``."""
     return xp.reciprocal(x)
@@ -341,7 +341,7 @@ def _(g, out):
 # -------------------------------------------------------------- powers, exponentials
 
 
-@elementwise(type_name="Sqrt", zero_when=UNARY, quiet=True)
+@elementwise(type_name="Sqrt", zero_when=UNARY, quiet=True, floating=True)
 def sqrt(xp, x):
     """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
     return xp.sqrt(x)
@@ -352,7 +352,7 @@ def _(g, out):
     return _over(g * 0.5, out)
 
 
-@elementwise(name="norm_sqrt", zero_when=UNARY, quiet=True)
+@elementwise(name="norm_sqrt", zero_when=UNARY, quiet=True, floating=True)
 def norm_sqrt(xp, x):
     """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
     return xp.sqrt(x)
@@ -363,7 +363,7 @@ def _(g, out):
     return divide_no_nan(g * 0.5, out)
 
 
-@elementwise(type_name="Rsqrt", quiet=True)
+@elementwise(type_name="Rsqrt", quiet=True, floating=True)
 def rsqrt(xp, x):
     """``1 / sqrt(x)``."""
     return xp.reciprocal(xp.sqrt(x))
@@ -390,6 +390,11 @@ def _(g, x, out):
     return _times(g, _times(out, _log_or_zero(x)))
 
 
+def _is_integer(x):
+    dtype = getattr(x, "dtype", None)
+    return type(x) is int if dtype is None else dtypes.as_dtype(dtype).is_integer
+
+
 def pow(x, y, name=None):  # noqa: A001
     """``x ** y``.
 
@@ -399,7 +404,7 @@ def pow(x, y, name=None):  # noqa: A001
     >>> pow(3.0, 2.0).numpy()
     np.float32(9.0)
     """
-    if (type(y) is int or type(y) is float) and y == 2:
+    if (type(y) is int or (type(y) is float and not _is_integer(x))) and y == 2:
         return square(x)  # exact, and the common case
     return power(x, y)
 
@@ -418,7 +423,7 @@ def _(g, x, x_dtype):
     return divide_no_nan(g, x if x_dtype.kind == "c" else maximum(x, 0.0))
 
 
-@elementwise(type_name="Exp", quiet=True)
+@elementwise(type_name="Exp", quiet=True, floating=True)
 def exp(xp, x):
     """``e ** x``."""
     return xp.exp(x)
@@ -429,7 +434,7 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
     return g * out
 
 
-@elementwise(type_name="Expm1", zero_when=UNARY, quiet=True)
+@elementwise(type_name="Expm1", zero_when=UNARY, quiet=True, floating=True)
 def expm1(xp, x):
     """``exp(x) - 1``, exact for small ``x``."""
     return xp.expm1(x)
@@ -440,7 +445,7 @@ def _(g, out):
     return g * (out + 1.0)
 
 
-@elementwise(type_name="Log", quiet=True)
+@elementwise(type_name="Log", quiet=True, floating=True)
 def log(xp, x):
     """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
     return xp.log(x)
@@ -451,7 +456,7 @@ def _(g, x):
     return _over(g, x)
 
 
-@elementwise(type_name="Log1p", zero_when=UNARY, quiet=True)
+@elementwise(type_name="Log1p", zero_when=UNARY, quiet=True, floating=True)
 def log1p(xp, x):
     """``log(1 + x)``, exact for small ``x``."""
     return xp.log1p(x)
@@ -465,7 +470,7 @@ def _(g, x):
 # -------------------------------------------------- trigonometric and hyperbolic
 
 
-@elementwise(type_name="Sin", zero_when=UNARY)
+@elementwise(type_name="Sin", zero_when=UNARY, floating=True)
 def sin(xp, x):
     """The sine of ``x`` radians."""
     return xp.sin(x)
@@ -476,7 +481,7 @@ def _(g, x):
     return g * cos(x)
 
 
-@elementwise(type_name="Cos")
+@elementwise(type_name="Cos", floating=True)
 def cos(xp, x):
     """The cosine of ``x`` radians."""
     return xp.cos(x)
@@ -487,7 +492,7 @@ def _(g, x):
     return -(g * sin(x))
 
 
-@elementwise(type_name="Tan", zero_when=UNARY)
+@elementwise(type_name="Tan", zero_when=UNARY, floating=True)
 def tan(xp, x):
     """The tangent of ``x`` radians."""
     return xp.tan(x)
@@ -498,7 +503,7 @@ def _(g, out):
     return g + g * out * out
 
 
-@elementwise(type_name="Asin", zero_when=UNARY, quiet=True)
+@elementwise(type_name="Asin", zero_when=UNARY, quiet=True, floating=True)
 def asin(xp, x):
     """The angle from -pi/2 to pi/2 whose sine is ``x``."""
     return xp.arcsin(x)
@@ -509,7 +514,7 @@ def _(g, x):
     return _over(g, sqrt(1.0 - x * x))
 
 
-@elementwise(type_name="Acos", quiet=True)
+@elementwise(type_name="Acos", quiet=True, floating=True)
 def acos(xp, x):
     """The angle from 0 to pi whose cosine is ``x``."""
     return xp.arccos(x)
@@ -520,7 +525,7 @@ def _(g, x):
     return -_over(g, sqrt(1.0 - x * x))
 
 
-@elementwise(type_name="Atan", zero_when=UNARY)
+@elementwise(type_name="Atan", zero_when=UNARY, floating=True)
 def atan(xp, x):
     """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
     return xp.arctan(x)
@@ -531,7 +536,7 @@ def _(g, x):
     return g / (x * x + 1.0)
 
 
-@elementwise(type_name="Sinh", zero_when=UNARY, quiet=True)
+@elementwise(type_name="Sinh", zero_when=UNARY, quiet=True, floating=True)
 def sinh(xp, x):
     """``(exp(x) - exp(-x)) / 2``."""
     return xp.sinh(x)
@@ -542,7 +547,7 @@ def _(g, x):
     return g * cosh(x)
 
 
-@elementwise(type_name="Cosh", quiet=True)
+@elementwise(type_name="Cosh", quiet=True, floating=True)
 def cosh(xp, x):
     """``(exp(x) + exp(-x)) / 2``."""
     return xp.cosh(x)
@@ -553,7 +558,7 @@ def _(g, x):
     return g * sinh(x)
 
 
-@elementwise(type_name="Tanh", zero_when=UNARY)
+@elementwise(type_name="Tanh", zero_when=UNARY, floating=True)
 def tanh(xp, x):
     """The hyperbolic tangent."""
     return xp.tanh(x)

@@ -52,7 +52,7 @@ def _plain(item):
         return item  # plain already, as are the words
     if isinstance(item, str) and item in ("newaxis", "..."):
         return item
-    if not hasattr(item, "__index__"):
+    if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise TypeError(
             "An index must be made of integers, slices, ..., None, or one array of "
             f"integers or booleans, got {item!r}"

@@ -12,7 +12,7 @@ from .. import adjoint, dtypes
 from ..errors import ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import broadcast_shape, normalize_axis
-from ..tensor import TensorSpec, convert_to_tensor, new_tensor
+from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from ..tensor_shape import TensorShape
 
 __all__ = [
@@ -323,19 +323,26 @@ adjoint.sum_to_shape = sum_to_shape
 
 def shape(input, out_type=dtypes.int32, name=None):
     """The shape as an integer tensor."""
-    dims = convert_to_tensor(input).shape
-    return new_tensor(np.array(tuple(dims), dtypes.as_dtype(out_type).dtype))
+    input = convert_to_tensor(input)
+    return _beside(input, tuple(input.shape), out_type)
 
 
 def size(input, out_type=dtypes.int32, name=None):
     """The number of entries, as an integer tensor."""
-    count = convert_to_tensor(input).array.size
-    return new_tensor(np.array(count, dtypes.as_dtype(out_type).dtype))
+    input = convert_to_tensor(input)
+    return _beside(input, input.array.size, out_type)
 
 
 def rank(input, name=None):
     """The number of axes, as an integer tensor."""
-    return new_tensor(np.array(convert_to_tensor(input).array.ndim, np.int32))
+    input = convert_to_tensor(input)
+    return _beside(input, input.array.ndim, dtypes.int32)
+
+
+def _beside(tensor, numbers, dtype):
+    """Numbers as a tensor on the device of another."""
+    array = np.array(numbers, dtypes.as_dtype(dtype).dtype)
+    return new_tensor(module_of(tensor).asarray(array))
 
 
 def ensure_shape(x, shape, name=None):

@@ -194,3 +194,23 @@ def test_infinities_pass_without_a_word_from_numpy():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "inf" in done.stdout and "nan" in done.stdout
+
+
+@pytest.mark.parametrize("op", [tw.exp, tw.sqrt, tw.sigmoid, tw.softmax, tw.nn.elu])
+@pytest.mark.parametrize("wrap", [tw.constant, tw.Variable, list])
+def test_a_floating_function_refuses_integers(op, wrap):
+    with pytest.raises(
+        TypeError, match="must be floating or complex; cast converts it"
+    ):
+        op(wrap([1, 2]))
+
+
+def test_an_integer_to_a_floating_power_is_refused():
+    with pytest.raises(TypeError):
+        tw.constant([2, 3]) ** 2.0
+    assert (tw.constant([2, 3]) ** 2).numpy().tolist() == [4, 9]
+
+
+def test_a_boolean_is_no_index():
+    with pytest.raises(TypeError, match="index"):
+        tw.constant([1, 2])[True]
