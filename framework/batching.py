@@ -87,6 +87,7 @@ class Batcher(Reader):
     """Runs batch rules on `Mapped` inputs; ``strict`` refuses to leave the diagonal."""
 
     __slots__ = ("strict",)
+    sees_plain = False  # only what is `Mapped` concerns it
 
     def __init__(self, strict=False):
         self.strict = strict

@@ -63,6 +63,8 @@ def _unary_entry(op):
         ):
             if reader is BARE:
                 return kernels[type(x)](x)
+            if type(x) is Tensor and not reader.sees_plain:
+                return op.run((x,), {})
             if type(x) is Variable:
                 return entry(x.read())
             return op.general((x,), {})
@@ -94,7 +96,11 @@ def _binary_entry(op):
         if reader is not None and type(reader) is not Recording:
             if reader is BARE:
                 return kernels[type(x)](x, y)
-            return op.general((x, y), {})
+            if reader.sees_plain or type(x) is not Tensor:
+                return op.general((x, y), {})
+            if type(y) is not Tensor and type(y) is not float:
+                return op.general((x, y), {})
+            reader = None
         if type(y) is not Tensor:
             if type(y) is Variable:
                 return entry(x, y.read())

@@ -32,6 +32,7 @@ class Reader:
     """Something that sees every op while it is active."""
 
     __slots__ = ()
+    sees_plain = True  # ops on tensors of the class Tensor itself, too
 
     def read(self, op, inputs, attributes, below):
         """The outputs of the op; ``below`` are the readers under this one."""
@@ -138,6 +139,7 @@ class Readers(tuple):
     """Several readers, the innermost last."""
 
     __slots__ = ()
+    sees_plain = True
 
 
 def active_readers() -> tuple:
