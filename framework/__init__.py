@@ -16,35 +16,53 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b
 from tapewright import datasets, layers, optimizers  # noqa: E402
 from tapewright.layers import initializers  # noqa: E402
 
-from . import dtypes, errors, keras, math, nn, registry  # noqa: E402
+from . import (  # noqa: E402
+    autodiff,
+    bitwise,
+    debugging,
+    dtypes,
+    errors,
+    keras,
+    linalg,
+    math,
+    nn,
+    registry,
+    signal,
+)
 from . import testing as test  # noqa: E402
 from .backend import device  # noqa: E402
 from .custom import *  # noqa: E402
 from .dtypes import *  # noqa: E402
 from .module import Module  # noqa: E402
-from .ops import image, linalg, random  # noqa: E402
+from .ops import image, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
 from .ops.comparison import *  # noqa: E402
+from .ops.contraction import einsum, tensordot  # noqa: E402
 from .ops.conversion import *  # noqa: E402
+from .ops.counting import (  # noqa: E402
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+)
 from .ops.creation import *  # noqa: E402
 from .ops.elementwise import *  # noqa: E402
-from .ops.indexing import (  # noqa: E402
-    argmax,
-    argmin,
-    boolean_mask,
-    gather,
-    one_hot,
-    slice,
-)
+from .ops.gather import *  # noqa: E402
+from .ops.indexing import *  # noqa: E402
 from .ops.joining import *  # noqa: E402
-from .ops.linalg import einsum, matmul, tensordot  # noqa: E402
+from .ops.linalg import matmul  # noqa: E402
+from .ops.matrix_functions import norm  # noqa: E402
 from .ops.reduction import *  # noqa: E402
+from .ops.scan import *  # noqa: E402
+from .ops.scatter import *  # noqa: E402
 from .ops.shape import *  # noqa: E402
+from .ops.sorting import *  # noqa: E402
+from .ops.special import *  # noqa: E402
+from .ops.trigonometry import *  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
 from .training import losses  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
+from .vectorize import *  # noqa: E402
 
 newaxis = None
 

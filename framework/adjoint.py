@@ -40,9 +40,13 @@ class Adjoint:
 
     ``raw(record, g, cotangents, useful)`` works on arrays, ``ops`` on tensors; both add
     to ``cotangents`` (key -> cotangent). ``width`` is the number of tracked inputs.
+    ``entrywise``: it works entry by entry, on cotangents with further axes in front too.
     """
 
-    __slots__ = ("op", "width", "raw", "ops")
+    __slots__ = ("op", "width", "raw", "ops", "entrywise")
+
+    def __init__(self, op, width, entrywise=False):
+        self.op, self.width, self.entrywise = op, width, entrywise
 
 
 def make_pack(op, tracked, unbroadcast):
@@ -53,8 +57,7 @@ def make_pack(op, tracked, unbroadcast):
     """
     if op.variadic:
         return _variadic_adjoint(op, tracked)
-    adjoint = Adjoint()
-    adjoint.op, adjoint.width = op, sum(tracked)
+    adjoint = Adjoint(op, sum(tracked), op.elementwise and not unbroadcast)
     names = [n for n, is_tracked in zip(op.inputs, tracked) if is_tracked]
     rules = {n: op.rules.get(n) for n in names}
     if op.registered is not None:
@@ -161,8 +164,7 @@ def _variadic_adjoint(op, tracked):
     """The adjoint of an op on a list: one rule gives the cotangents of all its items."""
     name = op.inputs[0]
     rule = op.rules.get(name)
-    adjoint = Adjoint()
-    adjoint.op, adjoint.width = op, sum(tracked)
+    adjoint = Adjoint(op, sum(tracked))
     if op.registered is not None:
         return _registered_adjoint(op, tracked)
     if rule is None:
@@ -239,8 +241,7 @@ class OpCall:
 
 
 def _registered_adjoint(op, tracked):
-    adjoint = Adjoint()
-    adjoint.op, adjoint.width = op, sum(tracked)
+    adjoint = Adjoint(op, sum(tracked))
 
     def pack(attributes, out, *inputs):
         outputs = out if type(out) is tuple else (out,)

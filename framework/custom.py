@@ -11,7 +11,7 @@ from .ops.conversion import identity
 from .ops.indexing import getitem
 from .ops.joining import stack
 from .primitive import register_gradient
-from .readers import BARE, Reader, Recording, active_reader, active_readers, reading
+from .readers import BARE, Reader, active_reader, active_readers, reading
 from .tape import GradientTape
 from .tensor import Tensor, convert_to_tensor
 from .tensor import next_key as new_key
@@ -172,7 +172,7 @@ def _one_by_one(decorated, args, kwargs, readers):
     call for each value, with the rule that comes with it.
     """
     at = next((i for i, r in enumerate(readers) if isinstance(r, Batcher)), None)
-    if at is None or not any(type(r) is Recording for r in readers[:at]):
+    if at is None or not any(r.takes_calls for r in readers[:at]):
         return None
     batcher, inputs = readers[at], flatten(list(args))
     mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
@@ -193,10 +193,10 @@ def _one_by_one(decorated, args, kwargs, readers):
 def _record(f, inputs, variables, results, gradient, readers):
     """Notes the call on every tape that knows an input or variable."""
     sources = [_source(x) for x in inputs]
-    for tape in readers:
-        if type(tape) is not Recording:
+    for at, reader in enumerate(readers):
+        if not reader.takes_calls:
             continue
-        tracked = [s is not None and s.key in tape.known for s in sources]
+        tracked = [s is not None and s.key in reader.known for s in sources]
         floating = [r for r in results if r.dtype.is_differentiable]
         if not any(tracked) or not floating:
             continue
@@ -207,11 +207,11 @@ def _record(f, inputs, variables, results, gradient, readers):
         adjoint.outlines = [(tuple(r.shape), r.dtype.dtype) for r in results]
         adjoint.width = sum(tracked)
         for result in results:
-            if result.key is None:
+            if type(result.key) is not int:
                 result.key = new_key()
-        tape.known.update([r.key for r in floating])
         keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
-        tape.records.append((adjoint, tuple([r.key for r in results]), *keys))
+        record = (adjoint, tuple([r.key for r in results]), *keys)
+        reader.take_call(record, results, readers[:at])
 
 
 def _source(x):
@@ -257,7 +257,7 @@ class RegisterGradient:
 
 
 def _without_tapes(readers):
-    return tuple([r for r in readers if type(r) is not Recording])
+    return tuple([r for r in readers if not r.takes_calls])
 
 
 def recompute_grad(f):

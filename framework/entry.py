@@ -8,7 +8,7 @@ import inspect
 
 import numpy as np
 
-from .readers import BARE, Recording, active_reader
+from .readers import BARE, Lost, Recording, active_reader, astray
 from .tensor import Tensor, module_of, new_tensor, next_key
 from .variable import Variable
 
@@ -77,7 +77,9 @@ def _unary_entry(op):
         except Exception as error:
             raise op.explain(error, (x,), {}) from None
         if reader is None or flat or x.key not in reader.known:
-            out.key = None
+            key = x.key
+            known = key is None or type(key) is Lost
+            out.key = key if known else astray(op, reader, (key,))
         else:
             pack = packs.get("x") or op.adjoint((True,), "x")
             out.key = key = next_key()
@@ -135,6 +137,11 @@ def _binary_entry(op):
             raise op.explain(error, (x, y), {}) from None
         out.key = None
         if reader is None:
+            key, other = x.key, y.key
+            if type(key) is not int and (key is other or other is None):
+                out.key = key  # None, or what one of them has lost
+            else:
+                out.key = astray(op, reader, (key, other))
             return out
         if flat:  # in one input or both
             reader.note(op, (x, y), {}, out)
@@ -142,14 +149,18 @@ def _binary_entry(op):
         known = reader.known
         if x.key in known:
             if y.key not in known:
-                pattern = "x" if a.shape == result.shape else None
+                shown = y.key is None and a.shape == result.shape
+                pattern = "x" if shown else None
             else:
                 pattern = "xy" if a.shape == b.shape else None
         elif y.key in known:
-            pattern = "y" if b.shape == result.shape else None
+            shown = x.key is None and b.shape == result.shape
+            pattern = "y" if shown else None
         else:
+            if x.key is not None or y.key is not None:
+                out.key = astray(op, reader, (x.key, y.key))
             return out
-        if pattern is None:  # a cotangent must be summed down to its primal
+        if pattern is None:  # a cotangent must be summed down, or a loss noted
             reader.note(op, (x, y), {}, out)
         else:
             pack = packs.get(pattern) or op.adjoint(

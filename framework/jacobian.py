@@ -1,131 +1,433 @@
 """Jacobians: many cotangents of one target in one batched walk, as few as will do.
 
-Where each index of an axis of the target meets one index of an axis of the source only,
-one cotangent serves all of them (see `batching`); whether it is so, the ops tell.
+A walk starts with one cotangent of ones, diagonal in every axis of the target (see
+`batching`): it stands for the unit cotangents of all entries. What the ops mix is spread
+on the way; what they do not, arrives diagonal, and its zeros are never computed. Within
+bounds (a number of cotangents, or of bytes) the axes that would be spread too far are
+gone through in chunks instead.
 """
 
 import math
+import weakref
 
 import numpy as np
 
 from . import backend
-from .batching import Batcher, NotDiagonal
+from .adjoint import conjugate
+from .batching import Batcher, Mapped, NotDiagonal
 from .errors import ShapeError
+from .ops.diagonal import embed_diagonal
 from .ops.joining import concat
-from .ops.shape import broadcast_to, reshape, transpose
-from .readers import reading
-from .tensor import module_of, new_tensor
-from .walk import collect, walk
+from .ops.shape import reshape, transpose
+from .primitive import kernels_are_wrapped
+from .readers import BARE, reading
+from .tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from .walk import collect, finished, source_keys, sow, walk
 
-__all__ = ["JacobianWalk", "check_blocks", "examples_first"]
+__all__ = [
+    "JacobianWalk",
+    "check_blocks",
+    "examples_first",
+    "second_derivatives",
+    "side_by_side",
+]
 
 
 class JacobianWalk:
-    """Walks of one recording with many cotangents for one target."""
+    """Walks of one recording with many cotangents for one target.
 
-    def __init__(self, recording, target, keys, readers):
+    ``chunk`` bounds the cotangents of a walk, ``limit`` the bytes that it works on.
+    """
+
+    def __init__(self, recording, target, keys, readers, chunk=None, limit=None):
         self.recording, self.target = recording, target
         self.keys, self.readers = keys, readers
+        self.chunk, self.limit = chunk, limit
         self.shape = tuple(target.array.shape)
         self.xp = module_of(target)
 
-    def by_structure(self, chunk):
-        """Seeds that share the rows of one axis, or None where no axis allows it.
+    def full(self, sources):
+        """For each source ``[target..., source...]``, or None if it does not matter."""
+        rank = len(self.shape)
+        places = {t: t for t in range(rank)}
+        answers = [
+            (self.shape + shape, places, shape, range(rank, rank + len(shape)))
+            for shape in sources
+        ]
+        return self._found(answers)
 
-        If each index of an axis of the target meets one index of an axis of each source
-        only, one seed serves all of them.
+    def by_example(self, source, check):
+        """``[batch, target..., source...]`` of each example: the sum over all examples.
+
+        ``check`` makes sure that there is one summand only. Raises: `ShapeError`.
         """
-        for axis, rows in enumerate(self.shape):
-            if rows > 1:
-                try:
-                    return self._along(axis, chunk, strict=True)
-                except NotDiagonal:
-                    continue
-        return None
+        rank, shape = len(self.shape), self.shape + source[1:]
+        places = {t: t for t in range(rank)}
+        source_places = [0, *range(rank, len(shape))]
+        if check and self.shape[0] > 1:
+            try:
+                answer = (shape, places, source, source_places)
+                return self._found([answer], strict=(0,))[0]
+            except NotDiagonal as mixing:
+                (full,) = self.full([source])
+                adjoint = mixing.adjoint
+                name = getattr(getattr(adjoint, "op", adjoint), "name", None)
+                check_blocks(full, rank, name)
+        del places[0]
+        return self._found([(shape, places, source, source_places)])[0]
 
-    def by_brute_force(self, chunk):
-        """One seed for each entry of the target; rows share seeds as long as they can."""
-        if chunk is None and self.shape[0] > 1:
-            return self._along(0, None, strict=False)
-        size = math.prod(self.shape)
-        parts = []
-        for seeds in self._seeds(size, self.shape, chunk):
-            batcher = Batcher()
-            parts.append(self._send(batcher, batcher.map(seeds)))
-        return [
-            None if j is None else reshape(j, self.shape + tuple(j.array.shape[1:]))
-            for j in self._joined(parts)
-        ]
+    def _found(self, answers, strict=()):
+        axes = [*answers[0][1]]  # of the target: a cotangent for each of their entries
+        explicit = [t for t in axes if self.shape[t] == 0]
+        while True:
+            given = [_Answer(self, *answer) for answer in answers]
+            try:
+                self._walk_all(axes, sorted(explicit), given, strict)
+                return [answer.result() for answer in given]
+            except _TooWide as wide:
+                explicit.append(wide.axis)
 
-    def check_examples(self, chunk):
-        """Raises `ShapeError` if an example meets another one of the source."""
-        if self.shape[0] < 2:
-            return
-        try:
-            self._along(0, chunk, strict=True)
-        except NotDiagonal as mixing:
-            (full,) = self.by_brute_force(chunk)
-            adjoint = mixing.adjoint
-            check_blocks(full, len(self.shape), getattr(adjoint, "op", adjoint).name)
+    def _walk_all(self, axes, explicit, answers, strict):
+        """All cotangents: the entries of the ``explicit`` axes in chunks, others at once."""
+        sizes = [self.shape[t] for t in explicit]
+        count = math.prod(sizes)
+        step = count if self.chunk is None else min(self.chunk, count)
+        if self.limit is not None and explicit:
+            step = min(1, count)  # the first one shows what each costs
+        start = 0
+        while True:
+            picks = ()
+            if explicit:
+                stop = min(start + step, count)
+                picks = np.unravel_index(np.arange(start, stop), sizes)
+            meter = None if self.limit is None else _Meter()
+            seeds = self._seeds(axes, explicit, picks, strict, meter)
+            self._one_walk(seeds, answers, explicit, picks, step >= count)
+            if meter is not None and start == 0:
+                fit = max(1, int(self.limit // max(meter.most, 1)))
+                start, step = start + step, fit
+            else:
+                start += max(step, 1)
+            if start >= count:
+                return
 
-    def by_example(self, chunk):
-        """One seed for each entry of one example of the target, for all examples at once."""
-        batch, *inner = self.shape
-        parts = []
-        for seeds in self._seeds(math.prod(inner), (1, *inner), chunk):
-            seeds = broadcast_to(seeds, (seeds.array.shape[0], *self.shape))
-            batcher = Batcher()
-            parts.append(self._send(batcher, batcher.map(seeds)))
-        (j,) = self._joined(parts)
-        if j is None:
-            return None
-        return examples_first(j, self.shape, tuple(j.array.shape[1:]))
+    def _one_walk(self, seeds, answers, explicit, picks, alone):
+        for answer, g in zip(answers, self._send(seeds)):
+            answer.add(g, seeds, explicit, picks, alone)
 
-    def _along(self, axis, chunk, strict):
-        rows = self.shape[axis]
-        rest = self.shape[:axis] + self.shape[axis + 1 :]
-        small = self.shape[:axis] + (1,) + self.shape[axis + 1 :]
-        parts = []
-        for seeds in self._seeds(math.prod(rest), small, chunk):
-            count = seeds.array.shape[0]
-            seeds = broadcast_to(seeds, (count, *self.shape))
-            batcher = Batcher(strict)
-            found = self._send(batcher, batcher.map(seeds, axis - len(self.shape)))
-            parts.append(
-                [g if g is None else _split_rows(g, rows, count) for g in found]
-            )
-        return [
-            None if j is None else _row_axis_home(j, rows, rest, axis)
-            for j in self._joined(parts, 1)
-        ]
+    def _seeds(self, axes, explicit, picks, strict, meter):
+        """The unit cotangents, mapped: ones, but at the picked entries of explicit axes."""
+        shape, rank = self.shape, len(self.shape)
+        free = [t in axes and t not in explicit and shape[t] > 1 for t in range(rank)]
+        sizes = [n if is_free else 1 for n, is_free in zip(shape, free)]
+        batcher = _Bounded(sizes, strict, self.chunk, self.limit, meter)
+        if explicit:
+            count = len(picks[0])
+            small = [n if t in explicit else 1 for t, n in enumerate(shape)]
+            ones = self.xp.zeros((count, *small), self.target.array.dtype)
+            index = [0] * rank
+            for t, at in zip(explicit, picks):
+                index[t] = self.xp.asarray(at)
+            ones[(self.xp.arange(count), *index)] = 1
+            ones = self.xp.broadcast_to(ones, (count, *shape))
+        else:
+            ones = self.xp.ones((1, *shape), self.target.array.dtype)
+        axes = tuple([t - rank if is_free else None for t, is_free in enumerate(free)])
+        return batcher.map(new_tensor(ones), axes)
 
-    def _seeds(self, count, shape, chunk):
-        """Unit cotangents ``[chunk, *shape]``, chunk by chunk."""
-        dtype = self.target.array.dtype
-        step = count if chunk is None else min(chunk, count)
-        for start in range(0, max(count, 1), max(step, 1)):
-            size = min(step, count - start)
-            seeds = self.xp.eye(size, count, start, dtype=dtype)
-            yield new_tensor(seeds.reshape(size, *shape))
-
-    def _send(self, batcher, seeds):
+    def _send(self, seeds):
+        batcher = seeds.owner
+        plain = not self.readers and not kernels_are_wrapped()
+        step = _entrywise_step(batcher) if plain else None
         with reading((*self.readers, batcher)):
             cotangents = {self.target.key: seeds}
-            walk(self.recording, cotangents, self.keys, bare=False, release=False)
-            found = [collect(cotangents, keys) for keys in self.keys]
-        with reading(self.readers):
-            return [g if g is None else batcher.spell_out(g, seeds) for g in found]
+            walk(self.recording, cotangents, self.keys, False, False, step)
+            return [collect(cotangents, keys) for keys in self.keys]
 
-    def _joined(self, parts, axis=0):
-        joined = []
-        for pieces in zip(*parts):
-            if pieces[0] is None:
-                joined.append(None)
+
+def _entrywise_step(batcher):
+    """Steps that nobody records, straight on arrays where an op works entry by entry."""
+
+    def step(record, g, cotangents, useful):
+        adjoint = record[0]
+        if type(g) is not Mapped or not getattr(adjoint, "entrywise", False):
+            return adjoint.ops(record, g, cotangents, useful)
+        found = {}
+        with reading((BARE,)):
+            adjoint.raw(record, g.value.array, found, useful)
+        for key, d in found.items():
+            old = cotangents.get(key)
+            if old is None:
+                cotangents[key] = batcher.made(new_tensor(d), g.axes)
             else:
-                joined.append(
-                    pieces[0] if len(pieces) == 1 else concat(pieces, axis=axis)
-                )
-        return joined
+                cotangents[key] = old + batcher.made(new_tensor(d), g.axes)
+
+    return step
+
+
+# ------------------------------------------------------------------------- within bounds
+
+
+class _TooWide(Exception):
+    """A walk would be spread too far along this axis of the target."""
+
+    def __init__(self, axis):
+        self.axis = axis
+
+
+class _Bounded(Batcher):
+    """A batcher that goes no further than a number of cotangents, or of bytes."""
+
+    __slots__ = ("most", "limit", "meter")
+
+    def __init__(self, sizes, strict, most, limit, meter):
+        super().__init__(sizes, strict)
+        self.most, self.limit, self.meter = most, limit, meter
+
+    def widen(self, x, t):
+        array = x.value.array
+        if self.most is not None and array.shape[0] * self.sizes[t] > self.most:
+            raise _TooWide(t)
+        if self.limit is not None:
+            more = array.nbytes * self.sizes[t]
+            if self.meter.now + more > self.limit:
+                raise _TooWide(t)
+
+    def foresee(self, op, inputs, mapped, attributes, axes, late):
+        if self.meter is None or op.infer_rule is None:
+            return
+        specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+        given = op.infer_rule(*specs, **attributes)
+        fronts = [x.value.array.shape[0] for x, m in zip(inputs, mapped) if m]
+        count = max(fronts) * (1 if late is None else self.sizes[late])
+        for spec in given if isinstance(given, (tuple, list)) else (given,):
+            size = math.prod(spec.shape) * spec.dtype.size * count
+            if self.meter.now + size > self.limit:
+                self._narrow(axes)
+
+    def _narrow(self, axes):
+        """Asks for chunks along the longest axis that is spread, if one is."""
+        spread = [(n, t) for t, n in enumerate(self.sizes) if n > 1 and axes[t] is None]
+        if spread:
+            raise _TooWide(max(spread)[1])
+
+    def made(self, value, axes):
+        if self.meter is not None:
+            self.meter.see(value)
+            if self.meter.most > self.limit:
+                self._narrow(axes)
+        return Mapped(value, self, axes)
+
+
+class _Meter:
+    """The bytes of the values of a walk that are alive, now and at most.
+
+    Values that share memory count once. An op is taken to need as much as it gives once
+    more while it works.
+    """
+
+    def __init__(self):
+        self.now = self.most = 0
+        self.seen = {}  # id of a value -> (a weak reference to it, id of its memory)
+        self.memory = {}  # id of memory -> [values that use it, bytes]
+
+    def see(self, tensor):
+        if id(tensor) in self.seen:
+            return
+        root = tensor.array
+        while isinstance(getattr(root, "base", None), type(root)):
+            root = root.base
+        name, place = id(tensor), id(root)
+        known = self.memory.setdefault(place, [0, root.nbytes])
+        if not known[0]:
+            self.now += known[1]
+        known[0] += 1
+        owner = weakref.ref(self)
+        gone = weakref.ref(tensor, lambda _: _forget(owner, name))
+        self.seen[name] = gone, place
+        self.most = max(self.most, self.now + root.nbytes)
+
+    def forget(self, name):
+        _, place = self.seen.pop(name)
+        known = self.memory[place]
+        known[0] -= 1
+        if not known[0]:
+            self.now -= known[1]
+            del self.memory[place]
+
+
+def _forget(owner, name):
+    meter = owner()
+    if meter is not None:
+        meter.forget(name)
+
+
+# --------------------------------------------------------------- putting it all together
+
+
+class _Answer:
+    """The Jacobian by one source, put together from what the walks gave.
+
+    ``places``: axis of the target -> axis of the answer; ``source_places``: the same for
+    each axis of the source. Two that meet in one place are diagonal there, both of them.
+    """
+
+    def __init__(self, walks, shape, places, source, source_places):
+        self.walks, self.shape = walks, shape
+        self.places, self.source, self.source_places = places, source, source_places
+        self.parts = []  # of the answer, one for each chunk
+        self.whole = None  # an array to which the chunks are written
+
+    def result(self):
+        """The Jacobian as a tensor, or None."""
+        if self.whole is not None:
+            return new_tensor(self.whole)
+        if not self.parts:
+            return None
+        value, labels, diagonal, explicit = self.parts[0]
+        with reading(self.walks.readers):
+            if len(self.parts) > 1:
+                value = concat([part for part, *_ in self.parts], axis=0)
+            sizes = [self.walks.shape[t] for t in explicit]
+            value = reshape(value, (*sizes, *value.array.shape[1:]))
+            labels = [*[self.places[t] for t in explicit], *labels[1:]]
+            for t, axis in diagonal:
+                value = embed_diagonal(value, axis)
+                labels.insert(0, self.places[t])
+            order = [labels.index(place) for place in sorted(labels)]
+            if order != sorted(order):
+                value = transpose(value, order)
+            return reshape(value, self.shape)
+
+    def add(self, g, seeds, explicit, picks, alone):
+        """What one walk gave, of the chunk ``picks``; ``alone``: there is no other."""
+        if g is None:
+            return
+        batcher, walks = seeds.owner, self.walks
+        with reading(walks.readers):
+            if not (type(g) is Mapped and g.owner is batcher):
+                g = batcher.map(batcher.spell_out(g, seeds))
+            free = [t for t in self.places if t not in explicit]
+            spread = [t for t in free if g.axes[t] is None]
+            diagonal = [(t, g.axes[t]) for t in free if g.axes[t] is not None]
+            apart = [
+                (t, axis)
+                for t, axis in diagonal
+                if self.places[t] != self.source_places[axis]
+            ]
+            for t in batcher.strict:
+                if t in spread or (t, g.axes[t]) in apart:
+                    raise NotDiagonal(None)
+            sizes = [batcher.sizes[t] for t in spread]
+            count = len(picks[0]) if explicit else 1
+            value = reshape(g.value, (*sizes, count, *self.source))
+            lead = len(spread)
+            if lead and explicit:  # the chunk in front
+                behind = range(lead + 1, value.array.ndim)
+                value = transpose(value, (lead, *range(lead), *behind))
+            elif lead:
+                value = reshape(value, (1, *sizes, *self.source))
+            labels = [None, *[self.places[t] for t in spread], *self.source_places]
+            if walks.readers or (alone and not apart):
+                self.parts.append((value, labels, apart, explicit))
+            else:
+                self._write(value.array, labels, apart, explicit, picks)
+
+    def _write(self, piece, labels, diagonal, explicit, picks):
+        """Puts a piece where it belongs."""
+        xp = self.walks.xp
+        if self.whole is None:
+            make = xp.zeros if diagonal else xp.empty
+            self.whole = make(self.shape, piece.dtype)
+        # Indexed axes in front, of the answer and of the piece: chunk, diagonals, others.
+        homes, index, own, ndim = [], [], [], 1 + len(diagonal)
+        for t, at in zip(explicit, picks):
+            homes.append(self.places[t])
+            index.append(xp.asarray(at).reshape(-1, *(1,) * (ndim - 1)))
+        for i, (t, axis) in enumerate(diagonal, 1):
+            at = xp.arange(self.walks.shape[t])
+            at = at.reshape(-1, *(1,) * (ndim - 1 - i))
+            homes += [self.places[t], self.source_places[axis]]
+            index += [at, at]
+            own.append(piece.ndim + axis)
+        rest = [a for a in range(1, piece.ndim) if a not in own]
+        homes += [labels[a] for a in rest]
+        piece = piece.transpose(0, *own, *rest)
+        self.whole.transpose(homes)[tuple(index)] = piece if explicit else piece[0]
+
+
+# ------------------------------------------------------------------ second derivatives
+
+
+def second_derivatives(recording, target, sources, readers, chunk, limit):
+    """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
+
+    The walk to the gradient is recorded in a copy of the recording, which then holds all
+    that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
+    other one is computed, that with the shorter gradient.
+    """
+    count = len(sources)
+    blocks = [[None] * count for _ in range(count)]
+    if target.key not in recording.known:
+        return blocks
+    both = recording.copied()
+    with reading((*readers, both)):
+        cotangents = {}
+        sow(cotangents, both, target, None, False)
+        walk(both, cotangents, [source_keys(both, s) for s in sources], False, False)
+        found = [collect(cotangents, source_keys(both, s)) for s in sources]
+        found = [
+            g if g is None else convert_to_tensor(finished(g, False)) for g in found
+        ]
+    keys = [source_keys(both, s) for s in sources]
+    shapes = [tuple(s.shape) for s in sources]
+    sizes = [math.prod(shape) for shape in shapes]
+    real = all([s.dtype.is_floating for s in sources])
+    for i, g in enumerate(found):
+        columns = [
+            j
+            for j, other in enumerate(found)
+            if g is not None
+            and other is not None
+            and (not real or (sizes[i], i) <= (sizes[j], j))
+        ]
+        if not columns:
+            continue
+        row = [None] * len(columns)
+        if g.key in both.known:
+            walks = JacobianWalk(
+                both, g, [keys[j] for j in columns], readers, chunk, limit
+            )
+            row = walks.full([shapes[j] for j in columns])
+        for j, block in zip(columns, row):
+            if block is None:  # the gradient is constant
+                block = _zeros(shapes[i] + shapes[j], g)
+            blocks[i][j] = conjugate(block)
+            if real and i != j:
+                split = len(shapes[i])
+                order = [*range(split, block.array.ndim), *range(split)]
+                blocks[j][i] = transpose(block, order)
+    return blocks
+
+
+def side_by_side(blocks, shapes, like):
+    """Blocks of second derivatives as one matrix; zeros for those that are None."""
+    sizes = [math.prod(shape) for shape in shapes]
+    rows = []
+    for n, row in zip(sizes, blocks):
+        parts = [
+            _zeros((n, m), like) if block is None else reshape(block, (n, m))
+            for m, block in zip(sizes, row)
+        ]
+        rows.append(parts[0] if len(parts) == 1 else concat(parts, axis=1))
+    return rows[0] if len(rows) == 1 else concat(rows, axis=0)
+
+
+def _zeros(shape, like):
+    return new_tensor(module_of(like).zeros(shape, like.array.dtype))
+
+
+# ----------------------------------------------------------------- examples on their own
 
 
 def check_blocks(full, target_rank, op_name=None):
@@ -144,20 +446,6 @@ def check_blocks(full, target_rank, op_name=None):
             f"the examples are not independent: target[{i}] depends on source[{k}]{cause}; "
             "take the full jacobian",
         )
-
-
-def _split_rows(j, rows, count):
-    return reshape(j, (rows, count, *j.array.shape[1:]))
-
-
-def _row_axis_home(j, rows, rest, axis):
-    """``[rows, entries of the rest, source...]`` to target axes, then source axes."""
-    source = tuple(j.array.shape[2:])
-    j = reshape(j, (rows, *rest, *source))
-    if axis == 0:
-        return j
-    order = [*range(1, axis + 1), 0, *range(axis + 1, j.array.ndim)]
-    return transpose(j, order)
 
 
 def examples_first(j, target_shape, source_shape):

@@ -16,7 +16,7 @@ from .adjoint import make_pack, parameters
 from .dtypes import as_dtype
 from .entry import make_entry, number_beside
 from .errors import DTypeError
-from .readers import BARE, Readers, active_reader, perform
+from .readers import BARE, Readers, active_reader, perform, stamp
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -32,8 +32,10 @@ __all__ = [
     "Primitive",
     "Shape",
     "get_primitive",
+    "kernels_are_wrapped",
     "primitive",
     "register_gradient",
+    "wrap_kernels",
 ]
 
 
@@ -82,6 +84,8 @@ class _Kernels(dict):
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
         if self.op.quiet and xp is np:
             bound = np.errstate(all="ignore")(bound)
+        if _wrapper is not None:
+            bound = _wrapper(self.op, bound)
         self[array_type] = bound
         return bound
 
@@ -157,6 +161,7 @@ class Primitive:
         self.quiet = quiet  # infinities and NaN are answers, not accidents
         self.floating = floating  # for real and complex floating numbers only
         self.alike = self.inputs if alike is None else alike  # inputs of one dtype
+        self.elementwise = False  # each output entry depends on one entry of an input
         self.flat = set()
         self.rules = {}
         self.registered = None  # a rule for all inputs, from RegisterGradient
@@ -296,7 +301,12 @@ class Primitive:
         if self.on_itself is not None and inputs[0] is inputs[1]:
             return self.on_itself(inputs[0])
         if reader is None:
-            return self.run(inputs, attributes)
+            outputs = self.run(inputs, attributes)
+            for x in inputs:
+                if x.key is not None:
+                    stamp(self, inputs, outputs)
+                    break
+            return outputs
         if type(reader) is Readers:
             return perform(self, inputs, attributes, reader)
         return reader.read(self, inputs, attributes, ())
@@ -396,6 +406,8 @@ class Primitive:
 
     def explain(self, error, inputs, attributes):
         """The readable error: what `infer` says of these inputs, else the kernel's own."""
+        if isinstance(error, FloatingPointError):  # the numbers, not the shapes
+            return error
         if self.infer_rule is not None and not isinstance(
             error, (MemoryError, RecursionError)
         ):
@@ -447,6 +459,24 @@ def primitive(kernel=None, **options):
     if early is not None:
         op.registered = early
     return make_entry(op)
+
+
+# ----------------------------------------------------------- a look at every kernel
+
+_wrapper = None
+
+
+def wrap_kernels(wrapper):
+    """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was."""
+    global _wrapper
+    _wrapper = wrapper
+    for op in registry.objects("op"):
+        op.kernels.clear()
+
+
+def kernels_are_wrapped():
+    """Whether every step must be an op's kernel: rules do not run on bare arrays then."""
+    return _wrapper is not None
 
 
 # ------------------------------------------------------------- gradients by name

@@ -15,6 +15,7 @@ __all__ = [
     "custom_object_scope",
     "deserialize",
     "find",
+    "objects",
     "plain",
     "register",
     "registered_name",
@@ -58,6 +59,11 @@ def find(kind, name):
         raise ValueError(
             f"Unknown {kind} {name!r}; known are {', '.join(known)}"
         ) from None
+
+
+def objects(kind):
+    """Everything registered of one kind, each once."""
+    return list({id(v): v for (k, _), v in _OBJECTS.items() if k == kind}.values())
 
 
 def registered_name(kind, value):

@@ -164,6 +164,7 @@ def elementwise(kernel=None, *, zero_when=(), result_dtype=None, **options):
         )
     options.setdefault("broadcasts", kernel.__code__.co_argcount > 2)
     op = primitive(kernel, **options).primitive
+    op.elementwise = True
     op.infer_rule = infer_elementwise(op, result_dtype)
     op.batch_rule = batch_elementwise(op)
     if zero_when:

@@ -14,12 +14,29 @@ import numpy as np
 from . import backend
 from .adjoint import conjugate
 from .errors import RecordingError, ShapeError
-from .jacobian import JacobianWalk, check_blocks, examples_first
+from .explain import explain, summarize
+from .jacobian import (
+    JacobianWalk,
+    check_blocks,
+    examples_first,
+    second_derivatives,
+    side_by_side,
+)
 from .nest import flatten, is_nested, pack
 from .ops.creation import zeros, zeros_like
 from .ops.joining import stack
 from .ops.shape import reshape
-from .readers import BARE, Recording, active_readers, reading, set_readers
+from .primitive import kernels_are_wrapped
+from .readers import (
+    BARE,
+    LinedRecording,
+    Recording,
+    active_readers,
+    lines_wanted,
+    paused,
+    reading,
+    set_readers,
+)
 from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
 from .variable import Variable
 from .walk import collect, finished, read_targets, source_keys, sow, walk
@@ -78,7 +95,7 @@ class GradientTape:
             self._pop()
 
     def _new_recording(self):
-        return Recording(self._accessed)
+        return (LinedRecording if lines_wanted() else Recording)(self._accessed)
 
     def _push(self, at=None):
         readers = list(active_readers())
@@ -138,7 +155,7 @@ class GradientTape:
     def reset(self):
         """Forgets everything recorded and watched, and goes on recording if it was."""
         if self._recording is not None:
-            self._recording.__init__(self._accessed)
+            self._recording.forget()
         self._watched = ()
 
     def watched_variables(self):
@@ -147,6 +164,56 @@ class GradientTape:
             self._watched = self._recording.variables.values()
         self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
         return self._watched
+
+    # --- looking inside
+
+    def explain(self, target, sources):
+        """Says for each source why its gradient is what it is, or None: a `Report`.
+
+        It prints as text; ``report[i].reason`` is one word for programs ("connected",
+        "not_watched", "stop_gradient", ...: `tapewright.explain.REASONS`), and
+        ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
+        on, the user's lines are named too. Takes no gradient and changes nothing; ask
+        before `gradient`, or make the tape persistent.
+
+        Raises: ``RuntimeError`` if `gradient` has spent the tape.
+
+        >>> x, y = Variable(2.0, name="x"), Variable(3.0, name="y")
+        >>> with GradientTape() as tape:
+        ...     z = y * y
+        >>> print(tape.explain(z, x))
+        sources[0], variable 'x' () float32: unrelated
+            the target does not depend on the source
+        """
+        targets, flat_sources = _checked(target, "target"), _checked(sources, "sources")
+        if len(targets) != 1:
+            raise TypeError(
+                f"explain: target must be a single tensor, got {len(targets)}"
+            )
+        return explain(self._kept(), targets[0], flat_sources)
+
+    def summary(self):
+        """What the tape holds: ops, how many of each, the bytes that they keep alive.
+
+        Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
+        if ``debugging.enable_traceback`` is on.
+        """
+        return summarize(self._kept())
+
+    @property
+    def nbytes(self):
+        """The bytes of the arrays that the tape keeps alive; those of variables apart."""
+        return self.summary().nbytes
+
+    def _kept(self):
+        if self._recording is None:
+            if self._spent:
+                raise RecordingError(
+                    "A non-persistent GradientTape keeps nothing after gradient: look "
+                    "inside before, or make it with GradientTape(persistent=True)"
+                )
+            self._recording = self._new_recording()
+        return self._recording
 
     # --- differentiating
 
@@ -178,11 +245,11 @@ class GradientTape:
         recording, readers = self._begin()
         targets = read_targets(recording, targets)
         keys = [source_keys(recording, s) for s in flat_sources]
-        bare = not readers
+        bare = not readers and not kernels_are_wrapped()
         cotangents = {}
         for tensor, seed in zip(targets, seeds):
             sow(cotangents, recording, tensor, seed, bare)
-        with reading(readers or (BARE,)), np.errstate(all="ignore"):
+        with reading((BARE,) if bare else readers), np.errstate(all="ignore"):
             walk(recording, cotangents, keys, bare, release=not self._persistent)
             found = [collect(cotangents, k) for k in keys]
         results = [finished(g, bare) for g in found]
@@ -199,13 +266,17 @@ class GradientTape:
         unconnected_gradients=UnconnectedGradients.NONE,
         parallel_iterations=None,
         experimental_use_pfor=True,
+        *,
+        memory_limit=None,
     ):
         """All derivatives of ``target``, one tensor, by ``sources``.
 
         Shape: that of the target, then that of the source. All cotangents go back in one
-        batched walk; in chunks of ``parallel_iterations`` if that is given. Where rows
-        of the target depend on one row of a source only, zeros are not computed.
-        ``experimental_use_pfor=False`` walks once for each entry of the target.
+        batched walk; in chunks of ``parallel_iterations``, if that is given, or so many
+        that the walk works on no more than ``memory_limit`` bytes beside its result (or
+        one by one, if that is not enough). Where rows of the target depend on one row of
+        a source only, zeros are not computed. ``experimental_use_pfor=False`` walks once
+        for each entry of the target.
 
         Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
         ``experimental_use_pfor=False`` on a tape that is not persistent.
@@ -213,11 +284,11 @@ class GradientTape:
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "jacobian", "target")
         flat_sources = _checked(sources, "sources")
-        chunk = _chunk(parallel_iterations)
+        bounds = _bounds(parallel_iterations, memory_limit)
         if not experimental_use_pfor:
             results = self._looped_jacobian(target, flat_sources)
         else:
-            results = self._batched_jacobian(target, flat_sources, chunk)
+            results = self._batched_jacobian(target, flat_sources, bounds)
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 _zeros(target.shape + s.shape, s) if j is None else j
@@ -234,13 +305,15 @@ class GradientTape:
         experimental_use_pfor=True,
         *,
         check=False,
+        memory_limit=None,
     ):
         """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
         derivative of the sum over the batch. Costs as many cotangents as one example of
         the target has entries. ``check=True`` makes sure first that examples are
-        independent: at no great cost where the ops show it, else by the full Jacobian.
+        independent: at no cost where the ops show it, else by the full Jacobian.
+        ``parallel_iterations`` and ``memory_limit`` are those of `jacobian`.
 
         Raises: ``ValueError`` if a rank is below 2, if the first dimensions differ or
         if a check fails, and as `jacobian`.
@@ -248,7 +321,7 @@ class GradientTape:
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "batch_jacobian", "target")
         source = _single(source, "batch_jacobian", "source")
-        chunk = _chunk(parallel_iterations)
+        bounds = _bounds(parallel_iterations, memory_limit)
         shape, inner = tuple(target.shape), tuple(source.shape)
         for name, value in (("target", target), ("source", source)):
             if len(value.shape) < 2:
@@ -260,16 +333,76 @@ class GradientTape:
         if not experimental_use_pfor:
             found = self._looped_batch_jacobian(target, source, check)
         else:
-            found = self._batched_batch_jacobian(target, source, chunk, check)
+            found = self._batched_batch_jacobian(target, source, bounds, check)
         if found is not None:
             return found
         if unconnected is UnconnectedGradients.NONE:
             return None
         return _zeros(shape + inner[1:], source)
 
+    def hessian(
+        self,
+        target,
+        sources,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        *,
+        flat=False,
+        memory_limit=None,
+    ):
+        """All second derivatives of ``target``, one number, by ``sources``.
+
+        For one source: a tensor, its shape twice over. For several: a nest of nests,
+        ``result[i][j]`` with the shape of source i and then that of source j; None, or
+        zeros under "zero", where the target does not depend on one of the two. With
+        ``flat``: one matrix ``[n, n]`` over the entries of all sources, in the order of
+        `autodiff.ravel`. ``parallel_iterations`` and ``memory_limit`` are those of
+        `jacobian`. No second tape is needed.
+
+        Raises: as `jacobian`; ``ShapeError`` (a ValueError) for a target with more than
+        one entry.
+
+        >>> x = Variable([1.0, 2.0])
+        >>> with GradientTape() as tape:
+        ...     y = x[0] * x[1] * x[1]
+        >>> print(tape.hessian(y, x))
+        tf.Tensor(
+        [[0. 4.]
+         [4. 2.]], shape=(2, 2), dtype=float32)
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        target = _single(target, "hessian", "target")
+        flat_sources = _checked(sources, "sources")
+        bounds = _bounds(parallel_iterations, memory_limit)
+        if target.shape.num_elements() != 1:
+            raise ShapeError("hessian", "target must be one number", target=target)
+        if flat and len({s.dtype for s in flat_sources}) > 1:
+            raise TypeError("hessian: flat=True needs sources of one dtype")
+        recording, readers = self._begin()
+        (tensor,) = read_targets(recording, [target])
+        with reading(readers), np.errstate(all="ignore"):
+            blocks = second_derivatives(
+                recording, tensor, flat_sources, readers, *bounds
+            )
+            if flat:
+                return side_by_side(
+                    blocks, [tuple(s.shape) for s in flat_sources], tensor
+                )
+        if unconnected is UnconnectedGradients.ZERO:
+            blocks = [
+                [
+                    _zeros(s.shape + t.shape, s) if block is None else block
+                    for block, t in zip(row, flat_sources)
+                ]
+                for row, s in zip(blocks, flat_sources)
+            ]
+        if not is_nested(sources):
+            return blocks[0][0]
+        return pack(sources, [pack(sources, row) for row in blocks])
+
     # --- the parts of a Jacobian
 
-    def _batched_jacobian(self, target, sources, chunk):
+    def _batched_jacobian(self, target, sources, bounds):
         if target.dtype.is_differentiable and target.shape.num_elements() == 1:
             flat = [None] * len(sources)
             for i, g in enumerate(self.gradient(target, sources)):
@@ -282,22 +415,20 @@ class GradientTape:
         keys = [source_keys(recording, s) for s in sources]
         if tensor.key not in recording.known:
             return [None] * len(sources)
-        jacobian = JacobianWalk(recording, tensor, keys, readers)
+        walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):
-            found = jacobian.by_structure(chunk) or jacobian.by_brute_force(chunk)
+            found = walks.full([tuple(s.shape) for s in sources])
             return [conjugate(j) for j in found]
 
-    def _batched_batch_jacobian(self, target, source, chunk, check):
+    def _batched_batch_jacobian(self, target, source, bounds, check):
         recording, readers = self._begin()
         (tensor,) = read_targets(recording, [target])
         keys = [source_keys(recording, source)]
         if tensor.key not in recording.known:
             return None
-        jacobian = JacobianWalk(recording, tensor, keys, readers)
+        walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):
-            if check:
-                jacobian.check_examples(chunk)
-            return conjugate(jacobian.by_example(chunk))
+            return conjugate(walks.by_example(tuple(source.shape), check))
 
     def _need_persistent(self, who):
         if not self._persistent:
@@ -369,11 +500,14 @@ class GradientTape:
         return recording, active_readers()
 
 
-# `check` is an addition: tools that compare signatures see TensorFlow's.
-_signature = inspect.signature(GradientTape.batch_jacobian)
-GradientTape.batch_jacobian.__signature__ = _signature.replace(
-    parameters=[p for name, p in _signature.parameters.items() if name != "check"]
-)
+# Keyword-only arguments are additions: tools that compare signatures see TensorFlow's.
+for _method in (GradientTape.jacobian, GradientTape.batch_jacobian):
+    _signature = inspect.signature(_method)
+    _method.__signature__ = _signature.replace(
+        parameters=[
+            p for p in _signature.parameters.values() if p.kind is not p.KEYWORD_ONLY
+        ]
+    )
 
 
 class _Pause:
@@ -388,8 +522,10 @@ class _Pause:
             raise RecordingError("stop_recording: the tape is not recording here")
         self._place = active_readers().index(tape._pushed)
         tape._pop()
+        self._token = paused.set(paused.get() + 1)
 
     def __exit__(self, *exc):
+        paused.reset(self._token)
         if self._tape._recording is not None:  # no gradient has released the tape
             self._tape._push(self._place)
 
@@ -433,14 +569,13 @@ def _single(value, who, name):
     return value
 
 
-def _chunk(parallel_iterations):
-    if parallel_iterations is None:
-        return None
-    if int(parallel_iterations) < 1:
-        raise ValueError(
-            f"parallel_iterations must be 1 or more, or None, got {parallel_iterations}"
-        )
-    return int(parallel_iterations)
+def _bounds(parallel_iterations, memory_limit):
+    """Both as ints of 1 or more, or None."""
+    given = {"parallel_iterations": parallel_iterations, "memory_limit": memory_limit}
+    for name, bound in given.items():
+        if bound is not None and int(bound) < 1:
+            raise ValueError(f"{name} must be 1 or more, or None, got {bound}")
+    return [None if bound is None else int(bound) for bound in given.values()]
 
 
 def _seeds(targets, output_gradients):

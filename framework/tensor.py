@@ -68,6 +68,8 @@ class Tensor:
 
     def numpy(self):
         """A copy as a NumPy array, or a NumPy scalar where the rank is 0."""
+        if self.key is not None:
+            export_hook(self, "numpy()")
         array = backend.to_numpy(self.array)
         if isinstance(array, np.generic):
             return array
@@ -78,6 +80,8 @@ class Tensor:
         return Reference(self)
 
     def __array__(self, dtype=None, copy=None):
+        if self.key is not None:
+            export_hook(self, "a NumPy function")
         array = np.asarray(backend.to_numpy(self.array))
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -88,6 +92,8 @@ class Tensor:
         return view
 
     def _scalar(self, kind):
+        if self.key is not None:
+            export_hook(self, f"{kind.__name__}()")
         array = backend.to_numpy(self.array)
         if array.size != 1:
             raise TypeError(
@@ -271,6 +277,10 @@ def module_of(tensor):
             return backend.current_module()
         tensor = tensor.value
     return backend.array_module(type(tensor.array))
+
+
+def export_hook(tensor, how):
+    """Told when a value that tapes may know leaves for NumPy or Python; see `readers`."""
 
 
 # Packs a list that holds tensors; `ops/joining.py` puts its `stack` here, so that a

@@ -7,13 +7,20 @@ import numpy as np
 from . import backend
 from .dtypes import BY_NUMPY, as_dtype
 from .errors import DTypeError, ShapeError
-from .readers import BARE, Recording, active_reader, active_readers
+from .readers import (
+    BARE,
+    Lost,
+    Origin,
+    Recording,
+    active_reader,
+    active_readers,
+)
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
 
 __all__ = ["Variable"]
 
-_next_serial = itertools.count().__next__
+next_serial = itertools.count().__next__
 
 
 class Variable:
@@ -36,6 +43,7 @@ class Variable:
         "serial",
         "_name",
         "_path",
+        "_lost",
         "__weakref__",
         "__dict__",
     )
@@ -59,9 +67,11 @@ class Variable:
                 initial_value=self,
             )
         self.trainable = bool(True if trainable is None else trainable)
-        self.serial = _next_serial()  # tapes list variables in order of construction
+        self.serial = next_serial()  # tapes list variables in order of construction
         self._name = name or "Variable"
         self._path = None
+        # The key of what is read while no tape watches: for explanations only.
+        self._lost = self._mark()
 
     # --- reading
 
@@ -72,19 +82,28 @@ class Variable:
             known = reader.reads.get(id(self))
             if known is not None and known.array is self._array:
                 return known
-            tensor = new_tensor(self._array)
+            tensor = self._value()
             reader.read_variable(self, tensor)
             return tensor
-        tensor = new_tensor(self._array)
+        tensor = self._value()
         if reader is None or reader is BARE:
             return tensor
         readers = active_readers()
-        if type(readers[-1]) is Recording:
+        if isinstance(readers[-1], Recording):
             known = readers[-1].reads.get(id(self))
             if known is not None and known.array is self._array:
                 tensor = known
         for each in readers:
             each.read_variable(self, tensor)
+        return tensor
+
+    def _mark(self):
+        return Lost((Origin("variable", self.serial, self.path),))
+
+    def _value(self):
+        """The value, for no tape."""
+        tensor = new_tensor(self._array)
+        tensor.key = self._lost
         return tensor
 
     read_value = read
@@ -112,6 +131,7 @@ class Variable:
     @name.setter
     def name(self, name):
         self._name = name
+        self._lost = self._mark()
 
     @property
     def path(self):
@@ -121,44 +141,45 @@ class Variable:
     @path.setter
     def path(self, path):
         self._path = path
+        self._lost = self._mark()
 
     def get_shape(self):
         return self.shape
 
     def numpy(self):
         """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
-        return new_tensor(self._array).numpy()
+        return self._value().numpy()
 
     def __array__(self, dtype=None, copy=None):
-        return new_tensor(self._array).__array__(dtype, copy)
+        return self._value().__array__(dtype, copy)
 
     def ref(self):
         """A hashable stand-in, for sets and dict keys."""
         return Reference(self)
 
     def __float__(self):
-        return float(new_tensor(self._array))
+        return float(self._value())
 
     def __int__(self):
-        return int(new_tensor(self._array))
+        return int(self._value())
 
     def __complex__(self):
-        return complex(new_tensor(self._array))
+        return complex(self._value())
 
     def __bool__(self):
-        return bool(new_tensor(self._array))
+        return bool(self._value())
 
     def __index__(self):
-        return new_tensor(self._array).__index__()
+        return self._value().__index__()
 
     def __len__(self):
-        return len(new_tensor(self._array))
+        return len(self._value())
 
     def __iter__(self):
         return iter(self.read())
 
     def __format__(self, spec):
-        return format(new_tensor(self._array), spec) if spec else str(self)
+        return format(self._value(), spec) if spec else str(self)
 
     # --- assigning
 
@@ -168,22 +189,38 @@ class Variable:
         Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
         """
         self._bind(self._fitting("assign", value))
+        self._tell("assign", value)
         return self
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
         """Adds ``delta``. Returns self."""
         self._bind(self._array + self._fitting("assign_add", delta))
+        self._tell("assign_add", delta)
         return self
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
         """Subtracts ``delta``. Returns self."""
         self._bind(self._array - self._fitting("assign_sub", delta))
+        self._tell("assign_sub", delta)
         return self
+
+    def _tell(self, method, value):
+        """Tells tapes that know ``value`` where it went: they cannot follow it there."""
+        if active_reader() is not None and hasattr(value, "dtype"):
+            if isinstance(value, Variable):
+                value = value.read()
+            for reader in active_readers():
+                if isinstance(reader, Recording) and isinstance(value, Tensor):
+                    reader.note_assignment(self, value.key, method)
 
     def _fitting(self, method, value):
         own = self._array
+        for reader in active_readers():
+            reader.before_assign(self)
         if isinstance(value, Tensor):
             array = value.array
+            if not backend.is_array(array):  # it stands for many, and will say so
+                array = np.asarray(value)
         elif hasattr(type(value), "__tensor__"):
             array = convert_to_tensor(value).array
         else:

@@ -8,7 +8,7 @@ does, so that gradients of gradients come from the same rules.
 
 from .adjoint import conjugate
 from .batching import NotDiagonal
-from .ops.indexing import dense
+from .ops.gather import dense
 from .readers import reading
 from .tensor import IndexedSlices, module_of, new_tensor
 from .variable import Variable
@@ -48,8 +48,11 @@ def sow(cotangents, recording, tensor, seed, bare):
     cotangents[tensor.key] = seed if old is None else old + seed
 
 
-def walk(recording, cotangents, keys, bare, release):
-    """Backwards over the records; cotangents of the sources are left in the dict."""
+def walk(recording, cotangents, keys, bare, release, step=None):
+    """Backwards over the records; cotangents of the sources are left in the dict.
+
+    ``step(record, g, cotangents, useful)`` takes the place of the records' own steps.
+    """
     wanted = {key for each in keys for key in each}
     records, kept = recording.records, {}
     # With every leaf wanted, every record is on a path; else only those from a source.
@@ -73,11 +76,16 @@ def walk(recording, cotangents, keys, bare, release):
             g = dense(g)
         if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
             continue  # nothing behind it is asked for
-        step = record[0].raw if bare else record[0].ops
+        send = step or (record[0].raw if bare else record[0].ops)
         try:
-            step(record, g, cotangents, useful)
+            send(record, g, cotangents, useful)
         except NotDiagonal as mixing:
             mixing.adjoint = record[0]
+            raise
+        except FloatingPointError as error:  # from debugging.enable_check_numerics
+            name = getattr(record[0], "op", record[0]).name
+            line = recording.lines.get(key) if recording.lines is not None else None
+            error.add_note(f"in the gradient of {name}" + (f", {line}" if line else ""))
             raise
     cotangents.update(kept)
 

@@ -1,11 +1,15 @@
-"""Activations by name: what ``activation="relu"`` means. The functions are ops."""
+"""Activations by name: what ``activation="relu"`` means, with Keras' arguments.
+
+Those that TensorFlow has too are its ops; the others are composed of ops here. At a corner
+the slope is Keras', but for `celu`, which has none: Keras gives 2 at 0 where it is 1.
+"""
 
 from tapewright import registry
+from tapewright.ops import activation as ops
 from tapewright.ops.activation import (
-    elu,
-    leaky_relu,
+    gelu,
+    log_sigmoid,
     log_softmax,
-    relu,
     relu6,
     selu,
     sigmoid,
@@ -14,30 +18,126 @@ from tapewright.ops.activation import (
     softplus,
     softsign,
 )
-from tapewright.ops.elementwise import exp, tanh
+from tapewright.ops.comparison import greater, greater_equal, less, less_equal, where
+from tapewright.ops.elementwise import (
+    abs,
+    clip_by_value,
+    exp,
+    expm1,
+    maximum,
+    minimum,
+    sqrt,
+    square,
+)
+from tapewright.ops.joining import split
+from tapewright.ops.trigonometry import tanh
+from tapewright.tensor import convert_to_tensor
 
 __all__ = [
+    "celu",
     "elu",
     "exponential",
+    "gelu",
     "get",
+    "glu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
     "leaky_relu",
     "linear",
+    "log_sigmoid",
     "log_softmax",
+    "mish",
     "relu",
     "relu6",
     "selu",
     "serialize",
     "sigmoid",
     "silu",
+    "soft_shrink",
     "softmax",
     "softplus",
     "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
     "swish",
     "tanh",
+    "tanh_shrink",
+    "threshold",
 ]
 
-exponential = exp
-swish = silu
+
+# --------------------------------------------------------------------- relu and its kin
+
+
+def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
+    """``x`` above ``threshold``, at most ``max_value``; below, ``negative_slope`` as steep.
+
+    >>> relu([-10.0, 0.5, 8.0], negative_slope=0.1, max_value=6.0).numpy()
+    array([-1. ,  0.5,  6. ], dtype=float32)
+    """
+    if negative_slope == 0 and max_value is None and threshold == 0:
+        return ops.relu(x)
+    if threshold == 0 and max_value is None:
+        return ops.leaky_relu(x, negative_slope)
+    x = convert_to_tensor(x)
+    if threshold == 0 and max_value == 6:
+        kept = relu6(x)
+    else:
+        kept = ops.relu(x) if threshold == 0 else where(greater(x, threshold), x, 0.0)
+        kept = kept if max_value is None else clip_by_value(kept, 0.0, max_value)
+    if negative_slope == 0:
+        return kept
+    return kept - ops.relu(threshold - x) * negative_slope
+
+
+def leaky_relu(x, negative_slope=0.2):
+    """``x`` where positive, else ``negative_slope * x``."""
+    return ops.leaky_relu(x, negative_slope)
+
+
+def elu(x, alpha=1.0):
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Reference: Clevert et al., "Fast and accurate deep network learning by exponential
+    linear units" (2016).
+    """
+    value = ops.elu(x)
+    return value if alpha == 1 else where(greater(value, 0.0), value, value * alpha)
+
+
+def celu(x, alpha=1.0):
+    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``: smooth for any alpha.
+
+    Reference: Barron, "Continuously differentiable exponential linear units" (2017).
+    """
+    x = convert_to_tensor(x)
+    return maximum(x, 0.0) + expm1(minimum(0.0, x) / alpha) * alpha  # slope 1 + 0 at 0
+
+
+def glu(x, axis=-1):
+    """``a * sigmoid(b)`` of the halves ``a``, ``b`` of ``x`` along ``axis``.
+
+    Raises: ``ValueError`` if that axis has an odd size.
+
+    Reference: Dauphin et al., "Language modeling with gated convolutional networks" (2017).
+
+    >>> glu([3.0, 0.0]).numpy()
+    array([1.5], dtype=float32)
+    """
+    x = convert_to_tensor(x)
+    if x.shape[axis] % 2:
+        raise ValueError(
+            f"glu: the axis {axis} of x must have an even size, got shape {tuple(x.shape)}"
+        )
+    a, b = split(x, 2, axis=axis)
+    return a * sigmoid(b)
+
+
+# ---------------------------------------------------------------------- straight pieces
 
 
 def linear(x):
@@ -45,12 +145,109 @@ def linear(x):
     return x
 
 
+def hard_sigmoid(x):
+    """``x / 6 + 0.5``, limited to [0, 1].
+
+    >>> hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
+    array([0.  , 0.5 , 0.75], dtype=float32)
+    """
+    return relu6(convert_to_tensor(x) + 3.0) / 6.0
+
+
+def hard_silu(x):
+    """``x * hard_sigmoid(x)``.
+
+    Reference: Howard et al., "Searching for MobileNetV3" (2019).
+    """
+    x = convert_to_tensor(x)
+    return x * hard_sigmoid(x)
+
+
+def hard_tanh(x):
+    """``x``, limited to [-1, 1]."""
+    return clip_by_value(x, -1.0, 1.0)
+
+
+def hard_shrink(x, threshold=0.5):
+    """``x`` where ``|x|`` is above ``threshold``, else 0."""
+    return where(greater(abs(x), threshold), x, 0.0)
+
+
+def soft_shrink(x, threshold=0.5):
+    """``x`` drawn towards 0 by ``threshold``, and 0 where it is nearer than that.
+
+    >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
+    array([-1.5,  0. ,  1.5], dtype=float32)
+    """
+    x = convert_to_tensor(x)
+    below = where(less(x, -threshold), x + threshold, 0.0)
+    return where(greater(x, threshold), x - threshold, below)
+
+
+def threshold(x, threshold, default_value):
+    """``x`` where it is above ``threshold``, else ``default_value``."""
+    x = convert_to_tensor(x)
+    return where(greater(x, threshold), x, default_value)
+
+
+def sparse_sigmoid(x):
+    """``(x + 1) / 2``, limited to [0, 1].
+
+    Reference: Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
+    """
+    x = convert_to_tensor(x)
+    above = where(greater_equal(x, 1.0), 1.0, (x + 1.0) * 0.5)
+    return where(less_equal(x, -1.0), 0.0, above)
+
+
+def sparse_plus(x):
+    """0 up to -1, ``(x + 1) ** 2 / 4`` up to 1, from there ``x``."""
+    x = convert_to_tensor(x)
+    above = where(less(x, 1.0), square(x + 1.0) * 0.25, x)
+    return where(less_equal(x, -1.0), 0.0, above)
+
+
+# -------------------------------------------------------------------------- smooth ones
+
+
+def mish(x):
+    """``x * tanh(softplus(x))``.
+
+    Reference: Misra, "Mish: a self regularized non-monotonic activation function" (2019).
+    """
+    x = convert_to_tensor(x)
+    return x * tanh(softplus(x))
+
+
+def squareplus(x, b=4):
+    """``(x + sqrt(x ** 2 + b)) / 2``.
+
+    Reference: Barron, "Squareplus: a softplus-like algebraic rectifier" (2021).
+    """
+    x = convert_to_tensor(x)
+    return (x + sqrt(square(x) + float(b))) / 2.0
+
+
+def tanh_shrink(x):
+    """``x - tanh(x)``."""
+    x = convert_to_tensor(x)
+    return x - tanh(x)
+
+
+exponential = exp
+swish = silu
+hard_swish = hard_silu
+
+
+# --------------------------------------------------------------------- names and objects
+
+
 def get(identifier):
     """The activation of that name; a callable is one already, and None is `linear`.
 
     Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
 
-    >>> get("relu") is relu, get(None) is linear
+    >>> get("gelu") is gelu, get(None) is linear
     (True, True)
     """
     if identifier is None:
@@ -76,5 +273,6 @@ def serialize(activation):
 
 
 # The first name of a function is the one that configs mention.
-for _name in sorted(set(__all__) - {"get", "serialize", "swish"}) + ["swish"]:
+_ALIASES = ["swish", "hard_swish"]
+for _name in sorted(set(__all__) - {"get", "serialize", *_ALIASES}) + _ALIASES:
     registry.register("activation", _name, globals()[_name])

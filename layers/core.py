@@ -3,13 +3,10 @@
 import math
 import operator
 
-from tapewright.backend import use_module
-from tapewright.ops.comparison import greater_equal
-from tapewright.ops.conversion import cast
+from tapewright.ops.dropout import apply_dropout
 from tapewright.ops.linalg import affine, matmul
 from tapewright.ops.random import Generator, get_global_generator
 from tapewright.ops.shape import reshape, transpose
-from tapewright.tensor import module_of
 
 from . import activations, initializers, regularizers
 from .layer import InputSpec, Layer
@@ -149,21 +146,9 @@ class Dropout(Layer):
         if not training or self.rate == 0:
             return inputs
         generator = self.seed_generator or get_global_generator()
-        with use_module(module_of(inputs)):
-            drawn = generator.uniform(self._mask_shape(inputs.shape))
-        mask = cast(greater_equal(drawn, self.rate), inputs.dtype)
-        return inputs * (mask * (1 / (1 - self.rate)) if self.rate < 1 else mask)
-
-    def _mask_shape(self, shape):
-        noise = self.noise_shape
-        if noise is None:
-            return shape
-        if len(noise) != len(shape):
-            raise ValueError(
-                f"{self._title}: noise_shape {noise} must have one entry "
-                f"for each axis of the inputs, whose shape is {shape}"
-            )
-        return [n if own is None else own for own, n in zip(noise, shape)]
+        return apply_dropout(
+            self._title, inputs, self.rate, self.noise_shape, generator
+        )
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)

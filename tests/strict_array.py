@@ -38,9 +38,10 @@ NAMES = frozenset(
     """.split()
 )
 LINALG = frozenset(
-    "cholesky cond det eigh eigvalsh inv lstsq matrix_power matrix_rank norm pinv qr slogdet "
-    "solve svd tensorinv tensorsolve".split()
+    "cholesky cond det eig eigh eigvalsh inv lstsq matrix_power matrix_rank norm pinv qr "
+    "slogdet solve svd tensorinv tensorsolve".split()
 )
+FFT = frozenset("fft fftn ifft ifftn irfft irfftn rfft rfftn".split())
 CONSTANTS = frozenset(
     "bool_ complex128 complex64 e float16 float32 float64 inf int16 int32 int64 int8 intp nan "
     "newaxis pi uint16 uint32 uint64 uint8 dtype finfo iinfo result_type promote_types "
@@ -67,8 +68,10 @@ def unwrap(value, from_the_host=False):
 def wrap(result):
     if isinstance(result, (np.ndarray, np.generic)):
         return StrictArray(np.asarray(result))
-    if isinstance(result, (list, tuple)):
-        return type(result)([wrap(r) for r in result])
+    if isinstance(result, tuple):  # or a named one, such as LAPACK's results
+        return tuple([wrap(r) for r in result])
+    if isinstance(result, list):
+        return [wrap(r) for r in result]
     return result
 
 
@@ -100,6 +103,8 @@ class Namespace:
     def __getattr__(self, name):
         if name == "linalg" and self._constants:
             return Namespace(f"{self.__name__}.linalg", np.linalg, LINALG)
+        if name == "fft" and self._constants:
+            return Namespace(f"{self.__name__}.fft", np.fft, FFT)
         if name in self._constants:
             return getattr(self._module, name)
         if name not in self._functions:

@@ -11,7 +11,7 @@ def test_the_names_stand_for_the_same_objects():
     assert keras.optimizers is tw.optimizers and keras.datasets is tw.datasets
     assert keras.initializers is tw.initializers
     assert keras.Sequential is tw.Sequential is keras.models.Sequential
-    assert keras.activations.relu is tw.nn.relu
+    assert keras.activations.softplus is tw.nn.softplus
     assert keras.layers.Layer is keras.Layer
 
 

@@ -48,6 +48,10 @@ def test_every_module_has_a_docstring_and_a_list_of_names(name):
     is_listing = hasattr(module, "__path__") or name in (
         "tapewright.math",
         "tapewright.nn",
+        "tapewright.linalg",
+        "tapewright.signal",
+        "tapewright.autodiff",
+        "tapewright.bitwise",
     )
     assert is_listing or hasattr(module, "__all__"), f"{name} has no __all__"
 

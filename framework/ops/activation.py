@@ -1,14 +1,25 @@
-"""Activations: relu and its kin, sigmoids, softmax."""
+"""Activations: relu and its kin, sigmoids, gelu, softmax."""
 
+import math
+
+import numpy as np
+
+from ..dtypes import float32
 from ..primitive import Axes, primitive
 from ..rules import elementwise, normalize_axis
 from ..tensor import convert_to_tensor
 from .comparison import greater, less, where, where_positive
-from .elementwise import exp, minimum, tanh
+from .conversion import cast
+from .elementwise import _times, exp, minimum
+from .joining import concat
 from .reduction import reduce_sum
+from .special import erf_kernel, in_blocks
+from .trigonometry import tanh
 
 __all__ = [
+    "crelu",
     "elu",
+    "gelu",
     "leaky_relu",
     "log_sigmoid",
     "log_softmax",
@@ -32,8 +43,12 @@ def relu(xp, features):
     >>> relu([-1.0, 2.0]).numpy()
     array([0., 2.], dtype=float32)
     """
-    # a row of zeros: NumPy's maximum with a scalar takes half as long again
-    return xp.maximum(features, xp.zeros(features.shape[-1:], features.dtype))
+    # rows of zeros: NumPy's maximum with a scalar takes half as long again
+    if features.ndim < 3:
+        return xp.maximum(features, xp.zeros(features.shape[-1:], features.dtype))
+    outermost = max(range(features.ndim), key=features.strides.__getitem__)
+    first = [slice(0, 1 if i == outermost else None) for i in range(features.ndim)]
+    return xp.maximum(features, xp.zeros_like(features[tuple(first)]))
 
 
 @relu.vjp("features")
@@ -75,8 +90,24 @@ def _(g, features, alpha):
 
 
 def leaky_relu(features, alpha=0.2, name=None):
-    """``x`` where positive, else ``alpha * x``."""
+    """``x`` where positive, else ``alpha * x``; integers become float32."""
+    features = convert_to_tensor(features)
+    if features.dtype.is_integer:
+        features = cast(features, float32)
     return _leaky_relu(features, alpha=float(alpha))
+
+
+def crelu(features, axis=-1, name=None):
+    """`relu` of ``x`` and of ``-x``, one behind the other along ``axis``.
+
+    Reference: Shang et al., "Understanding and improving convolutional neural networks
+    via concatenated rectified linear units" (2016).
+
+    >>> crelu([-1.0, 2.0]).numpy()
+    array([0., 2., 1., 0.], dtype=float32)
+    """
+    features = convert_to_tensor(features)
+    return concat([relu(features), relu(-features)], axis=axis)
 
 
 @elementwise(type_name="Elu", zero_when=[{"features"}], floating=True)
@@ -152,10 +183,116 @@ def _(g, out):
 def silu(features, beta=1.0):
     """``x * sigmoid(beta * x)``, also known as swish."""
     features = convert_to_tensor(features)
-    return features * sigmoid(features * beta)
+    one = type(beta) in (int, float) and beta == 1
+    return features * sigmoid(features if one else features * beta)
 
 
 swish = silu
+
+
+# ---------------------------------------------------------------------------- gelu
+
+_ROOT_HALF, _ROOT_2_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
+_DENSITY_AT_0, _CUBIC = 1.0 / math.sqrt(2.0 * math.pi), 0.044715
+
+
+@elementwise(
+    name="gelu", type_name="Gelu", zero_when=[{"x"}], quiet=True, floating=True
+)
+def _gelu(xp, x):
+    share = erf_kernel(xp, x * _ROOT_HALF)
+    share += 1.0
+    share *= x
+    share *= 0.5
+    return share
+
+
+@_gelu.vjp("x")
+def _(g, x):
+    return g * _gelu_slope(x)
+
+
+@elementwise(name="gelu_slope", quiet=True, floating=True)
+def _gelu_slope(xp, x):  # the distribution of the normal, and x times its density
+    share = erf_kernel(xp, x * _ROOT_HALF)
+    share += 1.0
+    share *= 0.5
+    density = xp.exp(x * x * -0.5)
+    density *= x
+    density *= _DENSITY_AT_0
+    share += density
+    return share
+
+
+@_gelu_slope.vjp("x")
+def _(g, x):
+    square = x * x
+    return g * _times(2.0 - square, exp(square * -0.5) * _DENSITY_AT_0)
+
+
+@elementwise(name="gelu_by_tanh", zero_when=[{"x"}], quiet=True, floating=True)
+def _gelu_by_tanh(xp, x):
+    share = xp.tanh(_inside_tanh(x))
+    share += 1.0
+    share *= x
+    share *= 0.5
+    return share
+
+
+def _inside_tanh(x):
+    return (x * x * (_ROOT_2_PI * _CUBIC) + _ROOT_2_PI) * x
+
+
+@_gelu_by_tanh.vjp("x")
+def _(g, x):
+    return g * _gelu_by_tanh_slope(x)
+
+
+@elementwise(name="gelu_by_tanh_slope", quiet=True, floating=True)
+def _gelu_by_tanh_slope(xp, x):
+    x = xp.clip(x, -12.0, 12.0)  # beyond it is 0 or 1
+    share = xp.tanh(_inside_tanh(x))
+    slope = x * x * (3.0 * _ROOT_2_PI * _CUBIC) + _ROOT_2_PI
+    slope *= x
+    slope *= 1.0 - share * share
+    slope += share
+    slope += 1.0
+    slope *= 0.5
+    return slope
+
+
+@_gelu_by_tanh_slope.vjp("x")
+def _(g, x):
+    share = tanh(_inside_tanh(x))
+    first = x * x * (3.0 * _ROOT_2_PI * _CUBIC) + _ROOT_2_PI
+    bent = x * (3.0 * _ROOT_2_PI * _CUBIC) - share * first * first
+    return g * _times(1.0 - share * share, first + x * bent)
+
+
+def _by_parts(op):
+    """On NumPy, large arrays go through the kernel in parts that stay in the cache."""
+    kernel = op.primitive.kernel
+
+    @op.kernel_for("numpy")
+    def _(xp, x):
+        return in_blocks(lambda part: kernel(np, part), x)
+
+
+for _op in (_gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope):
+    _by_parts(_op)
+
+
+def gelu(features, approximate=False, name=None):
+    """``x`` times the share of the standard normal distribution that lies below ``x``.
+
+    With ``approximate``, ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
+
+    Reference: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
+
+    >>> gelu([-20.0, 0.0, 20.0]).numpy()
+    array([-0.,  0., 20.], dtype=float32)
+    """
+    return _gelu_by_tanh(features) if approximate else _gelu(features)
 
 
 # ------------------------------------------------------------------------- softmax

@@ -1,23 +1,29 @@
 """Ops that keep a value or a part of it: dtypes, complex numbers, passing on.
 
-`cast`; a complex number from its parts, its parts and its conjugate; the identity, with
-and without a gradient. A real input gets a real gradient, and a complex one a complex one.
+`cast` and its kin; a complex number from its parts, its parts and its conjugate; the
+identity, with and without a gradient. A real input gets a real gradient, and a complex
+one a complex one.
 """
 
 import numpy as np
 
 from .. import dtypes
-from ..primitive import DTypeName
+from ..errors import ShapeError
+from ..primitive import DTypeName, primitive
 from ..rules import elementwise
 from ..tensor import TensorSpec, convert_to_tensor
+from .comparison import greater_equal, less_equal, logical_and, masked
 
 __all__ = [
+    "bitcast",
     "cast",
     "complex",
     "conj",
     "identity",
+    "identity_n",
     "imag",
     "real",
+    "saturate_cast",
     "stop_gradient",
 ]
 
@@ -53,6 +59,123 @@ def cast(x, dtype, name=None):
     if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
         return _cast(x, dtype=dtype.name)
     return _cast(convert_to_tensor(x), dtype=dtype.name)
+
+
+@elementwise(name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}])
+def _saturate_cast(xp, value, *, dtype: DTypeName):
+    to = dtypes.as_dtype(dtype).dtype
+    low, high = _limits(value.dtype, to)
+    return xp.minimum(xp.maximum(value, low), high).astype(to)
+
+
+def _limits(given, to):
+    """The least and the largest number of dtype ``given`` that dtype ``to`` can hold."""
+    (low, high), (least, largest) = _range(given), _range(to)
+    limits = []
+    for own, other in ((low, least), (high, largest)):
+        limit = given.type(own if abs(own) <= abs(other) else other)
+        if given.kind == "f" and abs(_exact(limit)) > abs(other):  # rounded outwards
+            limit = np.nextafter(limit, given.type(0))
+        limits.append(limit)
+    return limits
+
+
+def _range(dtype):
+    info = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    return _exact(info.min), _exact(info.max)
+
+
+def _exact(number):
+    """A Python int, or an infinite float: numbers of any two dtypes compare exactly."""
+    return float(number) if np.isinf(number) else int(number)
+
+
+@_saturate_cast.infer
+def _(value, dtype):
+    return TensorSpec(value.shape, dtype)
+
+
+@_saturate_cast.vjp("value")
+def _(g, value, value_dtype, dtype):
+    low, high = _limits(value_dtype, dtypes.as_dtype(dtype).dtype)
+    inside = logical_and(
+        greater_equal(value, float(low)), less_equal(value, float(high))
+    )
+    return masked(cast(g, value_dtype), inside)
+
+
+def saturate_cast(value, dtype, name=None):
+    """`cast`, of what ``dtype`` cannot hold to the nearest that it can.
+
+    Gradients pass between floating numbers, where the value is not limited.
+
+    Raises: ``TypeError`` for booleans.
+
+    >>> saturate_cast([-3.0, 7.9, 300.0], "uint8").numpy()
+    array([  0,   7, 255], dtype=uint8)
+    """
+    value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
+    for name, given in (("value", value.dtype), ("dtype", dtype)):
+        if given.is_bool or given == dtypes.string:
+            raise TypeError(f"saturate_cast: {name} must be numeric, got {given.name}")
+    if value.dtype.is_complex and not dtype.is_complex:
+        value = real(value)
+    if value.dtype == dtype or dtype.is_complex:
+        return cast(value, dtype)
+    return _saturate_cast(value, dtype=dtype.name)
+
+
+@primitive(name="bitcast", type_name="Bitcast")
+def _bitcast(xp, input, *, type: DTypeName):
+    to = dtypes.as_dtype(type).dtype
+    size, new_size = input.dtype.itemsize, to.itemsize
+    if size == new_size:
+        return input.view(to)
+    if size > new_size:
+        return xp.ascontiguousarray(input).reshape(*input.shape, 1).view(to)
+    if not input.ndim or input.shape[-1] * size != new_size:
+        raise ValueError("bitcast: the last axis must fill one entry of the new type")
+    return xp.ascontiguousarray(input).view(to)[..., 0]
+
+
+_bitcast.no_gradient()
+
+
+@_bitcast.infer
+def _(input, type):
+    to = dtypes.as_dtype(type)
+    dims, size = list(input.shape), input.dtype.size
+    if size > to.size:
+        dims.append(size // to.size)
+    elif size < to.size:
+        if not dims or dims[-1] not in (None, to.size // size):
+            what = f"to make {to.name} of it, the last axis must have size {to.size // size}"
+            raise ShapeError("bitcast", what, input=input)
+        dims.pop()
+    return TensorSpec(dims, to)
+
+
+@_bitcast.batch
+def _(mapped, input, *, type):
+    return _bitcast(input, type=type)
+
+
+def bitcast(input, type, name=None):
+    """The same bytes read as another dtype; the gradient is None.
+
+    To a smaller dtype a last axis is added, to a larger one the last axis vanishes.
+
+    Raises: ``ShapeError`` if that axis does not have the right size, ``TypeError`` for
+    booleans and strings.
+
+    >>> bitcast(1.0, "int32").numpy()
+    np.int32(1065353216)
+    """
+    input, to = convert_to_tensor(input), dtypes.as_dtype(type)
+    for name, given in (("input", input.dtype), ("type", to)):
+        if given.is_bool or given == dtypes.string:
+            raise TypeError(f"bitcast: {name} must be numeric, got {given.name}")
+    return _bitcast(input, type=to.name)
 
 
 # ----------------------------------------------------------------- complex numbers
@@ -160,6 +283,11 @@ def identity(xp, input):
 @identity.vjp("input")
 def _(g):
     return g
+
+
+def identity_n(input, name=None):
+    """The tensors of a list, each as another tensor; gradients pass."""
+    return [identity(each) for each in input]
 
 
 @elementwise(type_name="StopGradient", zero_when=[{"input"}])

@@ -4,23 +4,29 @@ They are constants: no gradient passes, except through the value of `fill` and t
 of `linspace`.
 """
 
+import math
+
 import numpy as np
 
 from .. import backend, dtypes
+from ..errors import ShapeError
 from ..primitive import Shape
 from ..readers import BARE, active_reader
-from ..rules import normalize_axis
+from ..rules import broadcast_shape, normalize_axis
 from ..tensor import convert_to_tensor, module_of, new_tensor
+from .comparison import less
 from .conversion import cast
-from .shape import broadcast_to, expand_dims
+from .shape import broadcast_to, expand_dims, reshape
 
 __all__ = [
     "eye",
     "fill",
     "linspace",
+    "meshgrid",
     "ones",
     "ones_like",
     "range",
+    "sequence_mask",
     "zeros",
     "zeros_like",
 ]
@@ -90,10 +96,15 @@ def linspace(start, stop, num, name=None, axis=0):
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
     if int(num) < 1:
         raise ValueError(f"linspace: num must be 1 or more, got {int(num)}")
-    if not start.dtype.is_floating:
+    if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
     shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
-    rank = len(start.shape) + 1
+    try:
+        dims = broadcast_shape(start.shape, stop.shape)
+    except ValueError as error:
+        raise ShapeError("linspace", str(error), start=start, stop=stop) from None
+    start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
+    rank = len(dims) + 1
     (at,) = normalize_axis("linspace", axis, rank)
     xp = module_of(start)
     shares = new_tensor(
@@ -106,6 +117,8 @@ def linspace(start, stop, num, name=None, axis=0):
 def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
 
+    Raises: ``ValueError`` if ``delta`` is 0, or leads away from ``limit``.
+
     >>> range(3).numpy(), range(1.0, 2.0, 0.5).numpy()
     (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
     """
@@ -115,11 +128,72 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     if dtype is None:  # integers beside floating numbers take their dtype
         given = [p.array.dtype for p in parts]
         dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
-    start, limit, delta = (np.asarray(p).item() for p in parts)
+    start, limit, delta = (backend.to_numpy(p.array).item() for p in parts)
     if delta == 0:
         raise ValueError("range: delta must not be 0")
-    values = np.arange(start, limit, delta, dtype=_numpy(dtype))
+    if (limit - start) * delta < 0:
+        way = "<=" if delta > 0 else ">="
+        raise ValueError(
+            f"range: start must be {way} limit where delta is {delta}, got start {start} "
+            f"and limit {limit}"
+        )
+    # Each value by itself: NumPy's arange would add a rounded step again and again.
+    whole = all(type(n) is int for n in (start, limit, delta))
+    count = -((start - limit) // delta) if whole else math.ceil((limit - start) / delta)
+    steps = np.arange(count, dtype=np.int64 if whole else np.float64)
+    values = (steps * delta + start).astype(_numpy(dtype))
     return new_tensor(backend.current_module().asarray(values))
+
+
+def meshgrid(*args, indexing="xy", name=None):
+    """The coordinates of a grid: each vector repeated along the axes of all the others.
+
+    Shapes: of vectors with ``m``, ``n``, ... entries tensors ``[n, m, ...]``, or with
+    ``indexing="ij"`` ``[m, n, ...]``. Gradients pass to the vectors.
+
+    >>> x, y = meshgrid([1, 2, 3], [4, 5])
+    >>> x.numpy()
+    array([[1, 2, 3],
+           [1, 2, 3]], dtype=int32)
+    >>> y.numpy()
+    array([[4, 4, 4],
+           [5, 5, 5]], dtype=int32)
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    vectors = [reshape(convert_to_tensor(v), [-1]) for v in args]
+    axes = list(_range(len(vectors)))  # the axis along which each goes
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    dims = [0] * len(vectors)
+    for vector, axis in zip(vectors, axes):
+        dims[axis] = vector.shape[0]
+    lines = [[1] * a + [-1] + [1] * (len(dims) - a - 1) for a in axes]
+    return [broadcast_to(reshape(v, line), dims) for v, line in zip(vectors, lines)]
+
+
+def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
+    """For each length a row of ``maxlen`` entries, of which as many are true.
+
+    ``maxlen`` is the greatest length if not given.
+
+    >>> sequence_mask([1, 3, 2]).numpy()
+    array([[ True, False, False],
+           [ True,  True,  True],
+           [ True,  True, False]])
+    """
+    lengths = convert_to_tensor(lengths)
+    wide = dtypes.float64 if lengths.dtype.is_floating else dtypes.int64
+    lengths = cast(lengths, wide)
+    if maxlen is None:
+        if not backend.is_array(lengths.array):
+            raise TypeError(
+                "sequence_mask: maxlen must be given where lengths is mapped or traced"
+            )
+        maxlen = lengths.array.max() if lengths.array.size else 0
+    xp = module_of(lengths)
+    places = new_tensor(xp.arange(int(maxlen)).astype(lengths.array.dtype))
+    return cast(less(places, expand_dims(lengths, -1)), dtype)
 
 
 def _numpy(dtype):

@@ -1,19 +1,28 @@
-"""Cross-entropies from logits: stable for any logits, and fused, as they end each step."""
+"""Cross-entropies from logits: stable for any logits, and fused, as they end each step.
+
+With them the likelihoods of other models: `log_poisson_loss`, and `l2_loss`.
+"""
+
+import math
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, elementwise, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
 from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
+from .comparison import greater_equal, less_equal, logical_and, where
 from .conversion import cast
+from .elementwise import exp, log, square
 from .indexing import _one_hot
 from .joining import all_mapped
 from .reduction import reduce_sum
 from .shape import expand_dims, transpose
 
 __all__ = [
+    "l2_loss",
+    "log_poisson_loss",
     "sigmoid_cross_entropy_with_logits",
     "softmax_cross_entropy_with_logits",
     "sparse_softmax_cross_entropy_with_logits",
@@ -236,5 +245,59 @@ def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
     if labels.shape != logits.shape:
         raise ShapeError("weighted_cross_entropy_with_logits", "the shapes must be the same",
                          labels=labels, logits=logits)  # fmt: skip
+    pos_weight = convert_to_tensor(pos_weight, dtype_hint=logits.dtype)
     weight = labels * (pos_weight - 1.0) + 1.0
     return (1.0 - labels) * logits + weight * softplus(-logits)
+
+
+def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
+    """``exp(log_input) - targets * log_input``: of counts, from the logarithm of their rate.
+
+    With ``compute_full_loss`` plus Stirling's approximation of ``log(targets!)``, which is
+    left out for targets from 0 to 1. Shapes: all alike.
+
+    >>> log_poisson_loss([2.0], [0.0]).numpy()
+    array([1.], dtype=float32)
+    """
+    log_input = convert_to_tensor(log_input)
+    targets = convert_to_tensor(targets, dtype_hint=log_input.dtype)
+    if targets.shape != log_input.shape:
+        raise ShapeError("log_poisson_loss", "the shapes must be the same",
+                         targets=targets, log_input=log_input)  # fmt: skip
+    loss = exp(log_input) - targets * log_input
+    if not compute_full_loss:
+        return loss
+    few = logical_and(greater_equal(targets, 0.0), less_equal(targets, 1.0))
+    many = where(few, 1.0, targets)  # where log and its derivatives are finite
+    stirling = many * log(many) - many + 0.5 * log(many * (2.0 * math.pi))
+    return loss + where(few, 0.0, stirling)
+
+
+@primitive(type_name="L2Loss")
+def l2_loss(xp, t):
+    """``sum(t ** 2) / 2`` over all entries, in one pass.
+
+    >>> l2_loss([3.0, 4.0]).numpy()
+    np.float32(12.5)
+    """
+    if t.dtype.kind != "f":
+        raise TypeError("t must be floating")  # `infer` says it better
+    flat = t.reshape(-1)
+    return xp.vdot(flat, flat) * t.dtype.type(0.5)
+
+
+@l2_loss.infer
+def _(t):
+    if not t.dtype.is_floating:
+        raise DTypeError("l2_loss", "t must be floating; cast converts it", t=t)
+    return TensorSpec((), t.dtype)
+
+
+@l2_loss.vjp("t")
+def _(g, t):
+    return g * t
+
+
+@l2_loss.batch
+def _(mapped, t):
+    return reduce_sum(square(t), tuple(range(1, t.array.ndim))) * 0.5

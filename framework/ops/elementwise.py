@@ -1,15 +1,19 @@
 """Ops of arithmetic and analysis, entry by entry: sums to powers, logarithms, extremes.
 
-In this order: arithmetic; powers, exponentials and logarithms; trigonometric and
-hyperbolic functions; extremes, clipping and rounding. Inputs broadcast by NumPy's rules
-and share a dtype. Where a function has a corner, the rule takes a subgradient; a zero
-cotangent gives a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`,
-`divide`, ... at zero).
+In this order: arithmetic; sums of several, polynomials; powers, exponentials and
+logarithms; extremes, clipping and rounding. Inputs broadcast by NumPy's rules and share a
+dtype. Where a function has a corner, the rule takes a subgradient; a zero cotangent gives
+a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divide`, ... at
+zero).
 """
 
 from .. import dtypes
+from ..errors import DTypeError, ShapeError
+from ..primitive import primitive
 from ..rules import elementwise
+from ..tensor import TensorSpec, convert_to_tensor
 from .comparison import (
+    cleared,
     greater,
     greater_equal,
     less,
@@ -23,14 +27,11 @@ from .conversion import cast, conj, real, real_dtype
 
 __all__ = [
     "abs",
-    "acos",
+    "accumulate_n",
     "add",
-    "asin",
-    "atan",
+    "add_n",
     "ceil",
     "clip_by_value",
-    "cos",
-    "cosh",
     "divide",
     "divide_no_nan",
     "exp",
@@ -46,20 +47,23 @@ __all__ = [
     "multiply",
     "multiply_no_nan",
     "negative",
+    "nextafter",
+    "polyval",
     "pow",
     "reciprocal",
+    "reciprocal_no_nan",
+    "rint",
     "round",
     "rsqrt",
+    "scalar_mul",
     "sign",
-    "sin",
-    "sinh",
     "sqrt",
     "square",
     "squared_difference",
     "subtract",
-    "tan",
-    "tanh",
     "truediv",
+    "truncatediv",
+    "truncatemod",
 ]
 
 # For the diagonal rule: which inputs, being zero, make the output zero.
@@ -152,7 +156,7 @@ def divide_no_nan(xp, x, y):
     quotient = _divided(xp, x, y)
     if surely_finite(xp, quotient):
         return quotient
-    return xp.where(y == 0, xp.zeros_like(quotient), quotient)
+    return cleared(xp, quotient, y == 0)
 
 
 @divide_no_nan.vjp("x")
@@ -171,7 +175,7 @@ def multiply_no_nan(xp, x, y):
     product = x * y
     if surely_finite(xp, product):
         return product
-    return xp.where(y == 0, xp.zeros_like(product), product)
+    return cleared(xp, product, y == 0)
 
 
 @multiply_no_nan.vjp("x")
@@ -190,7 +194,7 @@ def _over(xp, x, y):
     quotient = x / y
     if surely_finite(xp, quotient):
         return quotient
-    return xp.where(x == 0, xp.zeros_like(quotient), quotient)
+    return cleared(xp, quotient, x == 0)
 
 
 @_over.vjp("x")
@@ -209,7 +213,7 @@ def _times(xp, x, y):
     product = x * y
     if surely_finite(xp, product):
         return product
-    return xp.where((x == 0) | (y == 0), xp.zeros_like(product), product)
+    return cleared(xp, product, (x == 0) | (y == 0))
 
 
 @_times.vjp("x")
@@ -248,6 +252,33 @@ def _(g, x, y):
 
 
 mod = floormod
+
+
+@elementwise(type_name="TruncateDiv", quiet=True)
+def truncatediv(xp, x, y):
+    """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
+    if x.dtype.kind in "iu":
+        return xp.floor_divide(x - xp.fmod(x, y), y)
+    return xp.trunc(xp.divide(x, y))
+
+
+truncatediv.no_gradient()
+
+
+@elementwise(type_name="TruncateMod", quiet=True)
+def truncatemod(xp, x, y):
+    """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
+    return xp.fmod(x, y)
+
+
+@truncatemod.vjp("x")
+def _(g):
+    return g
+
+
+@truncatemod.vjp("y")
+def _(g, x, y):
+    return -(g * truncatediv(x, y))
 
 
 @elementwise(type_name="Neg", zero_when=UNARY)
@@ -336,6 +367,121 @@ def reciprocal(xp, x):
 @reciprocal.vjp("x")
 def _(g, out):
     return -_times(_times(g, out), out)
+
+
+def reciprocal_no_nan(x, name=None):
+    """``1 / x``, and 0 where ``x`` is 0."""
+    return divide_no_nan(1.0, x)
+
+
+def scalar_mul(scalar, x, name=None):
+    """``scalar * x``, where ``scalar`` is one number.
+
+    Raises: ``ValueError`` if ``scalar`` has axes.
+    """
+    rank = getattr(scalar, "ndim", len(getattr(scalar, "shape", ())))
+    if rank or isinstance(scalar, (list, tuple)):
+        raise ValueError(f"scalar_mul: scalar must be one number, got {scalar!r}")
+    return multiply(scalar, convert_to_tensor(x))
+
+
+# ------------------------------------------------------- sums of several, polynomials
+
+
+@primitive(name="add_n", type_name="AddN")
+def _add_n(xp, *inputs):
+    if any([x.shape != inputs[0].shape for x in inputs]):
+        raise ValueError("add_n: the inputs must have the same shape")
+    if len(inputs) == 1:
+        return inputs[0]
+    total = inputs[0] + inputs[1]
+    for x in inputs[2:]:
+        total += x
+    return total
+
+
+@_add_n.infer
+def _(*inputs):
+    shape = inputs[0].shape
+    for x in inputs[1:]:
+        if not shape.is_compatible_with(x.shape):
+            raise ShapeError(
+                "add_n", "inputs must have the same shape", first=inputs[0], other=x
+            )
+        shape = shape.merge_with(x.shape)
+    return TensorSpec(shape, inputs[0].dtype)
+
+
+@_add_n.vjp("inputs")
+def _(g, inputs_shape):
+    return [g] * len(inputs_shape)
+
+
+@_add_n.batch
+def _(mapped, *inputs):
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = add(total, x)
+    return total
+
+
+@_add_n.diagonal
+def _(axes, *inputs):
+    return axes[0] if len(set(axes)) == 1 else None
+
+
+def add_n(inputs, name=None):
+    """The sum of a list of tensors of one shape and dtype.
+
+    Raises: ``ValueError`` if there is none, or if their shapes differ.
+
+    >>> add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
+    array([ 9., 12.], dtype=float32)
+    """
+    inputs = list(inputs)
+    if not inputs:
+        raise ValueError("add_n: inputs must hold at least one tensor, got none")
+    return _add_n(inputs)
+
+
+def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+    """`add_n`, which also checks what is known beforehand of the shape and the dtype.
+
+    Raises: ``ValueError`` if the inputs have another shape, ``TypeError`` if another dtype.
+    """
+    total = add_n(inputs)
+    if shape is not None and not total.shape.is_compatible_with(shape):
+        raise ValueError(
+            f"accumulate_n: shape is {tuple(shape)}, but that of the inputs is "
+            f"{tuple(total.shape)}"
+        )
+    if tensor_dtype is not None and total.dtype != tensor_dtype:
+        raise TypeError(
+            f"accumulate_n: tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, but "
+            f"that of the inputs is {total.dtype.name}"
+        )
+    return total
+
+
+def polyval(coeffs, x, name=None):
+    """``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
+
+    Raises: ``ValueError`` if ``coeffs`` is not a list; its items are numbers or tensors.
+
+    >>> polyval([1.0, 0.0, -2.0], [3.0]).numpy()
+    array([7.], dtype=float32)
+    """
+    if not isinstance(coeffs, (list, tuple)):
+        raise ValueError(
+            f"polyval: coeffs must be a list or tuple, got {type(coeffs).__name__}"
+        )
+    x = convert_to_tensor(x)
+    if not coeffs:
+        return multiply_no_nan(x, 0.0)
+    value = convert_to_tensor(coeffs[0], dtype_hint=x.dtype)
+    for coefficient in coeffs[1:]:
+        value = value * x + coefficient
+    return value
 
 
 # -------------------------------------------------------------- powers, exponentials
@@ -467,127 +613,6 @@ def _(g, x):
     return _over(g, x + 1.0)
 
 
-# -------------------------------------------------- trigonometric and hyperbolic
-
-
-@elementwise(type_name="Sin", zero_when=UNARY, floating=True)
-def sin(xp, x):
-    """The sine of ``x`` radians."""
-    return xp.sin(x)
-
-
-@sin.vjp("x")
-def _(g, x):
-    return g * cos(x)
-
-
-@elementwise(type_name="Cos", floating=True)
-def cos(xp, x):
-    """The cosine of ``x`` radians."""
-    return xp.cos(x)
-
-
-@cos.vjp("x")
-def _(g, x):
-    return -(g * sin(x))
-
-
-@elementwise(type_name="Tan", zero_when=UNARY, floating=True)
-def tan(xp, x):
-    """The tangent of ``x`` radians."""
-    return xp.tan(x)
-
-
-@tan.vjp("x")
-def _(g, out):
-    return g + g * out * out
-
-
-@elementwise(type_name="Asin", zero_when=UNARY, quiet=True, floating=True)
-def asin(xp, x):
-    """The angle from -pi/2 to pi/2 whose sine is ``x``."""
-    return xp.arcsin(x)
-
-
-@asin.vjp("x")
-def _(g, x):
-    return _over(g, sqrt(1.0 - x * x))
-
-
-@elementwise(type_name="Acos", quiet=True, floating=True)
-def acos(xp, x):
-    """The angle from 0 to pi whose cosine is ``x``."""
-    return xp.arccos(x)
-
-
-@acos.vjp("x")
-def _(g, x):
-    return -_over(g, sqrt(1.0 - x * x))
-
-
-@elementwise(type_name="Atan", zero_when=UNARY, floating=True)
-def atan(xp, x):
-    """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
-    return xp.arctan(x)
-
-
-@atan.vjp("x")
-def _(g, x):
-    return g / (x * x + 1.0)
-
-
-@elementwise(type_name="Sinh", zero_when=UNARY, quiet=True, floating=True)
-def sinh(xp, x):
-    """``(exp(x) - exp(-x)) / 2``."""
-    return xp.sinh(x)
-
-
-@sinh.vjp("x")
-def _(g, x):
-    return g * cosh(x)
-
-
-@elementwise(type_name="Cosh", quiet=True, floating=True)
-def cosh(xp, x):
-    """``(exp(x) + exp(-x)) / 2``."""
-    return xp.cosh(x)
-
-
-@cosh.vjp("x")
-def _(g, x):
-    return g * sinh(x)
-
-
-@elementwise(type_name="Tanh", zero_when=UNARY, floating=True)
-def tanh(xp, x):
-    """The hyperbolic tangent."""
-    return xp.tanh(x)
-
-
-@tanh.vjp("x")
-def _(g, out):
-    return tanh_grad(g, out)
-
-
-@elementwise(zero_when=[{"g"}])
-def tanh_grad(xp, g, y):
-    """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
-
-    Three ops less for each further derivative, where tanh is the commonest choice.
-    """
-    return g - g * y * y
-
-
-@tanh_grad.vjp("g")
-def _(c, y):
-    return tanh_grad(c, y)
-
-
-@tanh_grad.vjp("y")
-def _(c, g, y):
-    return c * g * y * -2.0
-
-
 # ----------------------------------------------------------- extremes and rounding
 
 
@@ -672,3 +697,21 @@ def ceil(xp, x):
 
 for _flat in (round, floor, ceil):
     _flat.no_gradient()
+
+rint = round
+
+
+@elementwise(type_name="NextAfter")
+def nextafter(xp, x1, x2):
+    """The floating number that follows ``x1`` on the way to ``x2``, which has no gradient."""
+    if x1.dtype.kind != "f":
+        raise DTypeError("nextafter", "x1 and x2 must be floating", x1=x1, x2=x2)
+    return xp.nextafter(x1, x2)
+
+
+nextafter.no_gradient("x2")
+
+
+@nextafter.vjp("x1")
+def _(g):
+    return g

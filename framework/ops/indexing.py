@@ -1,31 +1,33 @@
-"""Ops that pick entries: indexing with ``[]``, gather, one_hot, argmax, sorting out.
+"""Ops that pick entries by position: indexing with ``[]``, slices, one_hot, argmax.
 
 A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice,
-``"newaxis"`` and ``"..."``.
+``"newaxis"`` and ``"..."``. Arrays and masks in an index are turned into a gather.
 """
 
 import math
+from operator import index as whole
 
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, DTypeName, Shape, primitive
-from ..rules import normalize_axis
+from ..rules import broadcast_shape, normalize_axis
 from ..tensor import (
-    IndexedSlices,
     Tensor,
     TensorSpec,
     convert_to_tensor,
     is_tensor,
+    module_of,
     new_tensor,
 )
 from .comparison import where
 from .conversion import cast
-from .joining import all_mapped, concat
-from .shape import reshape, transpose
+from .gather import _gather, boolean_mask, flat_index, is_eager
+from .joining import stack, unstack
+from .shape import broadcast_to, reshape, transpose
 
-__all__ = ["argmax", "argmin", "boolean_mask", "gather", "getitem", "one_hot", "slice"]
+__all__ = ["argmax", "argmin", "one_hot", "slice", "strided_slice"]
 
 _slice = slice
 
@@ -40,21 +42,24 @@ def Index(value):
 
 
 def _plain(item):
+    if type(item) is int:
+        return item
+    if isinstance(item, _slice):
+        return [
+            n if n is None or type(n) is int else whole(n)
+            for n in (item.start, item.stop, item.step)
+        ]
     if item is None:
         return "newaxis"
     if item is Ellipsis:
         return "..."
-    if isinstance(item, _slice):
-        return [
-            None if n is None else int(n) for n in (item.start, item.stop, item.step)
-        ]
     if isinstance(item, list):
         return item  # plain already, as are the words
     if isinstance(item, str) and item in ("newaxis", "..."):
         return item
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise TypeError(
-            "An index must be made of integers, slices, ..., None, or one array of "
+            "An index must be made of integers, slices, ..., None, and arrays of "
             f"integers or booleans, got {item!r}"
         )
     return item.__index__()
@@ -151,219 +156,265 @@ def _(mapped, g, *, shape, index):
     return _scatter_index(g, shape=(size, *shape), index=([None, None, None], *index))
 
 
+# ------------------------------------------------------------- every index of Python's
+
+_BASIC = frozenset([int, _slice, type(None), type(Ellipsis)])
+
+
 def getitem(x, index):
-    """``x[index]``: ints, slices, ``...``, ``None``; a boolean mask; integer tensors.
+    """``x[index]``, by NumPy's rules: ints, slices, ``...``, ``None``, arrays and masks.
 
-    One integer tensor or array (in the place of one axis) gathers along that axis.
+    Integer arrays broadcast together; the axes that they give stand where they stand, or
+    in front if slices stand between them. A mask counts as the coordinates of its true
+    entries. The gradient of one array along the first axis is `IndexedSlices`.
 
-    Raises: ``TypeError`` for several arrays in one index.
+    Raises: ``IndexError`` for an index out of range or one too many, ``TypeError`` for
+    what is no index (True and False, too), ``ShapeError`` for arrays that do not fit.
     """
-    items = index if isinstance(index, tuple) else (index,)
-    arrays = [i for i, item in enumerate(items) if _is_array_index(item)]
-    if not arrays:
-        return _getitem(x, index=items)
-    x = convert_to_tensor(x)
-    if len(arrays) > 1:
-        raise TypeError(
-            "Index with one array or mask at a time; gather_nd takes several"
-        )
-    (at,) = arrays
-    picks = convert_to_tensor(items[at])
-    if picks.dtype.is_bool:
-        if len(items) > 1:
-            raise TypeError("A boolean mask must be the only index")
-        return boolean_mask(x, picks)
-    if not picks.dtype.is_integer:
-        raise TypeError(
-            f"An index must be of integers or booleans, not {picks.dtype.name}"
-        )
-    before, after = items[:at], items[at + 1 :]
-    if any(
-        item is not Ellipsis and not isinstance(item, _slice) for item in before + after
-    ):
-        raise TypeError("Beside an array only slices and ... can stand in an index")
-    x = _getitem(x, index=(*before, _slice(None), *after))
-    axis = at if Ellipsis not in before else at - len(items)
-    return gather(x, where(picks < 0, picks + x.shape[axis], picks), axis=axis)
+    items = index if type(index) is tuple else (index,)
+    for item in items:
+        if type(item) not in _BASIC and _is_array_index(item):
+            return _pick(x, items)
+    return _getitem.primitive.general((x,), {"index": Index(items)})
 
 
 def _is_array_index(item):
-    if isinstance(item, (list, np.ndarray)):
+    if isinstance(item, (list, tuple, np.ndarray, np.bool_)):
         return True
-    return is_tensor(item) and (len(item.shape) > 0 or item.dtype.is_bool)
+    return is_tensor(item) and (
+        len(item.shape) > 0 or item.dtype.is_bool or not is_eager(item)
+    )
+
+
+def _pick(x, items):
+    """Indexing with arrays among the items."""
+    x = convert_to_tensor(x)
+    if len(items) == 1 and x.array.ndim:  # the common case, in half the time
+        array = _index_array(items[0], x)
+        if not array.dtype.is_bool:
+            return _gather(x, _from_the_start(array, x, 0), 0)
+    basic, arrays, order = _sorted_out(x, items)
+    if any(item != _WHOLE for item in basic):
+        x = _getitem.primitive.general((x,), {"index": Index(basic)})
+    if len(arrays) > 1:
+        arrays = [entry for at, array in arrays for entry in _coordinates(x, at, array)]
+    first = arrays[0][0]
+    if len(arrays) > 1:
+        picked, depth = _pick_together(x, arrays)
+    elif arrays[0][1].dtype.is_bool:
+        picked, depth = boolean_mask(x, arrays[0][1], first), 1
+    else:
+        depth = len(arrays[0][1].shape)
+        picked = _gather(x, _from_the_start(arrays[0][1], x, first), first)
+    between = _slice(order.index(True), len(order) - order[::-1].index(True))
+    if first and not all(order[between]):  # their axes go in front, as in NumPy
+        rank = len(picked.shape)
+        moved = range(first, first + depth)
+        picked = transpose(picked, [*moved, *range(first), *range(first + depth, rank)])
+    return picked
+
+
+_WHOLE = _slice(None)
+
+
+def _sorted_out(x, items):
+    """The basic part of an index, the arrays with their axes in what it gives, and which
+    items count as arrays (ints do, beside arrays), for the order of the axes."""
+    basic, arrays, order, axis = [], [], [], 0
+    for item in _spelled_out(x, items):
+        if isinstance(item, Tensor):
+            depth = len(item.shape) if item.dtype.is_bool else 1
+            if not depth:  # a single truth value: an axis of size 1, kept or not
+                item = reshape(item, (1,))
+            arrays.append((axis, item))
+            basic += [_WHOLE] * depth if depth else [None]
+            order.append(True)
+            axis += max(depth, 1)
+        elif item is Ellipsis:  # it stands for no axis, but between arrays it counts
+            order.append(False)
+        else:
+            is_int = item is not None and not isinstance(item, _slice)
+            basic.append(item)
+            order.append(is_int)
+            axis += not is_int
+    return tuple(basic), arrays, order
+
+
+def _spelled_out(x, items):
+    """The items with arrays as tensors and slices in place of ``...``, if there are axes
+    left for it."""
+    rank, used, entries = len(x.shape), 0, []
+    for item in items:
+        if type(item) not in _BASIC and _is_array_index(item):
+            item = _index_array(item, x)
+            used += len(item.shape) if item.dtype.is_bool else 1
+        elif item is not None and item is not Ellipsis:
+            used += 1
+        entries.append(item)
+    if used > rank:
+        raise IndexError(f"The index names {used} axes, the tensor has shape {x.shape}")
+    places = [i for i, item in enumerate(entries) if item is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("An index can hold one ellipsis (...) only")
+    left = [_WHOLE] * (rank - used)
+    if not places:
+        return entries + left
+    return entries[: places[0]] + (left or [...]) + entries[places[0] + 1 :]
+
+
+def _index_array(item, x):
+    """An array or list of an index as a tensor beside ``x``."""
+    if is_tensor(item):
+        array = convert_to_tensor(item)
+    else:
+        with backend.use_module(module_of(x)):
+            array = convert_to_tensor(list(item) if isinstance(item, tuple) else item)
+        if isinstance(item, (list, tuple)) and not array.array.size:
+            array = cast(array, dtypes.int64)
+    if not (array.dtype.is_bool or array.dtype.is_integer):
+        raise DTypeError(
+            "getitem", "an index must be of integers or booleans", index=array
+        )
+    return array
+
+
+def _coordinates(x, at, array):
+    """A mask as one array of coordinates for each of its axes; integers as they are."""
+    if not array.dtype.is_bool:
+        return [(at, array)]
+    shape = tuple(x.shape[at : at + len(array.shape)])
+    if shape != tuple(array.shape):
+        raise ShapeError(
+            "getitem",
+            f"a mask for axes of the sizes {shape} must have them",
+            mask=array,
+        )
+    columns = unstack(where(array), axis=1, num=len(shape))
+    return [(at + i, column) for i, column in enumerate(columns)]
+
+
+def _pick_together(x, arrays):
+    """The entries at coordinates along several axes, which become one; and how many axes
+    the coordinates give."""
+    dims, given = tuple(x.shape), dict(arrays)
+    first, last = min(given), max(given)
+    try:
+        shape = tuple(broadcast_shape(*[tuple(a.shape) for a in given.values()]))
+    except ValueError as error:
+        raise ShapeError("getitem", f"the arrays of an index: {error}") from None
+    # A whole axis between them becomes an array too: all lie side by side then.
+    between = [axis for axis in range(first, last + 1) if axis not in given]
+    full = (*shape, *[dims[axis] for axis in between])
+    coordinates = []
+    for axis in range(first, last + 1):
+        if axis in given:
+            places = cast(given[axis], dtypes.int64)
+            places = reshape(places, (*places.shape, *(1,) * len(between)))
+        else:
+            behind = len(between) - between.index(axis) - 1
+            places = new_tensor(module_of(x).arange(dims[axis]))
+            places = reshape(places, (dims[axis], *(1,) * behind))
+        coordinates.append(broadcast_to(places, full))
+    flat = flat_index(
+        stack(coordinates, axis=-1),
+        dims=dims[first : last + 1],
+        wrap=True,
+        who="getitem",
+    )
+    count = math.prod(dims[first : last + 1])
+    rows = reshape(x, (*dims[:first], count, *dims[last + 1 :]))
+    return _gather(rows, flat, first), len(shape)
+
+
+def _from_the_start(indices, x, axis):
+    """Indices some of which may count from the end, as such that do not."""
+    size, array = x.shape[axis], indices.array
+    if array.dtype.kind == "u":
+        return indices
+    if is_eager(indices) and module_of(indices) is np:
+        if not array.size or array.min() >= 0:
+            return indices
+        if array.min() < -size or array.max() >= size:
+            wrong = array.min() if array.min() < -size else array.max()
+            raise IndexError(
+                f"index {wrong} is out of range for axis {axis} of the shape {x.shape}"
+            )
+    indices = cast(indices, dtypes.int64)
+    return where(indices < 0, indices + size, indices)
 
 
 def slice(input_, begin, size, name=None):  # noqa: A001
-    """``size[i]`` entries from ``begin[i]`` on along axis ``i``; size -1 takes the rest."""
-    begin, size = Shape(begin), Shape(size)
-    index = [
-        _slice(b, None if n == -1 else b + n) for b, n in zip(begin, size, strict=True)
-    ]
-    x = convert_to_tensor(input_)
+    """``size[i]`` entries from ``begin[i]`` on along axis ``i``; size -1 takes the rest.
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
+    array([[2, 3],
+           [5, 6]], dtype=int32)
+    """
+    x, begin, size = convert_to_tensor(input_), Shape(begin), Shape(size)
+    if not len(begin) == len(size) == len(x.shape):
+        raise ShapeError(
+            "slice", f"begin {begin} and size {size} must have one entry for each axis",
+            input_=x,
+        )  # fmt: skip
     for axis, (b, n, full) in enumerate(zip(begin, size, x.shape)):
-        if b < 0 or b + max(n, 0) > full:
+        if b < 0 or n < -1 or b + max(n, 0) > full:
             raise ShapeError(
                 "slice", f"begin {b} and size {n} leave axis {axis}", input_=x
             )
+    index = [[b, None if n == -1 else b + n, None] for b, n in zip(begin, size)]
     return _getitem(x, index=tuple(index))
 
 
-# ---------------------------------------------------------------------------- gather
+def strided_slice(
+    input_,
+    begin,
+    end,
+    strides=None,
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+    var=None,
+    name=None,
+):
+    """``input_[begin[0]:end[0]:strides[0], ...]``, an index written in numbers.
 
+    Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that end
+    of the slice open, ``ellipsis_mask`` makes it ``...``, ``new_axis_mask`` a new axis,
+    and ``shrink_axis_mask`` the single entry at ``begin[i]``. ``var`` is not supported.
 
-@primitive(name="gather", type_name="GatherV2", alike=())
-def _gather(xp, params, indices, *, axis: Axes = 0):
-    return xp.take(params, indices, axis=axis)
+    Raises: ``ValueError`` for a stride of 0 or lists of different lengths.
 
-
-_gather.no_gradient("indices")
-
-
-@_gather.infer
-def _(params, indices, axis):
-    (at,) = normalize_axis("gather", axis, params.shape.rank)
-    if not indices.dtype.is_integer:
-        raise TypeError(f"gather: indices must be integers, not {indices.dtype.name}")
-    dims = params.shape[:at] + indices.shape + params.shape[at + 1 :]
-    return TensorSpec(dims, params.dtype)
-
-
-@_gather.vjp("params")
-def _(g, indices, indices_shape, params_shape, axis):
-    if axis % len(params_shape) == 0 and _is_eager(g):
-        flat = reshape(indices, (-1,))
-        rows = reshape(g, (math.prod(indices_shape), *params_shape[1:]))
-        return IndexedSlices(rows, flat, params_shape)
-    return scatter_rows(g, indices, shape=params_shape, axis=axis)
-
-
-def _is_eager(g):
-    """Not under a batcher or tracer, whose values are tensors of another class."""
-    return not isinstance(g, Tensor) or type(g) is Tensor
-
-
-@_gather.batch
-def _(mapped, params, indices, *, axis):
-    if not mapped[1]:
-        return _gather(params, indices, axis=axis % (params.array.ndim - 1) + 1)
-    if not mapped[0]:
-        moved = _gather(params, indices, axis=axis)
-        at = axis % params.array.ndim
-        order = [at, *range(at), *range(at + 1, moved.array.ndim)]
-        return transpose(moved, order)
-    count, at = params.array.shape[0], axis % (params.array.ndim - 1)
-    lead = list(range(1, at + 1))
-    tail = list(range(at + 2, params.array.ndim))
-    rows = transpose(params, [0, at + 1, *lead, *tail])
-    size, rest = params.array.shape[at + 1], rows.array.shape[2:]
-    picked = _gather(
-        reshape(rows, (count * size, *rest)), _offset(indices, size), axis=0
-    )
-    depth = indices.array.ndim
-    where_lead = list(range(depth, depth + at))
-    where_tail = list(range(depth + at, picked.array.ndim))
-    return transpose(picked, [0, *where_lead, *range(1, depth), *where_tail])
-
-
-def _offset(indices, size):
-    """Mapped indices into rows of ``size`` as indices into all rows, one after another."""
-    array = indices.array
-    xp = backend.array_module(type(array))
-    starts = xp.arange(array.shape[0], dtype=xp.int64) * size
-    return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
-
-
-@primitive(name="scatter_rows", alike=())
-def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
-    """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
-    full = xp.zeros(shape, g.dtype)
-    at = axis % len(shape)
-    index = (_slice(None),) * at + (indices,)
-    xp.add.at(full, index, g)
-    return full
-
-
-scatter_rows.no_gradient("indices")
-
-
-@scatter_rows.infer
-def _(g, indices, shape, axis):
-    return TensorSpec(shape, g.dtype)
-
-
-@scatter_rows.vjp("g")
-def _(c, indices, axis):
-    return _gather(c, indices, axis=axis)
-
-
-@scatter_rows.batch
-def _(mapped, g, indices, *, shape, axis):
-    at = axis % len(shape)
-    if not mapped[1]:
-        full = (g.array.shape[0], *shape)
-        return scatter_rows(g, indices, shape=full, axis=at + 1)
-    g, indices = all_mapped(mapped, (g, indices))
-    count, depth, rank = g.array.shape[0], indices.array.ndim, g.array.ndim
-    lead, tail = list(range(1, at + 1)), list(range(at + depth, rank))
-    rows = transpose(g, [0, *range(at + 1, at + depth), *lead, *tail])
-    rest = (*shape[:at], *shape[at + 1 :])
-    picks = _offset(indices, shape[at])
-    full = scatter_rows(rows, picks, shape=(count * shape[at], *rest), axis=0)
-    full = reshape(full, (count, shape[at], *rest))
-    after = list(range(at + 2, len(shape) + 1))
-    return transpose(full, [0, *range(2, at + 2), 1, *after])
-
-
-def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
-    """The slices of ``params`` along ``axis`` (default 0) that ``indices`` names.
-
-    Shape: that of ``params`` with the axis replaced by the shape of ``indices``. Along
-    axis 0 the gradient is `IndexedSlices`.
-
-    Raises: ``IndexError`` for an index out of range, ``ValueError`` for ``batch_dims``
-    other than 0.
-
-    >>> gather([10, 20, 30], [2, 0]).numpy()
-    array([30, 10], dtype=int32)
+    >>> strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
+    array([4, 2], dtype=int32)
     """
-    if batch_dims:
-        raise ValueError(f"gather: batch_dims must be 0, got {batch_dims}")
-    axis = 0 if axis is None else int(axis)
-    params, indices = convert_to_tensor(params), convert_to_tensor(indices)
-    picks, size = indices.array, params.shape[axis] if params.shape else 0
-    if (
-        indices.dtype.is_integer
-        and hasattr(picks, "min")
-        and _is_eager(indices)
-        and picks.size
-    ):
-        low, high = int(picks.min()), int(picks.max())
-        if low < 0 or high >= size:
-            raise IndexError(
-                f"gather: indices must be from 0 to {size - 1}, got {low if low < 0 else high}"
+    if var is not None:
+        raise ValueError("strided_slice: var, for sliced assignment, must be None")
+    begin, end = Shape(begin), Shape(end)
+    strides = (1,) * len(begin) if strides is None else Shape(strides)
+    if not len(begin) == len(end) == len(strides):
+        raise ValueError(
+            "strided_slice: begin, end and strides must have one length, got "
+            f"{len(begin)}, {len(end)} and {len(strides)}"
+        )
+    index = []
+    for i, (first, last, step) in enumerate(zip(begin, end, strides)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            index.append("...")
+        elif new_axis_mask & bit:
+            index.append("newaxis")
+        elif shrink_axis_mask & bit:
+            index.append(first)
+        elif not step:
+            raise ValueError(f"strided_slice: strides[{i}] must not be 0")
+        else:
+            open_first, open_last = begin_mask & bit, end_mask & bit
+            index.append(
+                [None if open_first else first, None if open_last else last, step]
             )
-    return _gather(params, indices, axis=axis)
-
-
-def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
-    """The entries where ``mask``, a prefix of the shape from ``axis`` on, is true.
-
-    >>> boolean_mask([1, 2, 3], [True, False, True]).numpy()
-    array([1, 3], dtype=int32)
-    """
-    tensor, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
-    axis, depth = int(axis or 0), len(mask.shape)
-    shape = tuple(tensor.shape)
-    if (
-        not mask.dtype.is_bool
-        or depth == 0
-        or shape[axis : axis + depth] != tuple(mask.shape)
-    ):
-        raise ShapeError("boolean_mask", "mask must be boolean, with the sizes of the axes "
-                         f"from {axis} on", tensor=tensor, mask=mask)  # fmt: skip
-    flat = reshape(tensor, (*shape[:axis], -1, *shape[axis + depth :]))
-    xp = backend.array_module(type(mask.array))
-    return gather(flat, xp.flatnonzero(mask.array).astype(xp.int64), axis=axis)
+    return _getitem(input_, index=tuple(index))
 
 
 # ------------------------------------------------------------------- whole numbers
@@ -371,6 +422,8 @@ def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
 
 @primitive(name="one_hot", type_name="OneHot")
 def _one_hot(xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"):
+    if indices.dtype.kind not in "iu":
+        raise TypeError
     hits = indices[..., None] == xp.arange(depth)
     return xp.moveaxis(hits.astype(dtype), -1, axis)
 
@@ -447,22 +500,3 @@ def argmax(input, axis=None, output_type=dtypes.int64, name=None):
 def argmin(input, axis=None, output_type=dtypes.int64, name=None):
     """The index of the smallest entry along ``axis`` (default 0), the first of equals."""
     return _argmin(input, axis=0 if axis is None else axis, output_type=output_type)
-
-
-# ----------------------------------------------------------------- sparse gradients
-
-
-def dense(slices):
-    """`IndexedSlices` as the tensor (in a bare walk: the array) that it stands for."""
-    return scatter_rows(
-        slices.values, slices.indices, shape=tuple(slices.shape), axis=0
-    )
-
-
-def add_slices(slices, other):
-    """Two sparse gradients stay sparse; with a dense one the sum is dense."""
-    if not isinstance(other, IndexedSlices):
-        return dense(slices) + other
-    values = concat([slices.values, other.values], axis=0)
-    indices = concat([slices.indices, other.indices], axis=0)
-    return IndexedSlices(values, indices, slices.dense_shape)

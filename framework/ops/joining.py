@@ -1,4 +1,4 @@
-"""Ops that put tensors together and take them apart: join, split, pad, reverse, repeat.
+"""Ops that put tensors together and take them apart: join, split, pad, reverse, roll.
 
 Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` and crop.
 `all_mapped` serves batching rules of ops with several inputs.
@@ -11,14 +11,15 @@ from ..errors import ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..readers import BARE, active_reader
 from ..rules import lift, normalize_axis
-from ..tensor import TensorSpec, convert_to_tensor
-from .shape import broadcast_to, expand_dims, from_the_end, reshape, sum_to_shape
+from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from .comparison import where
+from .shape import broadcast_to, from_the_end, reshape, sum_to_shape
 
 __all__ = [
     "concat",
     "pad",
-    "repeat",
     "reverse",
+    "roll",
     "split",
     "stack",
     "tile",
@@ -59,13 +60,19 @@ def _(*values, axis):
 
 @concat.vjp("values")
 def _(g, values_shape, axis):
-    return split(g, [s[axis] for s in values_shape], axis=axis)
+    return _split(g, sizes=[s[axis] for s in values_shape], axis=axis)
 
 
 @concat.batch
 def _(mapped, *values, axis):
     rank = values[0].array.ndim - mapped[0]
     return concat(all_mapped(mapped, values), axis=axis % rank + 1)
+
+
+@concat.diagonal
+def _(axes, *values, axis):
+    rank = len(values[0].shape)
+    return axes[0] if set(axes) == {axes[0]} and axes[0] + rank != axis % rank else None
 
 
 def all_mapped(mapped, values):
@@ -112,6 +119,14 @@ def _(mapped, *values, axis):
     return stack(all_mapped(mapped, values), axis=axis % rank + 1)
 
 
+@stack.diagonal
+def _(axes, *values, axis):
+    rank = len(values[0].shape)
+    if set(axes) != {axes[0]}:
+        return None
+    return axes[0] - (axis % (rank + 1) > rank + axes[0])
+
+
 tensor.pack_hook = stack
 
 
@@ -151,29 +166,47 @@ def _(mapped, value, *, sizes, axis):
     return _split(value, sizes=sizes, axis=axis % (value.array.ndim - 1) + 1)
 
 
-def split(value, num_or_size_splits, axis=0, num=None, name=None):
-    """A list of pieces along ``axis``: of equal size (an int) or of the sizes listed.
+@_split.diagonal
+def _(axes, value, *, sizes, axis):
+    return _unless(axes, value, axis)
 
-    Raises: ``ShapeError`` if the sizes do not add up to the size of the axis.
+
+def _unless(axes, value, axis):
+    """The diagonal axis, unless it is one of these."""
+    rank = len(value.shape)
+    others = [a % rank for a in ((axis,) if isinstance(axis, int) else axis)]
+    return None if axes[0] + rank in others else axes[0]
+
+
+def split(value, num_or_size_splits, axis=0, num=None, name=None):
+    """A list of pieces along ``axis``: so many of equal size, or of the sizes listed.
+
+    One size may be -1, for the rest. Raises: ``ShapeError`` if the sizes do not add up
+    to the size of the axis.
+
+    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4, 5], [2, -1])]
+    [[1, 2], [3, 4, 5]]
     """
     bare = active_reader() is BARE
     value = value if bare else convert_to_tensor(value)
+    (axis,) = normalize_axis("split", int(axis), len(value.shape))
     size = value.shape[axis]
-    if isinstance(num_or_size_splits, int):
-        if num_or_size_splits < 1 or size % num_or_size_splits:
+    if np.ndim(num_or_size_splits) == 0:
+        count = int(num_or_size_splits)
+        if count < 1 or size % count:
             raise ShapeError(
-                "split",
-                f"axis {axis} does not divide into {num_or_size_splits}",
-                value=value,
+                "split", f"axis {axis} does not divide into {count}", value=value
             )
-        sizes = (size // num_or_size_splits,) * num_or_size_splits
+        sizes = (size // count,) * count
     else:
         sizes = list(Shape(num_or_size_splits))
-        if -1 in sizes:
+        if sizes.count(-1) == 1:
             sizes[sizes.index(-1)] = size - sum(n for n in sizes if n != -1)
-    if sum(sizes) != size:
-        raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to {size}, the size of "
-                         f"axis {axis}", value=value)  # fmt: skip
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to {size}, the size "
+                             f"of axis {axis}", value=value)  # fmt: skip
+        if num not in (None, len(sizes)):
+            raise ValueError(f"split: num={num}, but {len(sizes)} sizes are given")
     return list(_split(value, sizes=sizes, axis=axis))
 
 
@@ -202,9 +235,25 @@ def _(mapped, value, *, axis):
     return _unstack(value, axis=axis % (value.array.ndim - 1) + 1)
 
 
+@_unstack.diagonal
+def _(axes, value, *, axis):
+    rank = len(value.shape)
+    kept = _unless(axes, value, axis)
+    return kept if kept is None else kept + (axis % rank > rank + axes[0])
+
+
 def unstack(value, num=None, axis=0, name=None):
-    """A list of the slices of ``value`` along ``axis``, which disappears."""
-    return list(_unstack(value, axis=axis))
+    """A list of the slices of ``value`` along ``axis``, which disappears.
+
+    Raises: ``ValueError`` if ``num`` is given, and is not their number.
+
+    >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]], axis=1)]
+    [[1, 3], [2, 4]]
+    """
+    parts = list(_unstack(value, axis=axis))
+    if num is not None and num != len(parts):
+        raise ValueError(f"unstack: num={num}, but axis {axis} has {len(parts)} slices")
+    return parts
 
 
 # ------------------------------------------------------------------- padding, repeating
@@ -257,8 +306,10 @@ def _(mapped, tensor, constant_values, *, paddings):
         tensor, constant_values = lift(
             (True, True), *all_mapped(mapped, (tensor, constant_values))
         )
-        ring = _pad(tensor * 0, 1, paddings=((0, 0), *paddings))
-        return _pad(tensor, 0, paddings=((0, 0), *paddings)) + ring * constant_values
+        inside = new_tensor(module_of(tensor).ones(tensor.array.shape, bool))
+        inside = _pad(inside, False, paddings=((0, 0), *paddings))
+        padded = _pad(tensor, False, paddings=((0, 0), *paddings))
+        return where(inside, padded, constant_values)
     return _pad(tensor, constant_values, paddings=((0, 0), *paddings))
 
 
@@ -281,7 +332,7 @@ def _(x, paddings):
 
 @_crop.vjp("x")
 def _(g, paddings):
-    return pad(g, paddings)
+    return _pad(g, 0, paddings=paddings)
 
 
 @_crop.batch
@@ -298,16 +349,22 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
     >>> pad([1, 2], [[1, 1]]).numpy()
     array([0, 1, 2, 0], dtype=int32)
     """
-    mode = str(mode).upper()
+    mode, tensor = str(mode).upper(), convert_to_tensor(tensor)
     if mode == "CONSTANT":
+        if tensor.dtype.is_bool and isinstance(constant_values, int):
+            constant_values = bool(constant_values)
         return _pad(tensor, constant_values, paddings=paddings)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
             f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
         )
-    edge = 1 if mode == "REFLECT" else 0
-    tensor = convert_to_tensor(tensor)
-    for axis, (before, after) in enumerate(Paddings(paddings)):
+    edge, paddings = 1 if mode == "REFLECT" else 0, Paddings(paddings)
+    if len(paddings) != len(tensor.shape) or any(n < 0 for p in paddings for n in p):
+        raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
+                         f"{paddings}", tensor=tensor)  # fmt: skip
+    for axis, (before, after) in enumerate(paddings):
+        if not before and not after:
+            continue
         size = tensor.shape[axis]
         if max(before, after) > size - edge:
             raise ShapeError(
@@ -344,6 +401,53 @@ def _(mapped, tensor, *, axis):
     return reverse(tensor, from_the_end(axis, tensor.array.ndim - 1))
 
 
+@reverse.diagonal
+def _(axes, tensor, *, axis):
+    return _unless(axes, tensor, axis)
+
+
+@primitive(type_name="Roll")
+def roll(xp, input, *, shift: Axes, axis: Axes):
+    """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
+
+    Several shifts go with several axes; an axis that comes twice moves by both.
+
+    >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
+    array([3, 4, 0, 1, 2], dtype=int32)
+    """
+    if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
+        raise ValueError  # where NumPy would repeat the one
+    return xp.roll(input, shift, axis)
+
+
+@roll.infer
+def _(input, shift, axis):
+    if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
+        raise ValueError(
+            f"roll: shift and axis must be two numbers or two lists of one length, got "
+            f"{shift} and {axis}"
+        )
+    for each in (axis,) if isinstance(axis, int) else axis:  # one may come twice
+        normalize_axis("roll", each, input.shape.rank)
+    return input
+
+
+@roll.vjp("input")
+def _(g, shift, axis):
+    back = -shift if isinstance(shift, int) else [-n for n in shift]
+    return roll(g, shift=back, axis=axis)
+
+
+@roll.batch
+def _(mapped, input, *, shift, axis):
+    return roll(input, shift=shift, axis=from_the_end(axis, input.array.ndim - 1))
+
+
+@roll.diagonal
+def _(axes, input, *, shift, axis):
+    return _unless(axes, input, axis)
+
+
 def tile(input, multiples, name=None):
     """``input`` repeated ``multiples[i]`` times along axis ``i``.
 
@@ -359,27 +463,3 @@ def tile(input, multiples, name=None):
     full = [n for m, d in zip(multiples, dims) for n in (m, d)]
     tiled = broadcast_to(reshape(input, spread), full)
     return reshape(tiled, [m * d for m, d in zip(multiples, dims)])
-
-
-def repeat(input, repeats, axis=None, name=None):
-    """Each entry ``repeats`` times (an int) along ``axis``; without one, flattened.
-
-    Raises: ``TypeError`` for repeats of each entry's own, which `gather` can make.
-
-    >>> repeat([1, 2], 2).numpy()
-    array([1, 1, 2, 2], dtype=int32)
-    """
-    if np.ndim(repeats):
-        raise TypeError(
-            "repeat: repeats must be one int; for another number of each entry, "
-            f"gather(input, np.repeat(np.arange(n), repeats)): got {repeats}"
-        )
-    input, repeats = convert_to_tensor(input), int(repeats)
-    if axis is None:
-        input, axis = reshape(input, [-1]), 0
-    (axis,) = normalize_axis("repeat", axis, input.shape.rank)
-    dims = tuple(input.shape)
-    wide = broadcast_to(
-        expand_dims(input, axis + 1), (*dims[: axis + 1], repeats, *dims[axis + 1 :])
-    )
-    return reshape(wide, (*dims[:axis], dims[axis] * repeats, *dims[axis + 1 :]))

@@ -1,10 +1,9 @@
-"""Matrix products, contractions, linear systems.
+"""Products of matrices, and what turns a matrix over.
 
 Matrices are the last two axes; axes in front are a batch and broadcast.
 """
 
 import math
-import string
 
 import numpy as np
 
@@ -13,31 +12,17 @@ from ..errors import ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
 from ..tensor import Tensor, TensorSpec, convert_to_tensor, module_of
-from .conversion import conj
-from .creation import eye, ones
-from .reduction import norm
-from .shape import (
-    broadcast_to,
-    expand_dims,
-    reshape,
-    squeeze,
-    sum_to_shape,
-    transpose,
-)
+from .conversion import cast, conj
+from .creation import eye
+from .shape import expand_dims, reshape, squeeze, sum_to_shape, transpose
 
 __all__ = [
     "adjoint",
-    "affine",
-    "einsum",
+    "cross",
     "eye",
-    "inv",
     "matmul",
     "matrix_transpose",
     "matvec",
-    "norm",
-    "solve",
-    "tensordot",
-    "trace",
 ]
 
 
@@ -53,6 +38,43 @@ def matrix_transpose(a, name=None, conjugate=False):
 def adjoint(matrix, name=None):
     """The conjugate transpose of the last two axes."""
     return matrix_transpose(matrix, conjugate=True)
+
+
+@primitive
+def triangle(xp, x, *, lower=True, half=False):
+    """The lower or upper triangle of each matrix; the diagonal halved if asked.
+
+    With ``half`` it takes a sum ``T + T^H`` of a triangle and its adjoint apart again.
+    """
+    kept = xp.tril(x) if lower else xp.triu(x)
+    if half:
+        at = xp.arange(min(x.shape[-2:]))
+        kept[..., at, at] *= 0.5
+    return kept
+
+
+@triangle.infer
+def _(x, lower, half):
+    matrix_dims(x, False, "triangle", "x")
+    return TensorSpec(x.shape, x.dtype)
+
+
+@triangle.vjp("x")
+def _(g, lower, half):
+    return triangle(g, lower, half)
+
+
+@triangle.batch
+def _(mapped, x, *, lower, half):
+    return triangle(x, lower, half)
+
+
+def beside(x, make, *args, **kwargs):
+    """A constant on the device of ``x``; an array where the walk is on arrays."""
+    bare = not isinstance(x, Tensor)
+    with backend.use_module(backend.array_module(type(x)) if bare else module_of(x)):
+        constant = make(*args, **kwargs)
+    return constant.array if bare else constant
 
 
 # ------------------------------------------------------------------------- products
@@ -145,12 +167,19 @@ def matmul(
     transpose_b=False,
     adjoint_a=False,
     adjoint_b=False,
+    a_is_sparse=False,
+    b_is_sparse=False,
+    output_type=None,
+    grad_a=False,
+    grad_b=False,
     name=None,
 ):
     """The product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
 
     Axes in front broadcast. ``transpose_*`` exchanges the last two axes of an operand
-    first; ``adjoint_*`` conjugates it too.
+    first; ``adjoint_*`` conjugates it too. In ``output_type``, if one is named, the
+    product is computed. ``*_is_sparse`` and ``grad_*`` are hints that TensorFlow takes;
+    they change nothing here.
 
     Raises: ``ShapeError`` (a ValueError) if the inner dimensions differ or an operand
     has less than two axes; `matvec` takes vectors.
@@ -158,6 +187,8 @@ def matmul(
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
     array([[11.]], dtype=float32)
     """
+    if output_type is not None:
+        a, b = (cast(x, output_type) for x in pair(a, b))
     if adjoint_a or adjoint_b:
         if (adjoint_a and transpose_a) or (adjoint_b and transpose_b):
             raise ValueError(
@@ -170,14 +201,27 @@ def matmul(
     return matmul_primitive(a, b)
 
 
-def matvec(a, b, transpose_a=False, adjoint_a=False, name=None):
-    """Matrix times vector, ``[..., m, k] @ [..., k] -> [..., m]``."""
-    a, b = _pair(a, b)
-    column = expand_dims(b, -1)
-    return squeeze(matmul(a, column, transpose_a, adjoint_a=adjoint_a), -1)
+def matvec(
+    a,
+    b,
+    transpose_a=False,
+    adjoint_a=False,
+    a_is_sparse=False,
+    b_is_sparse=False,
+    name=None,
+):
+    """Matrix times vector, ``[..., m, k] @ [..., k] -> [..., m]``; see `matmul`.
+
+    >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
+    array([3., 7.], dtype=float32)
+    """
+    a, b = pair(a, b)
+    if len(b.shape) < 1:
+        raise ShapeError("matvec", "b must have one axis or more", a=a, b=b)
+    return squeeze(matmul(a, expand_dims(b, -1), transpose_a, False, adjoint_a), -1)
 
 
-def _pair(a, b):
+def pair(a, b):
     """Both as tensors of one dtype, where one of them decides it."""
     if not hasattr(a, "shape") or isinstance(a, np.ndarray):
         b = convert_to_tensor(b)
@@ -247,278 +291,42 @@ def _(mapped, inputs, kernel, bias):
     return product + bias
 
 
-# ------------------------------------------------------------------- contractions
+@primitive(type_name="Cross", broadcasts=True)
+def cross(xp, a, b):
+    """The vector product over the last axis, which has size 3; other axes broadcast.
 
-
-@primitive(name="einsum", type_name="Einsum")
-def _einsum(xp, *inputs, equation):
-    return xp.einsum(equation, *inputs, **({"optimize": True} if xp is np else {}))
-
-
-def _terms(equation):
-    operands, _, result = equation.partition("->")
-    return operands.split(","), result
-
-
-@_einsum.infer
-def _(*inputs, equation):
-    terms, result = _terms(equation)
-    sizes = {}
-    for term, spec in zip(terms, inputs):
-        if spec.shape.rank != len(term):
-            raise ShapeError("einsum", f"'{term}' does not name the axes of its operand",
-                             operand=spec)  # fmt: skip
-        for label, size in zip(term, spec.shape):
-            if sizes.get(label) is None:
-                sizes[label] = size
-            if size not in (None, sizes[label]):
-                raise ShapeError("einsum", f"'{label}' has sizes {sizes[label]} and {size}",
-                                 operand=spec)  # fmt: skip
-    return TensorSpec([sizes[label] for label in result], inputs[0].dtype)
-
-
-@_einsum.vjp("inputs")
-def _(g, inputs, inputs_shape, equation):
-    terms, result = _terms(equation)
-    return [
-        _einsum_vjp(g, inputs, inputs_shape, terms, result, i)
-        for i in range(len(terms))
-    ]
-
-
-def _einsum_vjp(g, inputs, shapes, terms, result, at):
-    """Contracts the cotangent with all other operands.
-
-    A label that stands only in operand ``at`` was summed: its cotangent is repeated. A
-    label that stands there twice was a diagonal: unit matrices put it back in place.
+    >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
+    array([0., 0., 1.], dtype=float32)
     """
-    others = [(t, x) for i, (t, x) in enumerate(zip(terms, inputs)) if i != at]
-    known = set(result).union(*[t for t, _ in others]) if others else set(result)
-    unused = iter([c for c in string.ascii_letters if c not in "".join(terms) + result])
-    dtype = g.dtype if not hasattr(g.dtype, "name") else g.dtype.name
-    target, factors, seen = [], [(result, g), *others], set()
-    for label, size in zip(terms[at], shapes[at]):
-        if label in seen:
-            fresh = next(unused)
-            factors.append((label + fresh, _beside(g, eye, size, dtype=dtype)))
-            label = fresh
-        elif label not in known:
-            factors.append((label, _beside(g, ones, [size], dtype=dtype)))
-        seen.add(label)
-        target.append(label)
-    equation = ",".join(t for t, _ in factors) + "->" + "".join(target)
-    return _einsum([x for _, x in factors], equation=equation)
+    if a.shape[-1:] != (3,) or b.shape[-1:] != (3,):
+        raise ValueError("no vectors in space")  # `infer` says it better
+    turned = [1, 2, 0]
+    return (a * b[..., turned] - a[..., turned] * b)[..., turned]
 
 
-def _beside(g, make, *args, **kwargs):
-    """A constant on the device of ``g``; an array where the walk is on arrays."""
-    bare = not isinstance(g, Tensor)
-    with backend.use_module(backend.array_module(type(g)) if bare else module_of(g)):
-        constant = make(*args, **kwargs)
-    return constant.array if bare else constant
+@cross.infer
+def _(a, b):
+    for name, spec in (("a", a), ("b", b)):
+        if spec.shape.rank == 0 or spec.shape[-1] not in (3, None):
+            raise ShapeError("cross", f"the last axis of {name} must have size 3",
+                             a=a, b=b)  # fmt: skip
+    try:
+        lead = broadcast_shape(a.shape[:-1], b.shape[:-1])
+    except ValueError as error:
+        raise ShapeError("cross", str(error), a=a, b=b) from None
+    return TensorSpec(lead + (3,), same_dtype("cross", a=a, b=b))
 
 
-@_einsum.batch
-def _(mapped, *inputs, equation):
-    terms, result = _terms(equation)
-    label = next(c for c in string.ascii_letters if c not in equation)
-    terms = [label + t if m else t for t, m in zip(terms, mapped)]
-    return _einsum(list(inputs), equation=f"{','.join(terms)}->{label}{result}")
+@cross.vjp("a")
+def _(g, b):
+    return cross(b, g)
 
 
-def einsum(equation, *inputs, optimize=None, name=None):
-    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
-
-    A label twice in one operand takes its diagonal; one that is missing in the result is
-    summed over. Without ``->`` the result has the labels that stand once, in order. An
-    ellipsis stands for further axes, which broadcast.
-
-    >>> einsum("ii->i", [[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
-    """
-    if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) and "," in equation:
-        inputs = inputs[0]
-    tensors = []
-    for x in inputs:
-        hint = tensors[0].dtype if tensors else None
-        tensors.append(convert_to_tensor(x, dtype_hint=hint))
-    equation = equation.replace(" ", "")
-    terms, result = _terms(equation)
-    if len(terms) != len(tensors):
-        raise ValueError(
-            f"einsum: '{equation}' names {len(terms)} operands, {len(tensors)} are given"
-        )
-    if "->" not in equation:
-        labels = "".join(terms).replace("...", "")
-        result = "".join(sorted(c for c in set(labels) if labels.count(c) == 1))
-        result = ("..." if "..." in equation else "") + result
-    terms, result = _spell_out_ellipsis(terms, result, tensors, equation)
-    valid = set(string.ascii_letters)
-    if not set("".join(terms) + result) <= valid or not set(result) <= set(
-        "".join(terms)
-    ):
-        raise ValueError(f"einsum: '{equation}' is no equation of named axes")
-    if len(set(result)) != len(result):
-        raise ValueError(f"einsum: '{equation}' names an axis of the result twice")
-    return _einsum(tensors, equation=f"{','.join(terms)}->{result}")
+@cross.vjp("b")
+def _(g, a):
+    return cross(g, a)
 
 
-def _spell_out_ellipsis(terms, result, tensors, equation):
-    if "..." not in equation:
-        return terms, result
-    counts = [
-        len(x.shape) - len(t.replace("...", "")) if "..." in t else 0
-        for t, x in zip(terms, tensors)
-    ]
-    unused = [c for c in string.ascii_letters if c not in equation][: max(counts)]
-    spelled = []
-    for i, (term, count) in enumerate(zip(terms, counts)):
-        labels = unused[len(unused) - count :] if count else []
-        shape = tensors[i].shape
-        if "..." in term:
-            start = term.index("...")
-            for j in range(
-                count
-            ):  # a repeated axis of size 1 is no axis of the equation
-                full = max(
-                    t.shape[u.index("...") + c - count + j]
-                    for t, u, c in zip(tensors, terms, counts)
-                    if "..." in u and c - count + j >= 0
-                )
-                if shape[start + j] == 1 and full > 1:
-                    dims = list(tensors[i].shape)
-                    dims[start + j] = full
-                    tensors[i] = broadcast_to(tensors[i], dims)
-        spelled.append(term.replace("...", "".join(labels)))
-    return spelled, result.replace("...", "".join(unused))
-
-
-def tensordot(a, b, axes, name=None):
-    """Sums of products over ``axes``: a number of axes, or the lists of both sides.
-
-    >>> tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]], axes=2).numpy()
-    np.int32(5)
-    """
-    a, b = _pair(a, b)
-    rank_a, rank_b = len(a.shape), len(b.shape)
-    if isinstance(axes, int):
-        axes_a, axes_b = list(range(rank_a - axes, rank_a)), list(range(axes))
-    else:
-        axes_a, axes_b = (
-            [int(s)] if not hasattr(s, "__iter__") else [int(n) for n in s]
-            for s in axes
-        )
-    if len(axes_a) != len(axes_b):
-        raise ValueError(
-            f"tensordot: axes must name as many axes of a as of b, got {axes}"
-        )
-    axes_a, axes_b = [n % rank_a for n in axes_a], [n % rank_b for n in axes_b]
-    free_a = [i for i in range(rank_a) if i not in axes_a]
-    free_b = [i for i in range(rank_b) if i not in axes_b]
-    inner = math.prod(a.shape[i] for i in axes_a)
-    dims_a, dims_b = [a.shape[i] for i in free_a], [b.shape[i] for i in free_b]
-    rows = reshape(transpose(a, free_a + axes_a), [math.prod(dims_a), inner])
-    columns = reshape(transpose(b, axes_b + free_b), [inner, math.prod(dims_b)])
-    return reshape(matmul(rows, columns), dims_a + dims_b)
-
-
-def trace(x, name=None):
-    """The sum of the diagonal of the last two axes."""
-    return einsum("...ii->...", x)
-
-
-# ------------------------------------------------------------------- linear systems
-
-
-@primitive(name="solve", type_name="MatrixSolve", broadcasts=True)
-def _solve(xp, matrix, rhs):
-    if rhs.ndim < 2:
-        raise ValueError("rhs must have two axes or more")  # `infer` says it better
-    return xp.linalg.solve(matrix, rhs)
-
-
-def _check_square(who, matrix):
-    rows, columns = matrix_dims(matrix, False, who, "matrix")
-    if None not in (rows, columns) and rows != columns:
-        raise ShapeError(who, "matrix must be square", matrix=matrix)
-    return rows
-
-
-@_solve.infer
-def _(matrix, rhs):
-    rows = _check_square("solve", matrix)
-    height, columns = matrix_dims(rhs, False, "solve", "rhs")
-    if None not in (rows, height) and rows != height:
-        raise ShapeError("solve", "matrix and rhs must have as many rows",
-                         matrix=matrix, rhs=rhs)  # fmt: skip
-    lead = broadcast_shape(matrix.shape[:-2], rhs.shape[:-2])
-    return TensorSpec(
-        lead + (rows, columns), same_dtype("solve", matrix=matrix, rhs=rhs)
-    )
-
-
-@_solve.vjp("rhs")
-def _(g, matrix):
-    return _solve(matrix_transpose(matrix), g)
-
-
-@_solve.vjp("matrix")
-def _(g, matrix, out):
-    return -matmul_primitive(_solve(matrix_transpose(matrix), g), out, False, True)
-
-
-@_solve.batch
-def _(mapped, matrix, rhs):
-    matrix, rhs = lift(mapped, matrix, rhs)
-    if mapped == (False, True):  # one factorization for all columns
-        moved = (
-            transpose(rhs, (*range(1, rhs.array.ndim), 0))
-            if rhs.array.ndim == 3
-            else None
-        )
-        if moved is not None:
-            n, columns, count = moved.array.shape
-            solved = _solve(matrix, reshape(moved, (n, columns * count)))
-            return transpose(reshape(solved, (n, columns, count)), (2, 0, 1))
-    return _solve(matrix, rhs)
-
-
-def solve(matrix, rhs, adjoint=False, name=None):
-    """``x`` with ``matrix @ x = rhs``: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
-
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
-    """
-    matrix, rhs = _pair(matrix, rhs)
-    if adjoint:
-        matrix = matrix_transpose(matrix, conjugate=True)
-    return _solve(matrix, rhs)
-
-
-@primitive(name="inv", type_name="MatrixInverse")
-def _inv(xp, input):
-    return xp.linalg.inv(input)
-
-
-@_inv.infer
-def _(input):
-    _check_square("inv", input)
-    return input
-
-
-@_inv.vjp("input")
-def _(g, out):
-    turned = matrix_transpose(out)
-    return -matmul_primitive(matmul_primitive(turned, g), turned)
-
-
-@_inv.batch
-def _(mapped, input):
-    return _inv(input)
-
-
-def inv(input, adjoint=False, name=None):
-    """The inverse of each matrix ``[..., n, n]`` (of its adjoint, if asked).
-
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
-    """
-    return _inv(matrix_transpose(input, conjugate=True) if adjoint else input)
+@cross.batch
+def _(mapped, a, b):
+    return cross(*lift(mapped, a, b))

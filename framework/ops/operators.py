@@ -6,7 +6,7 @@ The only file that writes on a class from outside: operators arrive when the ops
 from ..errors import ShapeError
 from ..tensor import IndexedSlices, Tensor, convert_to_tensor
 from ..variable import Variable
-from . import comparison, conversion, elementwise, indexing
+from . import comparison, conversion, elementwise, gather, indexing
 from .linalg import matmul
 
 __all__ = []
@@ -58,6 +58,17 @@ def _compared(op, x, y, misfit):
         return convert_to_tensor(misfit)
 
 
+def _unhashable(self):
+    kind = type(self).__name__
+    raise TypeError(f"{kind} is unhashable. Instead, use its ref() as the key.")
+
+
+def _round(self, ndigits=None):
+    if ndigits is not None:
+        raise TypeError(f"round of a tensor takes no ndigits, got {ndigits!r}")
+    return elementwise.round(self)
+
+
 def _invert(self):
     if self.dtype.is_bool:
         return comparison.logical_not(self)
@@ -71,12 +82,12 @@ for _cls in (Tensor, Variable):
     for _name, _op in _COMPARE.items():
         setattr(_cls, f"__{_name}__", _op)
     _cls.__eq__, _cls.__ne__ = _equal, _not_equal
-    _cls.__hash__ = None
+    _cls.__hash__ = _unhashable
     _cls.__neg__ = elementwise.negative
     _cls.__pos__ = conversion.identity
     _cls.__abs__ = elementwise.abs
-    _cls.__invert__ = _invert
+    _cls.__invert__, _cls.__round__ = _invert, _round
     _cls.__getitem__ = indexing.getitem
 
-IndexedSlices.__add__ = IndexedSlices.__radd__ = indexing.add_slices
-IndexedSlices.__tensor__ = indexing.dense
+IndexedSlices.__add__ = IndexedSlices.__radd__ = gather.add_slices
+IndexedSlices.__tensor__ = gather.dense

@@ -8,14 +8,15 @@ import math
 import numpy as np
 
 from .. import dtypes
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import lift, normalize_axis
 from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
-from .comparison import equal, greater, is_finite, masked, where
-from .conversion import cast, conj, real
-from .creation import ones_like, zeros_like
+from .comparison import equal, greater, is_finite, masked, not_equal, where
+from .conversion import cast, conj, real, stop_gradient
+from .creation import ones_like
 from .elementwise import (
+    _over,
     abs,
     divide_no_nan,
     exp,
@@ -25,13 +26,13 @@ from .elementwise import (
     square,
 )
 from .joining import all_mapped, concat, split, stack
-from .shape import broadcast_to, reshape, transpose
+from .shape import broadcast_to, reshape, summed, transpose
 
 __all__ = [
     "clip_by_global_norm",
     "clip_by_norm",
+    "count_nonzero",
     "global_norm",
-    "norm",
     "reduce_all",
     "reduce_any",
     "reduce_euclidean_norm",
@@ -49,17 +50,28 @@ __all__ = [
 # ------------------------------------------------------------- rules of all reductions
 
 
-def reduction(kernel=None, *, zero_when_zero=False, result_dtype=None, **options):
-    """Decorator: an op over axes, with its shape, batching and diagonal rules."""
+def reduction(
+    kernel=None, *, kinds="iufc", zero_when_zero=False, result_dtype=None, **options
+):
+    """Decorator: an op over axes, with its shape, batching and diagonal rules.
+
+    ``kinds``: what may be reduced, by NumPy's letters (b for bool, c for complex, ...);
+    the kernel must refuse the others too.
+    """
     if kernel is None:
         return lambda kernel: reduction(
-            kernel, zero_when_zero=zero_when_zero, result_dtype=result_dtype, **options
-        )
+            kernel, kinds=kinds, zero_when_zero=zero_when_zero,
+            result_dtype=result_dtype, **options,
+        )  # fmt: skip
     entry = primitive(kernel, **options)
     op = entry.primitive
 
     @op.infer
     def _(input_tensor, axis, keepdims):
+        if input_tensor.dtype.dtype.kind not in kinds:
+            words = [_KINDS[k] for k in kinds if k in _KINDS]
+            what = f"input_tensor must be {' or '.join(words)}; cast converts it"
+            raise DTypeError(op.name, what, input_tensor=input_tensor)
         rank = input_tensor.shape.rank
         axes = normalize_axis(op.name, axis, rank)
         dims = [1 if i in axes else n for i, n in enumerate(input_tensor.shape)]
@@ -86,6 +98,9 @@ def reduction(kernel=None, *, zero_when_zero=False, result_dtype=None, **options
             return axes[0] if keepdims else axes[0] + behind
 
     return entry
+
+
+_KINDS = {"b": "bool", "i": "integer", "f": "floating", "c": "complex"}
 
 
 def expand_reduced(g, shape, axis, keepdims):
@@ -127,7 +142,20 @@ def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
     array([4, 6], dtype=int32)
     """
-    return input_tensor.sum(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+    if input_tensor.dtype.kind == "b":
+        raise _NOT_REDUCED
+    return _total(xp, input_tensor, axis, keepdims)
+
+
+def _total(xp, x, axis, keepdims):
+    if axis is None or x.size < 4096 or x.dtype.kind != "f":
+        return x.sum(axis=axis, dtype=x.dtype, keepdims=keepdims)
+    axes = sorted(normalize_axis("reduction", axis, x.ndim))
+    return summed(xp, x, axes).reshape(_reduced(x.shape, axes, keepdims))
+
+
+# What kernels raise; the readable error is that of `infer`.
+_NOT_REDUCED = TypeError("there is no such reduction of this dtype")
 
 
 @reduce_sum.vjp("input_tensor")
@@ -138,7 +166,9 @@ def _(g, input_tensor_shape, axis, keepdims):
 @reduction(type_name="Mean", zero_when_zero=True, quiet=True)
 def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
-    total = input_tensor.sum(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+    if input_tensor.dtype.kind == "b":
+        raise _NOT_REDUCED
+    total = _total(xp, input_tensor, axis, keepdims)
     count = _count(input_tensor.shape, axis)
     if input_tensor.dtype.kind not in "fc":
         return xp.sign(total) * (xp.abs(total) // max(count, 1))
@@ -152,34 +182,67 @@ def _(g, input_tensor_shape, axis, keepdims):
 
 
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``."""
-    x = convert_to_tensor(input_tensor)
-    deviation = abs(x - reduce_mean(x, axis, True)) if x.dtype.is_complex else (
-        x - reduce_mean(x, axis, True)
-    )  # fmt: skip
+    """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
+
+    Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
+
+    >>> reduce_variance([1.0, 3.0]).numpy()
+    np.float32(1.0)
+    """
+    x = _differentiable("reduce_variance", input_tensor)
+    deviation = x - reduce_mean(x, axis, True)
+    if x.dtype.is_complex:
+        deviation = abs(deviation)
     return reduce_mean(square(deviation), axis, keepdims)
 
 
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """The square root of `reduce_variance`; its derivative at a constant is 0."""
-    return norm_sqrt(reduce_variance(input_tensor, axis, keepdims))
+    """The square root of `reduce_variance`; its derivatives at a constant are 0.
+
+    >>> reduce_std([1.0, 3.0]).numpy()
+    np.float32(1.0)
+    """
+    x = _differentiable("reduce_std", input_tensor)
+    # Taken from the first entry on: the mean of equal numbers is rounded, and what is
+    # left of each then would look like a deviation, with a slope of its own.
+    shifted = x - stop_gradient(_first(x, axis)) if x.array.size else x
+    return norm_sqrt(reduce_variance(shifted, axis, keepdims))
+
+
+def _differentiable(who, input_tensor):
+    x = convert_to_tensor(input_tensor)
+    if not x.dtype.is_differentiable:
+        what = "input_tensor must be floating or complex; cast converts it"
+        raise DTypeError(who, what, input_tensor=x)
+    return x
+
+
+def _first(x, axis):
+    """The first entry over ``axis``, which stays with size 1."""
+    for a in normalize_axis("reduce_std", Axes(axis), x.shape.rank):
+        x = split(x, [1, -1], a)[0]
+    return x
 
 
 # --------------------------------------------------------------- extremes, products
 
 
-@reduction(type_name="Max")
+@reduction(type_name="Max", kinds="iuf")
 def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The largest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.dtype.kind in "bc":
+        raise _NOT_REDUCED
     if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
         return xp.full(_reduced(input_tensor.shape, axis, keepdims),
                        _lowest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
     return input_tensor.max(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Min")
+@reduction(type_name="Min", kinds="iuf")
 def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.dtype.kind in "bc":
+        raise _NOT_REDUCED
     if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
         return xp.full(_reduced(input_tensor.shape, axis, keepdims),
                        _highest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
@@ -206,7 +269,7 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
     winners = cast(
         equal(input_tensor, _restored(out, shape, axis, keepdims)), input_tensor_dtype
     )
-    share = _restored(g, shape, axis, keepdims) / reduce_sum(winners, axis, True)
+    share = _over(_restored(g, shape, axis, keepdims), reduce_sum(winners, axis, True))
     return winners * share
 
 
@@ -216,6 +279,8 @@ reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 @reduction(type_name="Prod")
 def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The product over ``axis``; exact derivatives where factors are zero."""
+    if input_tensor.dtype.kind == "b":
+        raise _NOT_REDUCED
     return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
 
 
@@ -251,28 +316,51 @@ def _products_of_others(x):
     return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
 
 
-@reduction(type_name="All", result_dtype=dtypes.bool)
+@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool)
 def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """Whether all entries over ``axis`` are true."""
+    if input_tensor.dtype.kind != "b":
+        raise _NOT_REDUCED
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Any", result_dtype=dtypes.bool)
+@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool)
 def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """Whether any entry over ``axis`` is true."""
+    if input_tensor.dtype.kind != "b":
+        raise _NOT_REDUCED
     return input_tensor.any(axis=axis, keepdims=keepdims)
 
 
-reduce_all.no_gradient()
-reduce_any.no_gradient()
+@reduction(
+    name="count_nonzero", kinds="biufcU", result_dtype=dtypes.int64, zero_when_zero=True
+)
+def _count_nonzero(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    count = xp.asarray(xp.count_nonzero(input_tensor, axis=axis), dtype=xp.int64)
+    return count.reshape(_reduced(input_tensor.shape, axis, keepdims))
+
+
+for _flat in (reduce_all, reduce_any, _count_nonzero):
+    _flat.no_gradient()
+
+
+def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None):
+    """How many entries over ``axis`` are not zero (not false, not the empty string).
+
+    >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
+    array([1, 2])
+    """
+    return cast(_count_nonzero(input, axis, bool(keepdims)), dtype)
 
 
 # --------------------------------------------------------------- logarithms, norms
 
 
-@reduction(type_name="LogSumExp", quiet=True)
+@reduction(type_name="LogSumExp", kinds="f", quiet=True)
 def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
+    if input_tensor.dtype.kind != "f":
+        raise _NOT_REDUCED
     top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
@@ -284,43 +372,15 @@ def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
     total = _restored(out, input_tensor_shape, axis, keepdims)
     # Where all are -inf, exp(-inf - 0) gives the weights 0 instead of NaN.
-    total = where(is_finite(total), total, zeros_like(total))
+    total = masked(total, not_equal(total, -np.inf))
     return exp(input_tensor - total) * _restored(g, input_tensor_shape, axis, keepdims)
 
 
 def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
     """``sqrt(sum(|x| ** 2))``; its derivatives at 0 are 0."""
-    x = convert_to_tensor(input_tensor)
+    x = _differentiable("reduce_euclidean_norm", input_tensor)
     squares = cast(real(x * conj(x)), x.dtype) if x.dtype.is_complex else square(x)
     return norm_sqrt(reduce_sum(squares, axis, keepdims))
-
-
-def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
-    """The norm of the entries over ``axis``: "euclidean", a number p >= 1, or inf.
-
-    With p: ``sum(|x| ** p) ** (1 / p)``. At 0 the derivatives are 0, at every order.
-
-    Raises: ``ValueError`` for another ``ord``.
-
-    >>> norm([3.0, 4.0]).numpy()
-    np.float32(5.0)
-    """
-    x, keepdims = convert_to_tensor(tensor), bool(keepdims)
-    if ord in ("euclidean", 2) and not (ord == 2 and isinstance(axis, tuple | list)):
-        return reduce_euclidean_norm(x, axis, keepdims)
-    if ord == "fro":
-        return reduce_euclidean_norm(x, axis, keepdims)
-    if isinstance(ord, str) or isinstance(axis, tuple | list) or not ord > 0:
-        raise ValueError(
-            f"norm: ord must be 'euclidean', 'fro', inf or a positive number (over one axis "
-            f"or all), got {ord!r} with axis {axis}"
-        )
-    size = abs(x)
-    if ord == np.inf:
-        return reduce_max(size, axis, keepdims)
-    if ord == 1:
-        return reduce_sum(size, axis, keepdims)
-    return reduce_sum(size**ord, axis, keepdims) ** (1.0 / ord)
 
 
 # ---------------------------------------------------------------------- clipping

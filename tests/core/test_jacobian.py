@@ -5,13 +5,13 @@ plain gradients, whatever structure the walk finds and however it is cut into ch
 """
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import batching
-from tapewright import tape as tape_module
+from tapewright import batching, jacobian
 
 
 def weights(*shape, seed=0):
@@ -30,17 +30,22 @@ def jacobians(function, x, **options):
 
 
 @pytest.fixture
-def seeds_sent(monkeypatch):
-    """How many mapped cotangents each walk started with, in a list that grows."""
-    sent, send = [], tape_module.JacobianWalk._send
+def widths(monkeypatch):
+    """How many cotangents each walk worked on at most, in a list that grows."""
+    found = []
+    send, made = jacobian.JacobianWalk._send, jacobian._Bounded.made
 
-    def counting(self, batcher, seeds):
-        found = send(self, batcher, seeds)
-        sent.append(seeds.value.array.shape[0])
-        return found
+    def counted_send(self, seeds):
+        found.append(seeds.value.array.shape[0])
+        return send(self, seeds)
 
-    monkeypatch.setattr(tape_module.JacobianWalk, "_send", counting)
-    return sent
+    def counted_made(self, value, axes):
+        found[-1] = max(found[-1], value.array.shape[0])
+        return made(self, value, axes)
+
+    monkeypatch.setattr(jacobian.JacobianWalk, "_send", counted_send)
+    monkeypatch.setattr(jacobian._Bounded, "made", counted_made)
+    return found
 
 
 # ------------------------------------------------------------------- by hand
@@ -334,47 +339,111 @@ def test_random_programs_agree_with_differences(seed):
 # ------------------------------------------------------------- rows on their own
 
 
-def test_independent_rows_share_seeds(seeds_sent):
+def test_independent_rows_share_cotangents(widths):
     x = tw.Variable(weights(50, 3))
     with tw.GradientTape() as tape:
         y = tw.tanh(tw.matmul(x, B)) * x
     j = tape.jacobian(y, x)
     assert j.shape == (50, 3, 50, 3)
-    assert seeds_sent == [3]
+    assert widths == [3]
 
 
-def test_an_elementwise_program_needs_one_seed_an_axis_entry(seeds_sent):
+def test_an_elementwise_program_needs_one_cotangent(widths):
     x = tw.Variable(weights(40))
     with tw.GradientTape() as tape:
         y = tw.exp(x) * tw.sin(x)
     tape.jacobian(y, x)
-    assert seeds_sent == [1]
+    assert widths == [1]
 
 
-def test_chunks_bound_the_seeds_of_each_walk(seeds_sent):
+def test_chunks_bound_the_cotangents_of_each_walk(widths):
     x = tw.Variable(weights(4, 7))
     with tw.GradientTape() as tape:
-        y = x * x
+        y = tw.matmul(x, weights(7, 7))
     tape.jacobian(y, x, parallel_iterations=3)
-    assert seeds_sent == [3, 3, 1]
+    assert widths == [1, 3, 3, 1]  # the first finds out which axis to go through
 
 
-def test_coupled_rows_are_found_out(seeds_sent):
+def net(x, size, columns):
+    """Two layers of tanh, of float32."""
+    rng = np.random.default_rng(0)
+    first, second = (rng.normal(size=(2, size, size)) / math.sqrt(size)).astype("f4")
+    return tw.tanh(tw.matmul(tw.tanh(tw.matmul(x, first)), second[:, :columns]))
+
+
+@pytest.mark.parametrize("method", ["jacobian", "batch_jacobian"])
+def test_memory_follows_its_limit(method, device):
+    if device != "cpu":
+        pytest.skip("tracemalloc sees host memory")
+    columns = 256 if method == "batch_jacobian" else 16
+    x = tw.Variable(weights(32, 256).astype("f4"))
+    excess, found = {}, {}
+    for limit in (None, 8_000_000, 1_000_000):
+        with tw.GradientTape() as tape:
+            y = net(x, 256, columns)
+            if method == "jacobian":  # couples the rows
+                y = y - tw.reduce_mean(y, axis=0)
+        tracemalloc.start()
+        j = found[limit] = getattr(tape, method)(y, x, memory_limit=limit)
+        excess[limit] = tracemalloc.get_traced_memory()[1] - j.numpy().nbytes
+        tracemalloc.stop()
+    assert excess[None] > 16_000_000
+    assert excess[8_000_000] < 12_000_000
+    assert excess[1_000_000] < 1_500_000
+    for limit in (8_000_000, 1_000_000):
+        np.testing.assert_allclose(found[limit], found[None], atol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [1, 2000, 10**9])
+@pytest.mark.parametrize(
+    "name", ["elementwise", "mean of columns", "softmax", "einsum"]
+)
+def test_any_limit_of_memory_gives_the_same(name, limit):
+    fast, slow = jacobians(PROGRAMS[name], weights(3, 3), memory_limit=limit)
+    np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-12)
+
+
+def test_a_limit_of_memory_holds_under_an_outer_tape():
+    x = tw.Variable(weights(4, 3))
+    with tw.GradientTape() as outer:
+        with tw.GradientTape() as inner:
+            y = tw.nn.softmax(tw.matmul(x, B)) ** 2
+        j = inner.jacobian(y, x, memory_limit=500)
+        total = tw.reduce_sum(j * j)
+    with tw.GradientTape() as again:
+        with tw.GradientTape() as inner:
+            y = tw.nn.softmax(tw.matmul(x, B)) ** 2
+        j = inner.jacobian(y, x)
+        whole = tw.reduce_sum(j * j)
+    np.testing.assert_allclose(outer.gradient(total, x), again.gradient(whole, x))
+
+
+def test_axes_are_spread_one_by_one(widths):
+    x = tw.Variable(weights(5, 3))
+    with tw.GradientTape(persistent=True) as tape:
+        y = tw.tanh(tw.tanh(tw.matmul(x, B)) - tw.reduce_mean(x, axis=0))
+    fast = tape.jacobian(y, x)
+    assert widths == [15]
+    slow = tape.jacobian(y, x, experimental_use_pfor=False)
+    np.testing.assert_allclose(fast, slow, atol=1e-12)
+
+
+def test_coupled_rows_are_found_out(widths):
     x = tw.Variable(weights(4, 3))
     with tw.GradientTape(persistent=True) as tape:
         y = x - tw.reduce_mean(x, axis=0)
     j = tape.jacobian(y, x)
     expected = np.einsum("ik,jl->ijkl", np.eye(4) - 0.25, np.eye(3))
     np.testing.assert_allclose(j, expected, atol=1e-12)
-    assert seeds_sent == [4]  # the columns are on their own
+    assert widths == [4]  # the columns are on their own
 
 
-def test_rows_coupled_by_a_weight_that_is_no_source_do_not_matter(seeds_sent):
+def test_rows_coupled_by_a_weight_that_is_no_source_do_not_matter(widths):
     x, w = tw.Variable(weights(9, 3)), tw.Variable(B)
     with tw.GradientTape() as tape:
         y = tw.matmul(x, w)
     tape.jacobian(y, x)
-    assert seeds_sent == [3]
+    assert widths == [3]
 
 
 def test_one_source_may_be_coupled_and_another_not():
@@ -679,19 +748,27 @@ def test_a_check_finds_what_couples_the_examples(use_pfor):
         y = tw.tanh(tw.nn.fused_batch_norm(tw.matmul(x, B), C, C, [0])[0])
         z = tw.concat([x * x, x[:1], x[1:]], axis=0)[:4]
     message = r"not independent: target\[0\] depends on source\[1\]"
-    message += ".*fused_batch_norm" if use_pfor else ""
+    message += ".*standardize" if use_pfor else ""
     with pytest.raises(ValueError, match=message):
         tape.batch_jacobian(y, x, check=True, experimental_use_pfor=use_pfor)
     checked = tape.batch_jacobian(z, x, check=True, experimental_use_pfor=use_pfor)
     np.testing.assert_allclose(checked, tape.batch_jacobian(z, x))
 
 
-def test_a_check_of_independent_examples_computes_no_full_jacobian(seeds_sent):
+def test_a_check_is_not_content_with_rows_that_meet_columns():
+    x = tw.Variable(weights(3, 3))
+    with tw.GradientTape() as tape:
+        y = tw.transpose(x) ** 2
+    with pytest.raises(ValueError, match=r"target\[0\] depends on source\[1\]"):
+        tape.batch_jacobian(y, x, check=True)
+
+
+def test_a_check_of_independent_examples_computes_no_full_jacobian(widths):
     x = tw.Variable(weights(6, 3))
     with tw.GradientTape(persistent=True) as tape:
         y = tw.tanh(tw.matmul(x, B))
     checked = tape.batch_jacobian(y, x, check=True)
-    assert seeds_sent == [3, 3]
+    assert widths == [3]
     np.testing.assert_allclose(checked, tape.batch_jacobian(y, x))
     assert tape.batch_jacobian(y, tw.Variable(weights(6, 2)), check=True) is None
 
@@ -787,12 +864,11 @@ def test_a_source_of_a_batch_jacobian_must_be_one_tensor():
         tw.GradientTape().batch_jacobian(tw.ones([2, 2]), [tw.ones([2, 2])])
 
 
-@pytest.mark.parametrize("chunk", [0, -1])
-def test_parallel_iterations_must_be_positive(chunk):
-    with pytest.raises(ValueError, match="parallel_iterations"):
-        tw.GradientTape().jacobian(
-            tw.ones([2]), tw.ones([2]), parallel_iterations=chunk
-        )
+@pytest.mark.parametrize("bound", [0, -1])
+@pytest.mark.parametrize("name", ["parallel_iterations", "memory_limit"])
+def test_bounds_must_be_positive(name, bound):
+    with pytest.raises(ValueError, match=name):
+        tw.GradientTape().jacobian(tw.ones([2]), tw.ones([2]), **{name: bound})
 
 
 def test_an_op_without_gradient_is_the_same_lookup_error():

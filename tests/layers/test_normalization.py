@@ -1,10 +1,16 @@
-"""`BatchNormalization`."""
+"""Normalization layers: `BatchNormalization`, then those of one example."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import BatchNormalization
+from tapewright.layers import (
+    BatchNormalization,
+    GroupNormalization,
+    LayerNormalization,
+    RMSNormalization,
+    UnitNormalization,
+)
 
 
 def numbers(*shape):
@@ -148,3 +154,98 @@ def test_the_config_makes_the_same_layer():
     layer = BatchNormalization(axis=1, momentum=0.5, gamma_regularizer="l2")
     config = layer.get_config()
     assert BatchNormalization.from_config(config).get_config() == config
+
+
+# ------------------------------------------------- layers that normalize each example
+
+# Outputs and input gradients of the second row, recorded from Keras 3.15: inputs are 0 to
+# 11 modulo 5, the loss is sum(outputs * (0 to 11 modulo 7)), weights are 0.5, 1, 1.5, ...
+# in the first and 0.5 less than 0, 0.5, ... in the second.
+RECORDED = [
+    (LayerNormalization(),
+     [-0.810001, 0.124, 1.802004, 4.22401, -1.910011, 0.139994],
+     [-2.14566, -3.29088, -1.08809, 1.858702, 0.115565, 4.550362]),
+    (LayerNormalization(axis=[1, 2]),
+     [0.653894, 3.703278, 7.455942, 11.911882, -2.269055, 1.835247],
+     [7.595014, -6.28249, -2.226391, 2.532986, 3.538916, 9.704849]),
+    (LayerNormalization(axis=1),
+     [0.998006, 0.998006, 0.998006, 0.998006, -0.999875, 0.998006],
+     [0.023856, -0.001988, 0.0, 0.001988, 0.000062, 0.005964]),
+    (GroupNormalization(3),
+     [-0.5, 1.412802, 0.5, 3.825604, -0.405878, 1.542589],
+     [2.825603, -1.412802, -3.002204, -0.17519, -2.467794, 0.48225]),
+    (GroupNormalization(1, axis=1),
+     [-0.527459, 0.17582, 0.879098, 1.582377, -1.230737, -0.527459],
+     [2.730999, -1.340114, -0.488278, 0.363558, 0.472606, 1.324442]),
+    (RMSNormalization(),
+     [0.219971, 0.879883, 1.979736, 3.51953, 0.0, 1.319824],
+     [0.81602, -1.007607, -0.851499, -0.255449, 3.29956, 4.775492]),
+    (UnitNormalization(),
+     [0.179605, 0.359211, 0.538816, 0.718421, 0.0, 0.179605],
+     [0.955964, -0.243336, -0.185399, -0.127462, 0.538816, 0.596753]),
+    (UnitNormalization(axis=[1, 2]),
+     [0.128037, 0.256074, 0.384111, 0.512148, 0.0, 0.128037],
+     [0.661174, -0.214094, -0.193105, -0.172115, 0.384111, 0.4051]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layer, outputs, slopes", RECORDED, ids=range(len(RECORDED)))
+def test_outputs_and_gradients_are_those_of_keras(layer, outputs, slopes):
+    x = tw.constant(np.arange(12, dtype="float32").reshape(1, 2, 6) % 5)
+    layer.build(x.shape)
+    for i, weight in enumerate(layer.weights):
+        steps = np.arange(1, 1 + np.prod(weight.shape)).reshape(weight.shape)
+        weight.assign((steps / 2 - i).astype("float32"))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = layer(x)
+        c = np.arange(12, dtype="float32").reshape(1, 2, 6) % 7
+        loss = tw.reduce_sum(y * c)
+    np.testing.assert_allclose(y.numpy()[0, 1], outputs, rtol=1e-5, atol=2e-6)
+    slope = tape.gradient(loss, x).numpy()[0, 1]
+    np.testing.assert_allclose(slope, slopes, rtol=1e-5, atol=4e-6)
+
+
+@pytest.mark.parametrize(
+    "layer, names",
+    [(LayerNormalization(), ["gamma", "beta"]), (GroupNormalization(2), ["gamma", "beta"]),
+     (LayerNormalization(center=False), ["gamma"]), (RMSNormalization(), ["scale"]),
+     (GroupNormalization(2, scale=False), ["beta"]), (UnitNormalization(), [])],
+)  # fmt: skip
+def test_weights_have_the_names_and_the_order_of_keras(layer, names):
+    layer.build((None, 4))
+    assert [v.name for v in layer.weights] == names
+    assert all(v.shape == (4,) for v in layer.weights)
+    assert layer.compute_output_shape((None, 4)) == (None, 4)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [LayerNormalization(axis=[1, 2], gamma_regularizer="l2"), GroupNormalization(4, axis=1),
+     RMSNormalization(epsilon=0.1), UnitNormalization(axis=(0, 1))],
+    ids=lambda layer: type(layer).__name__,
+)  # fmt: skip
+def test_the_config_of_each_makes_the_same_layer(layer):
+    config = layer.get_config()
+    assert type(layer).from_config(config).get_config() == config
+
+
+def test_groups_must_divide_the_channels():
+    layer = GroupNormalization(3, name="gn")
+    with pytest.raises(
+        ValueError, match="'gn'.*groups must divide .* channels, 4, got 3"
+    ):
+        layer(numbers(2, 4))
+
+
+def test_groups_of_minus_one_are_the_channels():
+    x = numbers(2, 5, 3)
+    y = GroupNormalization(-1)(x)
+    np.testing.assert_allclose(y, normal(x, (1,), 1e-3), rtol=1e-4, atol=1e-5)
+
+
+def test_an_axis_must_be_whole():
+    with pytest.raises(
+        TypeError, match="LayerNormalization: axis must be an int or a list"
+    ):
+        LayerNormalization(axis=1.5)

@@ -1,5 +1,7 @@
 """Activations: the op table, corners, and the far ends."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,23 @@ def sigmoid(x):
 
 def softmax(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis, keepdims=True)
+
+
+def share(x):
+    return np.vectorize(lambda x: math.erfc(-x / 2**0.5) / 2, otypes=[float])(x)
+
+
+def density(x):
+    return np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+def cubic(x):
+    return np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+
+
+def bend(x):
+    s = sigmoid(2 * cubic(x))
+    return 2 * s * (1 - s) * np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
 
 
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
@@ -37,7 +56,19 @@ CASES = [
       for op, f in [("softmax", lambda p: p), ("log_softmax", np.log)]],
     case("softmax", floats(2, 70), order=0, expect=softmax),
     case("log_softmax", floats(2, 70), order=0, expect=lambda x: np.log(softmax(x))),
+    *[case(op, floats(*shape), expect=f)
+      for shape in [(2, 4), (), (0, 2)]
+      for op, f in [
+          ("gelu", lambda x: x * share(x)),
+          ("gelu_slope", lambda x: share(x) + x * density(x)),
+          ("gelu_by_tanh", lambda x: x * sigmoid(2 * cubic(x))),
+          ("gelu_by_tanh_slope", lambda x: sigmoid(2 * cubic(x)) + x * bend(x))]],
+    case(tw.nn.gelu, floats(4, low=-6.0, high=6.5), expect=lambda x: x * share(x)),
     # composed of these
+    case(tw.nn.crelu, floats(2, 3),
+         expect=lambda x: np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)], -1)),
+    case(tw.nn.crelu, floats(2, 3), axis=0,
+         expect=lambda x: np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)], 0)),
     case(tw.nn.relu6, floats(6, low=-3.0, high=9.1), expect=lambda x: np.clip(x, 0, 6)),
     case(tw.nn.selu, floats(4),
          expect=lambda x: SCALE * np.where(x > 0, x, ALPHA * (np.exp(x) - 1))),
@@ -63,6 +94,21 @@ def slope(f, x):
 @pytest.mark.parametrize("f", [tw.nn.relu, tw.nn.relu6])
 def test_relu_has_no_slope_at_zero(f):
     assert slope(f, [0.0]) == [0.0]
+    assert slope(lambda x: x * f(x), [0.0]) == [0.0]
+
+
+@pytest.mark.parametrize("f", [tw.nn.relu, tw.nn.relu6, tw.nn.leaky_relu, tw.nn.crelu])
+def test_relu_is_differentiated_twice_at_zero_with_one_slope(f):
+    x = tw.constant([0.0])
+    with tw.GradientTape() as outer:
+        outer.watch(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x) * x
+        first = tape.gradient(y, x)
+    at_zero = f(x).numpy()  # the rule of the product: f + x * f'
+    assert first.numpy() == at_zero.sum() == 0
+    assert outer.gradient(first, x).numpy() == 2 * np.sum(slope(f, [0.0]))
 
 
 def test_relu_of_an_overflowing_branch_has_no_slope_instead_of_nan():
@@ -72,7 +118,8 @@ def test_relu_of_an_overflowing_branch_has_no_slope_instead_of_nan():
 @pytest.mark.parametrize("f, low, high", [
     (tw.sigmoid, 0.0, 1.0), (tw.nn.softplus, 0.0, 1e4), (tw.nn.elu, -1.0, 1e4),
     (tw.nn.softsign, -1e4 / 10001, 1e4 / 10001), (tw.math.log_sigmoid, -1e4, 0.0),
-    (tw.nn.silu, 0.0, 1e4),
+    (tw.nn.silu, 0.0, 1e4), (tw.nn.gelu, 0.0, 1e4),
+    (lambda x: tw.nn.gelu(x, approximate=True), 0.0, 1e4),
 ])  # fmt: skip
 def test_activations_are_right_far_out(f, low, high):
     assert f([-1e4, 1e4]).numpy().tolist() == [np.float32(low), np.float32(high)]
@@ -98,3 +145,43 @@ def test_slopes_at_a_corner_are_tensorflows(op, at, slope):
     with tw.GradientTape() as tape:
         y = op(x)
     assert tape.gradient(y, x).numpy() == np.float32(slope)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("dtype, far", [("float32", 1e30), ("float64", 1e200)])
+def test_all_derivatives_of_gelu_are_those_of_its_branches_far_out(
+    approximate, dtype, far
+):
+    x = tw.constant([-far, far], dtype)
+    with tw.GradientTape() as outer:
+        outer.watch(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.gelu(x, approximate)
+        first = tape.gradient(y, x)
+    assert first.numpy().tolist() == [0.0, 1.0]
+    assert outer.gradient(first, x).numpy().tolist() == [0.0, 0.0]
+
+
+def test_gelu_is_right_in_single_precision_and_in_parts():
+    x = np.random.default_rng(0).normal(size=(3, 40000)) * 2
+    for values, rtol in ((x, 1e-13), (x.astype(np.float32), 5e-7)):
+        np.testing.assert_allclose(
+            tw.nn.gelu(values).numpy(), x * share(x), atol=rtol, rtol=rtol
+        )
+
+
+def test_crelu_has_no_slope_at_zero():
+    assert slope(tw.nn.crelu, [0.0, 1.0, -1.0]) == [0.0, 1.0, -1.0]
+
+
+def test_leaky_relu_of_integers_is_float32():  # recorded from TensorFlow 2.21
+    result = tw.nn.leaky_relu([1, -4])
+    assert result.dtype == tw.float32
+    np.testing.assert_allclose(result.numpy(), [1.0, -0.8])
+
+
+def test_activations_refuse_integers_as_tensorflow_does():
+    for op in (tw.nn.gelu, tw.nn.silu, tw.nn.elu, tw.nn.softplus, tw.nn.softsign):
+        with pytest.raises(TypeError, match="must be floating"):
+            op([1])

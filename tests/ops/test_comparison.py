@@ -48,6 +48,11 @@ CASES = [
         ("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or),
         ("bitwise_xor", np.bitwise_xor)]],
     case("logical_not", booleans(4), expect=np.logical_not),
+    case("invert", integers(2, 3, low=-4, high=4), expect=np.invert),
+    case("left_shift", integers(2, 1, high=8), integers(3, high=4),
+         expect=lambda x, y: x * 2**y),
+    case("right_shift", integers(2, 1, low=-90, high=90), integers(3, high=4),
+         expect=lambda x, y: np.floor(x / 2**y).astype(np.int64)),
 ]  # fmt: skip
 
 
@@ -70,3 +75,13 @@ def test_an_answer_has_no_diagonal_rule():
         comparison.__dict__[name].primitive.diagonal_rule is None
         for name in ("less", "is_nan")
     )
+
+
+@pytest.mark.parametrize("op", [tw.left_shift, tw.right_shift])
+def test_shifts_are_of_integers(op):
+    with pytest.raises(TypeError, match="x and y must be integers"):
+        op([1.0], [2.0])
+    with pytest.raises(TypeError, match="x and y must be integers"):
+        op([True], [True])
+    with pytest.raises(TypeError, match="invert: x must be integers"):
+        tw.invert([True])

@@ -4,16 +4,26 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.testing import case, check_op, floats
+from tapewright.testing import case, check_op, complexes, floats
 
 CASES = [
     case(lambda v: tw.fill((2, 3), v), floats(), expect=lambda v: np.full((2, 3), v),
          label="fill"),
+    *[case(lambda a, b, axis=axis: tw.linspace(a, b, 4, axis=axis), a, b,
+           expect=lambda a, b, axis=axis: np.linspace(a, b, 4, axis=axis),
+           label=f"linspace {a.shape}, {b.shape}, axis {axis}")
+      for a, b in ((floats(), floats()), (floats(2, 1), floats(3)), (complexes(2), complexes()))
+      for axis in (0, -1)],
+    *[case(lambda *v, indexing=indexing: tw.meshgrid(*v, indexing=indexing),
+           floats(3), floats(2), floats(),
+           expect=lambda *v, indexing=indexing: np.meshgrid(*v, indexing=indexing),
+           label=f"meshgrid {indexing}") for indexing in ("xy", "ij")],
+    case(lambda x: tw.meshgrid(x)[0], floats(2, 2), expect=np.ravel, label="meshgrid alone"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("c", CASES, ids=str)
-def test_fill_passes_the_gradient_of_its_value(c):
+def test_values_and_ends_get_their_gradients(c):
     check_op(c)
 
 
@@ -37,6 +47,21 @@ MADE = [
     (lambda: tw.range(1.0, 2.0, 0.25), np.array([1, 1.25, 1.5, 1.75], "float32")),
     (lambda: tw.range(2, dtype="int64"), np.arange(2)),
     (lambda: tw.range(0), np.zeros(0, "int32")),
+    (lambda: tw.range(5.5), np.arange(6, dtype="float32")),
+    (lambda: tw.range(7, 0, -3), np.array([7, 4, 1], "int32")),
+    (lambda: tw.range(0, 7, tw.constant(3, tw.int64)), np.array([0, 3, 6])),
+    (lambda: tw.range(2**62, 2**62 + 2, dtype="int64"), np.array([2**62, 2**62 + 1])),
+    (lambda: tw.range(3, dtype="uint8"), np.arange(3, dtype="uint8")),
+    (lambda: tw.range(3, dtype="float16"), np.arange(3, dtype="float16")),
+    (lambda: tw.sequence_mask([1, 0, 2]),
+     np.array([[True, False], [False, False], [True, True]])),
+    (lambda: tw.sequence_mask([1, 3], 2, tw.float32), np.array([[1, 0], [1, 1]], "float32")),
+    (lambda: tw.sequence_mask([[1], [2]]), np.array([[[True, False]], [[True, True]]])),
+    (lambda: tw.sequence_mask(2, 3), np.array([True, True, False])),
+    (lambda: tw.sequence_mask([]), np.zeros((0, 0), bool)),
+    (lambda: tw.sequence_mask(tw.constant([200], tw.uint8), 300, tw.int32),
+     (np.arange(300) < 200).astype("int32")[None]),
+    (lambda: tw.sequence_mask([1.0, 1.5]), np.array([[True], [True]])),
 ]  # fmt: skip
 
 
@@ -45,6 +70,15 @@ def test_what_is_made_is_as_in_numpy(make, wanted):
     made = make().numpy()
     assert made.dtype == wanted.dtype
     np.testing.assert_array_equal(made, wanted)
+
+
+def test_the_values_of_a_range_are_each_rounded_once():
+    wanted = (1000 + np.float64(np.float32(0.1)) * np.arange(10)).astype(np.float32)
+    np.testing.assert_array_equal(tw.range(1000.0, 1001.0, 0.1).numpy(), wanted)
+
+
+def test_a_grid_of_nothing_is_an_empty_list():
+    assert tw.meshgrid() == []
 
 
 def test_the_last_value_of_a_line_is_exactly_stop():
@@ -56,6 +90,11 @@ def test_the_last_value_of_a_line_is_exactly_stop():
     (lambda: tw.fill((2,), [1.0, 2.0]), "scalar"),
     (lambda: tw.linspace(0.0, 1.0, 0), "num must be 1 or more"),
     (lambda: tw.range(0, 3, 0), "delta must not be 0"),
+    (lambda: tw.range(3, 0), "start must be <= limit where delta is 1"),
+    (lambda: tw.range(0, 3, -1), "start must be >= limit where delta is -1"),
+    (lambda: tw.linspace([0.0, 1.0], [0.0, 1.0, 2.0], 3), "linspace: .* do not broadcast"),
+    (lambda: tw.linspace(0.0, 1.0, 3, axis=1), "axis must be from -1 to 0"),
+    (lambda: tw.meshgrid([1], indexing="yx"), "indexing must be 'xy' or 'ij', got 'yx'"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call, message):
     with pytest.raises(ValueError, match=message):

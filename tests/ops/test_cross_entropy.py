@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import backend
-from tapewright.errors import ShapeError
+from tapewright.errors import DTypeError, ShapeError
 from tapewright.testing import case, check_op, floats
 
 POSITIVE = {"low": 0.1, "high": 0.9}
@@ -37,6 +37,12 @@ def weighted(labels, logits, pos_weight):
     return -labels * np.log(p) * pos_weight - (1 - labels) * np.log(1 - p)
 
 
+def poisson(counts, x):
+    with np.errstate(all="ignore"):
+        stirling = counts * np.log(counts) - counts + np.log(2 * np.pi * counts) / 2
+    return np.exp(x) - counts * x + np.where(counts > 1, stirling, 0)
+
+
 DENSE = "softmax_cross_entropy_with_logits"
 SPARSE = "sparse_softmax_cross_entropy_with_logits"
 BINARY = "sigmoid_cross_entropy_with_logits"
@@ -58,12 +64,23 @@ CASES = [
     case("softmax_excess", floats(2, 3, **POSITIVE), floats(2, 3), expect=excess),
     case("softmax_excess", floats(3, **POSITIVE), floats(2, 3), expect=excess),
     case("softmax_excess", floats(2, 2, 3, **POSITIVE), floats(2, 2, 3), expect=excess),
+    case("l2_loss", floats(2, 3), expect=lambda x: (x * x).sum() / 2),
+    case("l2_loss", floats(), expect=lambda x: x * x / 2),
+    case("l2_loss", floats(0, 2), expect=lambda x: np.array(0.0)),
     # composed of these
     case(tw.nn.softmax_cross_entropy_with_logits, floats(2, 3, 2, **POSITIVE),
          floats(2, 3, 2), axis=1, label="axis 1",
          expect=lambda p, x: dense(np.moveaxis(p, 1, -1), np.moveaxis(x, 1, -1))),
     case(tw.nn.weighted_cross_entropy_with_logits, floats(4, **POSITIVE), floats(4),
          pos_weight=2.5, expect=lambda p, x: weighted(p, x, 2.5)),
+    case(tw.nn.weighted_cross_entropy_with_logits, floats(2, 3, **POSITIVE), floats(2, 3),
+         floats(3, low=0.5, high=3), label="a weight for each class", expect=weighted),
+    case(tw.nn.log_poisson_loss, floats(4, low=0.1, high=3), floats(4),
+         expect=lambda z, x: np.exp(x) - z * x),
+    case(tw.nn.log_poisson_loss, np.array([0.0, 0.5, 2.0, 7.5]), floats(4), order=0,
+         compute_full_loss=True, expect=poisson),
+    case(lambda x: tw.nn.log_poisson_loss([3.0, 4.5], x, True), floats(2), single=False,
+         label="log_poisson_loss, full", expect=lambda x: poisson(np.array([3, 4.5]), x)),
 ]  # fmt: skip
 
 
@@ -145,3 +162,30 @@ def test_labels_that_are_not_whole_are_refused():
 def test_shapes_that_differ_are_explained():
     with pytest.raises(ShapeError, match="the same"):
         tw.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0, 0.0])
+
+
+def test_the_full_poisson_loss_is_near_the_likelihood():
+    # -log of e^-r r^n / n! at n = 10, r = 10
+    loss = tw.nn.log_poisson_loss([10.0], np.log([10.0]).astype("f"), True).numpy()
+    exact = 10 - 10 * np.log(10.0) + np.log(3628800.0)
+    np.testing.assert_allclose(loss, [exact], atol=0.01)
+
+
+def test_the_full_poisson_loss_has_no_nan_at_a_count_of_zero():
+    z = tw.constant([0.0, 1.0])
+    with tw.GradientTape() as tape:
+        tape.watch(z)
+        loss = tw.nn.log_poisson_loss(z, [0.5, 0.25], True)
+    assert tape.gradient(loss, z).numpy().tolist() == [-0.5, -0.25]
+
+
+def test_the_l2_loss_is_of_floating_numbers():
+    with pytest.raises(DTypeError, match="l2_loss: t must be floating"):
+        tw.nn.l2_loss([1, 2])
+
+
+def test_poisson_shapes_that_differ_are_explained():
+    with pytest.raises(
+        ShapeError, match="log_poisson_loss: the shapes must be the same"
+    ):
+        tw.nn.log_poisson_loss([1.0], [0.0, 0.0])

@@ -1,9 +1,10 @@
-"""Picking entries: the op table, indexing with [], sparse gradients."""
+"""Indexing with [], slices, one_hot, argmax: the op table, and every index of NumPy's."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import backend
 from tapewright.errors import ShapeError
 from tapewright.ops import indexing as ops
 from tapewright.testing import case, check_op, complexes, floats, integers
@@ -14,12 +15,6 @@ FULL = [None, None, None]
 def scattered(g, shape, index):
     full = np.zeros(shape)
     full[index] = g
-    return full
-
-
-def added(g, indices, shape, axis):
-    full = np.zeros(shape)
-    np.add.at(full, (slice(None),) * axis + (indices,), g)
     return full
 
 
@@ -43,19 +38,6 @@ CASES = [
          expect=lambda g: scattered(g, (4, 3), (slice(1, None, 2), slice(None, None, -1)))),
     case("scatter_index", floats(2), shape=(2, 3), index=("...", 1),
          expect=lambda g: scattered(g, (2, 3), (..., 1))),
-    case("gather", floats(4, 2), np.array([2, 0, 2]), expect=lambda x, i: x[i]),
-    case("gather", floats(2, 4), np.array([[1, 3], [1, 0]]), axis=1,
-         expect=lambda x, i: x[:, i]),
-    case("gather", floats(2, 4), np.array(3), axis=-1, expect=lambda x, i: x[:, i],
-         label="scalar"),
-    case("gather", floats(3, 2), np.zeros((0,), np.int64), expect=lambda x, i: x[i]),
-    case("gather", complexes(3), np.array([2, 2]), expect=lambda x, i: x[i]),
-    case("scatter_rows", floats(3, 2), np.array([2, 0, 2]), shape=(4, 2),
-         expect=lambda g, i: added(g, i, (4, 2), 0)),
-    case("scatter_rows", floats(2, 2, 2), np.array([[1, 3], [1, 0]]), shape=(2, 4), axis=1,
-         expect=lambda g, i: added(g, i, (2, 4), 1)),
-    case("scatter_rows", floats(2), np.array(3), shape=(2, 4), axis=-1,
-         expect=lambda g, i: added(g, i, (2, 4), 1), label="scalar"),
     case("argmax", floats(2, 3), axis=1, expect=lambda x: x.argmax(1)),
     case("argmax", floats(2, 3), axis=-2, output_type="int32",
          expect=lambda x: x.argmax(0).astype("int32")),
@@ -75,11 +57,28 @@ CASES = [
          label="[..., list]"),
     case(lambda x: x[np.array([True, False, True])], floats(3, 2),
          expect=lambda x: x[[0, 2]], label="[mask]"),
-    case(tw.boolean_mask, floats(2, 3), np.array([[True, False, True], [False, True, True]]),
-         expect=lambda x, m: x[m]),
-    case(tw.boolean_mask, floats(2, 3), np.array([True, False, True]), axis=1,
-         expect=lambda x, m: x[:, m]),
+    case(lambda x: x[:, np.array([True, False, True]), None], floats(2, 3),
+         expect=lambda x: x[:, [0, 2], None], label="[:, mask, None]"),
+    case(lambda x: x[[0, 1], [2, 0]], floats(2, 3), expect=lambda x: x[[0, 1], [2, 0]],
+         label="[list, list]"),
+    case(lambda x: x[:, [[0], [1]], [2, -1]], floats(2, 2, 3),
+         expect=lambda x: x[:, [[0], [1]], [2, -1]], label="[:, column, row]"),
+    case(lambda x: x[[0, 1], :, [2, 0]], floats(2, 3, 3),
+         expect=lambda x: x[[0, 1], :, [2, 0]], label="[list, :, list]"),
+    case(lambda x: x[:, 0, :, [1, 0]], floats(2, 2, 2, 2),
+         expect=lambda x: x[:, 0, :, [1, 0]], label="[:, int, :, list]"),
+    case(lambda x: x[::-1, [1, 1], 1], floats(2, 2, 2),
+         expect=lambda x: x[::-1, [1, 1], 1], label="[::-1, list, int]"),
+    case(lambda x: x[[0, 1], np.eye(2, dtype=bool)], floats(2, 2, 2),
+         expect=lambda x: x[[0, 1], np.eye(2, dtype=bool)], label="[list, mask]"),
+    case(lambda x: x[[]], floats(2, 3), expect=lambda x: x[:0], label="[empty list]"),
     case(tw.slice, floats(3, 4), begin=[1, 0], size=[-1, 2], expect=lambda x: x[1:, :2]),
+    case(tw.strided_slice, floats(3, 4), begin=[-1, -1], end=[0, 0], strides=[-1, -2],
+         expect=lambda x: x[-1:0:-1, -1:0:-2]),
+    case(tw.strided_slice, floats(3, 4), begin=[1, 0, 1], end=[0, 0, 3], ellipsis_mask=2,
+         shrink_axis_mask=1, expect=lambda x: x[1, ..., 1:3], label="..."),
+    case(tw.strided_slice, floats(3, 4), begin=[9, 1, 1], end=[9, 2, 1], new_axis_mask=1,
+         begin_mask=2, end_mask=4, expect=lambda x: x[None, :2, 1:], label="new axis"),
     case(tw.one_hot, np.array([2, 0, 5]), depth=3, label="last", expect=lambda i: np.array(
         [[0, 0, 1], [1, 0, 0], [0, 0, 0]], "float32")),
     case(tw.one_hot, np.array([1, 0]), depth=2, axis=0, dtype="float64", label="in front",
@@ -92,50 +91,100 @@ def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
 
 
-def test_the_gradient_of_gather_is_sparse():
-    x = tw.constant(np.zeros((4, 2), np.float32))
+def test_every_index_is_numpys():
+    """A thousand indices of all kinds, against NumPy's own."""
+    rng = np.random.default_rng(5)
+    for _ in range(1000):
+        x = rng.normal(size=rng.integers(1, 4, rng.integers(1, 5)))
+        index = random_index(rng, x.shape)
+        try:
+            wanted = x[index]
+        except IndexError:
+            continue
+        got = tw.constant(x)[index].numpy()
+        assert got.shape == wanted.shape, f"{x.shape}{list(index)}"
+        assert np.array_equal(got, wanted), f"{x.shape}{list(index)}"
+
+
+def random_index(rng, shape):
+    items, axis = [], 0
+    while axis < len(shape) and rng.random() < 0.85:
+        size, kind = shape[axis], rng.choice("int slice array mask newaxis ...".split())
+        if kind == "int":
+            items.append(int(rng.integers(-size, size)))
+        elif kind == "slice":
+            ends = [None, *range(-4, 5)]
+            first, last = (ends[i] for i in rng.integers(0, len(ends), 2))
+            items.append(slice(first, last, [None, 1, 2, -1, -2][rng.integers(5)]))
+        elif kind == "array":
+            length = [(), (1,), (2,), (3, 1), (3, 2)][rng.integers(5)]
+            array = np.asarray(rng.integers(-size, size, length))
+            items.append(array if rng.random() < 0.5 else tw.constant(array))
+        elif kind == "mask":
+            items.append(rng.random(shape[axis : axis + rng.integers(0, 3)]) < 0.5)
+            axis += np.ndim(items[-1]) - 1
+        else:
+            if kind == "newaxis" or Ellipsis not in [i for i in items if i is Ellipsis]:
+                items.append(None if kind == "newaxis" else Ellipsis)
+            continue
+        axis += 1
+    return tuple(items)
+
+
+def test_tensors_of_rank_0_are_ints_in_an_index():
+    x, one, two = tw.constant([1, 2, 3, 4]), tw.constant(1), tw.Variable(2)
+    assert x[one].numpy() == 2 and x[one:two].numpy().tolist() == [2]
+    assert x[two].numpy() == 3 and x[np.int64(3)].numpy() == 4
+
+
+def test_a_mask_of_a_variable_is_its_own_index():
+    v = tw.Variable([[1.0, -2.0], [-3.0, 4.0]])
     with tw.GradientTape() as tape:
-        tape.watch(x)
-        y = tw.gather(x, [2, 0, 2])
-    g = tape.gradient(y, x)
-    assert isinstance(g, tw.IndexedSlices)
-    assert g.indices.numpy().tolist() == [2, 0, 2] and g.values.shape == (3, 2)
-    assert tw.convert_to_tensor(g).numpy().tolist() == [[1, 1], [0, 0], [2, 2], [0, 0]]
+        y = tw.reduce_sum(v[v > 0] ** 2)
+    assert tape.gradient(y, v).numpy().tolist() == [[2, 0], [0, 8]]
 
 
-def test_two_sparse_gradients_stay_sparse_and_one_with_a_dense_one_is_dense():
-    x = tw.constant([1.0, 2.0, 3.0])
-    with tw.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = tw.reduce_sum(tw.gather(x, [0, 0])) + tw.reduce_sum(tw.gather(x, [2]))
-        z = y + tw.reduce_sum(x * x)
-    assert isinstance(tape.gradient(y, x), tw.IndexedSlices)
-    assert tw.convert_to_tensor(tape.gradient(y, x)).numpy().tolist() == [2, 0, 1]
-    assert tape.gradient(z, x).numpy().tolist() == [4, 4, 7]
+X = tw.constant(np.zeros((2, 3), np.float32))
+OUT_OF_RANGE = [
+    (lambda: X[2], "shape"),
+    (lambda: X[0, 0, 0], "shape"),
+    (lambda: X[[0], [0], [0]], "names 3 axes, the tensor has shape"),
+    (lambda: X[..., [0], ...], "one ellipsis"),
+    (lambda: X[[0, 2]], "from 0 to 1, got 2"),
+    (lambda: X[:, [-4]], "index -4 is out of range for axis 1"),
+    (lambda: X[[0, 1], [0, 3]], "from -3 to 2 along the axis 1 .* got 3"),
+]  # fmt: skip
 
 
-def test_an_index_out_of_range_is_explained():
-    with pytest.raises(IndexError, match="from 0 to 2, got 3"):
-        tw.gather([1.0, 2.0, 3.0], [0, 3])
-    with pytest.raises(IndexError, match="got -1"):
-        tw.gather([1.0, 2.0, 3.0], [-1])
-    with pytest.raises(IndexError, match="shape"):
-        tw.constant([1.0, 2.0])[2]
+@pytest.mark.parametrize("call, message", OUT_OF_RANGE)
+def test_an_index_out_of_range_is_explained(call, message):
+    with backend.device("CPU"), pytest.raises(IndexError, match=message):
+        call()
 
 
-def test_several_arrays_in_one_index_are_refused():
-    with pytest.raises(TypeError, match="one array"):
-        tw.zeros((2, 2))[[0], [1]]
+MISFITS = [
+    (lambda: X[[0.5]], TypeError, "integers or booleans"),
+    (lambda: X[0.5], TypeError, "integers, slices"),
+    (lambda: X[True], TypeError, "integers, slices"),
+    (lambda: X[[0], False], TypeError, "integers, slices"),
+    (lambda: X["row"], TypeError, "integers, slices"),
+    (lambda: X[0.5:], TypeError, "integer"),
+    (lambda: X[[0, 1], [0, 1, 2]], ShapeError, "do not broadcast"),
+    (lambda: X[np.array([True, False, True])], ShapeError, "mask"),
+    (lambda: X[[0], np.array([True, False])], ShapeError, "mask"),
+    (lambda: tw.slice(X, [0], [1]), ShapeError, "one entry for each axis"),
+    (lambda: tw.slice(X, [0, 2], [1, 2]), ShapeError, "leave axis 1"),
+    (lambda: tw.strided_slice(X, [0], [1, 1]), ValueError, "one length"),
+    (lambda: tw.strided_slice(X, [0], [1], [0]), ValueError, "must not be 0"),
+    (lambda: tw.one_hot([0.5], 2), TypeError, "must be integers"),
+    (lambda: tw.argmax(X, 2), ValueError, "axis must be from -2 to 1"),
+]  # fmt: skip
 
 
-def test_an_index_must_be_whole():
-    with pytest.raises(TypeError, match="integers or booleans"):
-        tw.zeros(3)[tw.constant([0.5])]
-
-
-def test_a_mask_must_fit():
-    with pytest.raises(ShapeError, match="boolean_mask"):
-        tw.boolean_mask([1.0, 2.0], [True, False, True])
+@pytest.mark.parametrize("call, error, message", MISFITS)
+def test_what_is_no_index_is_explained(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_the_first_of_equals_is_the_argmax():

@@ -50,6 +50,7 @@ def test_unary_operators():
     assert abs(x).numpy().tolist() == [1.0, 2.0]
     assert (~tw.constant([True, False])).numpy().tolist() == [False, True]
     assert (~tw.constant([0, 5])).numpy().tolist() == [-1, -6]
+    assert round(tw.constant([1.5, 2.5])).numpy().tolist() == [2.0, 2.0]
 
 
 def test_logic_of_booleans_and_bits_of_integers():
@@ -87,3 +88,28 @@ def test_what_no_op_takes_is_a_type_error():
         tw.constant(1.0) + "text"
     with pytest.raises(TypeError):
         tw.constant([1.0]) + tw.constant([1])
+
+
+@pytest.mark.parametrize(
+    "x", [tw.constant(1.0), tw.Variable(1.0)], ids=["tensor", "variable"]
+)
+def test_hashing_and_rounding_to_digits_are_refused(x):
+    with pytest.raises(TypeError, match=r"unhashable. Instead, use its ref\(\)"):
+        hash(x)
+    with pytest.raises(TypeError, match="takes no ndigits"):
+        round(x, 1)
+
+
+@pytest.mark.parametrize("op", [operator.and_, operator.or_, operator.xor])
+def test_logic_is_reflected(op):
+    for left, right in (([True, False], [True, True]), ([6, 1], [3, 3])):
+        wanted = op(np.array(left), np.array(right)).tolist()
+        for a, b in ((tw.constant(left), right), (left, tw.Variable(right))):
+            assert op(a, b).numpy().tolist() == wanted
+
+
+def test_an_augmented_assignment_binds_a_new_tensor():
+    x = before = tw.constant([1.0])
+    x += 1.0
+    x *= 3.0
+    assert x.numpy().tolist() == [6.0] and before.numpy().tolist() == [1.0]

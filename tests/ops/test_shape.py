@@ -4,23 +4,18 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import backend
 from tapewright.errors import ShapeError
 from tapewright.ops import shape as ops
 from tapewright.testing import case, check_op, complexes, floats, integers
 
 
-def embedded(x, axis):
-    full = np.zeros((x.shape[axis], *x.shape))
-    for i in range(x.shape[axis]):
-        at = [slice(None)] * x.ndim
-        at[axis] = i
-        full[(i, *at)] = x[tuple(at)]
+def mosaic(x):
+    """[row in block, column in block, channel, height, width] as [1, c, h * 2, w * 2]."""
+    full = np.zeros((1, x.shape[2], x.shape[3] * 2, x.shape[4] * 2))
+    for i, j in np.ndindex(2, 2):
+        full[0, :, i::2, j::2] = x[i, j]
     return full
-
-
-def diagonal_of(x, axis):
-    parts = [np.take(x[i], i, axis) for i in range(x.shape[0])]
-    return np.stack(parts, axis)
 
 
 CASES = [
@@ -59,11 +54,22 @@ CASES = [
     case("sum_to_shape", floats(2, 1, 3), shape=(1, 3), expect=lambda x: x.sum(0)),
     case("sum_to_shape", complexes(2, 3), shape=(3,), expect=lambda x: x.sum(0)),
     case("sum_to_shape", floats(0, 3), shape=(3,), expect=lambda x: np.zeros(3)),
-    case("embed_diagonal", floats(2, 3), axis=-1, expect=lambda x: embedded(x, -1)),
-    case("embed_diagonal", floats(2, 3), axis=-2, expect=lambda x: embedded(x, -2)),
-    case("take_diagonal", floats(3, 2, 3), axis=-1, expect=lambda x: diagonal_of(x, -1)),
-    case("take_diagonal", floats(2, 2, 3), axis=-2, expect=lambda x: diagonal_of(x, -2)),
+    case("squeeze", floats(1, 2, 1), axis=(), expect=np.squeeze, label="empty list"),
+    case("unravel_index", np.array([4, 2, 0]), dims=(2, 3),
+         expect=lambda i: np.array([[1, 0, 0], [1, 2, 0]])),
+    case("unravel_index", np.array(4, np.int32), dims=(2, 3),
+         expect=lambda i: np.array([1, 1], np.int32)),
     case("transpose", integers(2, 3), expect=np.transpose, label="integers"),
+    # composed of these
+    case(tw.nn.space_to_depth, floats(1, 4, 2, 2), block_size=2,
+         expect=lambda x: np.stack([x[:, :2].reshape(1, 1, 8), x[:, 2:].reshape(1, 1, 8)], 1)),
+    case(tw.nn.depth_to_space, floats(1, 1, 2, 4), block_size=2, expect=lambda x: np.stack(
+        [x[0, 0, :, :2].ravel(), x[0, 0, :, 2:].ravel()])[None, ..., None]),
+    case(tw.nn.space_to_depth, floats(1, 2, 4, 6), block_size=2, data_format="NCHW",
+         expect=lambda x: np.concatenate(
+             [x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)], 1)),
+    case(tw.nn.depth_to_space, floats(1, 8, 1, 2), block_size=2, data_format="NCHW",
+         expect=lambda x: mosaic(x.reshape(2, 2, 2, 1, 2))),
 ]  # fmt: skip
 
 
@@ -80,6 +86,11 @@ MISFITS = [
     (lambda: tw.transpose(X, (0, 0)), "name each axis once"),
     (lambda: tw.broadcast_to(X, (4, 4)), "does not broadcast"),
     (lambda: tw.ensure_shape(X, (None, 2)), "must be"),
+    (lambda: tw.broadcast_static_shape([2], [3]), "do not broadcast"),
+    (lambda: tw.broadcast_dynamic_shape([2], [3]), "do not broadcast"),
+    (lambda: tw.nn.space_to_depth(X, 2), "four axes"),
+    (lambda: tw.nn.space_to_depth(tw.zeros((1, 3, 2, 1)), 2), "multiples of 2"),
+    (lambda: tw.nn.depth_to_space(tw.zeros((1, 3, 2, 1)), 2), "multiple of 4"),
 ]
 
 
@@ -110,3 +121,33 @@ def test_a_sum_over_the_diagonal_axis_ends_it():
     x = np.zeros((2, 3), np.float32)
     assert answer("sum_to_shape", -1, x, shape=(3,)) == -1
     assert answer("sum_to_shape", -2, x, shape=(3,)) is None
+
+
+def test_blocks_and_channels_are_inverses():
+    x = tw.constant(np.arange(48.0).reshape(1, 4, 4, 3))
+    for layout in ("NHWC", "NCHW"):
+        packed = tw.nn.space_to_depth(tw.reshape(x, (1, 3, 4, 4)), 2, "NCHW")
+        if layout == "NHWC":
+            packed = tw.nn.space_to_depth(x, 2)
+        back = tw.nn.depth_to_space(packed, 2, layout)
+        assert back.numpy().ravel().tolist() == list(range(48))
+
+
+def test_what_space_to_depth_does_not_know_is_refused():
+    with pytest.raises(ValueError, match="'NHWC' or 'NCHW', got 'NCHW_VECT_C'"):
+        tw.nn.space_to_depth(tw.zeros((1, 2, 2, 1)), 2, "NCHW_VECT_C")
+    with pytest.raises(ValueError, match="block_size must be 2 or more"):
+        tw.nn.depth_to_space(tw.zeros((1, 2, 2, 1)), 1)
+
+
+def test_shapes_broadcast_as_values():
+    assert tw.broadcast_static_shape([None, 1], [5]).as_list() == [None, 5]
+    shape = tw.broadcast_dynamic_shape(tw.shape(X), tw.constant([4, 1, 1]))
+    assert shape.numpy().tolist() == [4, 2, 3] and shape.dtype == tw.int32
+
+
+def test_an_index_too_large_to_unravel_is_an_error_on_the_cpu():
+    with backend.device("CPU"), pytest.raises(ValueError, match="out of bounds"):
+        tw.unravel_index([6], [2, 3])
+    with pytest.raises(TypeError, match="must be integers"):
+        tw.unravel_index([0.5], [2, 3])

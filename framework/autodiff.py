@@ -1,0 +1,3 @@
+"""`tw.autodiff`: derivatives forward and of second order."""
+
+from .forward import *
