@@ -1,4 +1,4 @@
-"""The README does what it says: its snippets print what stands below them."""
+"""README and docs do what they say: their snippets print what stands below them."""
 
 import contextlib
 import io
@@ -9,10 +9,26 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", README, re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("source, printed", SNIPPETS)
+def snippets(page):
+    """Code, and what it prints, of each snippet of a page."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+
+
+SNIPPETS = snippets(ROOT / "README.md")
+
+
+@pytest.mark.parametrize(
+    "source, printed",
+    [
+        pytest.param(*snippet, id=f"{page.stem}-{i}")
+        for page in PAGES
+        for i, snippet in enumerate(snippets(page))
+    ],
+)
 def test_a_snippet_prints_what_stands_below_it(source, printed):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
