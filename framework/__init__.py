@@ -66,4 +66,10 @@ from .vectorize import *  # noqa: E402
 
 newaxis = None
 
+constant_initializer = initializers.Constant
+ones_initializer = initializers.Ones
+random_normal_initializer = initializers.RandomNormal
+random_uniform_initializer = initializers.RandomUniform
+zeros_initializer = initializers.Zeros
+
 __version__ = "0.1.0"

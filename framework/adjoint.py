@@ -121,7 +121,8 @@ def _backward_lines(op, name, rule, access, width, unbroadcast):
             arguments.append(f"r_{wanted}{access if is_value else ''}")
     lines = [f"d = rule_{name}({', '.join(arguments)})"]
     if unbroadcast:
-        lines.append(f"d = sum_to(d, r_{name}_shape)")
+        own = "d" if access else "d.array"
+        lines.append(f"if {own}.shape != r_{name}_shape: d = sum_to(d, r_{name}_shape)")
     key = f"{name}_key"
     lines += [
         f"old = cotangents.get({key})",

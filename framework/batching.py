@@ -263,11 +263,11 @@ def _loop(op, values, mapped, attributes):
 
 def _product(mapped, a, b, transpose_a, transpose_b):
     """A mapped product; ``[..., m, k] @ [k, n]`` as one product of all rows."""
+    if a.ndim - mapped[0] != b.ndim - mapped[1] or not (a.size and b.size):
+        return None
     if mapped == (True, False) and not transpose_a and b.ndim == 2:
         rows = a.reshape(-1, a.shape[-1]) @ (b.T if transpose_b else b)
-        return rows.reshape(*a.shape[:-1], -1) if rows.size else None
-    if a.ndim - mapped[0] != b.ndim - mapped[1]:
-        return None
+        return rows.reshape(*a.shape[:-1], -1)
     a = a.swapaxes(-1, -2) if transpose_a else a
     return a @ (b.swapaxes(-1, -2) if transpose_b else b)
 
@@ -280,19 +280,17 @@ def _spread_product(at, axis, values, attributes):
     if axis != contracted or other.ndim != 2:
         return None
     turned = attributes["transpose_b"] if at == 0 else not attributes["transpose_a"]
-    other = other.T if turned else other  # [n, columns]
-    rank, (n, columns) = x.ndim, other.shape
+    xp, rank = array_module(type(x)), x.ndim
+    other = xp.ascontiguousarray(other.T) if turned else other  # [n, columns]
     x = x.transpose(rank + contracted, *range(rank - 2), rank + kept)
-    lead, rows = x.shape[1:-1], x.shape[-1]
-    xp = array_module(type(x))
-    ones = (1,) * len(lead)
-    if at == 0:
-        out = xp.empty((n, *lead, rows, columns), x.dtype)
-        other = other.reshape(n, *ones, 1, columns)
-        return xp.multiply(x[..., None], other, out=out)
-    out = xp.empty((n, *lead, columns, rows), x.dtype)
-    other = other.reshape(n, *ones, columns, 1)
-    return xp.multiply(x[..., None, :], other, out=out)
+    (n, *lead, rows), columns = x.shape, other.shape[1]
+    if at == 0:  # einsum: in half the time of a product that broadcasts
+        x = xp.ascontiguousarray(x.reshape(n, math.prod(lead) * rows))
+        product = xp.einsum("nr,nc->nrc", x, other)
+        return product.reshape(n, *lead, rows, columns)
+    x = xp.ascontiguousarray(x.reshape(n, math.prod(lead), rows))
+    product = xp.einsum("nlr,nc->nlcr", x, other)
+    return product.reshape(n, *lead, columns, rows)
 
 
 def _spread_sum(at, axis, values, attributes):

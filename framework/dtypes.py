@@ -12,9 +12,11 @@ __all__ = [
     "bool",
     "complex128",
     "complex64",
+    "double",
     "float16",
     "float32",
     "float64",
+    "half",
     "int16",
     "int32",
     "int64",
@@ -141,6 +143,7 @@ float64 = DType("float64", np.float64)
 complex64 = DType("complex64", np.complex64)
 complex128 = DType("complex128", np.complex128)
 string = DType("string", np.str_)
+half, double = float16, float64
 
 _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,

@@ -21,7 +21,7 @@ from .ops.joining import concat
 from .ops.shape import reshape, transpose
 from .primitive import kernels_are_wrapped
 from .readers import BARE, reading
-from .tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from .tensor import Tensor, TensorSpec, convert_to_tensor, module_of, new_tensor
 from .walk import collect, finished, source_keys, sow, walk
 
 __all__ = [
@@ -157,10 +157,10 @@ def _entrywise_step(batcher):
             adjoint.raw(record, g.value.array, found, useful)
         for key, d in found.items():
             old = cotangents.get(key)
-            if old is None:
-                cotangents[key] = batcher.made(new_tensor(d), g.axes)
-            else:
-                cotangents[key] = old + batcher.made(new_tensor(d), g.axes)
+            if type(old) is Mapped and old.axes == g.axes:
+                d, old = old.value.array + d, None
+            made = batcher.made(new_tensor(d), g.axes)
+            cotangents[key] = made if old is None else old + made
 
     return step
 
@@ -278,6 +278,41 @@ class _Answer:
         self.parts = []  # of the answer, one for each chunk
         self.whole = None  # an array to which the chunks are written
 
+    def add(self, g, seeds, explicit, picks, alone):
+        """What one walk gave, of the chunk ``picks``; ``alone``: there is no other."""
+        if g is None:
+            return
+        batcher, readers = seeds.owner, self.walks.readers
+        with reading(readers):
+            if not (type(g) is Mapped and g.owner is batcher):
+                g = batcher.map(batcher.spell_out(g, seeds))
+            free = [t for t in self.places if t not in explicit]
+            spread = [t for t in free if g.axes[t] is None]
+            apart = [  # diagonals of the answer
+                (t, g.axes[t])
+                for t in free
+                if g.axes[t] is not None
+                and self.places[t] != self.source_places[g.axes[t]]
+            ]
+            for t in batcher.strict:
+                if t in spread or (t, g.axes[t]) in apart:
+                    raise NotDiagonal(None)
+            value = g.value if readers else g.value.array
+            sizes = [batcher.sizes[t] for t in spread]
+            count = len(picks[0]) if explicit else 1
+            if explicit and spread:  # the chunk in front
+                value = _reshaped(value, (*sizes, count, *self.source))
+                lead = len(spread)
+                order = (lead, *range(lead), *range(lead + 1, len(value.shape)))
+                value = _transposed(value, order)
+            else:
+                value = _reshaped(value, (count, *sizes, *self.source))
+            labels = [None, *[self.places[t] for t in spread], *self.source_places]
+            if readers or (alone and not apart):
+                self.parts.append((value, labels, apart, explicit))
+            else:
+                self._write(value, labels, apart, explicit, picks)
+
     def result(self):
         """The Jacobian as a tensor, or None."""
         if self.whole is not None:
@@ -289,49 +324,14 @@ class _Answer:
             if len(self.parts) > 1:
                 value = concat([part for part, *_ in self.parts], axis=0)
             sizes = [self.walks.shape[t] for t in explicit]
-            value = reshape(value, (*sizes, *value.array.shape[1:]))
+            value = _reshaped(value, (*sizes, *value.shape[1:]))
             labels = [*[self.places[t] for t in explicit], *labels[1:]]
             for t, axis in diagonal:
                 value = embed_diagonal(value, axis)
                 labels.insert(0, self.places[t])
             order = [labels.index(place) for place in sorted(labels)]
-            if order != sorted(order):
-                value = transpose(value, order)
-            return reshape(value, self.shape)
-
-    def add(self, g, seeds, explicit, picks, alone):
-        """What one walk gave, of the chunk ``picks``; ``alone``: there is no other."""
-        if g is None:
-            return
-        batcher, walks = seeds.owner, self.walks
-        with reading(walks.readers):
-            if not (type(g) is Mapped and g.owner is batcher):
-                g = batcher.map(batcher.spell_out(g, seeds))
-            free = [t for t in self.places if t not in explicit]
-            spread = [t for t in free if g.axes[t] is None]
-            diagonal = [(t, g.axes[t]) for t in free if g.axes[t] is not None]
-            apart = [
-                (t, axis)
-                for t, axis in diagonal
-                if self.places[t] != self.source_places[axis]
-            ]
-            for t in batcher.strict:
-                if t in spread or (t, g.axes[t]) in apart:
-                    raise NotDiagonal(None)
-            sizes = [batcher.sizes[t] for t in spread]
-            count = len(picks[0]) if explicit else 1
-            value = reshape(g.value, (*sizes, count, *self.source))
-            lead = len(spread)
-            if lead and explicit:  # the chunk in front
-                behind = range(lead + 1, value.array.ndim)
-                value = transpose(value, (lead, *range(lead), *behind))
-            elif lead:
-                value = reshape(value, (1, *sizes, *self.source))
-            labels = [None, *[self.places[t] for t in spread], *self.source_places]
-            if walks.readers or (alone and not apart):
-                self.parts.append((value, labels, apart, explicit))
-            else:
-                self._write(value.array, labels, apart, explicit, picks)
+            value = _reshaped(_transposed(value, order), self.shape)
+        return value if self.walks.readers else new_tensor(value)
 
     def _write(self, piece, labels, diagonal, explicit, picks):
         """Puts a piece where it belongs."""
@@ -354,6 +354,17 @@ class _Answer:
         homes += [labels[a] for a in rest]
         piece = piece.transpose(0, *own, *rest)
         self.whole.transpose(homes)[tuple(index)] = piece if explicit else piece[0]
+
+
+def _reshaped(value, shape):
+    """A tensor, by the op; or an array."""
+    return reshape(value, shape) if isinstance(value, Tensor) else value.reshape(shape)
+
+
+def _transposed(value, order):
+    if isinstance(value, Tensor):
+        return transpose(value, order)
+    return value.transpose(order)
 
 
 # ------------------------------------------------------------------ second derivatives

@@ -8,7 +8,14 @@ from copy import copy
 
 from .tensor_shape import TensorShape
 
-__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack"]
+__all__ = [
+    "assert_same_structure",
+    "flatten",
+    "is_nested",
+    "map_structure",
+    "pack",
+    "pack_sequence_as",
+]
 
 
 class _Containers(dict):
@@ -73,6 +80,11 @@ def pack(structure, leaves):
     if next(remaining, remaining) is not remaining:
         raise ValueError("pack: more leaves were given than the structure holds")
     return packed
+
+
+def pack_sequence_as(structure, flat_sequence):
+    """`pack`, under TensorFlow's name: ``flat_sequence`` arranged like ``structure``."""
+    return pack(structure, flat_sequence)
 
 
 def _rebuild(structure, leaves):

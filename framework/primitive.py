@@ -8,6 +8,7 @@ through ``Primitive.general``.
 """
 
 from functools import partial
+from operator import index as whole
 
 import numpy as np
 
@@ -31,6 +32,7 @@ __all__ = [
     "DTypeName",
     "Primitive",
     "Shape",
+    "Whole",
     "get_primitive",
     "kernels_are_wrapped",
     "primitive",
@@ -46,20 +48,32 @@ def Axes(value):
     """None, one axis or several, as plain ints."""
     if value is None or type(value) is int:
         return value
-    if isinstance(value, (list, tuple)):
-        return tuple([int(axis) for axis in value])
-    if getattr(value, "ndim", 0):
-        return tuple([int(axis) for axis in value])
-    return int(value)
+    try:
+        if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
+            return tuple([whole(axis) for axis in value])
+        return whole(value)
+    except TypeError:
+        raise TypeError(f"axes must be integers, got {value!r}") from None
 
 
 def Shape(value):
     """A tuple of plain ints from any mixture of ints, tensors and arrays."""
     if type(value) is int:
         return (value,)
-    if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
-        return (int(value),)
-    return tuple([int(n) for n in value])
+    try:
+        if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
+            return (whole(value),)
+        return tuple([whole(n) for n in value])
+    except TypeError:
+        raise TypeError(f"must be made of integers, got {value!r}") from None
+
+
+def Whole(value):
+    """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
+    try:
+        return whole(value)
+    except TypeError:
+        raise TypeError(f"must be an integer, got {value!r}") from None
 
 
 def DTypeName(value):
@@ -117,6 +131,10 @@ def _forwarded(kernel, xp, op):
     return None
 
 
+# In what NumPy says of dtypes that a function does not take.
+_NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
+
+
 class Primitive:
     """One op: its kernel, its rules and its adjoints.
 
@@ -155,7 +173,8 @@ class Primitive:
             )
         self.attributes = tuple(keywords)
         self.defaults = dict(kernel.__kwdefaults__ or {})
-        self.convert = dict(kernel.__annotations__)
+        annotations = kernel.__annotations__
+        self.convert = {n: Whole if f is int else f for n, f in annotations.items()}
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
         self.quiet = quiet  # infinities and NaN are answers, not accidents
@@ -288,7 +307,8 @@ class Primitive:
             raise TypeError(f"{self.name}: the argument {name!r} is missing")
         if isinstance(args[0], (list, tuple)):
             return tuple(args[0]), args[1:]
-        if isinstance(args[0], Tensor) and self.attributes and len(args) == 1:
+        is_one = isinstance(args[0], Tensor) or backend.is_array(args[0])
+        if is_one and self.attributes and len(args) == 1:  # its rows are meant
             return tuple(args[0]), ()
         return args, ()
 
@@ -339,7 +359,10 @@ class Primitive:
         kin = [t for t, n in zip(tensors, names) if t is not None and n in self.alike]
         like = kin[0] if kin else next((t for t in tensors if t is not None), None)
         module = None if like is None else module_of(like)
-        for i, (value, name) in enumerate(zip(inputs, names)):
+        order = list(enumerate(zip(inputs, names)))
+        if self.variadic and not kin:  # in a list a whole number follows the floats
+            order.sort(key=lambda item: type(item[1][0]) is int)
+        for i, (value, name) in order:
             if tensors[i] is not None:
                 continue
             if kin and name in self.alike and type(value) in (float, int):
@@ -421,6 +444,10 @@ class Primitive:
                 NotImplementedError,
             ) as readable:
                 return readable
+        if any(words in str(error) for words in _NO_LOOP):
+            kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
+            names = {} if self.variadic else dict(zip(self.inputs, inputs))
+            return DTypeError(self.name, f"there is no such op for {kinds}", **names)
         given = ", ".join(f"{tuple(x.shape)} {x.dtype.name}" for x in inputs)
         error.add_note(f"in the op {self.name} on {given}")
         return error

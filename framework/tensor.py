@@ -292,7 +292,8 @@ def constant(value, dtype=None, shape=None, name=None):
     """A tensor holding ``value``: a number, nested list, array or tensor.
 
     Python floats become float32 and ints int32 (int64 if they need it); arrays keep
-    their dtype. ``shape`` reshapes, or repeats a single value.
+    their dtype. A tensor of the right dtype is returned as it is: gradients pass.
+    ``shape`` reshapes, or repeats a single value.
 
     Raises: ``TypeError`` if ``value`` does not convert to ``dtype``, ``ValueError`` if a
     list is ragged or ``shape`` holds another number of elements.
@@ -302,6 +303,8 @@ def constant(value, dtype=None, shape=None, name=None):
     array([[1., 2.],
            [3., 4.]], dtype=float32)>
     """
+    if isinstance(value, Tensor) and shape is None and dtype in (None, value.dtype):
+        return value
     array = to_array(value, dtype)
     if shape is not None:
         xp, shape = backend.array_module(type(array)), tuple(TensorShape(shape))

@@ -88,7 +88,9 @@ TOP = """
     identity shape size rank equal not_equal greater greater_equal less less_equal
     logical_and logical_or logical_not round floor
     bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64
-    complex64 complex128 string device errors math nn linalg random image
+    complex64 complex128 string half double device errors math nn linalg random image
+    constant_initializer zeros_initializer ones_initializer random_normal_initializer
+    random_uniform_initializer
 """.split()
 
 

@@ -58,7 +58,8 @@ def _(g, out):
 
 def relu6(features, name=None):
     """``min(max(x, 0), 6)``; the derivative at 0 and at 6 is 0."""
-    return minimum(6.0, relu(features))  # in a tie the first gets the gradient
+    limited = relu(features)
+    return minimum(6 if limited.dtype.is_integer else 6.0, limited)
 
 
 @primitive(name="leaky_relu", type_name="LeakyRelu")
@@ -312,6 +313,8 @@ def shifted_rows(xp, logits, axis=-1):
         turned = xp.array(logits.T, order="C", copy=True)
         turned -= turned.max(axis=0)
         return turned, 0
+    if not logits.size:
+        return logits.copy(), axis
     return logits - logits.max(axis=axis, keepdims=True), axis
 
 

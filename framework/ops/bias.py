@@ -2,7 +2,7 @@
 
 from ..errors import ShapeError
 from ..rules import elementwise
-from ..tensor import convert_to_tensor
+from ..tensor import convert_to_tensor, is_tensor
 from .elementwise import add
 from .shape import reshape
 
@@ -20,7 +20,7 @@ def bias_add(value, bias, data_format=None, name=None):
     >>> bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
     array([[11., 22.]], dtype=float32)
     """
-    value = convert_to_tensor(value)
+    value = convert_to_tensor(value, dtype_hint=bias.dtype if is_tensor(bias) else None)
     bias = convert_to_tensor(bias, dtype_hint=value.dtype)
     dims, own = value.array.shape, bias.array.shape
     at = -1 if data_format is None else _channel_axis(data_format)

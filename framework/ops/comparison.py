@@ -8,7 +8,7 @@ gradients to what they select.
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import primitive
 from ..rules import elementwise
 from ..tensor import TensorSpec
@@ -238,6 +238,8 @@ def cleared(xp, values, at):
     name="where", type_name="SelectV2", alike=("x", "y"), zero_when=[{"x", "y"}]
 )
 def _where(xp, condition, x, y):
+    if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0
+        raise DTypeError("where", "condition must be boolean", condition=condition)
     return xp.where(condition, x, y)
 
 
@@ -271,7 +273,9 @@ def where(condition, x=None, y=None, name=None):
 
 @primitive(name="nonzero", type_name="Where")
 def _nonzero(xp, condition):
-    return xp.stack(xp.nonzero(xp.atleast_1d(condition)), axis=-1).astype(xp.int64)
+    if not condition.ndim:
+        raise ShapeError("where", "condition must have an axis", condition=condition)
+    return xp.stack(xp.nonzero(condition), axis=-1).astype(xp.int64)
 
 
 _nonzero.no_gradient()

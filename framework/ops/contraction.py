@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..primitive import primitive
 from ..rules import normalize_axis, same_dtype
-from ..tensor import TensorSpec, convert_to_tensor
+from ..tensor import TensorSpec, convert_to_tensor, is_tensor
 from .creation import eye, ones
 from .linalg import beside, matmul, pair
 from .shape import broadcast_to, reshape, transpose
@@ -207,10 +207,11 @@ def einsum(equation, *inputs, optimize="greedy", name=None):
         raise ValueError(f"einsum: optimize must be one of {listing}, got {optimize!r}")
     if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) and "," in equation:
         inputs = inputs[0]
+    hint = next((x.dtype for x in inputs if is_tensor(x)), None)
     tensors = []
     for x in inputs:
-        hint = tensors[0].dtype if tensors else None
         tensors.append(convert_to_tensor(x, dtype_hint=hint))
+        hint = hint or tensors[0].dtype
     equation = equation.replace(" ", "")
     terms, result = _terms(equation)
     if len(terms) != len(tensors):

@@ -8,10 +8,10 @@ one a complex one.
 import numpy as np
 
 from .. import dtypes
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import DTypeName, primitive
 from ..rules import elementwise
-from ..tensor import TensorSpec, convert_to_tensor
+from ..tensor import Tensor, TensorSpec, convert_to_tensor
 from .comparison import greater_equal, less_equal, logical_and, masked
 
 __all__ = [
@@ -55,10 +55,15 @@ def cast(x, dtype, name=None):
     """
     dtype = dtypes.as_dtype(dtype)
     if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):
-        return x if not hasattr(type(x), "__tensor__") else convert_to_tensor(x)
+        return _as_it_is(x)
     if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
         return _cast(x, dtype=dtype.name)
     return _cast(convert_to_tensor(x), dtype=dtype.name)
+
+
+def _as_it_is(x):
+    """``x`` as a tensor; in a walk that nobody records, the array that it is."""
+    return x if isinstance(x, Tensor) else identity(x)
 
 
 @elementwise(name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}])
@@ -192,7 +197,13 @@ def _complex_of(dtype):
     result_dtype=_complex_of,
 )
 def _complex(xp, real, imag):
-    return real + xp.multiply(imag, xp.asarray(1j, dtype=_complex_of(real.dtype)))
+    if real.dtype.kind != "f" or real.dtype.itemsize < 4:
+        what = "real and imag must be float32 or float64"
+        raise DTypeError("complex", what, real=real, imag=imag)
+    real, imag = xp.broadcast_arrays(real, imag)
+    result = xp.empty(real.shape, _complex_of(real.dtype))
+    result.real[...], result.imag[...] = real, imag  # 1j * inf has NaN for a real part
+    return result
 
 
 @_complex.vjp("real")
@@ -229,7 +240,7 @@ def _(g, input_dtype):
 
 def real(input, name=None):
     """The real part; a real tensor is returned as it is."""
-    return _real(input) if _is_complex(input) else input
+    return _real(input) if _is_complex(input) else _as_it_is(input)
 
 
 @elementwise(
@@ -261,7 +272,7 @@ def _(g):
 
 def conj(x, name=None):
     """The complex conjugate; a real tensor is returned as it is."""
-    return _conj(x) if _is_complex(x) else x
+    return _conj(x) if _is_complex(x) else _as_it_is(x)
 
 
 def _is_complex(x):

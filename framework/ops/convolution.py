@@ -8,7 +8,7 @@ import math
 from ..errors import ShapeError
 from ..primitive import Shape
 from ..rules import same_dtype
-from ..tensor import convert_to_tensor
+from ..tensor import convert_to_tensor, is_tensor
 from .correlation import convolve, input_gradient
 from .shape import reshape, transpose
 from .sliding import (
@@ -49,7 +49,8 @@ def _moved(x, channels_to_front):
 
 def _operands(who, rank, x, filters, kind="input"):
     """Both as tensors of one dtype and of the right ranks; further batch axes folded."""
-    x = convert_to_tensor(x)
+    hint = filters.dtype if is_tensor(filters) else None
+    x = convert_to_tensor(x, dtype_hint=hint)
     filters = convert_to_tensor(filters, dtype_hint=x.dtype)
     if len(x.shape) < rank + 2 or len(filters.shape) != rank + 2:
         raise ShapeError(who, f"{kind} must have rank {rank + 2} or more and filters rank "
@@ -117,7 +118,8 @@ def convolution(
     Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters``
     ``[*window, channels, filters]``; the rank of ``filters`` tells how many axes.
     """
-    filters = convert_to_tensor(filters, dtype_hint=getattr(input, "dtype", None))
+    hint = input.dtype if is_tensor(input) else None
+    filters = convert_to_tensor(filters, dtype_hint=hint)
     rank = len(filters.shape) - 2
     if rank not in CHANNELS_LAST:
         raise ShapeError("convolution", "filters must have rank 3, 4 or 5",
@@ -284,7 +286,8 @@ def conv_transpose(
     name=None,
 ):
     """As `conv1d_transpose`, `conv2d_transpose`, `conv3d_transpose`, by rank of ``filters``."""
-    filters = convert_to_tensor(filters, dtype_hint=getattr(input, "dtype", None))
+    hint = input.dtype if is_tensor(input) else None
+    filters = convert_to_tensor(filters, dtype_hint=hint)
     rank = len(filters.shape) - 2
     if rank not in CHANNELS_LAST:
         raise ShapeError("conv_transpose", "filters must have rank 3, 4 or 5",

@@ -4,7 +4,7 @@ import math
 
 from .. import dtypes
 from ..errors import DTypeError, ShapeError
-from ..primitive import DTypeName, Shape, primitive
+from ..primitive import DTypeName, Shape, Whole, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor
 from .comparison import less, where
@@ -77,7 +77,10 @@ def bincount(
     if binary_output and weights is not None:
         raise ValueError("bincount: weights and binary_output exclude each other")
     arr = convert_to_tensor(arr)
+    if arr.dtype == dtypes.string:
+        raise DTypeError("bincount", "arr must be integers", arr=arr)
     arr = arr if arr.dtype.is_integer else cast(arr, dtypes.int32)
+    dtype = dtypes.int32 if dtype is None else dtype
     size = _length(arr, minlength, maxlength)
     if weights is not None:
         weights = convert_to_tensor(weights)
@@ -96,7 +99,7 @@ def bincount(
     lead = Shape(arr.shape)[:-1]
     ids = where(less(arr, size), arr, -1)
     if lead:
-        ids = offset_ids(reshape(ids, (math.prod(lead), -1)), size)
+        ids = offset_ids(reshape(ids, (math.prod(lead), arr.shape[-1])), size)
         weights = reshape(weights, ids.shape)
     sums = unsorted_segment_sum(weights, ids, math.prod(lead) * size)
     return reshape(sums, (*lead, size))
@@ -107,8 +110,8 @@ def _length(arr, minlength, maxlength):
     size = int(array.max()) + 1 if array.size else 0
     if array.size and int(array.min()) < 0:
         raise ValueError(f"bincount: arr must not be negative, got {int(array.min())}")
-    size = size if minlength is None else max(size, int(minlength))
-    return size if maxlength is None else min(size, int(maxlength))
+    size = size if minlength is None else max(size, Whole(minlength))
+    return size if maxlength is None else min(size, Whole(maxlength))
 
 
 def histogram_fixed_width_bins(
@@ -122,7 +125,11 @@ def histogram_fixed_width_bins(
     array([0, 1, 4], dtype=int32)
     """
     values = convert_to_tensor(values)
-    low, high = convert_to_tensor(value_range, dtype_hint=values.dtype)
+    value_range = convert_to_tensor(value_range, dtype_hint=values.dtype)
+    if tuple(value_range.shape) != (2,):
+        what = "value_range must hold two numbers"
+        raise ShapeError("histogram_fixed_width", what, value_range=value_range)
+    low, high = value_range
     nbins = int(nbins)
     if nbins < 1:
         raise ValueError(f"histogram_fixed_width: nbins must be positive, got {nbins}")

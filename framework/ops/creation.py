@@ -53,6 +53,9 @@ def fill(dims, value, name=None):
     value = convert_to_tensor(value)
     if value.shape.rank != 0:
         raise ValueError(f"fill: value must be a scalar, got shape {value.shape}")
+    dims = Shape(dims)
+    if any([n < 0 for n in dims]):
+        raise ValueError(f"fill: dims must be 0 or more, got {dims}")
     return broadcast_to(value, dims)
 
 

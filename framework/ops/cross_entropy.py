@@ -8,8 +8,14 @@ import math
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..primitive import primitive
-from ..rules import broadcast_shape, elementwise, lift, same_dtype
+from ..primitive import Whole, primitive
+from ..rules import (
+    broadcast_shape,
+    elementwise,
+    lift,
+    normalize_axis,
+    same_dtype,
+)
 from ..tensor import TensorSpec, convert_to_tensor
 from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
 from .comparison import greater_equal, less_equal, logical_and, where
@@ -130,7 +136,9 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
         labels = cast(labels, logits.dtype)
     rank = len(logits.shape)
     if axis not in (-1, rank - 1):
-        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        who = "softmax_cross_entropy_with_logits"
+        (at,) = normalize_axis(who, Whole(axis), rank)
+        order = [i for i in range(rank) if i != at] + [at]
         labels, logits = transpose(labels, order), transpose(logits, order)
     return _softmax_cross_entropy(labels, logits)
 
@@ -193,7 +201,10 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
     logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
     if not labels.dtype.is_integer:
         raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
-    classes = logits.shape[-1] if logits.shape else 0
+    _check_floating(who, logits)
+    if len(logits.shape) < 1:
+        raise ShapeError(who, "logits must be [..., classes]", logits=logits)
+    classes = logits.shape[-1]
     values = labels.array
     if isinstance(values, np.ndarray | np.generic) and values.size:
         low, high = int(values.min()), int(values.max())
@@ -235,7 +246,13 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     if labels.shape != logits.shape:
         raise ShapeError("sigmoid_cross_entropy_with_logits", "the shapes must be the same",
                          labels=labels, logits=logits)  # fmt: skip
+    _check_floating("sigmoid_cross_entropy_with_logits", logits)
     return _sigmoid_cross_entropy(labels, logits)
+
+
+def _check_floating(who, logits):
+    if not logits.dtype.is_floating:
+        raise DTypeError(who, "logits must be floating", logits=logits)
 
 
 def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):

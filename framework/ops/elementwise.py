@@ -7,6 +7,8 @@ a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divid
 zero).
 """
 
+import numpy as np
+
 from .. import dtypes
 from ..errors import DTypeError, ShapeError
 from ..primitive import primitive
@@ -228,8 +230,21 @@ def _(g, x):
 
 @elementwise(type_name="FloorDiv", quiet=True)
 def floordiv(xp, x, y):
-    """``floor(x / y)``; its gradient is None."""
+    """``floor(x / y)``; its gradient is None.
+
+    Raises: ``ValueError`` for integers divided by 0 (on a GPU it is not looked for).
+    """
+    if x.dtype.kind == "f":
+        return xp.floor(xp.divide(x, y))
+    _check_divisor(xp, "floordiv", y)
     return xp.floor_divide(x, y)
+
+
+def _check_divisor(xp, who, y):
+    if y.dtype.kind == "b":
+        raise DTypeError(who, "x and y must be numbers; cast converts booleans", y=y)
+    if xp is np and y.dtype.kind in "iu" and not np.all(y):
+        raise ValueError(f"{who}: an integer cannot be divided by 0; y holds a 0")
 
 
 floordiv.no_gradient()
@@ -238,6 +253,7 @@ floordiv.no_gradient()
 @elementwise(type_name="FloorMod", quiet=True)
 def floormod(xp, x, y):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
+    _check_divisor(xp, "floormod", y)
     return xp.remainder(x, y)
 
 
@@ -258,6 +274,7 @@ mod = floormod
 def truncatediv(xp, x, y):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
+        _check_divisor(xp, "truncatediv", y)
         return xp.floor_divide(x - xp.fmod(x, y), y)
     return xp.trunc(xp.divide(x, y))
 
@@ -268,6 +285,7 @@ truncatediv.no_gradient()
 @elementwise(type_name="TruncateMod", quiet=True)
 def truncatemod(xp, x, y):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
+    _check_divisor(xp, "truncatemod", y)
     return xp.fmod(x, y)
 
 

@@ -115,15 +115,17 @@ def ifft3d(input, name=None):
 
 @primitive(name="rfft", type_name="RFFT")
 def _half_spectrum(xp, input):
-    if input.dtype.kind != "f" or input.shape[-1:] in ((), (0,)):
+    wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
+    if not wide or input.shape[-1:] in ((), (0,)):
         raise ValueError("not real, or nothing there")  # `infer` says it better
     return xp.fft.rfft(input)
 
 
 @_half_spectrum.infer
 def _(input):
-    if not input.dtype.is_floating:
-        raise DTypeError("rfft", "input_tensor must be floating", input_tensor=input)
+    if input.dtype not in ("float32", "float64"):
+        what = "input_tensor must be floating, float32 or float64; cast converts it"
+        raise DTypeError("rfft", what, input_tensor=input)
     if input.shape.rank == 0 or input.shape[-1] == 0:
         raise ShapeError("rfft", "the last axis of input_tensor must not be empty",
                          input_tensor=input)  # fmt: skip
@@ -228,6 +230,8 @@ def _lengths(who, fft_length, count, default):
             f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, got "
             f"{fft_length}"
         )
+    if (given < 0).any():
+        raise ValueError(f"{who}: fft_length must not be negative, got {fft_length}")
     return [int(n) for n in given]
 
 
@@ -369,8 +373,9 @@ def _check_cosine(x, kind, axis, norm):
         raise ValueError(
             f"dct: norm must be None, or 'ortho' for types 2 to 4, got {norm!r}"
         )
-    if not x.dtype.is_floating:
-        raise DTypeError("dct", "input must be floating", input=x)
+    if x.dtype not in ("float32", "float64"):
+        what = "input must be floating, float32 or float64; cast converts it"
+        raise DTypeError("dct", what, input=x)
     if x.shape.rank == 0 or x.shape[-1] < 1 + (kind == 1):
         least = 1 + (kind == 1)
         raise ShapeError(

@@ -479,11 +479,23 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
             input=input, seq_lengths=lengths,
         )  # fmt: skip
     order = [examples, steps, *(i for i in range(rank) if i not in (examples, steps))]
+    _check_lengths(lengths.array, size)
     lengths = expand_dims(cast(lengths, dtypes.int64), 1)
     step = new_tensor(module_of(input).arange(size))
     picks = where(step < lengths, lengths - 1 - step, step)
     turned = gather(transpose(input, order), picks, batch_dims=1)
     return transpose(turned, [order.index(i) for i in range(rank)])
+
+
+def _check_lengths(lengths, size):
+    """On a GPU nobody looks: it would have to wait."""
+    if (
+        isinstance(lengths, np.ndarray)
+        and not ((lengths >= 0) & (lengths <= size)).all()
+    ):
+        raise ValueError(
+            f"reverse_sequence: seq_lengths must be from 0 to {size}, got {lengths}"
+        )
 
 
 def embedding_lookup(params, ids, max_norm=None, name=None):

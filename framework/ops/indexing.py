@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import DTypeError, ShapeError
-from ..primitive import Axes, DTypeName, Shape, primitive
+from ..primitive import Axes, DTypeName, Shape, Whole, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import (
     Tensor,
@@ -422,7 +422,7 @@ def strided_slice(
 
 @primitive(name="one_hot", type_name="OneHot")
 def _one_hot(xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"):
-    if indices.dtype.kind not in "iu":
+    if indices.dtype.kind not in "iu" or depth < 0:
         raise TypeError
     hits = indices[..., None] == xp.arange(depth)
     return xp.moveaxis(hits.astype(dtype), -1, axis)
@@ -435,6 +435,8 @@ _one_hot.no_gradient()
 def _(indices, depth, axis, dtype):
     if not indices.dtype.is_integer:
         raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
+    if depth < 0:
+        raise ValueError(f"one_hot: depth must be 0 or more, got {depth}")
     (at,) = normalize_axis("one_hot", axis, indices.shape.rank + 1)
     return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)
 
@@ -458,22 +460,30 @@ def one_hot(
     """
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
-        return _one_hot(indices, int(depth), axis, dtype or dtypes.float32)
+        return _one_hot(indices, Whole(depth), axis, dtype or dtypes.float32)
     on = convert_to_tensor(1 if on_value is None else on_value, dtype_hint=dtype)
     off = convert_to_tensor(0 if off_value is None else off_value, dtype_hint=on.dtype)
-    hits = _one_hot(indices, int(depth), axis, dtypes.bool)
+    hits = _one_hot(indices, Whole(depth), axis, dtypes.bool)
     picked = where(hits, on, cast(off, on.dtype))
     return picked if dtype is None else cast(picked, dtype)
 
 
 @primitive(name="argmax", type_name="ArgMax")
 def _argmax(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+    _check_ordered("argmax", input)
     return xp.argmax(input, axis=axis).astype(output_type)
 
 
 @primitive(name="argmin", type_name="ArgMin")
 def _argmin(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+    _check_ordered("argmin", input)
     return xp.argmin(input, axis=axis).astype(output_type)
+
+
+def _check_ordered(who, input):
+    if input.dtype.kind in "cU":
+        what = "input must be made of real numbers, which have an order"
+        raise DTypeError(who, what, input=input)
 
 
 for _op in (_argmax, _argmin):
@@ -494,9 +504,18 @@ for _op in (_argmax, _argmin):
 
 def argmax(input, axis=None, output_type=dtypes.int64, name=None):
     """The index of the largest entry along ``axis`` (default 0), the first of equals."""
-    return _argmax(input, axis=0 if axis is None else axis, output_type=output_type)
+    axis, output_type = _place("argmax", axis, output_type)
+    return _argmax(input, axis=axis, output_type=output_type)
 
 
 def argmin(input, axis=None, output_type=dtypes.int64, name=None):
     """The index of the smallest entry along ``axis`` (default 0), the first of equals."""
-    return _argmin(input, axis=0 if axis is None else axis, output_type=output_type)
+    axis, output_type = _place("argmin", axis, output_type)
+    return _argmin(input, axis=axis, output_type=output_type)
+
+
+def _place(who, axis, output_type):
+    output_type = dtypes.int64 if output_type is None else dtypes.as_dtype(output_type)
+    if not output_type.is_integer:
+        raise TypeError(f"{who}: output_type must be integer, got {output_type.name}")
+    return 0 if axis is None else axis, output_type

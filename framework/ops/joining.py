@@ -30,17 +30,12 @@ __all__ = [
 # -------------------------------------------------------------------- joining, splitting
 
 
-@primitive(type_name="ConcatV2")
-def concat(xp, *values, axis: Axes):
-    """The tensors of a list, one behind the other along an existing axis.
-
-    >>> concat([[1, 2], [3]], axis=0).numpy()
-    array([1, 2, 3], dtype=int32)
-    """
+@primitive(name="concat", type_name="ConcatV2")
+def _concat(xp, *values, axis: Axes):
     return xp.concatenate(values, axis=axis)
 
 
-@concat.infer
+@_concat.infer
 def _(*values, axis):
     first = values[0]
     (at,) = normalize_axis("concat", axis, first.shape.rank)
@@ -58,21 +53,36 @@ def _(*values, axis):
     return TensorSpec(dims, first.dtype)
 
 
-@concat.vjp("values")
+@_concat.vjp("values")
 def _(g, values_shape, axis):
     return _split(g, sizes=[s[axis] for s in values_shape], axis=axis)
 
 
-@concat.batch
+@_concat.batch
 def _(mapped, *values, axis):
     rank = values[0].array.ndim - mapped[0]
-    return concat(all_mapped(mapped, values), axis=axis % rank + 1)
+    return _concat(all_mapped(mapped, values), axis=axis % rank + 1)
 
 
-@concat.diagonal
+@_concat.diagonal
 def _(axes, *values, axis):
     rank = len(values[0].shape)
     return axes[0] if set(axes) == {axes[0]} and axes[0] + rank != axis % rank else None
+
+
+def concat(values, axis, name=None):
+    """The tensors of a list, one behind the other along an existing axis.
+
+    A tensor in place of the list is returned as it is.
+
+    >>> concat([[1, 2], [3]], axis=0).numpy()
+    array([1, 2, 3], dtype=int32)
+    """
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if axis is None:  # NumPy would flatten them
+        raise TypeError("concat: axis must be an integer, got None")
+    return _concat(values, axis=axis)
 
 
 def all_mapped(mapped, values):
@@ -382,11 +392,15 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
 @primitive(type_name="ReverseV2")
 def reverse(xp, tensor, *, axis: Axes):
     """The entries in opposite order along one or several axes."""
+    if axis is None:
+        raise TypeError  # where NumPy would take all axes
     return xp.flip(tensor, axis)
 
 
 @reverse.infer
 def _(tensor, axis):
+    if axis is None:
+        raise TypeError("reverse: axis must be given, one axis or several, got None")
     normalize_axis("reverse", axis, tensor.shape.rank)
     return tensor
 
@@ -417,11 +431,15 @@ def roll(xp, input, *, shift: Axes, axis: Axes):
     """
     if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
         raise ValueError  # where NumPy would repeat the one
+    if axis is None or shift is None:
+        raise ValueError  # where NumPy would roll all of it as one row
     return xp.roll(input, shift, axis)
 
 
 @roll.infer
 def _(input, shift, axis):
+    if axis is None or shift is None:
+        raise ValueError(f"roll: shift and axis must be given, got {shift} and {axis}")
     if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
         raise ValueError(
             f"roll: shift and axis must be two numbers or two lists of one length, got "

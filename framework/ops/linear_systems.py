@@ -7,7 +7,7 @@ answers with infinities and NaN.
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
@@ -30,9 +30,14 @@ def check_square(who, matrix, name="matrix"):
 
 
 def check_floating(op, x):
-    """Raises: ``DTypeError`` for integers."""
+    """Raises: ``DTypeError`` for integers, and half precision, which LAPACK lacks."""
     if not x.dtype.is_differentiable:
         raise op.primitive.not_floating(x)
+    if x.dtype == "float16":
+        what = (
+            f"{op.primitive.inputs[0]} must not be of half precision; cast converts it"
+        )
+        raise DTypeError(op.primitive.name, what, x=x)
 
 
 def by_lapack(who, complaint, function, *args):
@@ -53,8 +58,8 @@ def solve_primitive(xp, matrix, rhs):
 
 def _alike(xp, matrix, rhs):
     """Both with the same axes in front: not all solvers broadcast as products do."""
-    if rhs.ndim < 2 or matrix.ndim < 2:
-        raise ValueError("two axes or more")  # `infer` says it better
+    if rhs.ndim < 2 or matrix.ndim < 2 or matrix.dtype.kind not in "fc":
+        raise ValueError("two axes or more, floating")  # `infer` says it better
     if matrix.shape[:-2] != rhs.shape[:-2]:
         lead = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
         matrix = xp.broadcast_to(matrix, lead + matrix.shape[-2:])

@@ -36,7 +36,8 @@ def from_the_back(axes, rank):
 @primitive(name="moments", multiple=True, floating=True)
 def _moments(xp, x, *, axes: Axes):
     """Mean and variance, the axes kept; primitive as its rule takes three passes."""
-    share = x.dtype.type(1 / count_over(x.shape, axes))
+    count = math.prod([x.shape[a] for a in axes])
+    share = x.dtype.type(1 / count if count else math.nan)
     mean = summed(xp, x, axes) * share
     variance = summed(xp, xp.square(x - mean), axes) * share
     return mean, variance
@@ -80,7 +81,7 @@ def moments(x, axes, shift=None, keepdims=False, name=None):
     """
     given = convert_to_tensor(x)
     x, rank = at_least_single(given), len(given.array.shape)
-    axes = sorted(normalize_axis("moments", axes, rank, "axes"))
+    axes = sorted(normalize_axis("moments", Axes(axes), rank, "axes"))
     if x.dtype.is_floating and rank:
         mean, variance = _moments(x, axes=from_the_back(axes, rank))
     else:
@@ -111,7 +112,8 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
     weights = convert_to_tensor(frequency_weights, dtype_hint=x.dtype)
     weights = cast(weights, x.dtype)
     weighted = weights * x
-    axes = sorted(normalize_axis("weighted_moments", axes, len(weighted.shape), "axes"))
+    axes = normalize_axis("weighted_moments", Axes(axes), len(weighted.shape), "axes")
+    axes = sorted(axes)
     total = reduce_sum(weights + zeros_like(x), axes, True)
     mean = divide_no_nan(reduce_sum(weighted, axes, True), total)
     squares = reduce_sum(weights * squared_difference(x, mean), axes, True)
@@ -125,8 +127,9 @@ def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
     With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
     """
     x = convert_to_tensor(x)
-    axes = normalize_axis("sufficient_statistics", axes, len(x.shape), "axes")
-    count = cast(convert_to_tensor(count_over(x.shape, axes)), x.dtype)
+    axes = normalize_axis("sufficient_statistics", Axes(axes), len(x.shape), "axes")
+    count = math.prod([x.shape[a] for a in axes])
+    count = cast(convert_to_tensor(count), x.dtype)
     if shift is not None:
         shift = convert_to_tensor(shift, dtype_hint=x.dtype)
         x = x - shift
@@ -150,4 +153,4 @@ def zero_fraction(value, name=None):
     np.float32(0.5)
     """
     value = convert_to_tensor(value)
-    return reduce_mean(cast(equal(value, 0), dtypes.float32))
+    return reduce_mean(cast(equal(value, zeros_like(value)), dtypes.float32))

@@ -7,7 +7,7 @@ Batch, layer, instance and group normalization choose the axes, then scale and s
 from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
-from ..tensor import TensorSpec, convert_to_tensor
+from ..tensor import TensorSpec, convert_to_tensor, is_tensor
 from .bias import multiply_add
 from .conversion import cast, conj, real
 from .creation import zeros_like
@@ -162,8 +162,14 @@ def _(places, g, normal, inverse, slope, shift, *, axes, centred):
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``; the last two may be None."""
-    x, mean = convert_to_tensor(x), convert_to_tensor(mean)
-    inverse = rsqrt(convert_to_tensor(variance) + variance_epsilon)
+    given = (x, mean, variance, offset, scale)
+    hint = next((value.dtype for value in given if is_tensor(value)), None)
+    x = convert_to_tensor(x, dtype_hint=hint)
+    mean, variance, offset, scale = [
+        None if value is None else convert_to_tensor(value, dtype_hint=x.dtype)
+        for value in given[1:]
+    ]
+    inverse = rsqrt(variance + variance_epsilon)
     if scale is not None:
         inverse = inverse * scale
     shift = -(mean * inverse) if offset is None else offset - mean * inverse
@@ -350,6 +356,9 @@ def local_response_normalization(
     if len(x.shape) != 4:
         raise ShapeError("local_response_normalization",
                          "input must be [batch, height, width, channels]", input=x)  # fmt: skip
+    if depth_radius < 0:
+        raise ValueError("local_response_normalization: depth_radius must be 0 or more, "
+                         f"got {depth_radius}")  # fmt: skip
     place = range(x.shape[-1])
     near = [[float(abs(i - j) <= depth_radius) for j in place] for i in place]
     around = matmul(square(x), convert_to_tensor(near, dtype=x.dtype))

@@ -1,4 +1,5 @@
-"""Gives Tensor and Variable their operators, and IndexedSlices their sums.
+"""Gives Tensor and Variable their operators, Variable its scattered assignments, and
+IndexedSlices their sums.
 
 The only file that writes on a class from outside: operators arrive when the ops exist.
 """
@@ -6,7 +7,7 @@ The only file that writes on a class from outside: operators arrive when the ops
 from ..errors import ShapeError
 from ..tensor import IndexedSlices, Tensor, convert_to_tensor
 from ..variable import Variable
-from . import comparison, conversion, elementwise, gather, indexing
+from . import comparison, conversion, elementwise, gather, indexing, scatter
 from .linalg import matmul
 
 __all__ = []
@@ -72,7 +73,7 @@ def _round(self, ndigits=None):
 def _invert(self):
     if self.dtype.is_bool:
         return comparison.logical_not(self)
-    return comparison.bitwise_xor(self, -1)
+    return comparison.invert(self)
 
 
 for _cls in (Tensor, Variable):
@@ -88,6 +89,59 @@ for _cls in (Tensor, Variable):
     _cls.__abs__ = elementwise.abs
     _cls.__invert__, _cls.__round__ = _invert, _round
     _cls.__getitem__ = indexing.getitem
+
+
+# ------------------------------------------------------------- assignments to some rows
+
+
+def _assign_rows(write, doc):
+    """A method that writes IndexedSlices: rows, as `embedding_lookup` has them."""
+
+    def method(self, sparse_delta, use_locking=False, name=None):
+        if not isinstance(sparse_delta, IndexedSlices):
+            kind = type(sparse_delta).__name__
+            raise TypeError(f"sparse_delta must be IndexedSlices, got {kind}")
+        indices = convert_to_tensor(sparse_delta.indices)[..., None]
+        return self.assign(write(self, indices, sparse_delta.values))
+
+    method.__doc__ = doc
+    return method
+
+
+def _assign_entries(write, doc):
+    """A method that writes at coordinates, as `scatter_nd` has them."""
+
+    def method(self, indices, updates, name=None):
+        return self.assign(write(self, indices, updates))
+
+    method.__doc__ = doc
+    return method
+
+
+for _suffix, _write, _what in (
+    ("add", scatter.tensor_scatter_nd_add, "added to"),
+    ("sub", scatter.tensor_scatter_nd_sub, "subtracted from"),
+    ("update", scatter.tensor_scatter_nd_update, "in the place of"),
+    ("max", scatter.tensor_scatter_nd_max, "where they are larger than"),
+    ("min", scatter.tensor_scatter_nd_min, "where they are smaller than"),
+):
+    _rows = _assign_rows(_write, f"Takes values {_what} rows. Returns self.")
+    _entries = _assign_entries(_write, f"Takes updates {_what} entries. Returns self.")
+    setattr(Variable, f"scatter_{_suffix}", _rows)
+    setattr(Variable, f"scatter_nd_{_suffix}", _entries)
+
+
+def _gather_nd(self, indices, name=None):
+    """The entries at these coordinates; see `gather_nd`."""
+    return gather.gather_nd(self, indices)
+
+
+def _sparse_read(self, indices, name=None):
+    """The rows with these numbers; see `gather`."""
+    return gather.gather(self, indices)
+
+
+Variable.gather_nd, Variable.sparse_read = _gather_nd, _sparse_read
 
 IndexedSlices.__add__ = IndexedSlices.__radd__ = gather.add_slices
 IndexedSlices.__tensor__ = gather.dense

@@ -65,6 +65,7 @@ def reduction(
         )  # fmt: skip
     entry = primitive(kernel, **options)
     op = entry.primitive
+    op.convert["keepdims"] = bool
 
     @op.infer
     def _(input_tensor, axis, keepdims):

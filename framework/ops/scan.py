@@ -22,7 +22,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 
 
 @primitive(type_name="Cumsum", quiet=True)
-def cumsum(xp, x, *, axis: Axes = 0, exclusive=False, reverse=False):
+def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The sums of the entries up to each place of ``axis``.
 
     >>> cumsum([1, 2, 3]).numpy(), cumsum([1, 2, 3], exclusive=True).numpy()
@@ -34,7 +34,7 @@ def cumsum(xp, x, *, axis: Axes = 0, exclusive=False, reverse=False):
 
 
 @primitive(type_name="Cumprod", quiet=True)
-def cumprod(xp, x, *, axis: Axes = 0, exclusive=False, reverse=False):
+def cumprod(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The products of the entries up to each place of ``axis``.
 
     Derivatives are exact at every order, with any number of zeros.

@@ -43,7 +43,10 @@ def reshape(xp, tensor, *, shape: Shape):
     >>> reshape([[1, 2], [3, 4]], [-1]).numpy()
     array([1, 2, 3, 4], dtype=int32)
     """
-    return tensor.reshape(shape)
+    result = tensor.reshape(shape)
+    if result.shape != shape and -1 not in shape:  # NumPy takes any negative for -1
+        raise ValueError
+    return result
 
 
 @reshape.infer
@@ -494,6 +497,13 @@ def unravel_index(xp, indices, *, dims: Shape):
     array([[0, 1, 2],
            [2, 2, 1]], dtype=int32)
     """
+    if any([n < 0 for n in dims]) or indices.dtype.kind not in "iu":
+        raise ValueError
+    count = math.prod(dims)
+    if xp is np and not ((indices >= 0) & (indices < count)).all():
+        raise ValueError(
+            f"unravel_index: indices must be from 0 to {count - 1}, got {indices}"
+        )
     places = xp.unravel_index(indices, tuple(dims))
     if not places:
         return xp.zeros((0, *indices.shape), indices.dtype)
@@ -504,6 +514,8 @@ def unravel_index(xp, indices, *, dims: Shape):
 def _(indices, dims):
     if not indices.dtype.is_integer:
         raise DTypeError("unravel_index", "indices must be integers", indices=indices)
+    if any(n < 0 for n in dims):
+        raise ValueError(f"unravel_index: dims must be 0 or more, got {tuple(dims)}")
     return TensorSpec((len(dims), *indices.shape), indices.dtype)
 
 

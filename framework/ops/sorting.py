@@ -13,10 +13,10 @@ from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, DTypeName, primitive
 from ..rules import normalize_axis, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
-from .comparison import less, less_equal, logical_not
+from .comparison import less, less_equal
 from .conversion import cast
 from .joining import all_mapped
-from .reduction import reduce_any
+from .reduction import reduce_all
 from .shape import reshape
 
 __all__ = [
@@ -99,7 +99,7 @@ def sort(values, axis=-1, direction="ASCENDING", name=None):
     >>> sort([3.0, 1.0, 2.0]).numpy()
     array([1., 2., 3.], dtype=float32)
     """
-    return _sort(values, int(axis), _descends("sort", direction))
+    return _sort(values, axis, _descends("sort", direction))
 
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
@@ -110,7 +110,7 @@ def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
     >>> argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
     array([0, 2, 1], dtype=int32)
     """
-    return _argsort(values, int(axis), _descends("argsort", direction))
+    return _argsort(values, axis, _descends("argsort", direction))
 
 
 def _descends(who, direction):
@@ -192,7 +192,7 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa:
     >>> values.numpy(), indices.numpy()
     (array([4., 4., 2.], dtype=float32), array([1, 3, 2], dtype=int32))
     """
-    return TopKV2(*_top_k(input, int(k), index_type))
+    return TopKV2(*_top_k(input, k, index_type))
 
 
 @primitive(type_name="InTopKV2", alike=())
@@ -421,7 +421,10 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    return _searchsorted(sorted_sequence, values, side == "right", out_type)
+    out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
+    if not out_type.is_integer:
+        raise TypeError(f"searchsorted: out_type must be integer, got {out_type.name}")
+    return _searchsorted(sorted_sequence, values, side == "right", out_type.name)
 
 
 @primitive(type_name="InvertPermutation")
@@ -459,20 +462,20 @@ def _(mapped, x):
 
 
 def is_non_decreasing(x, name=None):
-    """Whether no entry of ``x``, flattened, is smaller than the one before.
+    """Whether each entry of ``x``, flattened, is as large as the one before; NaN is not.
 
     >>> is_non_decreasing([1, 1, 2]).numpy()
     np.True_
     """
     x = reshape(convert_to_tensor(x), [-1])
-    return logical_not(reduce_any(less(x[1:], x[:-1])))
+    return reduce_all(less_equal(x[:-1], x[1:]))
 
 
 def is_strictly_increasing(x, name=None):
-    """Whether each entry of ``x``, flattened, is larger than the one before.
+    """Whether each entry of ``x``, flattened, is larger than the one before; NaN is not.
 
     >>> is_strictly_increasing([1, 1, 2]).numpy()
     np.False_
     """
     x = reshape(convert_to_tensor(x), [-1])
-    return logical_not(reduce_any(less_equal(x[1:], x[:-1])))
+    return reduce_all(less(x[:-1], x[1:]))

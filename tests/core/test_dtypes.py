@@ -9,8 +9,11 @@ import pytest
 import tapewright as tw
 from tapewright import dtypes
 
+ALIASES = {"half": "float16", "double": "float64"}
 NAMES = [
-    name for name in dtypes.__all__ if isinstance(getattr(dtypes, name), dtypes.DType)
+    name
+    for name in dtypes.__all__
+    if isinstance(getattr(dtypes, name), dtypes.DType) and name not in ALIASES
 ]
 
 
@@ -109,3 +112,8 @@ def test_every_dtype_argument_takes_every_spelling(dtype):
         tw.random.normal([1], dtype=dtype),
     ):
         assert tensor.dtype is tw.float64
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_the_names_of_c_are_aliases(alias):
+    assert getattr(tw, alias) is dtypes.as_dtype(alias) is getattr(tw, ALIASES[alias])

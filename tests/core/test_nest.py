@@ -12,6 +12,7 @@ from tapewright.nest import (
     is_nested,
     map_structure,
     pack,
+    pack_sequence_as,
 )
 
 Point = namedtuple("Point", "x y")
@@ -89,3 +90,7 @@ def test_structures_that_differ_are_refused_with_both_shown(other):
 
 def test_lists_and_tuples_nest_alike():
     assert_same_structure([1, (2, 3)], (4, [5, 6]))
+
+
+def test_tensorflows_name_packs_too():
+    assert pack_sequence_as([0, (0, 0)], [1, 2, 3]) == [1, (2, 3)]

@@ -748,3 +748,13 @@ def test_errors_describe_values():
     assert errors.describe(np.zeros(2)) == "shape (2,), float64"
     assert errors.describe(TensorSpec([None], "int32")) == "shape (None,), int32"
     assert errors.describe(3) == "int"
+
+
+def test_a_constant_made_of_a_tensor_is_that_tensor():
+    t = tw.constant([1.0, 2.0])
+    assert tw.constant(t) is t is tw.constant(t, dtype="float32")
+    assert tw.constant(t, dtype="float64").dtype == tw.float64
+    with tw.GradientTape() as tape:
+        tape.watch(t)
+        y = tw.constant(t) * 3.0
+    assert tape.gradient(y, t).numpy().tolist() == [3.0, 3.0]

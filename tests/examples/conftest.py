@@ -72,3 +72,9 @@ def mnist_mlp():
 @pytest.fixture
 def gan():
     return load("gan")
+
+
+@pytest.fixture
+def script(request):
+    """The example that the test file is named after."""
+    return load(request.path.stem.removeprefix("test_"))

@@ -185,3 +185,13 @@ def test_activations_refuse_integers_as_tensorflow_does():
     for op in (tw.nn.gelu, tw.nn.silu, tw.nn.elu, tw.nn.softplus, tw.nn.softsign):
         with pytest.raises(TypeError, match="must be floating"):
             op([1])
+
+
+@pytest.mark.parametrize("op", [tw.nn.softmax, tw.nn.log_softmax])
+def test_a_softmax_over_an_empty_axis_is_empty(op):
+    assert op(tw.zeros((0, 3)), axis=0).shape == (0, 3)
+    assert op(tw.zeros((2, 0))).shape == (2, 0)
+
+
+def test_relu6_takes_integers():
+    np.testing.assert_array_equal(tw.nn.relu6([-1, 3, 9]), [0, 3, 6])

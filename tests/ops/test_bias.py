@@ -1,5 +1,6 @@
 """`bias_add` and `multiply_add`: the op table, formats, errors."""
 
+import numpy as np
 import pytest
 
 import tapewright as tw
@@ -52,3 +53,8 @@ def test_a_bias_of_another_shape_is_refused(shape):
 def test_an_unknown_format_is_refused():
     with pytest.raises(ValueError, match="data_format must be .* got 'HWC'"):
         tw.nn.bias_add(tw.zeros([2, 3]), tw.zeros([3]), "HWC")
+
+
+def test_an_array_takes_the_dtype_of_the_bias():
+    value = tw.nn.bias_add(np.ones((2, 3)), tw.constant([1.0, 2.0, 3.0]))
+    assert value.dtype == tw.float32 and value.numpy()[0].tolist() == [2.0, 3.0, 4.0]

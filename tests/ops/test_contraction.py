@@ -162,3 +162,8 @@ def test_axes_that_are_not_there_are_named(axes, message):
 def test_a_vector_has_no_trace():
     with pytest.raises(ShapeError, match="two axes"):
         tw.linalg.trace([1.0, 2.0])
+
+
+def test_an_array_takes_the_dtype_of_a_tensor_behind_it():
+    product = tw.einsum("i,i->", np.ones(2), tw.constant([1.0, 2.0]))
+    assert product.dtype == tw.float32 and float(product) == 3.0

@@ -120,3 +120,26 @@ def test_bytes_are_the_same_there_and_back():
             tw.bitcast(tw.bitcast(x, dtype), "float32").numpy().tolist()
             == x.numpy().tolist()
         )
+
+
+def test_an_infinite_imaginary_part_leaves_the_real_part_alone():
+    z = tw.complex([1.0, 2.0], [np.inf, -np.inf]).numpy()
+    np.testing.assert_array_equal(z.real, [1, 2])
+    np.testing.assert_array_equal(z.imag, [np.inf, -np.inf])
+
+
+@pytest.mark.parametrize(
+    "op",
+    [lambda x: tw.cast(x, "float32"), tw.math.real, tw.math.conj],
+    ids=["cast", "real", "conj"],
+)
+@pytest.mark.parametrize(
+    "make", [np.array, list, tw.Variable], ids=["array", "list", "variable"]
+)
+def test_what_is_right_already_is_a_tensor_all_the_same(op, make):
+    given = make(np.array([1.0, 2.0], np.float32))
+    result = op(given)
+    assert type(result) is tw.Tensor
+    if isinstance(given, np.ndarray):
+        given[0] = 9.0
+        assert result.numpy()[0] == 1.0

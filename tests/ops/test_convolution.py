@@ -322,3 +322,14 @@ def test_the_adjoints_explain_what_does_not_fit():
         correlation.input_gradient(IMAGE, FILTERS, size=(9, 9), **options)
     with pytest.raises(ShapeError, match="g must have the batch"):
         correlation.filter_gradient(IMAGE, FILTERS, window=(2, 2), **options)
+
+
+@pytest.mark.parametrize("of", ["images", "filters"])
+def test_a_numpy_array_beside_a_tensor_takes_its_dtype(of):
+    images, filters = np.ones([1, 4, 4, 2]), np.ones([3, 3, 2, 5])
+    if of == "images":
+        filters = tw.constant(filters, tw.float32)
+    else:
+        images = tw.constant(images, tw.float32)
+    assert tw.nn.conv2d(images, filters, 1, "VALID").dtype == tw.float32
+    assert tw.nn.convolution(images, filters).dtype == tw.float32

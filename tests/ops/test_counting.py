@@ -97,3 +97,13 @@ def test_a_confusion_matrix_has_labels_in_rows_and_predictions_in_columns():
     assert found == [[0, 0, 0], [0, 0, 1], [1, 0, 1]]
     found = tw.math.confusion_matrix([0, 1], [0, 1], 3, [0.5, 2.0], dtype=tw.float32)
     assert found.numpy().tolist() == [[0.5, 0, 0], [0, 2, 0], [0, 0, 0]]
+
+
+def test_counts_without_a_dtype_are_int32():
+    assert tw.math.bincount([1, 1], dtype=None).dtype == tw.int32
+
+
+def test_rows_of_nothing_count_nothing():
+    rows = np.zeros((0, 3), np.int32)
+    counts = tw.math.bincount(rows, np.zeros((0, 3), np.float32), minlength=2, axis=-1)
+    assert counts.shape == (0, 2)

@@ -380,3 +380,9 @@ def test_relu_and_abs_by_extremes_have_the_slope_of_the_first_argument(order):
     assert slopes(lambda x: tw.clip_by_value(x, 0.0, 1.0), [0.0], order=order) == [
         first
     ]
+
+
+def test_floordiv_is_the_floor_of_the_quotient():
+    x, y = [np.inf, -np.inf, 1.0, -1.0, 1.0], [2.0, 2.0, np.inf, 3.0, 0.0]
+    result = tw.math.floordiv(x, y).numpy()
+    np.testing.assert_array_equal(result, [np.inf, -np.inf, 0, -1, np.inf])

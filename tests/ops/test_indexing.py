@@ -207,3 +207,7 @@ def test_an_index_leaves_the_diagonals_behind_it():
     assert answer(-2, (0, "...")) == -2
     assert answer(-3, (0,)) is None
     assert answer(-1, ("...", 0)) is None
+
+
+def test_no_output_type_is_int64():
+    assert tw.argmax([1, 2], output_type=None).dtype == tw.int64

@@ -125,3 +125,19 @@ def test_a_list_passes_on_as_it_is():
         a, b = tw.identity_n([x, x * x])
         y = a * b
     assert tape.gradient(y, x).numpy() == 12.0
+
+
+def test_concat_of_a_single_tensor_is_that_tensor():
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(tw.concat(tw.constant(x), axis=0), x)
+    np.testing.assert_array_equal(tw.concat(tw.constant(x), 1), x)
+
+
+def test_whole_numbers_beside_floats_are_floats():
+    assert tw.stack([1, 2.5]).numpy().tolist() == [1.0, 2.5]
+
+
+def test_the_rows_of_an_array_are_stacked():
+    rows = np.arange(6.0).reshape(2, 3)
+    assert tw.stack(rows).numpy().tolist() == rows.tolist()
+    assert tw.stack(rows, axis=1).numpy().tolist() == rows.T.tolist()

@@ -90,3 +90,19 @@ def test_zero_fraction_counts_zeros_of_any_dtype():
 def test_an_axis_out_of_range_is_explained():
     with pytest.raises(ValueError, match="moments: axes must be from -1 to 0"):
         tw.nn.moments([1.0, 2.0], [1])
+
+
+def test_of_nothing_the_moments_are_nan_and_the_count_is_zero():
+    nothing = np.zeros((0, 2), np.float32)
+    for statistic in tw.nn.moments(nothing, [0]):
+        np.testing.assert_array_equal(statistic, [np.nan, np.nan])
+    assert tw.nn.sufficient_statistics(nothing, [0])[0].numpy() == 0
+
+
+def test_axes_may_be_one_number_of_numpy():
+    mean, _ = tw.nn.moments(np.array([[1.0, 3.0]]), np.int64(1))
+    np.testing.assert_array_equal(mean, [2.0])
+
+
+def test_zero_fraction_takes_booleans():
+    assert tw.math.zero_fraction([True, False, False, True]).numpy() == 0.5

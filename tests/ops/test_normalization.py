@@ -299,3 +299,10 @@ def test_integers_are_refused():
 def test_local_response_normalization_takes_images():
     with pytest.raises(ShapeError, match="height, width, channels"):
         tw.nn.local_response_normalization(tw.zeros((2, 4)))
+
+
+def test_arrays_beside_a_tensor_take_its_dtype():
+    zeros, ones = np.zeros(2), np.ones(2)
+    for x, mean in ((tw.zeros((3, 2)), zeros), (np.zeros((3, 2)), tw.zeros(2))):
+        y = tw.nn.batch_normalization(x, mean, ones, ones, ones, 1e-3)
+        assert y.dtype == tw.float32 and y.numpy().tolist() == [[1.0, 1.0]] * 3

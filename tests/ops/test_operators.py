@@ -113,3 +113,42 @@ def test_an_augmented_assignment_binds_a_new_tensor():
     x += 1.0
     x *= 3.0
     assert x.numpy().tolist() == [6.0] and before.numpy().tolist() == [1.0]
+
+
+# ------------------------------------------------------------- assignments to some rows
+
+WRITTEN = {  # onto [[1, 2], [3, 4], [5, 6]]; row 0 is named twice
+    "add": [[21.0, 22.0], [3.0, 4.0], [6.0, 7.0]],
+    "sub": [[-19.0, -18.0], [3.0, 4.0], [4.0, 5.0]],
+    "update": [[10.0, 10.0], [3.0, 4.0], [1.0, 1.0]],
+    "max": [[10.0, 10.0], [3.0, 4.0], [5.0, 6.0]],
+    "min": [[1.0, 2.0], [3.0, 4.0], [1.0, 1.0]],
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_rows_of_a_variable_are_assigned(how):
+    rows, values = [0, 2, 0], tw.constant([[10.0] * 2, [1.0] * 2, [10.0] * 2])
+    v = tw.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    delta = tw.IndexedSlices(values, tw.constant(rows))
+    assert getattr(v, f"scatter_{how}")(delta) is v
+    assert v.numpy().tolist() == WRITTEN[how]
+    w = tw.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert getattr(w, f"scatter_nd_{how}")([[r] for r in rows], values) is w
+    assert w.numpy().tolist() == WRITTEN[how]
+
+
+def test_a_dense_value_for_some_rows_is_refused():
+    with pytest.raises(TypeError, match="sparse_delta must be IndexedSlices"):
+        tw.Variable([1.0]).scatter_add(tw.constant([1.0]))
+
+
+def test_entries_and_rows_of_a_variable_are_read_and_carry_gradients():
+    v = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tw.GradientTape() as tape:
+        y = tw.reduce_sum(v.sparse_read([1])) + tw.reduce_sum(v.gather_nd([[0, 1]]))
+    assert float(y) == 9.0
+    assert tw.convert_to_tensor(tape.gradient(y, v)).numpy().tolist() == [
+        [0, 1],
+        [1, 1],
+    ]

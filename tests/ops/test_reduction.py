@@ -244,3 +244,13 @@ def test_a_sum_over_the_diagonal_axis_ends_it():
 def test_a_mean_of_integers_is_rounded_towards_zero():
     assert tw.reduce_mean([-1, -2]).numpy() == -1
     assert tw.reduce_mean([1, 2]).numpy() == 1
+
+
+def test_keepdims_none_is_false():
+    assert tw.reduce_sum(np.ones((2, 3)), axis=1, keepdims=None).shape == (2,)
+
+
+def test_axes_may_be_a_range():
+    assert (
+        tw.reduce_sum(tw.ones((2, 3, 4)), axis=range(2)).numpy().tolist() == [6.0] * 4
+    )

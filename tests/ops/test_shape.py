@@ -147,7 +147,10 @@ def test_shapes_broadcast_as_values():
 
 
 def test_an_index_too_large_to_unravel_is_an_error_on_the_cpu():
-    with backend.device("CPU"), pytest.raises(ValueError, match="out of bounds"):
+    with (
+        backend.device("CPU"),
+        pytest.raises(ValueError, match="indices must be from 0 to 5"),
+    ):
         tw.unravel_index([6], [2, 3])
     with pytest.raises(TypeError, match="must be integers"):
         tw.unravel_index([0.5], [2, 3])

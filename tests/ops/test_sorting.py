@@ -212,3 +212,11 @@ def test_what_is_no_permutation_is_not_inverted(x, device):
         pytest.skip("checked on the CPU only")
     with pytest.raises(ValueError, match="each number from 0 to 2 once"):
         tw.math.invert_permutation(x)
+
+
+@pytest.mark.parametrize(
+    "op", [tw.math.is_non_decreasing, tw.math.is_strictly_increasing]
+)
+def test_nan_is_in_no_order(op):
+    assert not op([1.0, np.nan, 3.0]).numpy()
+    assert op([1.0, 2.0, 3.0]).numpy() and op([]).numpy()

@@ -1,0 +1,82 @@
+"""Draw the sigmoid with its derivatives, each taken from the one before by a tape.
+
+    python examples/sigmoid_derivative.py         (about 1 s; out/sigmoid_derivative.png)
+
+All 401 points go through at once: they do not mix, so the gradient of the sum of the
+outputs holds, for each input, the slope at that input. A tape around the tape gives the
+second derivative, one around both the third. Prints how far each of them is from its
+formula, about 1e-7, and draws them where matplotlib is installed.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import tapewright as tw
+
+
+def derivatives(f, x, order):
+    """``[f(x), f'(x), f''(x), ...]`` up to ``order``, each in the shape of ``x``."""
+    if order == 0:
+        return [f(x)]
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        values = derivatives(f, x, order - 1)
+    return [*values, tape.gradient(values[-1], x)]
+
+
+def formulas(x):
+    """The same for the sigmoid, from its differential equation ``s' = s (1 - s)``."""
+    s = 1 / (1 + np.exp(-x.astype("float64")))
+    slope = s * (1 - s)
+    return [s, slope, slope * (1 - 2 * s), slope * (1 - 6 * s + 6 * s**2)]
+
+
+def draw(path, x, values):
+    """The sigmoid with tangents as steep as its derivative; the higher derivatives."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"no {path}: matplotlib is not installed (pip install matplotlib)")
+        return
+    y, slope = values[:2]
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(x, y, label="$\\sigma(x)$")
+    left.plot(x, slope, label="$\\sigma'(x)$")
+    for i in np.searchsorted(x, [-5, -2.5, 0, 2.5, 5]):
+        near = np.array([-1, 1])
+        left.plot(x[i] + near, y[i] + slope[i] * near, "k", linewidth=0.8)
+        left.plot(x[i], y[i], "k.")
+    left.set_title("The sigmoid, and its slope")
+    names = "$\\sigma'(x)$", "$\\sigma''(x)$", "$\\sigma'''(x)$"
+    for order, name in enumerate(names, 1):
+        right.plot(x, values[order], f"C{order}", label=name)
+    right.set_title("One tape inside another: three orders")
+    for axes in left, right:
+        axes.axhline(0, color="gray", linewidth=0.5, zorder=0)
+        axes.set(xlabel="x", xlim=(-10, 10))
+        axes.legend(fontsize=12)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    print(f"wrote {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--epochs", type=int, help="no effect: nothing is trained")
+    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    args = parser.parse_args()
+
+    x = tw.linspace(-10.0, 10.0, 401)
+    values = [value.numpy() for value in derivatives(tw.nn.sigmoid, x, order=3)]
+    for order, (value, formula) in enumerate(zip(values, formulas(x.numpy()))):
+        error = np.abs(value - formula).max()
+        print(f"derivative {order}: largest {value.max():.4f}, error {error:.1e}")
+    draw(args.out / "sigmoid_derivative.png", x.numpy(), values)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Calls that TensorFlow refuses are refused, with an error that says what was wrong."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+X = tw.constant(np.ones((2, 3), np.float32))
+HALF = tw.constant(np.eye(2, dtype=np.float16))
+COMPLEX = tw.constant([1.0 + 1.0j, 2.0])
+
+CALLS = [
+    # fractions where whole numbers are wanted
+    (lambda: tw.reduce_sum(X, axis=0.5), TypeError, "axis.*integers, got 0.5"),
+    (lambda: tw.reshape(X, [1.5, 4]), TypeError, r"integers, got \[1.5, 4\]"),
+    (lambda: tw.zeros([2.0]), TypeError, r"integers, got \[2.0\]"),
+    (lambda: tw.tile(X, [1, 1.5]), TypeError, r"integers, got \[1, 1.5\]"),
+    (lambda: tw.roll(X, 0.5, axis=0), TypeError, "integers, got 0.5"),
+    (lambda: tw.cumsum(X, axis=1.5), TypeError, "axis.*integer, got 1.5"),
+    (lambda: tw.math.top_k(X, k=1.5), TypeError, "integer, got 1.5"),
+    (lambda: tw.one_hot([0], 1.5), TypeError, "integer, got 1.5"),
+    (lambda: tw.signal.frame(X, 1.5, 1), TypeError, "integer, got 1.5"),
+    (lambda: tw.math.unsorted_segment_sum(X, [0, 1], num_segments=1.5), TypeError,
+     "num_segments.*integer, got 1.5"),
+    # no axis where NumPy would take all
+    (lambda: tw.concat([X, X], axis=None), TypeError, "concat: axis"),
+    (lambda: tw.reverse(X, axis=None), TypeError, "reverse: axis"),
+    (lambda: tw.roll(X, 1, axis=None), ValueError, "roll: shift and axis"),
+    # sizes and axes out of range
+    (lambda: tw.reshape(X, [-6]), ValueError, "reshape: shape"),
+    (lambda: tw.reshape(X, [-2, 3]), ValueError, "reshape: shape"),
+    (lambda: tw.fill([-1], 1.0), ValueError, "fill: dims must be 0 or more"),
+    (lambda: tw.one_hot([0], -1), ValueError, "one_hot: depth must be 0 or more"),
+    (lambda: tw.unravel_index([0], [-1]), ValueError, "unravel_index: dims"),
+    (lambda: tw.nn.softmax_cross_entropy_with_logits(X, X, axis=2), ValueError,
+     "axis must be from -2 to 1"),
+    (lambda: tw.nn.local_response_normalization(X[None, None], depth_radius=-1),
+     ValueError, "depth_radius must be 0 or more"),
+    (lambda: tw.signal.rfft([1.0, 2.0], [-1]), ValueError, "fft_length must not be neg"),
+    # element types
+    (lambda: X & X, TypeError, "bitwise_and: there is no such op for float32"),
+    (lambda: ~X, TypeError, "invert: x must be integers"),
+    (lambda: tw.constant("a") * tw.constant("b"), TypeError, "multiply: .* string"),
+    (lambda: tw.nn.relu("a"), TypeError, "relu: .* string"),
+    (lambda: tw.where(X, X, X), TypeError, "where: condition must be boolean"),
+    (lambda: tw.complex(1, 2), TypeError, "complex: real and imag must be float32"),
+    (lambda: tw.constant(True) // tw.constant(True), TypeError, "floordiv: .* numbers"),
+    (lambda: tw.argmax(COMPLEX), TypeError, "argmax: input"),
+    (lambda: tw.argmin(["a", "b"]), TypeError, "argmin: input"),
+    (lambda: tw.argmax(X, output_type="float32"), TypeError, "output_type must be int"),
+    (lambda: tw.searchsorted([1.0], [2.0], out_type="float32"), TypeError, "out_type"),
+    (lambda: tw.math.bincount(["1"]), TypeError, "bincount: arr"),
+    (lambda: tw.nn.sigmoid_cross_entropy_with_logits([0, 1], [1, 2]), TypeError,
+     "logits must be floating"),
+    (lambda: tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[1, 2]]), TypeError,
+     "logits must be floating"),
+    (lambda: tw.linalg.solve([[1]], [[1]]), TypeError, "solve: matrix must be floating"),
+    (lambda: tw.linalg.inv(HALF), TypeError, "inv: input must not be of half precision"),
+    (lambda: tw.linalg.expm(HALF), TypeError, "expm: input must not be of half"),
+    (lambda: tw.signal.rfft(HALF), TypeError, "rfft: .* float32 or float64"),
+    (lambda: tw.signal.dct(HALF), TypeError, "dct: .* float32 or float64"),
+    # values
+    (lambda: tw.where(True), ValueError, "where: condition must have an axis"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, error, message", CALLS)
+def test_a_wrong_call_is_refused_in_words(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# A GPU is not asked for the values: it would have to wait.
+ON_THE_CPU = [
+    (lambda: tw.reverse_sequence(np.ones((2, 3)), [1, -1], seq_axis=1), ValueError,
+     "seq_lengths must be from 0 to 3"),
+    (lambda: tw.reverse_sequence(np.ones((2, 3)), [1, 4], seq_axis=1), ValueError,
+     "seq_lengths must be from 0 to 3"),
+    (lambda: tw.constant(1) // 0, ValueError, "floordiv: an integer .* divided by 0"),
+    (lambda: tw.constant(1) % 0, ValueError, "floormod: an integer .* divided by 0"),
+    (lambda: tw.truncatediv(1, 0), ValueError, "truncatediv: an integer"),
+    (lambda: tw.truncatemod(1, 0), ValueError, "truncatemod: an integer"),
+    (lambda: tw.unravel_index([6], [2, 3]), ValueError, "indices must be from 0 to 5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, error, message", ON_THE_CPU)
+def test_a_wrong_value_is_refused_on_the_cpu(call, error, message):
+    with tw.device("CPU"), pytest.raises(error, match=message):
+        call()
