@@ -53,8 +53,14 @@ def number_beside(number, tensor):
     return _beside(number, tensor)
 
 
+def _usual(kinds):
+    """The dtype that needs no look at its kind, if there is one."""
+    return float32 if kinds and "f" in kinds else None
+
+
 def _unary_entry(op):
-    kernels, packs, flat, floating = op.kernels, op.packs, op.flat, op.floating
+    kernels, packs, flat, kinds = op.kernels, op.packs, op.flat, op.kinds
+    usual = _usual(kinds)
 
     def entry(x, name=None):
         reader = active_reader()
@@ -69,8 +75,8 @@ def _unary_entry(op):
                 return entry(x.read())
             return op.general((x,), {})
         array = x.array
-        if floating and array.dtype is not float32 and array.dtype.kind not in "fc":
-            raise op.not_floating(x)
+        if kinds and array.dtype is not usual and array.dtype.kind not in kinds:
+            raise op.wrong_kind(x)
         out = Tensor()
         try:
             out.array = kernels[type(array)](array)
@@ -92,6 +98,7 @@ def _unary_entry(op):
 
 def _binary_entry(op):
     kernels, packs, flat, constants = op.kernels, op.packs, op.flat, _CONSTANTS
+    kinds, usual = op.kinds, _usual(op.kinds)
 
     def entry(x, y, name=None):
         reader = active_reader()
@@ -130,6 +137,8 @@ def _binary_entry(op):
         a, b = x.array, y.array
         if a.dtype is not b.dtype:
             return op.general((x, y), {})
+        if kinds and a.dtype is not usual and a.dtype.kind not in kinds:
+            raise op.wrong_kind(x)
         out = Tensor()
         try:
             out.array = result = kernels[type(a)](a, b)
@@ -188,7 +197,13 @@ def _general_entry(op):
         if len(args) > count:
             attributes = dict(attributes)
             for name, value in zip(names, args[count:]):
-                attributes[name] = convert[name](value) if name in convert else value
+                try:
+                    attributes[name] = (
+                        convert[name](value) if name in convert else value
+                    )
+                except (TypeError, ValueError) as error:
+                    what = f"{op.name}: argument {name!r}: {error}"
+                    raise type(error)(what) from None
             args = args[:count]
         if active_reader() is BARE and not isinstance(args[0], Tensor):
             return kernels[type(args[0])](*args, **attributes)

@@ -131,6 +131,10 @@ def _forwarded(kernel, xp, op):
     return None
 
 
+# What NumPy's abbreviations of dtypes stand for.
+_KINDS = {"f": "floating", "c": "complex", "i": "whole numbers", "u": "whole numbers",
+          "b": "boolean", "U": "strings"}  # fmt: skip
+
 # In what NumPy says of dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
 
@@ -154,6 +158,7 @@ class Primitive:
         multiple=False,
         quiet=False,
         floating=False,
+        kinds=None,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -178,7 +183,8 @@ class Primitive:
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
         self.quiet = quiet  # infinities and NaN are answers, not accidents
-        self.floating = floating  # for real and complex floating numbers only
+        # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
+        self.kinds = "fc" if floating else kinds
         self.alike = self.inputs if alike is None else alike  # inputs of one dtype
         self.elementwise = False  # each output entry depends on one entry of an input
         self.flat = set()
@@ -404,8 +410,8 @@ class Primitive:
     def run(self, inputs, attributes):
         """The kernel on tensors; its result wrapped."""
         arrays = [x.array for x in inputs]
-        if self.floating and arrays[0].dtype.kind not in "fc":
-            raise self.not_floating(inputs[0])
+        if self.kinds and arrays[0].dtype.kind not in self.kinds:
+            raise self.wrong_kind(inputs[0])
         try:
             result = self.kernels[type(arrays[0])](*arrays, **attributes)
         except Exception as error:
@@ -422,9 +428,11 @@ class Primitive:
             array = inputs[0]
         return self.kernels[type(array)](*inputs, **attributes)
 
-    def not_floating(self, x):
-        """The error for integers where floating numbers are wanted."""
-        what = f"{self.inputs[0]} must be floating or complex; cast converts it"
+    def wrong_kind(self, x):
+        """The error for a dtype that the op does not take."""
+        words = [_KINDS[kind] for kind in self.kinds]
+        wanted = " or ".join(dict.fromkeys(words))
+        what = f"{self.inputs[0]} must be {wanted}; cast converts it"
         return DTypeError(self.name, what, **{self.inputs[0]: x})
 
     def explain(self, error, inputs, attributes):
@@ -473,7 +481,8 @@ def primitive(kernel=None, **options):
     ``alike`` (the inputs that share a dtype; default all), ``multiple`` (the kernel
     returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
     ``quiet`` (infinities and NaN are answers: NumPy does not warn of them), ``floating``
-    (integers and booleans are refused; NumPy would make them float64).
+    (integers and booleans are refused; NumPy would make them float64), ``kinds`` (the
+    kinds of dtypes taken, as NumPy abbreviates them: "iufc").
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """

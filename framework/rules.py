@@ -81,8 +81,8 @@ def infer_elementwise(op, result_dtype=None):
         given = dict(zip(op.inputs, specs))
         alike = {n: s for n, s in given.items() if n in op.alike}
         dtype = same_dtype(op.name, **alike)
-        if op.floating and not dtype.is_differentiable:
-            raise op.not_floating(specs[0])
+        if op.kinds and dtype.dtype.kind not in op.kinds:
+            raise op.wrong_kind(specs[0])
         try:
             shape = broadcast_shape(*[s.shape for s in specs])
         except ValueError as error:

@@ -56,37 +56,37 @@ def not_equal(xp, x, y):
     return xp.not_equal(x, y)
 
 
-@elementwise(type_name="Less", result_dtype=_boolean)
+@elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf")
 def less(xp, x, y):
     """Whether ``x < y``, entry by entry."""
     return xp.less(x, y)
 
 
-@elementwise(type_name="LessEqual", result_dtype=_boolean)
+@elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf")
 def less_equal(xp, x, y):
     """Whether ``x <= y``, entry by entry."""
     return xp.less_equal(x, y)
 
 
-@elementwise(type_name="Greater", result_dtype=_boolean)
+@elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf")
 def greater(xp, x, y):
     """Whether ``x > y``, entry by entry."""
     return xp.greater(x, y)
 
 
-@elementwise(type_name="GreaterEqual", result_dtype=_boolean)
+@elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf")
 def greater_equal(xp, x, y):
     """Whether ``x >= y``, entry by entry."""
     return xp.greater_equal(x, y)
 
 
-@elementwise(type_name="LogicalAnd", result_dtype=_boolean)
+@elementwise(type_name="LogicalAnd", result_dtype=_boolean, kinds="b")
 def logical_and(xp, x, y):
     """Whether both are true."""
     return xp.logical_and(x, y)
 
 
-@elementwise(type_name="LogicalOr", result_dtype=_boolean)
+@elementwise(type_name="LogicalOr", result_dtype=_boolean, kinds="b")
 def logical_or(xp, x, y):
     """Whether one of both is true."""
     return xp.logical_or(x, y)
@@ -98,7 +98,7 @@ def logical_xor(xp, x, y):
     return xp.logical_xor(x, y)
 
 
-@elementwise(type_name="LogicalNot", result_dtype=_boolean)
+@elementwise(type_name="LogicalNot", result_dtype=_boolean, kinds="b")
 def logical_not(xp, x):
     """Whether ``x`` is false."""
     return xp.logical_not(x)

@@ -78,7 +78,7 @@ FIRST = [{"x"}, {"x", "y"}]
 # ---------------------------------------------------------------------- arithmetic
 
 
-@elementwise(type_name="AddV2", zero_when=BOTH)
+@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU")
 def add(xp, x, y):
     """``x + y``."""
     return xp.add(x, y)
@@ -89,7 +89,7 @@ def _(g):
     return g
 
 
-@elementwise(type_name="Sub", zero_when=BOTH)
+@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc")
 def subtract(xp, x, y):
     """``x - y``."""
     return xp.subtract(x, y)
@@ -105,7 +105,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Mul", zero_when=EITHER)
+@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc")
 def multiply(xp, x, y):
     """``x * y``."""
     return xp.multiply(x, y)
@@ -133,7 +133,13 @@ def _divided(xp, x, y):
     return xp.divide(x, y, dtype=_quotient(dtypes.as_dtype(x.dtype)).dtype)
 
 
-@elementwise(type_name="RealDiv", zero_when=[{"x"}], result_dtype=_quotient, quiet=True)
+@elementwise(
+    type_name="RealDiv",
+    zero_when=[{"x"}],
+    result_dtype=_quotient,
+    quiet=True,
+    kinds="iufc",
+)
 def divide(xp, x, y):
     """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
     return _divided(xp, x, y)
@@ -228,7 +234,7 @@ def _(g, x):
     return _times(g, x)
 
 
-@elementwise(type_name="FloorDiv", quiet=True)
+@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf")
 def floordiv(xp, x, y):
     """``floor(x / y)``; its gradient is None.
 
@@ -250,7 +256,7 @@ def _check_divisor(xp, who, y):
 floordiv.no_gradient()
 
 
-@elementwise(type_name="FloorMod", quiet=True)
+@elementwise(type_name="FloorMod", quiet=True, kinds="iuf")
 def floormod(xp, x, y):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
@@ -299,7 +305,7 @@ def _(g, x, y):
     return -(g * truncatediv(x, y))
 
 
-@elementwise(type_name="Neg", zero_when=UNARY)
+@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc")
 def negative(xp, x):
     """``-x``."""
     return xp.negative(x)
@@ -339,7 +345,7 @@ def _(g, x, x_dtype):
     return g * 0.0
 
 
-@elementwise(type_name="Square", zero_when=UNARY)
+@elementwise(type_name="Square", zero_when=UNARY, kinds="iufc")
 def square(xp, x):
     """``x * x``."""
     return xp.square(x)
@@ -353,7 +359,7 @@ def _(g, x):
 multiply.primitive.on_itself = square
 
 
-@elementwise(type_name="SquaredDifference", zero_when=BOTH)
+@elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc")
 def squared_difference(xp, x, y):
     """``|x - y| ** 2``, in the dtype of the inputs."""
     return xp.square(xp.abs(x - y)).astype(x.dtype)
@@ -634,7 +640,7 @@ def _(g, x):
 # ----------------------------------------------------------- extremes and rounding
 
 
-@elementwise(type_name="Maximum", zero_when=BOTH)
+@elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf")
 def maximum(xp, x, y):
     """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.maximum(x, y)
@@ -650,7 +656,7 @@ def _(g, x, y):
     return masked(g, less(x, y))
 
 
-@elementwise(type_name="Minimum", zero_when=BOTH)
+@elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf")
 def minimum(xp, x, y):
     """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.minimum(x, y)

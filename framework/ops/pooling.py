@@ -69,7 +69,7 @@ def _window_max(
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
     if is_everywhere(found, count):
         parts = [input[at(axis, seen)] for _, _, seen in found]
-        out = parts[0] if size == 1 else xp.maximum(parts[0], parts[1])
+        out = parts[0] if len(parts) == 1 else xp.maximum(parts[0], parts[1])
         for part in parts[2:]:
             xp.maximum(out, part, out=out)
         return out
@@ -244,7 +244,7 @@ def _window_mean(
     count, found = taps(extent, size, stride, padding, dilation)
     if is_everywhere(found, count):
         parts = [input[at(axis, seen)] for _, _, seen in found]
-        out = parts[0] if size == 1 else parts[0] + parts[1]
+        out = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         for part in parts[2:]:
             out += part
     else:

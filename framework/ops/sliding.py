@@ -21,7 +21,13 @@ def Padding(value):
     """Plain values of "VALID", "SAME" or a pair (before, after) for each spatial axis."""
     if isinstance(value, str):
         return value
-    return tuple([(int(before), int(after)) for before, after in value])
+    try:
+        return tuple([(int(before), int(after)) for before, after in value])
+    except (TypeError, ValueError):
+        raise ValueError(
+            "must be 'SAME', 'VALID' or a pair (before, after) for each axis, got "
+            f"{value!r}"
+        ) from None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -355,7 +355,9 @@ def test_the_arrays_of_variables_are_not_counted():
     assert tape.nbytes == 0
 
 
-def test_a_view_counts_for_all_that_it_keeps_alive():
+def test_a_view_counts_for_all_that_it_keeps_alive(device):
+    if device == "strict":
+        pytest.skip("the stand-in does not say whose memory a view shows")
     x = tw.Variable(np.ones([1000]))
     with tw.GradientTape() as tape:
         tw.sin((x * 2.0)[:10])
