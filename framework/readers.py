@@ -283,7 +283,10 @@ class Recording(Reader):
         else:
             tracked = [x.key in known for x in inputs]
         if True not in tracked:
-            stamp(op, inputs, outputs, self)
+            for x in inputs:
+                if x.key is not None:
+                    stamp(op, inputs, outputs, self)
+                    break
             return
         if type(outputs) is tuple:
             for out in outputs:
@@ -299,7 +302,10 @@ class Recording(Reader):
             stamp(op, inputs, outputs, self)
             return
         if False in tracked:
-            self._note_losses(op, inputs, outputs, tracked)
+            for x, is_tracked in zip(inputs, tracked):
+                if not is_tracked and x.key is not None:
+                    self._note_losses(op, inputs, outputs, tracked)
+                    break
         tracked = tuple(tracked)
         pack = op.packs.get(tracked) or op.adjoint(tracked)
         self.records.append(pack(attributes, outputs, *inputs))
