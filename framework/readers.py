@@ -143,7 +143,7 @@ def user_line(always=False):
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_OURS, *_OTHERS)) and not name.startswith("<"):
+        if not name.startswith((_OURS, *_OTHERS)):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None

@@ -170,3 +170,11 @@ def test_switched_off_no_lines_are_kept():
     with tw.GradientTape() as tape:
         y = tw.stop_gradient(x * x) * 2.0
     assert tape.explain(y, x)[0].line is None
+
+
+def test_code_that_is_in_no_file_has_lines_too(traced):
+    scope = {"tw": tw, "x": tw.Variable(1.0)}
+    source = "with tw.GradientTape() as tape:\n    y = tw.exp(x)\n    z = y * y"
+    exec(compile(source, "<stdin>", "exec"), scope)
+    lines = {op: line for op, line, _, _ in scope["tape"].summary().rows}
+    assert lines == {"exp": "<stdin>:2", "square": "<stdin>:3"}
