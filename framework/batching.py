@@ -12,6 +12,7 @@ import math
 
 from .backend import array_module
 from .dtypes import BY_NUMPY
+from .errors import MappingError
 from .ops.diagonal import embed_diagonal
 from .ops.indexing import getitem
 from .ops.joining import stack
@@ -74,7 +75,7 @@ class Mapped(Tensor):
         return next((axis for axis in self.axes if axis is not None), None)
 
     def _no_value(self, *args, **kwargs):
-        raise TypeError(self.owner.no_value)
+        raise MappingError(self.owner.no_value)
 
     numpy = __array__ = _scalar = __bool__ = __index__ = _no_value
 

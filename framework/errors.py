@@ -3,6 +3,7 @@
     ValueError  <- ShapeError            shapes or sizes that do not fit together
     TypeError   <- DTypeError            element types that do not fit together
     LookupError <- GradientLookupError   an op without a derivative rule on the way
+    TypeError   <- MappingError          what has no meaning for many values at once
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
 
 A message says who complains and what must hold, what was given, and what to do.
@@ -11,6 +12,7 @@ A message says who complains and what must hold, what was given, and what to do.
 __all__ = [
     "DTypeError",
     "GradientLookupError",
+    "MappingError",
     "RecordingError",
     "ShapeError",
     "describe",
@@ -59,6 +61,13 @@ class GradientLookupError(LookupError):
             f"@{op_name}.vjp({input_name!r}) or RegisterGradient({type_name!r}), or wrap "
             "the call in stop_gradient if no gradient should pass."
         )
+
+
+class MappingError(TypeError):
+    """Something is asked of a tensor that stands for many values at once.
+
+    Its one value, a result whose size differs from value to value, or an assignment.
+    """
 
 
 class RecordingError(RuntimeError, ValueError):

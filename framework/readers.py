@@ -178,8 +178,11 @@ class Reader:
     def read_variable(self, variable, tensor):
         """Told of every read of a Variable; ``tensor`` is what the read returns."""
 
-    def before_assign(self, variable):
-        """Told before a Variable is assigned to; may refuse by raising."""
+    def before_assign(self, variable, method, key):
+        """Told before a Variable is assigned to; may refuse by raising.
+
+        ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value.
+        """
 
 
 class _Bare(Reader):
@@ -318,8 +321,7 @@ class Recording(Reader):
             first = outputs[0] if type(outputs) is tuple else outputs
             self.losses.append((first.key, lost))
 
-    def note_assignment(self, variable, key, method):
-        """A variable was given the value of a tensor with this key."""
+    def before_assign(self, variable, method, key):
         if type(key) is Lost or key in self.known:
             self.assigned.append((variable, key, method, user_line()))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .batching import Batcher
-from .errors import ShapeError
+from .errors import MappingError, ShapeError
 from .nest import flatten
 from .primitive import Primitive, get_primitive
 from .readers import reading
@@ -337,7 +337,7 @@ def case(
     Args: ``op``: an op, the name of a primitive, or any function of tensors; ``inputs``:
     samples, arrays or numbers; ``expect``: the same in NumPy, on arrays; ``order``: up to
     which derivatives are checked, 0 for none; ``unmapped``: inputs (names or positions)
-    that the batch rule refuses with ``NotImplementedError``; ``single``: whether it is
+    that the batch rule refuses with `MappingError`; ``single``: whether it is
     checked in single precision too; ``label``: shown in place of shapes and attributes;
     ``attributes`` of the op.
 
@@ -606,7 +606,7 @@ def _check_batch_rule(case):
 def _assert_refuses(case, values, batcher, mapped):
     try:
         _run(case, values, batcher)
-    except NotImplementedError:
+    except MappingError:
         return
     raise AssertionError(f"mapped {mapped}: the case says it is refused, but it ran")
 

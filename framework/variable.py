@@ -189,40 +189,30 @@ class Variable:
         Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
         """
         self._bind(self._fitting("assign", value))
-        self._tell("assign", value)
         return self
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
         """Adds ``delta``. Returns self."""
         self._bind(self._array + self._fitting("assign_add", delta))
-        self._tell("assign_add", delta)
         return self
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
         """Subtracts ``delta``. Returns self."""
         self._bind(self._array - self._fitting("assign_sub", delta))
-        self._tell("assign_sub", delta)
         return self
 
-    def _tell(self, method, value):
-        """Tells tapes that know ``value`` where it went: they cannot follow it there."""
-        if active_reader() is not None and hasattr(value, "dtype"):
-            if isinstance(value, Variable):
-                value = value.read()
-            for reader in active_readers():
-                if isinstance(reader, Recording) and isinstance(value, Tensor):
-                    reader.note_assignment(self, value.key, method)
-
     def _fitting(self, method, value):
+        """The array of ``value``, checked; readers are told what it will go into."""
         own = self._array
+        if hasattr(type(value), "__tensor__"):
+            value = convert_to_tensor(value)
+        key = value.key if isinstance(value, Tensor) else None
         for reader in active_readers():
-            reader.before_assign(self)
+            reader.before_assign(self, method, key)
         if isinstance(value, Tensor):
             array = value.array
             if not backend.is_array(array):  # it stands for many, and will say so
                 array = np.asarray(value)
-        elif hasattr(type(value), "__tensor__"):
-            array = convert_to_tensor(value).array
         else:
             module = backend.array_module(type(own))
             array = to_array(value, None, own.dtype, module)

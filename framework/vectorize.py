@@ -4,7 +4,7 @@ import warnings
 
 from . import nest
 from .batching import Batcher, Mapped
-from .errors import ShapeError
+from .errors import MappingError, ShapeError
 from .ops.indexing import getitem
 from .ops.joining import stack
 from .ops.random import get_global_generator
@@ -86,10 +86,10 @@ class _Mapper(Batcher):
         get_global_generator()  # it is there before the map, so that draws are noticed
         self.start = next_serial()
 
-    def before_assign(self, variable):
+    def before_assign(self, variable, method, key):
         """Refuses what each element wants for itself; random numbers are among it."""
         if variable.serial < self.start:
-            raise NotImplementedError(
+            raise MappingError(
                 f"the variable '{variable.path}' is assigned to (drawing random numbers "
                 "does so, too)"
             )

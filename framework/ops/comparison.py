@@ -92,7 +92,7 @@ def logical_or(xp, x, y):
     return xp.logical_or(x, y)
 
 
-@elementwise(type_name="LogicalXor", result_dtype=_boolean)
+@elementwise(type_name="LogicalXor", result_dtype=_boolean, kinds="b")
 def logical_xor(xp, x, y):
     """Whether exactly one of both is true."""
     return xp.logical_xor(x, y)

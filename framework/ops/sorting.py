@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, MappingError, ShapeError
 from ..primitive import Axes, DTypeName, primitive
 from ..rules import normalize_axis, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
@@ -334,7 +334,7 @@ def _(x, out_idx):
 
 @_unique.batch
 def _(mapped, x, *, out_idx):
-    raise NotImplementedError(
+    raise MappingError(
         "unique: each mapped value has a number of unique entries of its own"
     )
 

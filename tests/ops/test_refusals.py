@@ -95,7 +95,8 @@ def test_a_wrong_value_is_refused_on_the_cpu(call, error, message):
     "op, value",
     [
         ("add", True), ("multiply", True), ("square", True), ("negative", True),
-        ("maximum", 1j), ("less", 1j), ("logical_and", 1.0), ("logical_not", 1),
+        ("maximum", 1j), ("less", 1j), ("logical_and", 1.0), ("logical_xor", 1.0),
+        ("logical_not", 1),
         ("floordiv", 1j),
     ],
 )  # fmt: skip
