@@ -4,6 +4,7 @@
     TypeError   <- DTypeError            element types that do not fit together
     LookupError <- GradientLookupError   an op without a derivative rule on the way
     TypeError   <- MappingError          what has no meaning for many values at once
+    TypeError   <- TracingError          what a traced function cannot do, or write down
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
 
 A message says who complains and what must hold, what was given, and what to do.
@@ -15,6 +16,7 @@ __all__ = [
     "MappingError",
     "RecordingError",
     "ShapeError",
+    "TracingError",
     "describe",
 ]
 
@@ -67,6 +69,13 @@ class MappingError(TypeError):
     """Something is asked of a tensor that stands for many values at once.
 
     Its one value, a result whose size differs from value to value, or an assignment.
+    """
+
+
+class TracingError(TypeError):
+    """Something is asked of a tensor whose value is not known while a function is traced.
+
+    Its value for Python (``if``, ``float``, ``numpy``), or its use after the trace.
     """
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Recording",
     "active_reader",
     "active_readers",
+    "active_tracer",
     "astray",
     "lines_wanted",
     "paused",
@@ -170,6 +171,7 @@ class Reader:
     __slots__ = ()
     sees_plain = True  # ops on tensors of the class Tensor itself, too
     takes_calls = False  # is told of calls with a gradient of their own: `take_call`
+    traces = False  # writes ops down: a tensor under it may have no value yet
 
     def read(self, op, inputs, attributes, below):
         """The outputs of the op; ``below`` are the readers under this one."""
@@ -361,6 +363,17 @@ def active_readers() -> tuple:
     if reader is None:
         return ()
     return reader if type(reader) is Readers else (reader,)
+
+
+def active_tracer():
+    """The innermost reader of this thread that writes ops down, or None."""
+    reader = active_reader()
+    if reader is None or type(reader) is Recording:
+        return None
+    for each in reversed(active_readers()):
+        if each.traces:
+            return each
+    return None
 
 
 def set_readers(readers):

@@ -14,6 +14,7 @@ from .readers import (
     Recording,
     active_reader,
     active_readers,
+    active_tracer,
 )
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
@@ -89,6 +90,10 @@ class Variable:
         if reader is None or reader is BARE:
             return tensor
         readers = active_readers()
+        for each in reversed(readers):
+            if each.traces:
+                tensor = each.value_of_variable(self)
+                break
         if isinstance(readers[-1], Recording):
             known = readers[-1].reads.get(id(self))
             if known is not None and known.array is self._array:
@@ -188,17 +193,29 @@ class Variable:
 
         Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
         """
-        self._bind(self._fitting("assign", value))
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign", value)
+        else:
+            self._bind(self._fitting("assign", value))
         return self
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
         """Adds ``delta``. Returns self."""
-        self._bind(self._array + self._fitting("assign_add", delta))
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign_add", delta)
+        else:
+            self._bind(self._array + self._fitting("assign_add", delta))
         return self
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
         """Subtracts ``delta``. Returns self."""
-        self._bind(self._array - self._fitting("assign_sub", delta))
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign_sub", delta)
+        else:
+            self._bind(self._array - self._fitting("assign_sub", delta))
         return self
 
     def _fitting(self, method, value):
@@ -216,16 +233,19 @@ class Variable:
         else:
             module = backend.array_module(type(own))
             array = to_array(value, None, own.dtype, module)
-        who = f"Variable.{method}"
+        self.check_assigned(method, array)
+        return array
+
+    def check_assigned(self, method, array):
+        """Raises unless an array, or what is known of one, fits the variable."""
+        own, who = self._array, f"Variable.{method}"
         if array.dtype != own.dtype:
-            raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}",
-                             value=new_tensor(array))  # fmt: skip
+            raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}", value=array)
         if array.shape != own.shape:
             raise ShapeError(
                 who, f"Shape mismatch: the variable '{self.path}' has shape {self.shape}, "
-                f"the assigned value {TensorShape(array.shape)}", value=new_tensor(array)
+                f"the assigned value {TensorShape(array.shape)}", value=array
             )  # fmt: skip
-        return array
 
     def _bind(self, array):
         """The array becomes the value; nobody may write to it afterwards."""

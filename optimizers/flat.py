@@ -66,7 +66,7 @@ class Segment:
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "gradient",
-        "gradient_views", "_kinds", "_owners", "_views", "_counts",
+        "gradient_views", "_kinds", "owners", "_views", "_counts",
     )  # fmt: skip
 
     def __init__(self, variables, slots, decays, workspace):
@@ -81,9 +81,9 @@ class Segment:
             self.gradient = workspace.xp.empty(self.starts[-1], workspace.dtype)
             self.gradient_views = split(self.gradient, shapes)
         self._kinds = [variables, *slots]
-        self._owners = [variable for kind in self._kinds for variable in kind]
+        self.owners = [variable for kind in self._kinds for variable in kind]
         self.flats = [None] * len(self._kinds)
-        self._views = [None] * len(self._owners)
+        self._views = [None] * len(self.owners)
         for k in range(len(self._kinds)):
             self._move(k)
         self._counts = self._count()  # at this moment nobody else knows the arrays
@@ -94,7 +94,7 @@ class Segment:
         A value that somebody else holds stays as it is in the array left behind; one
         that was assigned meanwhile is taken over.
         """
-        bound = map(is_, map(_array_of, self._owners), self._views)
+        bound = map(is_, map(_array_of, self.owners), self._views)
         if self._count() != self._counts or not all(bound):
             self._part()
 
@@ -107,7 +107,7 @@ class Segment:
             held = now[k] != then[k]
             for i in range(k * size, (k + 1) * size):
                 j = i + len(self.flats)
-                moved = self._owners[i]._array is not self._views[i]
+                moved = self.owners[i]._array is not self._views[i]
                 held = held or moved or now[j] != then[j]
             if held:
                 self._move(k)

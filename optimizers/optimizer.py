@@ -14,6 +14,7 @@ import numpy as np
 from tapewright import backend, registry
 from tapewright.errors import DTypeError
 from tapewright.module import snake_case
+from tapewright.readers import active_tracer
 from tapewright.variable import Variable
 
 from .flat import lay_out
@@ -263,6 +264,10 @@ class Optimizer(registry.Configured):
         update = self._updates.get(key)
         if update is None:
             update = self._new_update(key, trainable_variables, grads)
+        tracer = active_tracer()
+        if tracer is not None:
+            update.trace(self, grads, tracer)
+            return
         with np.errstate(all="ignore"):
             update.apply(self, grads)
 

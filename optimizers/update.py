@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 
 from tapewright.backend import array_module
-from tapewright.tensor import Tensor
+from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
+from tapewright.variable import Variable
 
 from .gradients import SparseRows, clipping, to_gradient
 
@@ -45,13 +46,40 @@ class Update:
 
     def apply(self, rule, grads):
         """One step of ``rule``, the optimizer."""
+        self._warn_of_missing()
+        self._apply(rule, self._checked(grads))
+
+    def trace(self, rule, grads, tracer):
+        """Writes one step down, to be made by each replay."""
+        self._warn_of_missing()
+        inputs, places = [], []
+        for i, variable, kind in self.present:
+            gradient = grads[i]
+            if isinstance(gradient, IndexedSlices):
+                parts = [gradient.values, gradient.indices]
+                gradient = IndexedSlices(*parts, gradient.dense_shape)
+                places.append((i, gradient))
+            else:
+                gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
+                if _kind(gradient.array, kind[2]) != kind:
+                    to_gradient(gradient, variable)  # raises
+                parts = [gradient]
+                places.append((i, None))
+            inputs += parts
+        step = TracedUpdate(self, rule, places)
+        tracer.effect(
+            "apply_gradients", step, inputs, reads=step.reads(), writes=step.writes()
+        )
+
+    def _warn_of_missing(self):
         if self.missing:
             warnings.warn(
                 f"Gradients do not exist for variables {self.missing} when minimizing "
                 "the loss.",
-                stacklevel=4,
+                stacklevel=5,
             )
-        gradients = self._checked(grads)
+
+    def _apply(self, rule, gradients):
         step = int(rule._iterations._array) + 1
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
@@ -86,8 +114,53 @@ class Update:
         return found
 
 
-def _kind(array):
-    return array.shape, array.dtype, array_module(type(array))
+class TracedUpdate:
+    """What a replay calls with the gradients' arrays: one step of an optimizer."""
+
+    def __init__(self, update, rule, places):
+        self.update, self.rule, self.places = update, rule, places
+        self.dense = all([slices is None for _, slices in places])
+        self.__name__ = "apply_gradients"
+
+    def __call__(self, *arrays):
+        if self.dense:
+            self.update._apply(self.rule, arrays)
+            return
+        rest, gradients = iter(arrays), []
+        for (_, variable, _), (_, slices) in zip(self.update.present, self.places):
+            array = next(rest)
+            if slices is not None:
+                slices = IndexedSlices(
+                    new_tensor(array), new_tensor(next(rest)), slices.dense_shape
+                )
+                array = to_gradient(slices, variable)
+            gradients.append(array)
+        self.update._apply(self.rule, gradients)
+
+    def reads(self):
+        """The variables that an update looks at without changing them."""
+        rate = self.rule._learning_rate
+        return [rate] if isinstance(rate, Variable) else []
+
+    def writes(self):
+        """The variables that an update changes."""
+        owners = [v for segment, _, _ in self.update.parts for v in segment.owners]
+        return [*owners, self.rule._iterations]
+
+    def targets(self):
+        """For each array that it is called with: where it would best lie, or None."""
+        rule, found = self.rule, [None] * len(self.places)
+        if not self.dense or rule.clipnorm or rule.clipvalue or rule.global_clipnorm:
+            return found
+        for segment, members, _ in self.update.parts:
+            if segment.gradient is not None:
+                for m, n in members:
+                    found[n] = segment.gradient_views[m]
+        return found
+
+
+def _kind(array, module=None):
+    return array.shape, array.dtype, module or array_module(type(array))
 
 
 def _gather(segment, member, gradient, fit):
@@ -98,7 +171,8 @@ def _gather(segment, member, gradient, fit):
         view.fill(0)
         view[rows] = values
     elif fit is None:
-        view[...] = gradient
+        if gradient is not view:
+            view[...] = gradient
     else:
         fit(gradient, view)
 

@@ -29,7 +29,7 @@ FLOORS = [
         "forward",
     ],
     ["graph/"],
-    ["module", "testing", "debugging", "saving/"],
+    ["module", "testing", "debugging", "profiler", "saving/"],
     ["layers/", "optimizers/"],
     ["training/"],
     ["keras", "math", "nn", "linalg", "signal", "autodiff", "bitwise", "__init__"],

@@ -1,0 +1,1 @@
+"""The traced graph and its uses: replayed, interpreted, differentiated, shown."""

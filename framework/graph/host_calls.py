@@ -1,0 +1,3 @@
+"""Python inside of traced functions: `print`, `py_function`, `numpy_function`."""
+
+__all__ = []

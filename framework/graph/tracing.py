@@ -1,0 +1,274 @@
+"""The reader that writes ops down instead of computing them.
+
+While a function is traced its tensors are `Symbolic`: shape and dtype are known, values
+are not. Ops on them become nodes of a `Graph`; ops on other tensors just run, and what
+they give is a constant of the graph. Tapes work as ever above a tracer: the backward pass
+is a matter of ops, and so is written down too.
+"""
+
+import math
+
+import numpy as np
+
+from ..dtypes import BY_NUMPY, as_dtype
+from ..errors import TracingError
+from ..readers import Reader, active_readers, perform, reading, user_line
+from ..tensor import Tensor, TensorSpec, convert_to_tensor, new_tensor, next_key
+from ..tensor_shape import TensorShape
+from .ir import Effect, Node, Read, Store, Value
+
+__all__ = ["Outline", "Symbolic", "Tracer"]
+
+
+class Outline:
+    """What is known of an array that is not there yet: shape and dtype."""
+
+    __slots__ = ("shape", "dtype")
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        return self.size * self.dtype.itemsize
+
+
+class Symbolic(Tensor):
+    """A tensor of a function that is being traced."""
+
+    __slots__ = ("symbol", "tracer")
+
+    def __init__(self, symbol, tracer):
+        self.symbol, self.tracer = symbol, tracer
+        self.array = Outline(symbol.shape, symbol.dtype)
+        self.key = None
+
+    @property
+    def shape(self):
+        return TensorShape(self.symbol.shape)
+
+    @property
+    def dtype(self):
+        return BY_NUMPY.get(self.symbol.dtype) or as_dtype(self.symbol.dtype)
+
+    @property
+    def device(self):
+        return "/CPU:0"
+
+    @property
+    def name(self):
+        return self.symbol.name or "tensor"
+
+    def _no_value(self, what, ways):
+        where = self.tracer.graph.name
+        line = user_line(always=True)
+        if self.tracer.graph.finished:
+            raise TracingError(
+                f"{line}: this tensor is from the trace of '{where}', which is over: only "
+                "what a traced function returns has a value outside of it. Return the "
+                "tensor, or assign it to a Variable"
+            )
+        raise TracingError(
+            f"{line}: {what} needs the value of a tensor, but '{where}' is being traced: "
+            f"its tensors have a shape and a dtype, no value yet. {ways}"
+        )
+
+    def numpy(self):
+        self._no_value(
+            "numpy()",
+            "Use ops of tapewright, or tw.py_function for Python code that is to run in "
+            "each call; config.run_functions_eagerly(True) switches tracing off",
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        self._no_value(
+            "a NumPy function",
+            "Use the op of tapewright of that name, or tw.numpy_function for code that is "
+            "to run in each call",
+        )
+
+    def _scalar(self, kind):
+        self._no_value(
+            f"{kind.__name__}()",
+            "Keep it a tensor; config.run_functions_eagerly(True) switches tracing off",
+        )
+
+    def __bool__(self):
+        self._no_value(
+            "a Python condition (if, while, and, or, not, assert)",
+            "Choose with tw.where(condition, a, b), branch with tw.cond, loop with "
+            "tw.while_loop, or run the function eagerly: run_eagerly=True, "
+            "config.run_functions_eagerly(True)",
+        )
+
+    def __index__(self):
+        self._no_value(
+            "an index, a size or range()",
+            "Take sizes from x.shape, select with tw.gather, or loop with tw.while_loop "
+            "or tw.scan",
+        )
+
+    def __format__(self, spec):
+        return format(str(self), spec)
+
+    def __repr__(self):
+        dtype = self.dtype.name
+        return f'Tensor("{self.name}:0", shape={self.shape}, dtype={dtype})'
+
+    __str__ = __repr__
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        self._no_value("pickle", "Return the tensor from the function first")
+
+
+class Tracer(Reader):
+    """Writes the ops that it sees into ``graph``.
+
+    A tensor of another trace that is still going on, or one that a tape follows outside,
+    becomes a captured input.
+    """
+
+    __slots__ = ("graph", "current", "assigned", "captured", "created", "birth")
+    traces = True
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.current = {}  # id of a variable -> the tensor that it stands for
+        self.assigned = {}  # id -> variable, where that tensor is still to be stored
+        self.captured = {}  # id of a tensor -> its symbol here
+        self.created = []  # variables made while tracing
+        self.birth = next_key()  # a tape outside knows tensors by smaller keys only
+
+    def input(self, shape, dtype, name=None):
+        """A further input of the graph, as a tensor."""
+        value = Value(tuple(shape), np.dtype(dtype), None, name)
+        self.graph.inputs.append(value)
+        return Symbolic(value, self)
+
+    # --- ops
+
+    def read(self, op, inputs, attributes, below):
+        for x in inputs:
+            if type(x) is Symbolic or (type(x.key) is int and x.key < self.birth):
+                break
+        else:
+            if below:
+                return perform(op, inputs, attributes, below)
+            return op.run(inputs, attributes)
+        values = [self.value_of(x) for x in inputs]
+        specs = [TensorSpec(x.array.shape, x.array.dtype) for x in inputs]
+        inferred = op.infer_rule(*specs, **attributes)
+        many = type(inferred) in (tuple, list)
+        node = Node(op, tuple(values), attributes, user_line(always=True))
+        outputs = node.give(
+            [
+                (tuple(spec.shape), spec.dtype.dtype)
+                for spec in (inferred if many else (inferred,))
+            ]
+        )
+        return self.append(node, outputs, many)
+
+    def append(self, node, outputs, many):
+        """Adds a node; its outputs as tensors."""
+        nodes = self.graph.nodes
+        if self.graph.finished:
+            raise TracingError(f"the trace of '{self.graph.name}' is over")
+        for out in outputs:
+            out.name = f"{node.name}_{len(nodes)}"
+        nodes.append(node)
+        if many:
+            return tuple([Symbolic(out, self) for out in outputs])
+        return Symbolic(outputs[0], self)
+
+    def value_of(self, x):
+        """The value, or constant, for which a tensor stands in this graph."""
+        if type(x) is Symbolic:
+            if x.tracer is self:
+                return x.symbol
+            if x.tracer.graph.finished:
+                x._no_value("an op", "")
+        elif type(x.key) is not int or x.key > self.birth:
+            return x
+        found = self.captured.get(id(x))
+        if found is None:
+            value = Value(tuple(x.array.shape), x.array.dtype, None, "captured")
+            self.graph.captures[value] = x
+            found = self.captured[id(x)] = value
+        return found
+
+    # --- variables
+
+    def value_of_variable(self, variable):
+        """What a variable stands for at this point, as a tensor."""
+        tensor = self.current.get(id(variable))
+        if tensor is None:
+            node = Read(variable, user_line(always=True))
+            tensor = self.append(node, node.outputs, False)
+            tensor.symbol.name = variable.path
+            self.current[id(variable)] = tensor
+        return tensor
+
+    def assign(self, variable, method, value):
+        """The variable stands for another value from here on."""
+        if hasattr(type(value), "__tensor__"):
+            value = value.__tensor__()
+        if not isinstance(value, Tensor):
+            value = convert_to_tensor(value, dtype_hint=variable.dtype)
+        for reader in active_readers():
+            reader.before_assign(variable, method, value.key)
+        variable.check_assigned(method, value.array)
+        with reading((self,)):
+            if method == "assign_add":
+                value = self.value_of_variable(variable) + value
+            elif method == "assign_sub":
+                value = self.value_of_variable(variable) - value
+        self.current[id(variable)] = self.own(value)
+        self.assigned[id(variable)] = variable
+
+    def own(self, tensor):
+        """A tensor of this trace that no other name goes by: keys are one's own."""
+        value = self.value_of(tensor)
+        if type(value) is Value:
+            return Symbolic(value, self)
+        return new_tensor(value.array)
+
+    def effect(
+        self, kind, call, inputs=(), attributes=None, specs=(), reads=(), writes=()
+    ):
+        """Adds an `Effect`; its outputs as a tuple of tensors."""
+        for variable in (*reads, *writes):
+            self.store(variable)
+        values = [self.value_of(x) for x in inputs]
+        line = user_line(always=True)
+        node = Effect(kind, call, values, attributes or {}, specs, reads, writes, line)
+        outputs = self.append(node, node.outputs, True)
+        for variable in writes:
+            self.current.pop(id(variable), None)
+        return outputs
+
+    def store(self, variable):
+        """Writes the value that was assigned to a variable, if there is one."""
+        if self.assigned.pop(id(variable), None) is not None:
+            value = self.value_of(self.current[id(variable)])
+            self.graph.nodes.append(Store(variable, value, user_line(always=True)))
+
+    def finish(self, outputs):
+        """Ends the trace with these outputs, tensors."""
+        self.graph.outputs = [self.value_of(x) for x in outputs]
+        for variable in list(self.assigned.values()):
+            self.store(variable)
+        self.graph.finished = True

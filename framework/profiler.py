@@ -1,0 +1,3 @@
+"""Where the time goes: `trace` writes a Chrome trace and prints a table by op."""
+
+__all__ = []
