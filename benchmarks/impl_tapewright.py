@@ -1,6 +1,6 @@
 """tapewright in the benchmark of peers: the TensorFlow file, with the import changed.
 
-Put this folder on PYTHONPATH of the benchmark's runner. Variant: ``eager``.
+Put this folder on PYTHONPATH of the benchmark's runner. Variants: ``eager``, ``function``.
 """
 
 import sys
@@ -12,8 +12,46 @@ sys.modules["tensorflow"] = tapewright
 import impl_tf  # noqa: E402
 
 
+class Jacobian(impl_tf.Jac):
+    """The traced one, with its tensors as arguments: constants would be folded away."""
+
+    def __init__(self, workload, data, variant):
+        tensors = {name: tapewright.constant(value) for name, value in data.items()}
+        keys = ("x", "k") if workload == "W5_hessian" else ("x", "w1", "b1", "w2", "b2")
+        self.inputs = [tensors[key] for key in keys]
+
+        def jacobian(x, w1, b1, w2, b2):
+            with tapewright.GradientTape() as tape:
+                tape.watch(x)
+                hidden = tapewright.nn.elu(tapewright.matmul(x, w1) + b1)
+                y = tapewright.nn.elu(tapewright.matmul(hidden, w2) + b2)
+            if workload == "W5_bjac_large":
+                return tape.batch_jacobian(y, x)
+            return tape.jacobian(y, x)
+
+        def hessian(x, k):
+            with tapewright.GradientTape() as outer:
+                outer.watch(k)
+                with tapewright.GradientTape() as inner:
+                    inner.watch(k)
+                    y = tapewright.tanh(tapewright.matmul(x, k))
+                    loss = tapewright.reduce_mean(y**2)
+                g = inner.gradient(loss, k)
+            return outer.jacobian(g, k)
+
+        traced = hessian if workload == "W5_hessian" else jacobian
+        self.fn = tapewright.function(traced)
+
+    def run(self, n):
+        for _ in range(n):
+            self.J = self.fn(*self.inputs)
+        self.J.numpy()
+
+
 def build(workload, data, variant):
     """The workload, or None where this version does not run it."""
     if workload.split("_")[0] in ("W7", "W9"):
         return None
+    if variant == "function" and workload.startswith("W5"):
+        return Jacobian(workload, data, variant)
     return impl_tf.build(workload, data, variant)

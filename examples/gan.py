@@ -3,6 +3,7 @@
     python examples/gan.py                  (about 1 min; from epoch 10 on, digits show)
     python examples/gan.py --data mnist     the real images, fetched once
     python examples/gan.py --data FOLDER    the real images, from their IDX files
+    python examples/gan.py --eager          without tracing, to look inside a step
 
 One persistent tape records both losses; each network follows its own. Prints the losses
 and how often the discriminator is right, and every ten epochs, where matplotlib is
@@ -71,6 +72,7 @@ def cross_entropy(labels, logits):
     )
 
 
+@tw.function
 def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
     """One step of both networks.
 
@@ -90,12 +92,11 @@ def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
     del tape
     g_optimizer.apply_gradients(zip(g_gradients, g_variables, strict=True))
     d_optimizer.apply_gradients(zip(d_gradients, d_variables, strict=True))
-    return [
-        float(g_loss),
-        float(d_loss),
-        np.mean(real.numpy() > 0),
-        np.mean(fake.numpy() < 0),
-    ]
+    return g_loss, d_loss, share(real > 0.0), share(fake < 0.0)
+
+
+def share(hits):
+    return tw.reduce_mean(tw.cast(hits, tw.float32))
 
 
 def train_epoch(step, images, rng, epoch):
@@ -105,7 +106,8 @@ def train_epoch(step, images, rng, epoch):
     # disable=None: no bar where the output is not a terminal
     with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
         for start in starts:
-            results.append(step(images[order[start : start + BATCH]]))
+            found = step(images[order[start : start + BATCH]])
+            results.append([float(value) for value in found])
             losses = "{:.2f} {:.2f}".format(*results[-1])
             starts.set_description(f"epoch {epoch}, losses {losses}", refresh=False)
     return np.mean(results, axis=0)
@@ -157,8 +159,10 @@ def main():
     parser.add_argument(
         "--out", type=Path, default="out", help="folder of the pictures"
     )
+    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
     args = parser.parse_args()
 
+    tw.config.run_functions_eagerly(args.eager)
     tw.random.set_seed(args.seed)
     rng = np.random.default_rng(args.seed)
     try:

@@ -2,6 +2,7 @@
 
     python examples/input_gradient_regularization.py                 (about 10 s)
     python examples/input_gradient_regularization.py --data mnist    the real images
+    python examples/input_gradient_regularization.py --eager         without tracing
 
 Trains the same network twice, the second time with the penalty
 
@@ -42,6 +43,7 @@ def losses_and_input_gradients(model, images, labels):
     return losses, tape.gradient(losses, images)  # images do not mix: one row each
 
 
+@tw.function
 def train_step(model, optimizer, images, labels, penalty):
     """One step; returns the mean loss and the mean squared input gradient."""
     with tw.GradientTape() as tape:
@@ -53,7 +55,7 @@ def train_step(model, optimizer, images, labels, penalty):
     optimizer.apply_gradients(
         zip(tape.gradient(total, variables), variables, strict=True)
     )
-    return float(loss), float(squares)
+    return loss, squares
 
 
 def train(penalty, images, labels, epochs, seed):
@@ -67,9 +69,8 @@ def train(penalty, images, labels, epochs, seed):
         for start in tqdm(range(0, len(images), BATCH), leave=False, disable=None):
             batch = order[start : start + BATCH]
             images_now = tw.constant(images[batch])
-            results.append(
-                train_step(model, optimizer, images_now, labels[batch], penalty)
-            )
+            found = train_step(model, optimizer, images_now, labels[batch], penalty)
+            results.append([float(value) for value in found])
         loss, squares = np.mean(results, axis=0)
         print(
             f"penalty {penalty:g}, epoch {epoch}: loss {loss:.4f}, "
@@ -141,8 +142,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
     args = parser.parse_args()
 
+    tw.config.run_functions_eagerly(args.eager)
     splits = load(args.data)
     (x_train, y_train), (x_test, y_test) = [
         (x.reshape(-1, 784).astype("float32") / 255, y.astype("int64"))

@@ -2,6 +2,7 @@
 
     python examples/wgan_gp.py                 (about 1 min; digits show from epoch 5 on)
     python examples/wgan_gp.py --data mnist    the real images, fetched once
+    python examples/wgan_gp.py --eager         without tracing, to look inside a step
 
 The critic scores images, high for real and low for drawn ones; where its slope is
 nowhere steeper than 1, the gap between the mean scores is the distance between the two
@@ -43,6 +44,7 @@ def slopes(critic, images):
     return tw.norm(tape.gradient(scores, images), axis=1)
 
 
+@tw.function
 def critic_step(generator, critic, optimizer, images):
     """One step of the critic; returns the gap between real and drawn images."""
     drawn = generator(tw.random.normal([len(images), NOISE]))
@@ -53,9 +55,10 @@ def critic_step(generator, critic, optimizer, images):
         penalty = tw.reduce_mean((slopes(critic, between) - 1) ** 2)
         loss = PENALTY * penalty - gap
     apply(optimizer, tape.gradient(loss, critic.trainable_variables), critic)
-    return float(gap)
+    return gap
 
 
+@tw.function
 def generator_step(generator, critic, optimizer):
     """One step of the generator, up the critic's score."""
     noise = tw.random.normal([BATCH, NOISE])
@@ -72,8 +75,8 @@ def train_epoch(generator, critic, optimizers, images, rng, gaps):
     """One pass in random order; appends the gap of each step of the critic to gaps."""
     order = rng.permutation(len(images))
     for start in tqdm(range(0, len(images), BATCH), leave=False, disable=None):
-        batch = tw.constant(images[order[start : start + BATCH]])
-        gaps.append(critic_step(generator, critic, optimizers[0], batch))
+        batch = images[order[start : start + BATCH]]
+        gaps.append(float(critic_step(generator, critic, optimizers[0], batch)))
         if len(gaps) % CRITIC_STEPS == 0:
             generator_step(generator, critic, optimizers[1])
 
@@ -130,8 +133,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
     args = parser.parse_args()
 
+    tw.config.run_functions_eagerly(args.eager)
     tw.random.set_seed(args.seed)
     rng = np.random.default_rng(args.seed)
     (images, _), _ = load(args.data)

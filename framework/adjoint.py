@@ -12,6 +12,7 @@ the ends.
 
 from . import backend, registry
 from .errors import GradientLookupError
+from .open_shape import sized, surely_equal
 from .readers import BARE, active_reader, active_readers, reading
 from .tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
@@ -91,6 +92,7 @@ def make_pack(op, tracked, unbroadcast):
         "adjoint": adjoint,
         "missing": _missing,
         "sum_to": _sum_to,
+        "alike": surely_equal,
         "fill": fill_missing,
     }
     scope |= {f"rule_{n}": r for n, r in rules.items()}
@@ -122,8 +124,11 @@ def _backward_lines(op, name, rule, access, width, unbroadcast):
             arguments.append(f"r_{wanted}{access if is_value else ''}")
     lines = [f"d = rule_{name}({', '.join(arguments)})"]
     if unbroadcast:
-        own = "d" if access else "d.array"
-        lines.append(f"if {own}.shape != r_{name}_shape: d = sum_to(d, r_{name}_shape)")
+        if access:
+            test = f"d.shape != r_{name}_shape"
+        else:
+            test = f"not alike(d.array.shape, r_{name}_shape)"
+        lines.append(f"if {test}: d = sum_to(d, r_{name}_shape)")
     key = f"{name}_key"
     lines += [
         f"old = cotangents.get({key})",
@@ -147,14 +152,18 @@ def fill_missing(cotangents, out_like):
     filled = []
     for c, (shape, dtype) in zip(cotangents, out_like):
         if c is None:
-            c = xp.zeros(shape, dtype)
-            c = new_tensor(c) if tensors else c
+            if sized(shape):
+                zero = new_tensor(xp.zeros((), dtype))
+                c = registry.find("op", "broadcast_to").entry(zero, shape)
+            else:
+                c = xp.zeros(shape, dtype)
+                c = new_tensor(c) if tensors else c
         filled.append(c)
     return tuple(filled)
 
 
 def _sum_to(d, shape):
-    return d if d.shape == shape else sum_to_shape(d, shape)
+    return sum_to_shape(d, shape)
 
 
 def sum_to_shape(d, shape):

@@ -5,9 +5,11 @@ the user has not decided otherwise. glibc keeps freed arrays instead of unmappin
 (off with ``TAPEWRIGHT_MALLOC=0`` in the environment), and NumPy's OpenBLAS uses AVX-512
 where the CPU has it (off with ``TAPEWRIGHT_BLAS_KERNELS=0``). A call switches later.
 ``show()`` prints what was done and, where nothing was, why. Leans on NumPy and ctypes,
-which NumPy loads itself.
+which NumPy loads itself. The passes that make traced functions fast are switched here,
+too.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -19,7 +21,19 @@ try:
 except ImportError:  # a Python built without libffi: nothing is tuned
     ctypes = None
 
-__all__ = ["apply_defaults", "report", "set_blas_kernels", "set_malloc", "show"]
+__all__ = [
+    "apply_defaults",
+    "functions_run_eagerly",
+    "graph_pass_is_on",
+    "graph_passes",
+    "offer_graph_pass",
+    "report",
+    "run_functions_eagerly",
+    "set_blas_kernels",
+    "set_graph_passes",
+    "set_malloc",
+    "show",
+]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -27,13 +41,17 @@ AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 KERNELS = {"Sandybridge": ("avx",), "Haswell": ("avx2", "fma"), "SkylakeX": AVX512}
 CORETYPE = "OPENBLAS_CORETYPE"
 VARIABLES = (
-    *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_KERNELS", "LD_PRELOAD", "GLIBC_TUNABLES"),
+    *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_KERNELS", "TAPEWRIGHT_BLAS_CALLS"),
+    *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", CORETYPE),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
 )
 
 _malloc = {"tuned": False, "note": "not asked for"}
 _kernels = {"switched": False, "note": "not asked for"}
+_calls = {"note": lambda: "none"}  # `blas` puts its own in place
+_run_eagerly = False  # what is decorated with `function`
+_passes = {}  # name -> whether it is on, in the order in which they run
 
 
 class _NotDone(RuntimeError):
@@ -203,6 +221,79 @@ def _default_kernels():
     set_blas_kernels("SkylakeX")
 
 
+def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
+    """Switch passes over the graphs of traced functions on or off.
+
+    A pass changes how a trace is computed, never what: with all of them off the results
+    are the same, to the bit where no pass says that it reorders arithmetic. What was
+    planned before stays as it is.
+
+    Args: ``every``: True or False for all passes; then single ones by name.
+    Raises: ``ValueError`` for a name that is none of a pass.
+
+    >>> from tapewright import config
+    >>> config.set_graph_passes(False, dead_nodes=True)
+    >>> [name for name, on in config.report()["graph_passes"].items() if on]
+    ['dead_nodes']
+    >>> config.set_graph_passes(True)
+    """
+    if unknown := switches.keys() - _passes.keys():
+        raise ValueError(
+            f"set_graph_passes: there is no pass {', '.join(sorted(unknown))};"
+            f"\n  the passes are {', '.join(_passes)}."
+        )
+    if every is not None:
+        _passes.update(dict.fromkeys(_passes, bool(every)))
+    _passes.update({name: bool(on) for name, on in switches.items()})
+
+
+@contextlib.contextmanager
+def graph_passes(every: bool | None = None, /, **switches: bool):
+    """`set_graph_passes`, until the end of the block.
+
+    >>> from tapewright import config
+    >>> with config.graph_passes(common_subexpressions=False):
+    ...     config.report()["graph_passes"]["common_subexpressions"]
+    False
+    """
+    before = dict(_passes)
+    set_graph_passes(every, **switches)
+    try:
+        yield
+    finally:
+        _passes.update(before)
+
+
+def offer_graph_pass(name: str) -> None:
+    """Makes a pass known by name; it is on."""
+    _passes.setdefault(name, True)
+
+
+def graph_pass_is_on(name: str) -> bool:
+    """Whether a pass is to be made."""
+    return _passes[name]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Let traced functions run as plain Python, to look inside them; False: as ever.
+
+    Traces that were made before stay.
+
+    >>> from tapewright import config
+    >>> config.run_functions_eagerly(True)
+    >>> config.functions_run_eagerly()
+    True
+    >>> config.run_functions_eagerly(False)
+    """
+    global _run_eagerly
+    _run_eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` was told last."""
+    return _run_eagerly
+
+
 def _stop_if_switched_off(name):
     if os.environ.get(name, "").lower() in ("0", "off", "false", "no"):
         raise _NotDone(f"off: {name}={os.environ[name]}")
@@ -269,9 +360,9 @@ def report() -> dict:
 
     >>> from tapewright import config
     >>> sorted(config.report())  # doctest: +ELLIPSIS
-    ['blas', 'cpu_flags', 'cupy', 'environment', 'malloc', 'numpy', 'python', ...]
+    ['blas', 'cpu_flags', 'cupy', 'environment', 'graph_passes', 'malloc', ...]
     >>> sorted(config.report()["blas"])
-    ['config', 'core', 'library', 'note', 'switched', 'threads']
+    ['calls', 'config', 'core', 'library', 'note', 'switched', 'threads']
     """
     blas = {
         "library": _known(_library),
@@ -285,8 +376,9 @@ def report() -> dict:
         "python": sys.version.split()[0],
         "numpy": np.__version__,
         "cupy": _cupy(),
-        "blas": blas | _kernels,
+        "blas": blas | _kernels | {"calls": _calls["note"]()},
         "malloc": dict(_malloc),
+        "graph_passes": dict(_passes),
         "cpu_flags": sorted(vectors),
         "environment": {name: os.environ.get(name) for name in VARIABLES},
     }
@@ -346,6 +438,7 @@ def show(file=None) -> None:
     facts = report()
     blas, malloc = facts["blas"], facts["malloc"]
     variables = [f"{k}={v}" for k, v in facts["environment"].items() if v is not None]
+    off = [name for name, on in facts["graph_passes"].items() if not on]
     lines = {
         "tapewright": facts["tapewright"],
         "Python": facts["python"],
@@ -354,8 +447,10 @@ def show(file=None) -> None:
         "BLAS": blas["library"] or "not OpenBLAS, or not within reach",
         "  built as": blas["config"] or "unknown",
         "  kernels": f"{blas['core'] or 'unknown'} ({blas['note']})",
+        "  called": blas["calls"],
         "  threads": blas["threads"] or "unknown",
         "malloc": f"{'tuned' if malloc['tuned'] else 'not tuned'} ({malloc['note']})",
+        "graph passes": f"all but {', '.join(off)}" if off else "all on",
         "CPU flags": " ".join(facts["cpu_flags"]) or "unknown",
         "environment": " ".join(variables) or "none set",
     }

@@ -7,11 +7,18 @@ from .adjoint import add_cotangent, fill_missing, from_user, to_user
 from .batching import Batcher, Mapped, NotDiagonal
 from .errors import ShapeError
 from .nest import flatten, is_nested, pack
-from .ops.conversion import identity
-from .ops.indexing import getitem
-from .ops.joining import stack
+from .ops.conversion import identity, set_apart
+from .ops.reduction import reduce_sum
+from .ops.shape import broadcast_to
 from .primitive import register_gradient
-from .readers import BARE, Reader, active_reader, active_readers, reading
+from .readers import (
+    BARE,
+    Reader,
+    active_reader,
+    active_readers,
+    active_tracer,
+    reading,
+)
 from .tape import GradientTape
 from .tensor import Tensor, convert_to_tensor
 from .tensor import next_key as new_key
@@ -24,6 +31,7 @@ class _VariableWatcher(Reader):
     """Notes the trainable variables that are read while it is active."""
 
     __slots__ = ("variables",)
+    looks_on = True
 
     def __init__(self):
         self.variables = {}
@@ -52,7 +60,13 @@ class _CustomAdjoint:
             cotangents_of_outputs = [
                 to_user(c, bare) for c in fill_missing(g, self.outlines)
             ]
-            gradients = self._ask(cotangents_of_outputs)
+            gradients = ask_for_gradients(
+                self.gradient,
+                cotangents_of_outputs,
+                len(self.tracked) - len(self.variables),
+                self.variables,
+                self.name,
+            )
             parts = [
                 from_user(self._checked(i, gradient), bare)
                 for i, gradient in enumerate(gradients)
@@ -78,32 +92,32 @@ class _CustomAdjoint:
             )
         return gradient
 
-    def _ask(self, cotangents):
-        """One gradient for each input and then each variable."""
-        count = len(self.tracked) - len(self.variables)
-        if self.variables:
-            answer = self.gradient(*cotangents, variables=list(self.variables))
-            if not (isinstance(answer, tuple) and len(answer) == 2):
-                raise TypeError(
-                    f"custom_gradient: the gradient function of {self.name} must return "
-                    "(gradients, variable_gradients), because variables are used"
-                )
-            gradients, of_variables = answer
-            of_variables = flatten(of_variables)
-            if len(of_variables) != len(self.variables):
-                raise ValueError(
-                    f"custom_gradient: {len(self.variables)} variable gradients are wanted "
-                    f"for {self.name}, got {len(of_variables)}"
-                )
-        else:
-            gradients, of_variables = self.gradient(*cotangents), []
-        gradients = flatten(gradients) if is_nested(gradients) else [gradients]
-        if len(gradients) != count:
-            raise ValueError(
-                f"custom_gradient function expected to return {count} gradients, but "
-                f"returned {len(gradients)} instead (for {self.name})"
+
+def ask_for_gradients(gradient, cotangents, count, variables, name):
+    """What a gradient function gives: for each of ``count`` inputs, then each variable."""
+    if variables:
+        answer = gradient(*cotangents, variables=list(variables))
+        if not (isinstance(answer, tuple) and len(answer) == 2):
+            raise TypeError(
+                f"custom_gradient: the gradient function of {name} must return "
+                "(gradients, variable_gradients), because variables are used"
             )
-        return [*gradients, *of_variables]
+        gradients, of_variables = answer
+        of_variables = flatten(of_variables)
+        if len(of_variables) != len(variables):
+            raise ValueError(
+                f"custom_gradient: {len(variables)} variable gradients are wanted "
+                f"for {name}, got {len(of_variables)}"
+            )
+    else:
+        gradients, of_variables = gradient(*cotangents), []
+    gradients = flatten(gradients) if is_nested(gradients) else [gradients]
+    if len(gradients) != count:
+        raise ValueError(
+            f"custom_gradient function expected to return {count} gradients, but "
+            f"returned {len(gradients)} instead (for {name})"
+        )
+    return [*gradients, *of_variables]
 
 
 def custom_gradient(f=None):
@@ -154,46 +168,87 @@ def custom_gradient(f=None):
                 f"{[v.path for v in variables]}, so its gradient function must take the "
                 "keyword argument 'variables' and return (gradients, variable_gradients)"
             )
-        results = _one_by_one(decorated, args, kwargs, readers)
-        if results is None:
-            with reading(_without_tapes(readers)):
-                # Wrapped anew: f may have returned its very argument.
-                results = [identity(convert_to_tensor(out)) for out in flatten(outputs)]
-        _record(f, [*inputs, *variables], variables, results, gradient, readers)
+        results = note_call(_name(f), inputs, variables, flatten(outputs), gradient)
         return pack(outputs, results) if is_nested(outputs) else results[0]
 
     return decorated
 
 
-def _one_by_one(decorated, args, kwargs, readers):
-    """The outputs for values mapped by a batcher with tapes below it, else None.
+def note_call(name, inputs, variables, outputs, gradient):
+    """Tells tapes and tracers of a call with a gradient of its own; its results."""
+    readers = active_readers()
+    for at in range(len(readers) - 1, 0, -1):
+        batcher = readers[at]
+        if isinstance(batcher, Batcher) and any(
+            [type(x) is Mapped and x.owner is batcher for x in (*inputs, *outputs)]
+        ):
+            if any([r.takes_calls or r.traces for r in readers[:at]]):
+                call = _MappedCall(name, batcher, variables, gradient)
+                with reading(readers[:at]):
+                    results = call.note(inputs, outputs)
+                break
+    else:
+        at = -1
+        with reading(_without_tapes(readers)):
+            # Wrapped anew: f may have returned its very argument.
+            results = [identity(convert_to_tensor(out)) for out in outputs]
+        tracer = active_tracer()
+        if tracer is not None:
+            results = tracer.custom_call(name, results, inputs, variables, gradient)
+    _record(name, inputs, variables, results, gradient, readers, at + 1)
+    return results
 
-    Those tapes do not see the mapped values, only what the batcher makes of them: here a
-    call for each value, with the rule that comes with it.
-    """
-    at = next((i for i, r in enumerate(readers) if isinstance(r, Batcher)), None)
-    if at is None or not any(r.takes_calls for r in readers[:at]):
-        return None
-    batcher, inputs = readers[at], flatten(list(args))
-    mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
-    if True not in mapped:
-        return None
-    if batcher.strict:
-        raise NotDiagonal(identity.primitive)
-    with reading(readers[:at]):
-        values = [batcher.dense(x) if m else x for x, m in zip(inputs, mapped)]
-        count = next(len(v) for v, m in zip(values, mapped) if m)
-        rows = []
-        for i in range(count):
-            row = [getitem(v, i) if m else v for v, m in zip(values, mapped)]
-            rows.append(flatten(decorated(*pack(list(args), row), **kwargs)))
-        return [batcher.map(stack(list(parts))) for parts in zip(*rows)]
+
+class _MappedCall:
+    """A call on values that a batcher maps, for the readers below: one on all values."""
+
+    def __init__(self, name, batcher, variables, gradient):
+        self.name, self.batcher = name, batcher
+        self.variables, self.gradient = variables, gradient
+
+    def note(self, inputs, outputs):
+        batcher = self.batcher
+        if batcher.strict:
+            raise NotDiagonal(identity.primitive)
+        self.mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
+        values = [batcher.dense(x) if m else x for x, m in zip(inputs, self.mapped)]
+        first = next(x for x in (*inputs, *outputs) if type(x) is Mapped)
+        outputs = [batcher.spell_out(x, first) for x in outputs]
+        self.count = outputs[0].array.shape[0]
+        results = note_call(self.name, values, self.variables, outputs, self._ask)
+        return [batcher.map(result) for result in results]
+
+    def _ask(self, *cotangents, variables=None):
+        below, batcher = active_readers(), self.batcher
+        count = len(self.mapped)
+        with reading((*below, batcher)):
+            answer = ask_for_gradients(
+                self.gradient,
+                [batcher.map(c) for c in cotangents],
+                count,
+                self.variables,
+                self.name,
+            )
+        mapped = [*self.mapped, *[False] * len(self.variables)]
+        found = [self._gathered(g, m) for g, m in zip(answer, mapped)]
+        return found if variables is None else (found[:count], found[count:])
+
+    def _gathered(self, gradient, is_mapped):
+        """The gradient of a mapped input, or the sum over those of any other."""
+        if gradient is None:
+            return None
+        if type(gradient) is Mapped and gradient.owner is self.batcher:
+            gradient = self.batcher.dense(gradient)
+        else:
+            gradient = convert_to_tensor(gradient)
+            gradient = broadcast_to(gradient, (self.count, *gradient.array.shape))
+        return gradient if is_mapped else reduce_sum(gradient, axis=0)
 
 
-def _record(f, inputs, variables, results, gradient, readers):
-    """Notes the call on every tape that knows an input or variable."""
-    sources = [_source(x) for x in inputs]
-    for at, reader in enumerate(readers):
+def _record(name, inputs, variables, results, gradient, readers, start):
+    """Notes the call on every tape, from number ``start``, that knows a source."""
+    sources = [_source(x) for x in (*inputs, *variables)]
+    for at, reader in enumerate(readers[start:], start):
         if not reader.takes_calls:
             continue
         tracked = [s is not None and s.key in reader.known for s in sources]
@@ -201,10 +256,10 @@ def _record(f, inputs, variables, results, gradient, readers):
         if not any(tracked) or not floating:
             continue
         adjoint = _CustomAdjoint()
-        adjoint.gradient, adjoint.name = gradient, _name(f)
+        adjoint.gradient, adjoint.name = gradient, name
         adjoint.tracked, adjoint.variables = tracked, variables
         adjoint.inputs = [s if s is None else (s.shape, s.dtype) for s in sources]
-        adjoint.outlines = [(tuple(r.shape), r.dtype.dtype) for r in results]
+        adjoint.outlines = [(r.array.shape, r.array.dtype) for r in results]
         adjoint.width = sum(tracked)
         for result in results:
             if type(result.key) is not int:
@@ -285,7 +340,7 @@ def recompute_grad(f):
 
 def _recompute(f, args, kwargs, *cotangents, variables=None):
     flat = [
-        identity(x) if isinstance(x, (Tensor, Variable)) else x
+        set_apart(x) if isinstance(x, (Tensor, Variable)) else x
         for x in flatten(list(args))
     ]
     sources = [x for x in flat if isinstance(x, Tensor) and x.dtype.is_differentiable]

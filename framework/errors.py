@@ -1,6 +1,7 @@
 """The exceptions of tapewright: subclasses of Python's own, so that either name catches.
 
     ValueError  <- ShapeError            shapes or sizes that do not fit together
+    ValueError  <- InvalidArgumentError  values for which an assertion does not hold
     TypeError   <- DTypeError            element types that do not fit together
     LookupError <- GradientLookupError   an op without a derivative rule on the way
     TypeError   <- MappingError          what has no meaning for many values at once
@@ -13,6 +14,7 @@ A message says who complains and what must hold, what was given, and what to do.
 __all__ = [
     "DTypeError",
     "GradientLookupError",
+    "InvalidArgumentError",
     "MappingError",
     "RecordingError",
     "ShapeError",
@@ -77,6 +79,10 @@ class TracingError(TypeError):
 
     Its value for Python (``if``, ``float``, ``numpy``), or its use after the trace.
     """
+
+
+class InvalidArgumentError(ValueError):
+    """An assertion about values does not hold, or a value is not one of those allowed."""
 
 
 class RecordingError(RuntimeError, ValueError):

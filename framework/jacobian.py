@@ -16,9 +16,10 @@ from . import backend
 from .adjoint import conjugate
 from .batching import Batcher, Mapped, NotDiagonal
 from .errors import ShapeError
+from .open_shape import sized
 from .ops.diagonal import embed_diagonal
 from .ops.joining import concat
-from .ops.shape import reshape, transpose
+from .ops.shape import broadcast_to, reshape, transpose
 from .primitive import kernels_are_wrapped
 from .readers import BARE, reading
 from .tensor import Tensor, TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -131,9 +132,13 @@ class JacobianWalk:
             ones[(self.xp.arange(count), *index)] = 1
             ones = self.xp.broadcast_to(ones, (count, *shape))
         else:
-            ones = self.xp.ones((1, *shape), self.target.array.dtype)
+            full = (1,) * rank if sized(shape) else shape
+            ones = self.xp.ones((1, *full), self.target.array.dtype)
         axes = tuple([t - rank if is_free else None for t, is_free in enumerate(free)])
-        return batcher.map(new_tensor(ones), axes)
+        ones = new_tensor(ones)
+        if sized(shape):
+            ones = broadcast_to(ones, (1, *shape))
+        return batcher.map(ones, axes)
 
     def _send(self, seeds):
         batcher = seeds.owner

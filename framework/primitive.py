@@ -8,15 +8,16 @@ through ``Primitive.general``.
 """
 
 from functools import partial
-from operator import index as whole
 
 import numpy as np
 
 from . import backend, registry
 from .adjoint import make_pack, parameters
+from .dimension import is_size
 from .dtypes import as_dtype
 from .entry import make_entry, number_beside
-from .errors import DTypeError
+from .errors import DTypeError, TracingError
+from .open_shape import whole
 from .readers import BARE, Readers, active_reader, perform, stamp
 from .tensor import (
     Tensor,
@@ -52,6 +53,8 @@ def Axes(value):
         if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
             return tuple([whole(axis) for axis in value])
         return whole(value)
+    except TracingError:
+        raise
     except TypeError:
         raise TypeError(f"axes must be integers, got {value!r}") from None
 
@@ -60,10 +63,14 @@ def Shape(value):
     """A tuple of plain ints from any mixture of ints, tensors and arrays."""
     if type(value) is int:
         return (value,)
+    if hasattr(value, "atom"):  # a shape of unknown rank, in a trace for all of them
+        return value
     try:
         if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
             return (whole(value),)
         return tuple([whole(n) for n in value])
+    except TracingError:
+        raise
     except TypeError:
         raise TypeError(f"must be made of integers, got {value!r}") from None
 
@@ -72,6 +79,8 @@ def Whole(value):
     """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
     try:
         return whole(value)
+    except TracingError:
+        raise
     except TypeError:
         raise TypeError(f"must be an integer, got {value!r}") from None
 
@@ -93,14 +102,19 @@ class _Kernels(dict):
         self.op = op
 
     def __missing__(self, array_type):
+        bound = self.plain(array_type)
+        for wrapper in _wrappers.values():
+            bound = wrapper(self.op, bound)
+        self[array_type] = bound
+        return bound
+
+    def plain(self, array_type):
+        """The kernel bound to its array module, with nothing wrapped around it."""
         xp = backend.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
         if self.op.quiet and xp is np:
             bound = np.errstate(all="ignore")(bound)
-        if _wrapper is not None:
-            bound = _wrapper(self.op, bound)
-        self[array_type] = bound
         return bound
 
 
@@ -377,7 +391,9 @@ class Primitive:
                     continue
             hint = kin[0].array.dtype if kin and name in self.alike else None
             try:
-                if isinstance(value, (list, tuple)):
+                if is_size(value):
+                    tensors[i] = convert_to_tensor(value, dtype_hint=hint)
+                elif isinstance(value, (list, tuple)):
                     with backend.use_module(module or backend.current_module()):
                         tensors[i] = convert_to_tensor(value, dtype_hint=hint)
                 else:
@@ -412,8 +428,9 @@ class Primitive:
         arrays = [x.array for x in inputs]
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
             raise self.wrong_kind(inputs[0])
+        kind = type(arrays[0]) if arrays else backend.current_module().ndarray
         try:
-            result = self.kernels[type(arrays[0])](*arrays, **attributes)
+            result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:
             raise self.explain(error, inputs, attributes) from None
         if type(result) is tuple:
@@ -439,6 +456,9 @@ class Primitive:
         """The readable error: what `infer` says of these inputs, else the kernel's own."""
         if isinstance(error, FloatingPointError):  # the numbers, not the shapes
             return error
+        for x in inputs:
+            if hasattr(x, "stray"):  # traced, and no trace has seen this call
+                x.stray()
         if self.infer_rule is not None and not isinstance(
             error, (MemoryError, RecursionError)
         ):
@@ -499,20 +519,24 @@ def primitive(kernel=None, **options):
 
 # ----------------------------------------------------------- a look at every kernel
 
-_wrapper = None
+_wrappers = {}  # what for -> wrapper(op, kernel)
 
 
-def wrap_kernels(wrapper):
-    """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was."""
-    global _wrapper
-    _wrapper = wrapper
+def wrap_kernels(wrapper, purpose="check"):
+    """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was.
+
+    There is one wrapper for each purpose, "check" or "profile"; one is around the other.
+    """
+    global _wrappers  # a new dict each time: other threads may be reading the old one
+    others = {name: each for name, each in _wrappers.items() if name != purpose}
+    _wrappers = others if wrapper is None else {**others, purpose: wrapper}
     for op in registry.objects("op"):
         op.kernels.clear()
 
 
-def kernels_are_wrapped():
+def kernels_are_wrapped(purpose=None):
     """Whether every step must be an op's kernel: rules do not run on bare arrays then."""
-    return _wrapper is not None
+    return bool(_wrappers) if purpose is None else purpose in _wrappers
 
 
 # ------------------------------------------------------------- gradients by name

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from . import tensor as tensors
 from .tensor import next_key
 
@@ -48,8 +50,9 @@ active_reader = _READER.get
 paused = ContextVar("paused", default=0)
 
 _OURS = str(Path(__file__).parent)
-_OTHERS = tuple(  # beside it in a clone; inside it when installed
-    str(Path(_OURS).parent / folder) for folder in ("layers", "optimizers")
+_OTHERS = (  # beside it in a clone; inside it when installed
+    *[str(Path(_OURS).parent / folder) for folder in ("layers", "optimizers")],
+    str(Path(np.__file__).parent),  # it is called with tensors, and asks them back
 )
 _lines_wanted = False
 
@@ -171,6 +174,7 @@ class Reader:
     __slots__ = ()
     sees_plain = True  # ops on tensors of the class Tensor itself, too
     takes_calls = False  # is told of calls with a gradient of their own: `take_call`
+    looks_on = False  # is told of the variables that are read, and wants no more
     traces = False  # writes ops down: a tensor under it may have no value yet
 
     def read(self, op, inputs, attributes, below):

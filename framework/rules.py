@@ -10,10 +10,12 @@ is not mapped), and answers on which axis of the output, counted from the end, t
 is diagonal; None if it is not.
 """
 
+from .dimension import NeedsSize
 from .errors import DTypeError, ShapeError
+from .open_shape import agree
 from .primitive import get_primitive, primitive
 from .tensor import TensorSpec
-from .tensor_shape import TensorShape
+from .tensor_shape import AnyShape, TensorShape
 
 __all__ = [
     "broadcast_shape",
@@ -34,17 +36,38 @@ def broadcast_shape(*shapes):
     >>> broadcast_shape((3, 1), (2,))
     TensorShape([3, 2])
     """
-    if any(TensorShape(s).rank is None for s in shapes):
-        return TensorShape(None)
+    if any([getattr(s, "rank", 0) is None for s in shapes]):
+        return _of_unknown_rank(shapes)
     result = []
     for i in range(-max(map(len, shapes), default=0), 0):
-        dims = {s[i] for s in shapes if len(s) >= -i}
-        known = dims - {1, None}
-        if len(known) > 1:
-            listing = " and ".join(str(tuple(s)) for s in shapes)
-            raise ValueError(f"shapes {listing} do not broadcast together")
-        result.append(known.pop() if known else None if None in dims else 1)
+        size = 1
+        for shape in shapes:
+            other = shape[i] if len(shape) >= -i else 1
+            if other is size or (type(other) is int and other == 1):
+                continue
+            if size is None or (type(size) is int and size == 1):
+                size = other
+            elif not agree(size, other):
+                listing = " and ".join(str(tuple(s)) for s in shapes)
+                raise ValueError(f"shapes {listing} do not broadcast together")
+        result.append(size)
     return TensorShape(result)
+
+
+def _of_unknown_rank(shapes):
+    """The broadcast shape where a rank is unknown: known if all others are scalars."""
+    found = None
+    for shape in shapes:
+        if getattr(shape, "rank", 0) is None:
+            if found is not None and not (
+                isinstance(found, AnyShape) and isinstance(shape, AnyShape)
+                and found == shape
+            ):  # fmt: skip
+                return TensorShape(None)
+            found = shape
+        elif len(shape):
+            return TensorShape(None)
+    return found
 
 
 def normalize_axis(who, axis, rank, name="axis"):
@@ -52,6 +75,8 @@ def normalize_axis(who, axis, rank, name="axis"):
 
     Raises: ``ValueError`` for an axis out of range or named twice.
     """
+    if rank is None:
+        raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is not known")
     if axis is None:
         return tuple(range(rank))
     axes = (axis,) if isinstance(axis, int) else tuple(axis)

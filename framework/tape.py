@@ -374,7 +374,7 @@ class GradientTape:
         target = _single(target, "hessian", "target")
         flat_sources = _checked(sources, "sources")
         bounds = _bounds(parallel_iterations, memory_limit)
-        if target.shape.num_elements() != 1:
+        if math.prod(target.shape) != 1:
             raise ShapeError("hessian", "target must be one number", target=target)
         if flat and len({s.dtype for s in flat_sources}) > 1:
             raise TypeError("hessian: flat=True needs sources of one dtype")
@@ -403,7 +403,7 @@ class GradientTape:
     # --- the parts of a Jacobian
 
     def _batched_jacobian(self, target, sources, bounds):
-        if target.dtype.is_differentiable and target.shape.num_elements() == 1:
+        if target.dtype.is_differentiable and math.prod(target.shape) == 1:
             flat = [None] * len(sources)
             for i, g in enumerate(self.gradient(target, sources)):
                 if g is not None:
@@ -439,7 +439,7 @@ class GradientTape:
 
     def _looped_jacobian(self, target, sources):
         self._need_persistent("jacobian")
-        shape, size = tuple(target.shape), target.shape.num_elements()
+        shape, size = tuple(target.shape), math.prod(target.shape)
         rows = []
         for i in range(size):
             seed = _one_hot(target, (i,), size, shape)

@@ -14,6 +14,7 @@ from . import backend
 from .dtypes import BY_NUMPY, as_dtype, float32
 from .errors import DTypeError, ShapeError
 from .nest import is_nested
+from .open_shape import sized
 from .tensor_shape import TensorShape
 
 __all__ = [
@@ -248,6 +249,8 @@ class IndexedSlices:
 
     @property
     def shape(self):
+        if sized(self.dense_shape):
+            return TensorShape(self.dense_shape)
         return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
 
     def __repr__(self):
@@ -286,6 +289,8 @@ def export_hook(tensor, how):
 # Packs a list that holds tensors; `ops/joining.py` puts its `stack` here, so that a
 # gradient passes through ``[x, y]`` where a tensor is wanted.
 pack_hook = None
+# Makes a tensor of numbers that follow from unknown sizes: ``hook(value, dtype, hint)``.
+size_hook = None
 
 
 def constant(value, dtype=None, shape=None, name=None):
@@ -337,7 +342,12 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
         hint = dtype or dtype_hint or _first_dtype(value)
         tensor = pack_hook([convert_to_tensor(v, dtype, hint) for v in value])
     else:
-        return new_tensor(to_array(value, dtype, dtype_hint))
+        try:
+            return new_tensor(to_array(value, dtype, dtype_hint))
+        except TypeError:
+            if not sized(value):
+                raise
+        return size_hook(value, dtype, dtype_hint)
     if dtype is not None and tensor.dtype != dtype:
         raise DTypeError(
             "convert_to_tensor", f"dtype must be {as_dtype(dtype).name}", value=tensor
@@ -380,10 +390,12 @@ _FREE = {
 
 def to_array(value, dtype=None, hint=None, module=None):
     """``value`` as a fresh array of ``module`` (default: its own, or the current one)."""
+    if hasattr(type(value), "__tensor__"):
+        value = value.__tensor__()
     if isinstance(value, Tensor):
-        value = value.array
-    elif hasattr(type(value), "__tensor__"):
-        value = value.__tensor__().array
+        tensor, value = value, value.array
+        if not backend.is_array(value):  # it stands for many, or for none yet
+            value = np.asarray(tensor)  # which raises, and says so
     if backend.is_array(value):
         own = backend.array_module(type(value))
         wanted = _wanted_dtype(value.dtype, value, dtype, hint)

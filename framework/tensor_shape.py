@@ -1,6 +1,12 @@
-"""Shapes as values: a tuple of dimensions in which `None` stands for an unknown one."""
+"""Shapes as values: a tuple of dimensions in which `None` stands for an unknown one.
 
-__all__ = ["TensorShape"]
+While a function is traced for all sizes a `dimension.Dim` stands for an unknown one: it
+computes like a number, and shows itself as None.
+"""
+
+from .dimension import Dim, Size, is_size
+
+__all__ = ["AnyShape", "TensorShape"]
 
 
 class TensorShape(tuple):
@@ -29,17 +35,21 @@ class TensorShape(tuple):
 
     @property
     def dims(self):
-        return None if self.rank is None else list(self)
+        """As a list; None if the rank is unknown."""
+        return None if self.rank is None else self.as_list()
 
     @property
     def ndims(self):
         return self.rank
 
     def as_list(self):
-        """The dimensions as a list. Raises: ``ValueError`` if the rank is unknown."""
+        """The dimensions as a list, None where unknown.
+
+        Raises: ``ValueError`` if not even the rank is known.
+        """
         if self.rank is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape")
-        return list(self)
+        return [None if is_size(d) else d for d in self]
 
     def num_elements(self):
         """The product of the dimensions, or None while one is unknown."""
@@ -51,7 +61,9 @@ class TensorShape(tuple):
         return product
 
     def is_fully_defined(self):
-        return self.rank is not None and None not in tuple(self)
+        return self.rank is not None and not any(
+            [d is None or is_size(d) for d in self]
+        )
 
     def is_compatible_with(self, other):
         """Whether some fully known shape fits both.
@@ -63,7 +75,8 @@ class TensorShape(tuple):
         if self.rank is None or other.rank is None:
             return True
         return len(self) == len(other) and all(
-            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
+            _is_open(a) or _is_open(b) or a == b
+            for a, b in zip(self, other, strict=True)
         )
 
     def assert_is_compatible_with(self, other):
@@ -102,9 +115,9 @@ class TensorShape(tuple):
         if other is None:
             return self.rank is None
         if isinstance(other, TensorShape):
-            return self.rank == other.rank and tuple(self) == tuple(other)
+            return self.rank == other.rank and _alike(self, other)
         if isinstance(other, (list, tuple)):
-            return self.rank is not None and tuple(self) == tuple(other)
+            return self.rank is not None and _alike(self, other)
         return NotImplemented
 
     def __ne__(self, other):
@@ -118,7 +131,7 @@ class TensorShape(tuple):
         return self.rank is not None
 
     def __str__(self):
-        return "<unknown>" if self.rank is None else tuple.__repr__(self)
+        return "<unknown>" if self.rank is None else str(tuple(self.as_list()))
 
     def __repr__(self):
         return f"TensorShape({self.dims})"
@@ -127,7 +140,67 @@ class TensorShape(tuple):
         return TensorShape, (self.dims,)
 
 
+class AnyShape(TensorShape):
+    """The shape of input ``input`` of a function that is traced for all ranks.
+
+    It is equal to itself; what else is asked of it is answered for an example, and noted,
+    or raises `NeedsSize`, as a `Dim` does.
+    """
+
+    def __new__(cls, input, scope):  # noqa: A002  (as in `Size`)
+        shape = tuple.__new__(cls)
+        shape.rank, shape.atom, shape.scope = None, Size(input, None), scope
+        return shape
+
+    @property
+    def size(self):
+        """The number of entries."""
+        return Dim.of(self.atom, self.scope)
+
+    def _needs_rank(self, *args):
+        raise self.scope.missing(
+            "the rank of a tensor, or one of its dimensions,", True
+        )
+
+    __len__ = __iter__ = __getitem__ = __contains__ = concatenate = _needs_rank
+    __hash__ = as_list = _needs_rank
+
+    def is_fully_defined(self):
+        return False
+
+    def num_elements(self):
+        return None
+
+    def __eq__(self, other):
+        if other is None:
+            return True
+        if not isinstance(other, (tuple, list)):
+            return NotImplemented
+        if isinstance(other, AnyShape):
+            if other.atom == self.atom:
+                return True
+            return self.scope.same_shape(self.atom, other.atom)
+        return self.scope.same_shape(self.atom, tuple(other))
+
+    def __reduce__(self):
+        return TensorShape, (None,)
+
+
+def _is_open(dim):
+    """Whether it may be any number: None, or an unknown one when its trace is over."""
+    return dim is None or (is_size(dim) and dim.scope.closed)
+
+
+def _alike(shape, other):
+    """Equal dimension by dimension; of another rank is decided by the ranks."""
+    if len(shape) != len(other):
+        return False
+    return tuple.__eq__(tuple(shape), tuple(other))
+
+
 def _dimension(value):
+    if type(value) is Dim:
+        return value
     number = value.__index__()
     if number < 0:
         raise ValueError(

@@ -15,6 +15,7 @@ from .readers import (
     active_reader,
     active_readers,
     active_tracer,
+    reading,
 )
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
@@ -28,7 +29,8 @@ class Variable:
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
     Args: ``initial_value``, anything `constant` takes, or a function that returns it;
-    ``trainable``; ``name``; ``dtype``; ``shape``, to demand one.
+    ``trainable``; ``name``; ``dtype``; ``shape``, to demand one. While a function is
+    traced, such a function runs at once, outside of the trace.
 
     An assignment binds a new array and never writes into the old one, which tapes and
     tensors may still hold. Integers can be variables, but have no gradient.
@@ -54,12 +56,16 @@ class Variable:
     def __init__(
         self, initial_value, trainable=True, *, name=None, dtype=None, shape=None
     ):
+        tracer = active_tracer()
         if callable(initial_value):
-            initial_value = initial_value()
+            with reading(active_readers() if tracer is None else ()):
+                initial_value = initial_value()
         if initial_value is None:
             raise ValueError("Variable: initial_value must be given")
         if isinstance(initial_value, (list, tuple)):  # it may hold tensors
             initial_value = convert_to_tensor(initial_value, dtype)
+        if tracer is not None:
+            initial_value = tracer.create(self, initial_value)
         self._bind(to_array(initial_value, dtype))
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
             raise ShapeError(

@@ -63,13 +63,16 @@ def _common_size(tensors):
         if not tensor.ndim:
             raise ShapeError("vectorized_map", "elems must have a first axis to go along",
                              **{f"elems_{i}": tensor})  # fmt: skip
-    sizes = {tensor.shape[0] for tensor in tensors}
-    if len(sizes - {1}) > 1:
+    sizes = []
+    for size in [tensor.shape[0] for tensor in tensors]:
+        if size not in (1, *sizes):
+            sizes.append(size)
+    if len(sizes) > 1:
         given = {f"elems_{i}": tensor for i, tensor in enumerate(tensors)}
         raise ShapeError(
             "vectorized_map", "the first axes must have one size, or 1", **given
         )
-    return max(sizes - {1}, default=1)
+    return sizes[0] if sizes else 1
 
 
 class _Mapper(Batcher):

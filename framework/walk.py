@@ -8,12 +8,22 @@ does, so that gradients of gradients come from the same rules.
 
 from .adjoint import conjugate
 from .batching import NotDiagonal
+from .open_shape import sized
+from .ops.creation import ones_like
 from .ops.gather import dense
 from .readers import reading
 from .tensor import IndexedSlices, module_of, new_tensor
 from .variable import Variable
 
-__all__ = ["collect", "finished", "read_targets", "source_keys", "sow", "walk"]
+__all__ = [
+    "collect",
+    "finished",
+    "reachable",
+    "read_targets",
+    "source_keys",
+    "sow",
+    "walk",
+]
 
 
 def source_keys(recording, source):
@@ -40,7 +50,10 @@ def sow(cotangents, recording, tensor, seed, bare):
         return
     if seed is None:
         array = tensor.array
-        seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
+        if sized(array.shape):
+            seed = ones_like(tensor)
+        else:
+            seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
     else:
         seed = conjugate(seed)
     seed = seed.array if bare else seed
@@ -56,7 +69,7 @@ def walk(recording, cotangents, keys, bare, release, step=None):
     wanted = {key for each in keys for key in each}
     records, kept = recording.records, {}
     # With every leaf wanted, every record is on a path; else only those from a source.
-    useful = None if recording.leaves <= wanted else _reachable(records, wanted)
+    useful = None if recording.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
         key = record[1]
@@ -90,7 +103,7 @@ def walk(recording, cotangents, keys, bare, release, step=None):
     cotangents.update(kept)
 
 
-def _reachable(records, wanted):
+def reachable(records, wanted):
     """The keys that depend on a wanted one."""
     useful = set(wanted)
     for record in records:

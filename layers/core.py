@@ -147,7 +147,7 @@ class Dropout(Layer):
             return inputs
         generator = self.seed_generator or get_global_generator()
         return apply_dropout(
-            self._title, inputs, self.rate, self.noise_shape, generator
+            self._title, inputs, self.rate, self.noise_shape, generator.stream
         )
 
     def compute_output_shape(self, input_shape):

@@ -14,7 +14,8 @@ import numpy as np
 from tapewright import backend, registry
 from tapewright.errors import DTypeError
 from tapewright.module import snake_case
-from tapewright.readers import active_tracer
+from tapewright.profiler import watch_method
+from tapewright.readers import active_tracer, reading
 from tapewright.variable import Variable
 
 from .flat import lay_out
@@ -207,7 +208,8 @@ class Optimizer(registry.Configured):
         return slot
 
     def _scalar(self, name, value, dtype):
-        with backend.use_module(np):  # read in each step: on a GPU, that would wait
+        # NumPy's, as it is read in each step: on a GPU, that would wait.
+        with backend.use_module(np), reading(()):
             scalar = Variable(value, trainable=False, name=name, dtype=dtype)
         scalar.path = f"{self.name}/{name}"
         return scalar
@@ -290,7 +292,8 @@ class Optimizer(registry.Configured):
             raise ValueError(
                 f"apply: {len(grads)} gradients were given for {len(variables)} variables"
             )
-        self.build(variables)
+        with reading(()):  # slots are made once, whatever is being traced
+            self.build(variables)
         known = {id(v) for v in self._trainable_variables}
         for variable in variables:
             if id(variable) not in known:
@@ -334,6 +337,9 @@ class Optimizer(registry.Configured):
                 rate = registry.resolve("schedule", config["learning_rate"])
                 config["learning_rate"] = rate
             return cls(**config)
+
+
+watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
 def get(identifier):

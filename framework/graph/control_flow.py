@@ -1,3 +1,18 @@
 """Branches and loops that depend on data: `cond`, `while_loop`, `scan` and their kin."""
 
-__all__ = []
+from . import narrowing  # noqa: F401  (a pass of its own)
+from .conditions import case, cond, switch_case
+from .iteration import foldl, foldr, map_fn, scan, while_loop
+from .tensor_array import TensorArray
+
+__all__ = [
+    "TensorArray",
+    "case",
+    "cond",
+    "foldl",
+    "foldr",
+    "map_fn",
+    "scan",
+    "switch_case",
+    "while_loop",
+]

@@ -1,16 +1,157 @@
-"""The node of a call with a gradient of its own, as `custom_gradient` writes it down."""
+"""The node of a call with a gradient of its own, as `custom_gradient` writes it down.
 
-from ..adjoint import conjugate
-from ..readers import active_readers, reading
+A replay does not notice it: it hands on what the ops inside the call gave. Where the graph
+is interpreted under a tape, the tape is given the call with its gradient function, which
+by then is a graph, too.
+"""
+
+import threading
+
+from ..custom import ask_for_gradients, note_call
+from ..errors import TracingError
+from ..open_shape import sizes_in_use, with_sizes
+from ..readers import active_tracer, reading
+from ..tensor import Tensor, convert_to_tensor
+from ..variable import Variable
 from .interpret import interpret
-from .ir import Graph, Node, Value
+from .ir import Graph, Node, is_value
 
 __all__ = ["CustomCall"]
 
-_ = conjugate, active_readers, reading, interpret, Graph, Value
+# Gradients of gradients of gradients are looked into when it is found what they use.
+DEPTH = 4
 
 
 class CustomCall(Node):
-    """Hands its inputs on; what it holds is whence their gradient comes."""
+    """``outputs``, with the gradient that a Python function or a graph gives.
 
-    __slots__ = ()
+    ``sources`` are the arguments of the call: the numbers of their values among the
+    inputs, variables, or None for what is neither. ``variables`` are those that were read
+    inside, for which ``gradient`` answers too.
+    """
+
+    __slots__ = (
+        "tracer",
+        "title",
+        "sources",
+        "variables",
+        "gradient",
+        "_backward",
+        "_lock",
+    )
+    hands_on = True
+
+    def __init__(self, tracer, title, values, sources, variables, gradient, line=None):
+        inputs, self.sources = list(values), []
+        for x in sources:
+            if is_value(x) or isinstance(x, Tensor):
+                self.sources.append(len(inputs))
+                inputs.append(x)
+            else:
+                self.sources.append(x if isinstance(x, Variable) else None)
+        super().__init__(None, tuple(inputs), {}, line)
+        self.tracer, self.title = tracer, title
+        self.variables, self.gradient = list(variables), gradient
+        self._backward, self._lock = None, threading.RLock()
+        specs = [x if is_value(x) else x.array for x in values]
+        self.give([(x.shape, x.dtype) for x in specs])
+
+    @property
+    def name(self):
+        return "custom_call"
+
+    def backward(self):
+        """The graph of the gradient function, and where each gradient is in its outputs.
+
+        Its inputs are the cotangents of the outputs; what else it uses of the graph of
+        the call is captured. It is traced when it is first asked for.
+        """
+        if self._backward is None:
+            with self._lock:
+                if self._backward is None:
+                    self._backward = self._traced()
+        return self._backward
+
+    def _traced(self):
+        graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
+        tracer = type(self.tracer)(graph)
+        with reading((tracer,)):
+            cotangents = [
+                tracer.input(v.shape, v.dtype, f"cotangent_{i}")
+                for i, v in enumerate(self.outputs)
+            ]
+            answer = ask_for_gradients(
+                self.gradient, cotangents, len(self.sources), self.variables, self.title
+            )
+            outputs, places = [], []
+            for gradient in answer:
+                places.append(None if gradient is None else len(outputs))
+                if gradient is not None:
+                    outputs.append(convert_to_tensor(gradient))
+            tracer.finish(outputs)
+        return graph, places
+
+    def interpret(self, args, env):
+        """The outputs for values that are there, told to the tapes as one call."""
+        sources = [args[s] if type(s) is int else s for s in self.sources]
+        if active_tracer() is None:
+            # Else it would keep all that the function has computed.
+            env = {symbol: env[symbol] for symbol in self.reach() if symbol in env}
+        gradient = _Gradient(self, env)
+        outputs = args[: len(self.outputs)]
+        return note_call(self.title, sources, self.variables, outputs, gradient)
+
+    def reach(self):
+        """The symbols that its gradient uses, and the gradients of that: symbol -> tensor.
+
+        A gradient function that calls itself has gradients without end. They look no
+        further back than the first ones: what is new at no depth is not sought deeper.
+        """
+        found, level = {}, [self]
+        for _ in range(DEPTH):
+            before, deeper = len(found), []
+            for node in level:
+                try:
+                    graph, _ = node.backward()
+                except Exception:  # told to whoever asks for that gradient
+                    continue
+                for x in graph.captures.values():
+                    if hasattr(x, "symbol"):
+                        found[x.symbol] = x
+                deeper += [n for n in graph.nodes if type(n) is CustomCall]
+            if len(found) == before or not deeper:
+                break
+            level = deeper
+        return found
+
+
+class _Gradient:
+    """The gradient function of one call: its graph, on the values of that call."""
+
+    __slots__ = ("node", "env", "sizes")
+
+    def __init__(self, node, env):
+        self.node, self.env = node, env
+        self.sizes = sizes_in_use()
+
+    def __call__(self, *cotangents, variables=None):
+        graph, places = self.node.backward()
+        env = dict(self.env)
+        for value, x in graph.captures.items():
+            env[value] = self._found(x) if hasattr(x, "symbol") else x
+        with with_sizes(self.sizes):
+            outputs = interpret(graph, cotangents, env)
+        found = [None if n is None else outputs[n] for n in places]
+        if variables is None:
+            return found
+        count = len(self.node.sources)
+        return found[:count], found[count:]
+
+    def _found(self, x):
+        if x.symbol not in self.env:
+            raise TracingError(
+                f"{self.node.line}: the gradient of {self.node.title} uses {x} of the "
+                "traced function around it, in a gradient of its gradient only: use it "
+                "in the gradient function, too"
+            )
+        return self.env[x.symbol]

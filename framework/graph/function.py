@@ -1,375 +1,34 @@
-"""`function`: Python traced once for each signature of its arguments, then replayed."""
+"""`function`: Python traced once for each kind of arguments, then replayed."""
 
 import functools
-import inspect
+import sys
 import threading
 import warnings
 import weakref
 
 import numpy as np
 
-from .. import backend
+from .. import config
+from ..backend import current_module
 from ..errors import TracingError
-from ..nest import flatten, is_nested, pack
-from ..primitive import kernels_are_wrapped
-from ..readers import Recording, active_reader, active_readers, reading
-from ..tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor, new_tensor
-from ..tensor_shape import TensorShape
-from . import passes
-from .differentiate import record_call
-from .interpret import interpret
+from ..readers import active_reader, active_readers, active_tracer, reading, user_line
+from ..tensor import Tensor, TensorSpec, convert_to_tensor
+from .answers import numbered
+from .arguments import map_tensors, quick_key, revived
+from .concrete import ConcreteFunction, Form
 from .ir import Graph
-from .lowering import lower
-from .plan import Plan
+from .lifting import value_now
+from .methods import Always, Method
+from .retracing import Retraces
+from .scopes import inside
+from .signature import Signature
+from .sizes import Specializations, is_open
 from .tracing import Symbolic, Tracer
 
-__all__ = ["ConcreteFunction", "Function", "function", "functions_run_eagerly",
-           "run_functions_eagerly"]  # fmt: skip
+__all__ = ["ConcreteFunction", "Function", "function"]
 
-_run_eagerly = False
-# After so many traces of one function, told once what varies.
-MANY_TRACES = 5
-
-
-def run_functions_eagerly(run_eagerly):
-    """Whether traced functions are to run as plain Python, to look inside them."""
-    global _run_eagerly
-    _run_eagerly = bool(run_eagerly)
-
-
-def functions_run_eagerly():
-    """What `run_functions_eagerly` was told last."""
-    return _run_eagerly
-
-
-class ConcreteFunction:
-    """One trace: tensors in, tensors out. Made by ``Function.get_concrete_function``."""
-
-    def __init__(self, graph, structure=None, inputs=None):
-        self.graph = graph
-        self.structure = (
-            structure  # of the outputs: a nest of their numbers, or of None
-        )
-        self._free = []  # replay functions that no thread uses now
-        self._plan = None
-        self._lock = threading.Lock()
-        self.derived = {}  # patterns of tracked inputs -> what `differentiate` made
-        self._described = inputs
-
-    @property
-    def name(self):
-        return self.graph.name
-
-    @property
-    def plan(self):
-        """The plan, made when it is first needed."""
-        if self._plan is None:
-            with self._lock:
-                if self._plan is None:
-                    self._plan = Plan(lower(passes.run(self.graph)), self.name)
-        return self._plan
-
-    def __call__(self, *args, **kwargs):
-        tensors = [x for x in flatten([*args, *kwargs.values()]) if is_tensor(x)
-                   or isinstance(x, np.ndarray)]  # fmt: skip
-        return self.run([convert_to_tensor(x) for x in tensors])
-
-    def run(self, tensors):
-        """The outputs, in their structure, for the tensors among the arguments."""
-        return self.packed(self.flat_call(tensors))
-
-    def packed(self, outputs):
-        if self.structure is None:
-            return None
-        return _filled(self.structure, outputs)
-
-    def flat_call(self, tensors):
-        """Output tensors for input tensors, whoever watches."""
-        reader = active_reader()
-        if reader is None and not kernels_are_wrapped():
-            captures = self.graph.captures
-            if captures:
-                tensors = [*tensors, *captures.values()]
-            return [new_tensor(a) for a in self.replay([x.array for x in tensors])]
-        readers = active_readers()
-        if readers and all([isinstance(r, Recording) for r in readers]):
-            if not kernels_are_wrapped():
-                return record_call(self, tensors, readers)
-        return interpret(self.graph, tensors)
-
-    def replay(self, arrays):
-        """Output arrays for input arrays, seen by nobody."""
-        try:
-            run = self._free.pop()
-        except IndexError:
-            run = self.plan.instance()
-        try:
-            with np.errstate(all="ignore"):
-                return run(*arrays)
-        except Exception as error:
-            call = self.plan.blame(error)
-            if call is not None:
-                error.add_note(f"in the op {call.node.name}, {call.node.line}")
-            raise
-        finally:
-            self._free.append(run)
-
-    def pretty(self):
-        """The plan as it runs: Python source, a line a call."""
-        return self.plan.source
-
-
-def _filled(structure, outputs):
-    if type(structure) is int:
-        return outputs[structure]
-    if structure is None:
-        return None
-    numbers = flatten(structure)
-    return pack(structure, [None if n is None else outputs[n] for n in numbers])
-
-
-class Function:
-    """A Python function that is traced when called; made by `function`."""
-
-    def __init__(
-        self, python_function, input_signature=None, reduce_retracing=False, name=None
-    ):
-        self.python_function = python_function
-        self._name = name or getattr(python_function, "__name__", "function")
-        self.input_signature = (
-            None if input_signature is None else tuple(input_signature)
-        )
-        self.reduce_retracing = reduce_retracing
-        self._signature = _signature_of(python_function)
-        self._concrete = {}
-        self._lock = threading.RLock()
-        self._traces, self._warned = 0, False
-        self._bound_methods = weakref.WeakKeyDictionary()
-        functools.update_wrapper(self, python_function)
-
-    @property
-    def name(self):
-        return self._name
-
-    def __get__(self, owner, kind=None):
-        if owner is None:
-            return self
-        try:
-            bound = self._bound_methods.get(owner)
-        except TypeError:  # not hashable, or without weak references
-            return _Method(self, owner)
-        if bound is None:
-            bound = self._bound_methods[owner] = _Method(self, weakref.proxy(owner))
-        return bound
-
-    def __call__(self, *args, **kwargs):
-        if _run_eagerly:
-            return self.python_function(*args, **kwargs)
-        concrete, tensors = self._find(args, kwargs)
-        return concrete.run(tensors)
-
-    def _find(self, args, kwargs):
-        args, tensors, key = self._canonical(args, kwargs)
-        concrete = self._concrete.get(key)
-        if concrete is None:
-            with self._lock:
-                concrete = self._concrete.get(key)
-                if concrete is None:
-                    concrete = self._concrete[key] = self._traced(args, tensors)
-        return concrete, tensors
-
-    def _canonical(self, args, kwargs):
-        """Arguments in one form, the tensors among them, and the key of the trace."""
-        if kwargs or self._signature is not None:
-            args = self._in_order(args, kwargs)
-        tensors = []
-        key = tuple([_key_of(x, tensors) for x in args])
-        return args, tensors, (backend.current_module(), key)
-
-    def _in_order(self, args, kwargs):
-        signature = self._signature
-        if signature is None:
-            return (*args, *kwargs.values())
-        if not kwargs and len(args) == signature.count:
-            return args
-        bound = signature.bind(*args, **kwargs)
-        return bound
-
-    def _traced(self, args, tensors):
-        self._traces += 1
-        if self._traces == MANY_TRACES and not self._warned:
-            self._warned = True
-            self._warn_of_retracing()
-        concrete, created = self._trace(args)
-        if created:
-            concrete, created = self._trace(args)
-            if created:
-                raise ValueError(
-                    f"function '{self._name}' makes variables in every call: "
-                    "tf.Variable may be created in the first call only. Make it outside, "
-                    "or keep it (if self.v is None: self.v = Variable(...))"
-                )
-        return concrete
-
-    def _trace(self, args):
-        graph = Graph(self._name)
-        tracer = Tracer(graph)
-        names = self._signature.names if self._signature else None
-        symbolic = _map_tensors(
-            args, lambda x, n: tracer.input(x.array.shape, x.array.dtype, n), names
-        )
-        with reading((tracer,)):
-            positional, keywords = self._as_call(symbolic)
-            answer = self.python_function(*positional, **keywords)
-            leaves, structure = _numbered(answer)
-            outputs = [convert_to_tensor(x) for x in leaves]
-            tracer.finish(outputs)
-        return ConcreteFunction(graph, structure), tracer.created
-
-    def _as_call(self, args):
-        if self._signature is None:
-            return args, {}
-        return self._signature.as_call(args)
-
-    def _warn_of_retracing(self):
-        warnings.warn(
-            f"function '{self._name}' was traced {self._traces} times", stacklevel=5
-        )
-
-    def get_concrete_function(self, *args, **kwargs):
-        """The trace for these arguments, tensors or `TensorSpec`."""
-        return self._find(args, kwargs)[0]
-
-    def experimental_get_tracing_count(self):
-        """How often the Python function was traced."""
-        return self._traces
-
-    def __repr__(self):
-        return f"<tapewright.function {self._name}>"
-
-
-class _Method:
-    """A traced method, bound to its owner."""
-
-    def __init__(self, traced, owner):
-        self._function, self._owner = traced, owner
-        functools.update_wrapper(self, traced.python_function)
-
-    def _self(self):
-        owner = self._owner
-        if type(owner) is weakref.ProxyType or type(owner) is weakref.CallableProxyType:
-            return owner.__repr__.__self__
-        return owner
-
-    def __call__(self, *args, **kwargs):
-        return self._function(self._self(), *args, **kwargs)
-
-    def __getattr__(self, name):
-        return getattr(self._function, name)
-
-
-class _Signature:
-    """How arguments map to the parameters of a function."""
-
-    def __init__(self, signature):
-        self.parameters = list(signature.parameters.values())
-        self.signature = signature
-        kinds = inspect.Parameter
-        self.simple = all(
-            p.kind is kinds.POSITIONAL_OR_KEYWORD for p in self.parameters
-        )
-        self.count = len(self.parameters) if self.simple else -1
-        self.names = [p.name for p in self.parameters]
-
-    def bind(self, *args, **kwargs):
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return tuple(bound.arguments.values())
-
-    def as_call(self, args):
-        kinds, positional, keywords = inspect.Parameter, [], {}
-        for parameter, value in zip(self.parameters, args, strict=True):
-            if parameter.kind is kinds.VAR_POSITIONAL:
-                positional += value
-            elif parameter.kind is kinds.VAR_KEYWORD:
-                keywords.update(value)
-            elif parameter.kind is kinds.KEYWORD_ONLY:
-                keywords[parameter.name] = value
-            else:
-                positional.append(value)
-        return positional, keywords
-
-
-def _signature_of(function):
-    try:
-        return _Signature(inspect.signature(function))
-    except (TypeError, ValueError):
-        return None
-
-
-def _key_of(x, tensors):
-    """What of an argument picks the trace; its tensors are added to the list."""
-    kind = type(x)
-    if kind is Tensor or kind is Symbolic:
-        tensors.append(x)
-        return x.array.shape, x.array.dtype
-    if kind in (int, float, bool, str, bytes, complex, type(None)):
-        return kind, x
-    if isinstance(x, (np.ndarray, np.generic)):
-        tensors.append(convert_to_tensor(x))
-        return tensors[-1].array.shape, tensors[-1].array.dtype
-    if kind in (list, tuple):
-        return (kind, *[_key_of(y, tensors) for y in x])
-    if kind is dict:
-        return (kind, *[(k, _key_of(x[k], tensors)) for k in x])
-    if isinstance(x, Tensor):
-        tensors.append(x)
-        return x.array.shape, x.array.dtype
-    if isinstance(x, TensorSpec):
-        return tuple(x.shape), x.dtype.dtype
-    return id(x)
-
-
-def _map_tensors(args, make, names=None):
-    """The arguments with each tensor replaced."""
-
-    def mapped(x, name):
-        if isinstance(x, (Tensor, TensorSpec)):
-            if isinstance(x, TensorSpec):
-                x = Symbolic.__new__(Symbolic) if False else _spec_like(x)
-            return make(x, name)
-        if isinstance(x, (np.ndarray, np.generic)):
-            return make(convert_to_tensor(x), name)
-        if type(x) in (list, tuple):
-            return type(x)([mapped(y, f"{name}_{i}") for i, y in enumerate(x)])
-        if type(x) is dict:
-            return {k: mapped(y, f"{name}_{k}") for k, y in x.items()}
-        return x
-
-    names = names or [f"x{i}" for i in range(len(args))]
-    return tuple([mapped(x, n) for x, n in zip(args, names)])
-
-
-class _spec_like:
-    def __init__(self, spec):
-        self.array = self
-        self.shape, self.dtype = tuple(spec.shape), spec.dtype.dtype
-
-
-def _numbered(answer):
-    """The leaves of what a function returned, and its structure with their numbers."""
-    if answer is None:
-        return [], None
-    if not is_nested(answer):
-        return [answer], 0
-    leaves, numbers = [], []
-    for leaf in flatten(answer):
-        if leaf is None:
-            numbers.append(None)
-        else:
-            numbers.append(len(leaves))
-            leaves.append(leaf)
-    return leaves, pack(answer, numbers)
+# So many shapes of arguments are found at once; more take a longer way.
+QUICK = 1024
 
 
 def function(
@@ -378,14 +37,408 @@ def function(
     autograph=True,
     jit_compile=None,
     reduce_retracing=False,
-    **options,
+    experimental_implements=None,
+    experimental_autograph_options=None,
+    experimental_attributes=None,
+    experimental_relax_shapes=None,
+    experimental_compile=None,
+    experimental_follow_type_hints=None,
 ):
-    """Decorator: traces the function once for each signature, and replays the plan."""
+    """Decorator: the function runs once for each kind of arguments, then is replayed.
+
+    What it does to tensors is written down while it runs, and made into a flat list of
+    array calls; that list is what further calls run. Tensors are told apart by shape and
+    dtype, Python values by type and value, other objects by identity. Python itself (a
+    ``print``, an ``append``) runs while tracing only; `Variable` assignments, random
+    numbers, ``tw.print`` and updates of optimizers happen in every call.
+
+    Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
+    all calls, and arguments are converted or refused with a ``TypeError``;
+    ``reduce_retracing``: dimensions in which two calls differ are left open, so that
+    further sizes need no trace. The others are TensorFlow's, and change nothing here:
+    there is no other compiler (``jit_compile``), and Python's ``if`` and ``while`` are
+    not rewritten (``autograph``): see `cond`, `while_loop` and `where`.
+
+    Raises: ``TracingError`` where Python needs the value of a tensor; ``ValueError`` if
+    variables are made in other calls than the first.
+
+    >>> import tapewright as tw
+    >>> @tw.function
+    ... def square_sum(x):
+    ...     print("tracing", x.shape)
+    ...     return tw.reduce_sum(x * x)
+    >>> square_sum(tw.constant([1.0, 2.0])).numpy(), square_sum(tw.constant([2.0, 2.0])).numpy()
+    tracing (2,)
+    (np.float32(5.0), np.float32(8.0))
+    """
+    relaxed = reduce_retracing or bool(experimental_relax_shapes)
     if func is None:
-        return lambda func: function(
-            func, input_signature, autograph, jit_compile, reduce_retracing, **options
+        return lambda func: Function(func, input_signature, relaxed)
+    return Function(func, input_signature, relaxed)
+
+
+class Function:
+    """A Python function that is traced when called; made by `function`."""
+
+    def __init__(
+        self, python_function, input_signature=None, reduce_retracing=False, owner=None
+    ):
+        self._kind = _unwrapped_kind(python_function)
+        if self._kind is not None:
+            python_function = python_function.__func__
+        if not callable(python_function):
+            raise TypeError(f"function: {python_function!r} is not a callable object")
+        # Not its attributes: a callable object has some of its own.
+        functools.update_wrapper(self, python_function, updated=())
+        self.python_function = python_function
+        self._name = getattr(python_function, "__name__", "function")
+        self.input_signature = (
+            tuple(input_signature)
+            if isinstance(input_signature, list)
+            else input_signature
         )
-    return Function(func, input_signature, reduce_retracing)
+        self.reduce_retracing = reduce_retracing
+        self._owner = owner  # a function without arguments that gives it, or None
+        self._home = None  # the class of which it is a method
+        self._owners = {}  # id of an owner -> a reference to it, and its own `Function`
+        self._lock = threading.RLock()
+        self._signature = None
+        if owner is not None or not _seems_method(python_function):
+            self._signature = self._read_signature()
+        self._forget_traces()
+
+    def _forget_traces(self):
+        self._concrete = {}  # key of arguments -> trace
+        self._general = {}  # what the specs of arguments have in common, by their kind
+        self._quick = {}  # for plain tensors: shapes and dtypes -> trace
+        self._watched = {}  # key -> references that tell when an argument is gone
+        self._tracing = set()
+        self._may_create = True  # variables
+        self._count = self._calls = 0
+        self._retraces = Retraces(self._name, self.reduce_retracing)
+
+    def _read_signature(self):
+        bound = self._owner is not None
+        constraints = self.input_signature
+        return Signature(self.python_function, self._name, constraints, bound)
+
+    @property
+    def signature(self):
+        """The parameters: a `Signature`."""
+        if self._signature is None:
+            self._signature = self._read_signature()
+        return self._signature
+
+    function_spec = function_type = signature
+
+    @property
+    def name(self):
+        return self._name
+
+    # --- calling
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs and active_reader() is None:
+            key, tensors = quick_key(args)
+            found = self._quick.get(key)
+            if found is not None and not config.functions_run_eagerly():
+                self._calls += 1
+                return found.run(tensors)
+        return self._call(args, kwargs)
+
+    def _call(self, args, kwargs):
+        if config.functions_run_eagerly():
+            return self._run_python(args, kwargs)
+        home = self._home
+        if home is not None and args and isinstance(args[0], home):
+            return self.__get__(args[0])._call(args[1:], kwargs)
+        self._calls += 1
+        arguments = self.signature.arguments(args, kwargs)
+        for x in arguments.tensors:
+            if type(x) is not Tensor:
+                _check_usable(x, self._name)
+        concrete = self._find(arguments)
+        if not kwargs and concrete.is_steady:
+            key, _ = quick_key(args)
+            if key is not None:
+                if len(self._quick) >= QUICK:
+                    self._quick.clear()
+                self._quick[key] = concrete
+        if arguments.borrowed and not concrete.borrows(arguments.tensors):
+            arguments.copy_borrowed()
+        return concrete.run(arguments.tensors)
+
+    def _run_python(self, args, kwargs):
+        if self._owner is not None:
+            args = (self._owner(), *args)
+        return self.python_function(*args, **kwargs)
+
+    def _find(self, arguments):
+        """The trace for these arguments, made if there is none."""
+        if self.reduce_retracing:
+            self._relax(arguments)
+        key = arguments.static, arguments.specs, current_module()
+        concrete = self._concrete.get(key)
+        if concrete is None or not concrete.holds():
+            with self._lock:
+                concrete = self._concrete.get(key)
+                if concrete is None or not concrete.holds():
+                    concrete = self._trace_and_keep(key, arguments)
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.overlooked.update(concrete.overlooked)
+        return concrete
+
+    def _relax(self, arguments):
+        """Leaves open in the specs what differs from those of earlier calls."""
+        specs = arguments.specs
+        ranks = tuple([(None if s is None else len(s), *rest) for s, *rest in specs])
+        kind = arguments.static, ranks
+        general = self._general.get(kind, specs)
+        if general != specs:
+            general = tuple([(_common(a[0], b[0]), *a[1:])
+                             for a, b in zip(general, specs)])  # fmt: skip
+            arguments.specs = general
+        self._general[kind] = general
+
+    # --- tracing
+
+    def _trace_and_keep(self, key, arguments):
+        if key in self._tracing:
+            raise TracingError(
+                f"{user_line(always=True)}: function '{self._name}' calls itself with "
+                "arguments of the kind with which it is being traced, without end. A "
+                "recursion ends if Python values decide: pass the depth as a number, or "
+                "loop with tw.while_loop"
+            )
+        self._tracing.add(key)
+        try:
+            concrete = self._traced(arguments)
+        finally:
+            self._tracing.discard(key)
+        self._concrete[key] = concrete
+        self._quick.clear()
+        self._watch(key, arguments)
+        if not self._tracing:  # a recursion is one call
+            names = self.signature.names
+            warning = self._retraces.note(self._calls, names, arguments)
+            if warning:
+                file, _, line = (user_line(always=True) or "?:0").rpartition(":")
+                warnings.warn_explicit(warning, UserWarning, file, int(line))
+        return concrete
+
+    def _traced(self, arguments):
+        """The trace for these arguments; for all sizes, where their specs leave it open."""
+        shapes = tuple([shape for shape, *_ in arguments.specs])
+        if not is_open(shapes):
+            return self._traced_for(arguments, shapes)
+        latest = [arguments]
+        family = Specializations(lambda s: self._traced_for(latest[0], s), shapes)
+        given = None
+        if all([type(x) is Tensor for x in arguments.tensors]):
+            given = tuple([x.array.shape for x in arguments.tensors])
+        concrete = family.first(given)
+        latest[0] = arguments.released()
+        concrete.sizes = family
+        return concrete
+
+    def _traced_for(self, arguments, shapes):
+        """The trace for tensors of these shapes; variables are made in the first only."""
+        concrete = self._trace(arguments, shapes)
+        if concrete.created and self._may_create:
+            for state, advanced in concrete.drawn:  # what was drawn is used up
+                state.assign(advanced)
+            concrete = self._trace(arguments, shapes)
+        if concrete.created:
+            raise ValueError(self._creation_message(concrete.created))
+        self._may_create = False
+        return concrete
+
+    def _creation_message(self, created):
+        names = ", ".join([repr(variable.path) for variable in created])
+        return (
+            "tf.function only supports singleton tf.Variables created on the first call: "
+            f"function '{self._name}' made {names} in a later one. Make variables outside, "
+            "or keep them: if self.v is None: self.v = Variable(...)"
+        )
+
+    def _trace(self, arguments, shapes):
+        """The function run once, and what it did written down."""
+        graph = Graph(self._name)
+        tracer = Tracer(graph)
+        tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
+        taken = set()
+
+        def symbolic(_, name):
+            tensor, shape, own_name = next(tensors)
+            name = _unique(own_name or name, taken)
+            made = tracer.input(shape, tensor.dtype.dtype, name)
+            tracer.given[made.symbol] = tensor
+            return made
+
+        names = self.signature.names
+        values = [revived(x) for x in arguments.values]
+        values = map_tensors(symbolic, values, names)
+        try:
+            with reading((tracer,)), inside():
+                answer = self._run_python(*self.signature.as_call(values))
+                leaves, structure = numbered(answer, self._name)
+                drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
+                tracer.finish([convert_to_tensor(x) for x in leaves])
+        finally:
+            graph.finished = True
+        self._count += 1
+        form = Form.of(self.signature, values, arguments.names)
+        concrete = ConcreteFunction(graph, structure, form, tracer)
+        modules = {current_module(), *[module for *_, module in arguments.specs]}
+        concrete.drawn = drawn
+        concrete.is_planned = modules == {np}
+        return concrete
+
+    def _watch(self, key, arguments):
+        """Drops the trace when an object among its arguments is gone."""
+        if not arguments.objects:
+            return
+        me = weakref.ref(self)
+
+        def drop(_):
+            function = me()
+            if function is not None:
+                function._concrete.pop(key, None)
+                function._watched.pop(key, None)
+
+        objects = [reference() for reference in arguments.objects]
+        self._watched[key] = [weakref.ref(x, drop) for x in objects if x is not None]
+
+    # --- methods
+
+    def __set_name__(self, home, name):
+        self._home = home
+
+    def __get__(self, owner, home=None):
+        if self._kind is staticmethod:
+            return self
+        if self._kind is classmethod:
+            owner = home if home is not None else type(owner)
+        if owner is None:
+            return self
+        found = self._owners.get(id(owner))
+        if found is None or found[0]() is not owner:
+            found = self._own(owner)
+        return Method(found[1], owner)
+
+    def _own(self, owner):
+        """The `Function` of one owner, which has traces of its own."""
+        number, owners = id(owner), self._owners
+        try:
+            reference = weakref.ref(owner, lambda _: owners.pop(number, None))
+        except TypeError:  # it lives as long as this function
+            reference = Always(owner)
+        own = Function(
+            self.python_function,
+            self.input_signature,
+            self.reduce_retracing,
+            owner=reference,
+        )
+        found = owners[number] = reference, own
+        return found
+
+    # --- looking inside
+
+    def get_concrete_function(self, *args, **kwargs):
+        """The trace for these arguments: tensors, or a `TensorSpec` in place of each.
+
+        Without arguments, that of the ``input_signature``.
+        """
+        home = self._home
+        if home is not None and args and isinstance(args[0], home):
+            return self.__get__(args[0]).get_concrete_function(*args[1:], **kwargs)
+        if not (args or kwargs) and self.input_signature is not None:
+            args = self.input_signature
+        return self._find(self.signature.arguments(args, kwargs))
+
+    def experimental_get_tracing_count(self):
+        """How often the Python function was traced."""
+        return self._count
+
+    def pretty_printed_concrete_signatures(self, verbose=True):
+        """The signatures of all traces, as text."""
+        concrete = list(self._concrete.values())
+        return "\n\n".join([c.pretty_printed_signature(verbose) for c in concrete])
+
+    def pretty(self, *args, **kwargs):
+        """The plan for these arguments, as it runs; without any, the latest one."""
+        return self._one_of(args, kwargs).pretty()
+
+    def explain(self, *args, repeats=None, **kwargs):
+        """What each call of the plan costs, timed: see `ConcreteFunction.explain`."""
+        concrete, tensors = self._one_of(args, kwargs), ()
+        if args or kwargs:
+            found = self.signature.arguments(args, kwargs).tensors
+            tensors = [x for x in found if not isinstance(x, TensorSpec)]
+            tensors = tensors if len(tensors) == len(found) else ()
+        return concrete.explain(*tensors, repeats=repeats)
+
+    def _one_of(self, args, kwargs):
+        """The trace for these arguments; without any, the latest one."""
+        if args or kwargs or self.input_signature is not None:
+            return self.get_concrete_function(*args, **kwargs)
+        if self._concrete:
+            return list(self._concrete.values())[-1]
+        if self.signature.parameters:
+            raise ValueError(
+                f"function '{self._name}' was not traced yet: call it first, or give "
+                "arguments"
+            )
+        return self.get_concrete_function()
+
+    def __repr__(self):
+        return f"<tapewright.function {self._name}>"
+
+    def __reduce__(self):
+        module = sys.modules.get(self.__dict__.get("__module__"))
+        found = module
+        for part in self.__dict__.get("__qualname__", "").split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return self.__qualname__  # by name, as any function
+        given = self.python_function, self.input_signature, self.reduce_retracing
+        return Function, given
 
 
-_ = TracingError, TensorShape
+def _unwrapped_kind(function):
+    kind = type(function)
+    return kind if kind in (classmethod, staticmethod) else None
+
+
+def _seems_method(function):
+    """Whether the first parameter will be an owner: then its signature can wait."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_varnames[:1] in (("self",), ("cls",))
+
+
+def _common(a, b):
+    if a is None or b is None:
+        return None
+    return tuple([m if m == n else None for m, n in zip(a, b, strict=True)])
+
+
+def _unique(name, taken):
+    """The name, with a number behind it if it is taken."""
+    found, n = name, 0
+    while found in taken:
+        n += 1
+        found = f"{name}_{n}"
+    taken.add(found)
+    return found
+
+
+def _check_usable(x, name):
+    """Raises where a function is called with what has no value, and no trace."""
+    if isinstance(x, TensorSpec):
+        raise TypeError(
+            f"function '{name}' was called with {x}: a spec has no value. Call it with a "
+            "tensor, or trace it with get_concrete_function"
+        )
+    if type(x) is Symbolic and not any([r.traces for r in active_readers()]):
+        x.stray()

@@ -6,6 +6,7 @@ trace. A plan (`plan`) runs the same nodes at a tenth of the cost, seen by nobod
 
 import numpy as np
 
+from ..open_shape import evaluated, sizes_in_use
 from ..readers import active_tracer
 from ..tensor import convert_to_tensor, new_tensor
 from .ir import Effect, Read, Store, Value
@@ -13,14 +14,35 @@ from .ir import Effect, Read, Store, Value
 __all__ = ["interpret"]
 
 
-def interpret(graph, inputs, env=None):
-    """The outputs of a graph for these tensors; ``env`` takes the tensor of each value."""
+def interpret(graph, inputs, env=None, constants=None):
+    """The outputs of a graph for these tensors; ``env`` takes the tensor of each value.
+
+    ``constants``: id of a constant tensor -> the tensor that takes its place.
+    """
     env = {} if env is None else env
     env.update(zip(graph.inputs, inputs, strict=True))
     for value, tensor in graph.captures.items():
         env.setdefault(value, tensor)
+    for other, value in graph.aliases.items():
+        env[other] = env[value]
+    tracer = active_tracer()
+    if tracer is None:
+        _run(graph, env, constants, None)
+    else:
+        line = tracer.line
+        try:
+            _run(graph, env, constants, tracer)
+        finally:
+            tracer.line = line
+    return [_found(x, env, constants) for x in graph.outputs]
+
+
+def _run(graph, env, constants, tracer):
+    sizes = sizes_in_use()
     for node in graph.nodes:
-        args = [env[x] if type(x) is Value else x for x in node.inputs]
+        if tracer is not None:
+            tracer.line = node.line
+        args = [_found(x, env, constants) for x in node.inputs]
         if type(node) is Read:
             outputs = (node.variable.read(),)
         elif type(node) is Store:
@@ -31,17 +53,29 @@ def interpret(graph, inputs, env=None):
         elif node.op is None:
             outputs = node.interpret(args, env)
         else:
-            outputs = node.op.general(tuple(args), node.attributes)
+            attributes = node.attributes
+            if sizes is not None:
+                attributes = evaluated(attributes, sizes)
+            outputs = node.op.general(tuple(args), attributes)
             outputs = outputs if type(outputs) is tuple else (outputs,)
         env.update(zip(node.outputs, outputs))
-    return [env[x] if type(x) is Value else x for x in graph.outputs]
+
+
+def _found(x, env, constants):
+    if type(x) is Value:
+        return env[x]
+    return x if constants is None else constants.get(id(x), x)
 
 
 def perform_effect(node, args):
     """The effect now, or written into the trace that is going on."""
     tracer = active_tracer()
     if tracer is not None:
-        specs = [(v.shape, v.dtype) for v in node.outputs]
+        sizes = sizes_in_use()
+        specs = [
+            (v.shape if sizes is None else evaluated(v.shape, sizes), v.dtype)
+            for v in node.outputs
+        ]
         return tracer.effect(
             node.kind, node.call, args, node.attributes, specs, node.reads, node.writes
         )

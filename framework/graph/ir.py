@@ -12,7 +12,7 @@ import itertools
 from ..errors import TracingError
 from ..tensor import Tensor
 
-__all__ = ["Effect", "Graph", "Node", "Read", "Store", "Value", "is_value"]
+__all__ = ["Effect", "Graph", "Node", "Read", "ReadAgain", "Store", "Value", "is_value"]
 
 
 class Value:
@@ -49,6 +49,7 @@ class Node:
     __slots__ = ("op", "inputs", "attributes", "outputs", "line")
 
     is_effect = False
+    hands_on = False  # its outputs are its first inputs, told apart for tapes alone
     reads = writes = ()  # variables
 
     def __init__(self, op, inputs, attributes, line=None):
@@ -85,6 +86,29 @@ class Read(Node):
     @property
     def reads(self):
         return (self.variable,)
+
+
+class ReadAgain(Node):
+    """The value of a variable that was assigned to before: that value, for a replay.
+
+    For a tape it is where a path starts: an assignment is nothing that it sees.
+    """
+
+    __slots__ = ("variable",)
+    hands_on = True
+
+    def __init__(self, variable, value, line=None):
+        super().__init__(None, (value,), {}, line)
+        self.variable = variable
+        self.give([(tuple(variable._array.shape), variable._array.dtype)])
+
+    @property
+    def name(self):
+        return "read_again"
+
+    def interpret(self, args, env):
+        self.variable.assign(args[0])
+        return (self.variable.read(),)
 
 
 class Store(Node):
@@ -147,7 +171,9 @@ class Graph:
         self.name, self.parent = name, parent
         self.nodes, self.inputs, self.outputs = [], [], []
         self.captures = {}
+        self.aliases = {}  # values of other graphs -> those that stand for them here
         self.finished = False
+        self.passes = ()  # names of those that made it of the graph as it was traced
 
     def variables(self):
         """The variables that the program reads or writes, each once, in that order."""
@@ -170,8 +196,16 @@ class Graph:
         twin = Graph(self.name, self.parent)
         twin.nodes, twin.inputs = nodes, self.inputs
         twin.captures, twin.finished = self.captures, self.finished
+        twin.aliases = self.aliases
         twin.outputs = self.outputs if outputs is None else outputs
         return twin
+
+    def within(self, other):
+        """Whether it is a part of another graph, at any depth."""
+        graph = self.parent
+        while graph is not None and graph is not other:
+            graph = graph.parent
+        return graph is other
 
     def check(self):
         """Raises ``TracingError`` unless every value is made before it is used, once."""

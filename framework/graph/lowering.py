@@ -7,13 +7,18 @@ that asks for more (the values, the layout, a function not known here) is called
 """
 
 import math
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .ir import Effect, Read, Store, is_value
+from .ordering import safely_ordered
 
-__all__ = ["Array", "Call", "Program", "lower"]
+__all__ = ["Array", "Call", "NotRecorded", "Program", "form_of", "lower"]
+
+SMALL = 64  # bytes
 
 
 class Array:
@@ -27,7 +32,9 @@ class Array:
     def __init__(self, shape, dtype, call=None, root=None, origin=None, payload=None):
         self.shape, self.dtype, self.call = shape, dtype, call
         self.root = self if root is None else root
-        self.origin = origin  # "input", "variable", "constant", or None: made by a call
+        # "input", "variable", "constant", "scratch" (a call's own, which holds nothing
+        # before and after it), or None: made by a call
+        self.origin = origin
         self.payload = payload
         self.name = self.extra = None
 
@@ -75,15 +82,18 @@ class Program:
         self.graph, self.calls = graph, []
         self.inputs, self.outputs = [], []
         self.constants = {}
+        self.kept = ([], [])  # variables that are put back if a replay fails
 
     def constant(self, value):
-        """The array that stands for a constant, one for each."""
-        found = self.constants.get(id(value))
+        """The array that stands for a constant, one for each; small ones by value."""
+        key = id(value)  # it is kept, so that no other gets its id
+        if type(value) is np.ndarray and value.nbytes <= SMALL:
+            key = value.dtype, value.shape, value.tobytes()
+        found = self.constants.get(key)
         if found is None:
-            found = Array(
-                tuple(value.shape), value.dtype, origin="constant", payload=value
-            )
-            self.constants[id(value)] = found
+            shape = tuple(value.shape)
+            found = Array(shape, value.dtype, origin="constant", payload=value)
+            self.constants[key] = found
         return found
 
     def add(self, form, function, args, kwargs, specs, node, roots=None):
@@ -116,6 +126,14 @@ _UFUNCS = {
     minimum fmax fmin isfinite isinf isnan signbit copysign nextafter floor ceil trunc
     logaddexp bitwise_and bitwise_or bitwise_xor invert left_shift right_shift""".split()
 }
+
+
+def turn(array):
+    """The axes, if an array is a transposed view of another; else None."""
+    call = array.call
+    if call is None or call.form != "view":
+        return None
+    return call.args[1] if call.function is np.ndarray.transpose else None
 
 
 class Recorded:
@@ -175,6 +193,13 @@ class Recorded:
         if axes is None:
             axes = tuple(range(self.ndim))[::-1]
         axes = normalize_axis_tuple(axes, self.ndim)
+        before = turn(self.array)
+        if before is not None:  # both at once
+            self.seen = True
+            axes = tuple([before[a] for a in axes])
+            inner = Recorded(self.array.call.args[0], self.writer)
+            inner.seen = True
+            return inner.transpose(axes)
         if axes == tuple(range(self.ndim)):
             return self
         return self.view("transpose", tuple([self.shape[a] for a in axes]), axes)
@@ -183,6 +208,18 @@ class Recorded:
         axes = list(range(self.ndim))
         axes[a], axes[b] = axes[b], axes[a]
         return self.transpose(axes)
+
+    @property
+    def flags(self):
+        """Matrices count as contiguous: a kernel asks in order to choose its way only."""
+        return _CONTIGUOUS if self.ndim <= 2 else _refuse()
+
+    def copy(self, order="C"):
+        if order != "C":
+            raise NotRecorded
+        return self.writer.made(
+            "out", copy_into, (self.array,), {}, self.shape, self.dtype
+        )
 
     def sum(self, axis=None, dtype=None, out=None, keepdims=False):
         return self.writer.reduce(np.add, self, axis, dtype, out, keepdims)
@@ -209,13 +246,25 @@ class Recorded:
             raise NotRecorded
         if probe.shape == self.shape and all(i == slice(None) for i in index):
             return self
-        return self.view("__getitem__", probe.shape, index)
+        axes = turn(self.array)
+        if axes is not None and len(probe.shape) == self.ndim and None not in index:
+            at = index.index(Ellipsis) if Ellipsis in index else len(index)
+            full = (slice(None),) * (self.ndim - len(index) + (Ellipsis in index))
+            index = index[:at] + full + index[at + 1 :]
+            back = sorted(range(self.ndim), key=axes.__getitem__)
+            self.seen = True
+            inner = Recorded(self.array.call.args[0], self.writer)
+            return inner[tuple([index[i] for i in back])].transpose(axes)
+        return self.view("__getitem__", probe.shape, *index)
 
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
     __len__ = __setitem__ = __complex__ = __contains__ = _refuse
 
     def __getattr__(self, name):
         raise NotRecorded
+
+
+_CONTIGUOUS = SimpleNamespace(c_contiguous=True)
 
 
 def _binary(ufunc, swapped=False, in_place=False):
@@ -231,7 +280,7 @@ def _binary(ufunc, swapped=False, in_place=False):
 for _name, _ufunc in {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
     "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "lshift": np.left_shift, "rshift": np.right_shift,
 }.items():  # fmt: skip
     setattr(Recorded, f"__{_name}__", _binary(_ufunc))
@@ -269,6 +318,10 @@ class Writer:
             form, function, args, kwargs, [(shape, dtype)], self.node
         )
         return Recorded(array, self, fresh=True)
+
+    def scratch(self, shape, dtype):
+        """Memory for one call, to be one of its arguments."""
+        return Array(shape, np.dtype(dtype), origin="scratch")
 
     def view(self, function, x, shape, args):
         (array,) = self.program.add(
@@ -325,8 +378,30 @@ class Writer:
         found = ufunc.resolve_dtypes((*kinds, None))
         args = tuple([self.operand(x, d) for x, d in zip(inputs, found)])
         shape = np.broadcast_shapes(*[a.shape for a in args])
-        made = self.made("ufunc", ufunc, args, {}, shape, found[-1])
-        return self.into(out, made)
+        return self.into(out, self.entrywise(ufunc, args, shape, found[-1]))
+
+    def entrywise(self, function, args, shape, dtype):
+        """An entry-by-entry call; of transposed arrays it is made before they are.
+
+        Convolutions give transposed arrays: so all work on them stays in the order of
+        memory.
+        """
+        turns = [turn(a) for a in args if a.shape == shape]
+        axes = next(filter(None, turns), None) if len(shape) > 2 else None
+        if axes is None:
+            return self.made("ufunc", function, args, {}, shape, dtype)
+        back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        args = tuple([self.turned_back(a, back) for a in args])
+        inner = tuple([shape[i] for i in back])
+        made = self.made("ufunc", function, args, {}, inner, dtype)
+        return Recorded(made.transpose(axes).array, self, fresh=True)
+
+    def turned_back(self, array, back):
+        """An array transposed; where it has fewer axes, after it got them."""
+        if not array.shape:
+            return array
+        lead = (1,) * (len(back) - len(array.shape))
+        return Recorded(array, self).reshape(lead + array.shape).transpose(back).array
 
     def reduce(self, ufunc, x, axis, dtype, out, keepdims):
         if ufunc not in (np.add, np.maximum, np.minimum, np.multiply):
@@ -357,13 +432,25 @@ def cast_into(x, out=None, dtype=None):
     return out
 
 
+def copy_into(x, out=None):
+    """``x`` in C order."""
+    if out is None:
+        return x.copy(order="C")
+    np.copyto(out, x)
+    return out
+
+
 def dot(writer, a, b, out=None):
-    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+    ranks = len(a.shape), len(b.shape)
+    if ranks not in ((2, 2), (1, 2), (2, 1)) or a.shape[-1] != b.shape[0]:
         raise NotRecorded
-    return writer.into(out, product(writer, np.dot, a, b, (a.shape[0], b.shape[1])))
+    shape = a.shape[:-1] + b.shape[1:]
+    return writer.into(out, product(writer, np.dot, a, b, shape))
 
 
 def matmul(writer, a, b):
+    if len(a.shape) < 3 and len(b.shape) < 3:
+        return dot(writer, a, b)
     if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
         raise NotRecorded
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -453,7 +540,8 @@ def lower(graph, array_type=np.ndarray):
     def array_of(x):
         return found[x] if is_value(x) else program.constant(np.asarray(x.array))
 
-    for node in graph.nodes:
+    nodes, program.kept = safely_ordered(graph)
+    for node in nodes:
         args = tuple([array_of(x) for x in node.inputs])
         if type(node) is Read:
             (value,) = node.outputs
@@ -465,9 +553,16 @@ def lower(graph, array_type=np.ndarray):
             found[value] = array
         elif type(node) is Store:
             program.calls.append(Call("store", None, args, {}, node))
+        elif node.hands_on:
+            found.update(zip(node.outputs, args))
         elif type(node) is Effect:
             specs = [(v.shape, v.dtype) for v in node.outputs]
             outputs = program.add("effect", node.call, args, {}, specs, node)
+            found.update(zip(node.outputs, outputs))
+        elif node.op is None:
+            specs = [(v.shape, v.dtype) for v in node.outputs]
+            form = "effect" if node.is_effect else "kernel"
+            outputs = program.add(form, node.kernel(), args, {}, specs, node)
             found.update(zip(node.outputs, outputs))
         else:
             found.update(zip(node.outputs, _lowered(program, node, args, array_type)))
@@ -475,27 +570,48 @@ def lower(graph, array_type=np.ndarray):
     return program
 
 
+_FORMS = {}  # name of an op -> how it is written instead of running its kernel
+
+
+def form_of(name):
+    """Decorator: ``form(writer, *inputs, **attributes)`` writes the op of that name."""
+
+    def attach(form):
+        _FORMS[name] = form
+        return form
+
+    return attach
+
+
 def _lowered(program, node, args, array_type):
     """The arrays that a node gives."""
-    op, count = node.op, len(program.calls)
-    kernel = op.device_kernels.get("numpy", op.kernel)
+    op = node.op
     if array_type is np.ndarray:
-        writer = Writer(program, node)
-        try:
-            inputs = [Recorded(a, writer) for a in args]
-            result = kernel(np, *inputs, **node.attributes)
-            results = result if type(result) is tuple else (result,)
-            arrays = [writer.operand(r) for r in results]
-            fits = [
-                (a.shape, a.dtype) == (v.shape, v.dtype)
-                for a, v in zip(arrays, node.outputs, strict=True)
-            ]
-            if all(fits):
-                return arrays
-        except Exception:  # whatever a kernel makes of arrays without values
-            pass
-        del program.calls[count:]
+        kernel = op.device_kernels.get("numpy", op.kernel)
+        writer, form = Writer(program, node), _FORMS.get(op.name)
+        found = form and _recorded(writer, args, partial(form, writer))
+        found = found or _recorded(writer, args, partial(kernel, np))
+        if found:
+            return found
     specs = [(v.shape, v.dtype) for v in node.outputs]
     return program.add(
-        "kernel", op.kernels[array_type], args, dict(node.attributes), specs, node
+        "kernel", op.kernels.plain(array_type), args, dict(node.attributes), specs, node
     )
+
+
+def _recorded(writer, args, function):
+    """What a form or kernel gives for these arrays, its calls written down; else None."""
+    program, node = writer.program, writer.node
+    count = len(program.calls)
+    try:
+        inputs = [Recorded(a, writer) for a in args]
+        result = function(*inputs, **node.attributes)
+        results = result if type(result) is tuple else (result,)
+        arrays = [writer.operand(r) for r in results]
+        pairs = zip(arrays, node.outputs, strict=True)
+        if all([(a.shape, a.dtype) == (v.shape, v.dtype) for a, v in pairs]):
+            return arrays
+    except Exception:  # whatever a kernel makes of arrays without values
+        pass
+    del program.calls[count:]
+    return None

@@ -6,16 +6,22 @@ they give is a constant of the graph. Tapes work as ever above a tracer: the bac
 is a matter of ops, and so is written down too.
 """
 
-import math
+from operator import index
+from weakref import ref
 
 import numpy as np
 
+from ..dimension import NeedsSize
 from ..dtypes import BY_NUMPY, as_dtype
 from ..errors import TracingError
+from ..open_shape import Sizes, product, sized
+from ..ops.sizes import known_result, known_sizes
 from ..readers import Reader, active_readers, perform, reading, user_line
 from ..tensor import Tensor, TensorSpec, convert_to_tensor, new_tensor, next_key
-from ..tensor_shape import TensorShape
-from .ir import Effect, Node, Read, Store, Value
+from ..tensor_shape import AnyShape, TensorShape
+from .custom_call import CustomCall
+from .ir import Effect, Node, Read, ReadAgain, Store, Value
+from .lifting import generators, value_now
 
 __all__ = ["Outline", "Symbolic", "Tracer"]
 
@@ -34,11 +40,14 @@ class Outline:
 
     @property
     def size(self):
-        return math.prod(self.shape)
+        return product(self.shape)
 
     @property
     def nbytes(self):
         return self.size * self.dtype.itemsize
+
+    def __array__(self, dtype=None, copy=None):  # NumPy would make it an object
+        raise TracingError("a tensor that is being traced has no array yet")
 
 
 class Symbolic(Tensor):
@@ -81,6 +90,13 @@ class Symbolic(Tensor):
             f"its tensors have a shape and a dtype, no value yet. {ways}"
         )
 
+    def stray(self):
+        """Raises: it is used where the trace does not see it."""
+        self._no_value(
+            "an op outside of the trace",
+            "Leave tw.init_scope first, or pass the tensor to what uses it",
+        )
+
     def numpy(self):
         self._no_value(
             "numpy()",
@@ -95,7 +111,14 @@ class Symbolic(Tensor):
             "to run in each call",
         )
 
+    def known_sizes(self):
+        """The sizes that it holds, where it is made of nothing else; else None."""
+        return known_sizes(self)
+
     def _scalar(self, kind):
+        known = self.known_sizes()
+        if known is not None and known.size == 1:
+            return kind(known.item())
         self._no_value(
             f"{kind.__name__}()",
             "Keep it a tensor; config.run_functions_eagerly(True) switches tracing off",
@@ -110,6 +133,9 @@ class Symbolic(Tensor):
         )
 
     def __index__(self):
+        known = self.known_sizes()
+        if known is not None and known.ndim == 0:
+            return index(known.item())
         self._no_value(
             "an index, a size or range()",
             "Take sizes from x.shape, select with tw.gather, or loop with tw.while_loop "
@@ -135,6 +161,19 @@ class Symbolic(Tensor):
         self._no_value("pickle", "Return the tensor from the function first")
 
 
+def _shape(dims, op=None):
+    """A shape as graphs have it: a tuple of ints and formulas."""
+    if type(dims) is AnyShape:
+        return dims
+    if getattr(dims, "rank", 0) is None or any([d is None for d in dims]):
+        who = "an input" if op is None else op.name
+        raise NeedsSize(
+            f"{user_line(always=True)}: the shape of what {who} gives is not known before "
+            "it runs"
+        )
+    return Sizes(dims) if sized(tuple(dims)) else tuple(dims)
+
+
 class Tracer(Reader):
     """Writes the ops that it sees into ``graph``.
 
@@ -142,20 +181,43 @@ class Tracer(Reader):
     becomes a captured input.
     """
 
-    __slots__ = ("graph", "current", "assigned", "captured", "created", "birth")
+    __slots__ = (
+        "graph",
+        "current",
+        "assigned",
+        "unread",
+        "captured",
+        "created",
+        "birth",
+        "line",
+        "given",
+        "drawn",
+        "overlooked",
+    )
     traces = True
 
     def __init__(self, graph):
         self.graph = graph
         self.current = {}  # id of a variable -> the tensor that it stands for
         self.assigned = {}  # id -> variable, where that tensor is still to be stored
+        self.unread = set()  # ids of variables that were not read since
         self.captured = {}  # id of a tensor -> its symbol here
         self.created = []  # variables made while tracing
+        self.drawn = {}  # id -> generator's state, its value after drawing for variables
         self.birth = next_key()  # a tape outside knows tensors by smaller keys only
+        self.given = {}  # value of an input -> the tensor of the call, where there is one
+        self.overlooked = {}  # id -> weak reference: constants that a tape may know later
+        self.line = (
+            None  # of the nodes to come, where they are copied from another graph
+        )
+
+    def here(self):
+        """The line of the node that is written now."""
+        return self.line or user_line(always=True)
 
     def input(self, shape, dtype, name=None):
         """A further input of the graph, as a tensor."""
-        value = Value(tuple(shape), np.dtype(dtype), None, name)
+        value = Value(_shape(shape), np.dtype(dtype), None, name)
         self.graph.inputs.append(value)
         return Symbolic(value, self)
 
@@ -163,20 +225,25 @@ class Tracer(Reader):
 
     def read(self, op, inputs, attributes, below):
         for x in inputs:
-            if type(x) is Symbolic or (type(x.key) is int and x.key < self.birth):
+            if type(x) is not Tensor or (type(x.key) is int and x.key < self.birth):
                 break
         else:
-            if below:
-                return perform(op, inputs, attributes, below)
-            return op.run(inputs, attributes)
+            if not sized(attributes):
+                self.overlook(inputs)
+                if below:
+                    return perform(op, inputs, attributes, below)
+                return op.run(inputs, attributes)
+        known = known_result(op, inputs, attributes)
+        if known is not None:
+            return known
         values = [self.value_of(x) for x in inputs]
         specs = [TensorSpec(x.array.shape, x.array.dtype) for x in inputs]
         inferred = op.infer_rule(*specs, **attributes)
         many = type(inferred) in (tuple, list)
-        node = Node(op, tuple(values), attributes, user_line(always=True))
+        node = Node(op, tuple(values), attributes, self.here())
         outputs = node.give(
             [
-                (tuple(spec.shape), spec.dtype.dtype)
+                (_shape(spec.shape, op), spec.dtype.dtype)
                 for spec in (inferred if many else (inferred,))
             ]
         )
@@ -199,27 +266,51 @@ class Tracer(Reader):
         if type(x) is Symbolic:
             if x.tracer is self:
                 return x.symbol
-            if x.tracer.graph.finished:
+            graph = x.tracer.graph
+            if graph.finished and not self.graph.within(graph):
                 x._no_value("an op", "")
-        elif type(x.key) is not int or x.key > self.birth:
+        elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
+            self.overlook((x,))
             return x
         found = self.captured.get(id(x))
         if found is None:
-            value = Value(tuple(x.array.shape), x.array.dtype, None, "captured")
+            value = Value(x.array.shape, x.array.dtype, None, "captured")
             self.graph.captures[value] = x
             found = self.captured[id(x)] = value
         return found
 
+    def overlook(self, tensors):
+        """Notes constants: a tape may come to know those that live on outside."""
+        for x in tensors:
+            if x.array.dtype.kind in "fc" and type(x.key) is not int:
+                self.overlooked[id(x)] = ref(x)
+
     # --- variables
+
+    def create(self, variable, initial_value):
+        """A variable is made: its initial value, as one that is known now."""
+        for reader in active_readers():
+            if reader.traces:
+                reader.created.append(variable)
+        value = value_now(initial_value)
+        for state in generators(initial_value):
+            self.drawn[id(state)] = state, self.current[id(state)]
+        return value
 
     def value_of_variable(self, variable):
         """What a variable stands for at this point, as a tensor."""
-        tensor = self.current.get(id(variable))
+        name = id(variable)
+        tensor = self.current.get(name)
+        if tensor is not None and name not in self.unread:
+            return tensor
         if tensor is None:
-            node = Read(variable, user_line(always=True))
-            tensor = self.append(node, node.outputs, False)
-            tensor.symbol.name = variable.path
-            self.current[id(variable)] = tensor
+            node = Read(variable, self.here())
+        else:
+            node = ReadAgain(variable, self.value_of(tensor), self.here())
+        tensor = self.append(node, node.outputs, False)
+        tensor.symbol.name = variable.path
+        self.current[name] = tensor
+        self.unread.discard(name)
         return tensor
 
     def assign(self, variable, method, value):
@@ -238,6 +329,7 @@ class Tracer(Reader):
                 value = self.value_of_variable(variable) - value
         self.current[id(variable)] = self.own(value)
         self.assigned[id(variable)] = variable
+        self.unread.add(id(variable))
 
     def own(self, tensor):
         """A tensor of this trace that no other name goes by: keys are one's own."""
@@ -253,22 +345,34 @@ class Tracer(Reader):
         for variable in (*reads, *writes):
             self.store(variable)
         values = [self.value_of(x) for x in inputs]
-        line = user_line(always=True)
+        line = self.here()
         node = Effect(kind, call, values, attributes or {}, specs, reads, writes, line)
         outputs = self.append(node, node.outputs, True)
         for variable in writes:
             self.current.pop(id(variable), None)
+            self.unread.discard(id(variable))
         return outputs
+
+    def custom_call(self, name, outputs, sources, variables, gradient):
+        """Marks tensors as what a call with a gradient of its own gave: a `CustomCall`.
+
+        ``sources`` are its arguments: tensors, variables, or None for anything else.
+        """
+        values = [self.value_of(x) for x in outputs]
+        given = [self.value_of(x) if isinstance(x, Tensor) else x for x in sources]
+        node = CustomCall(self, name, values, given, variables, gradient, self.here())
+        return self.append(node, node.outputs, True)
 
     def store(self, variable):
         """Writes the value that was assigned to a variable, if there is one."""
         if self.assigned.pop(id(variable), None) is not None:
             value = self.value_of(self.current[id(variable)])
-            self.graph.nodes.append(Store(variable, value, user_line(always=True)))
+            self.graph.nodes.append(Store(variable, value, self.here()))
 
     def finish(self, outputs):
         """Ends the trace with these outputs, tensors."""
         self.graph.outputs = [self.value_of(x) for x in outputs]
         for variable in list(self.assigned.values()):
             self.store(variable)
+        self.given.clear()  # the tensors of this very call are not to be kept
         self.graph.finished = True

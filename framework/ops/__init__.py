@@ -1,6 +1,7 @@
 """The ops, one family a file, in the order in which they build on each other."""
 
 from . import (  # isort: skip
+    sizes,
     comparison,
     conversion,
     elementwise,
@@ -34,7 +35,9 @@ from . import (  # isort: skip
     correlation,
     convolution,
     pooling,
+    drawing,
     distributions,
+    generators,
     random,
     dropout,
     attention,

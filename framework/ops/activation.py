@@ -310,7 +310,7 @@ def shifted_rows(xp, logits, axis=-1):
     A matrix with few columns comes back transposed.
     """
     if is_short(logits, axis):
-        turned = xp.array(logits.T, order="C", copy=True)
+        turned = logits.T.copy(order="C")
         turned -= turned.max(axis=0)
         return turned, 0
     if not logits.size:

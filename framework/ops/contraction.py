@@ -12,6 +12,7 @@ from operator import index
 import numpy as np
 
 from ..errors import ShapeError
+from ..open_shape import agree
 from ..primitive import primitive
 from ..rules import normalize_axis, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor, is_tensor
@@ -140,7 +141,7 @@ def _(*inputs, equation, optimize):
         for label, size in zip(term, spec.shape):
             if sizes.get(label) is None:
                 sizes[label] = size
-            if size not in (None, sizes[label]):
+            if not agree(size, sizes[label]):
                 raise ShapeError("einsum", f"'{label}' has sizes {sizes[label]} and {size}",
                                  operand=spec)  # fmt: skip
     dtype = same_dtype("einsum", **{f"input_{i}": x for i, x in enumerate(inputs)})

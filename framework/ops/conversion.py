@@ -296,6 +296,21 @@ def _(g):
     return g
 
 
+@elementwise(zero_when=[{"input"}])
+def set_apart(xp, input):
+    """``input`` as another tensor, in traced functions too.
+
+    What is computed from it there is computed again: it is not the same as what is
+    computed from ``input``, and so neither merged with it nor kept for it.
+    """
+    return input[...]
+
+
+@set_apart.vjp("input")
+def _(g):
+    return g
+
+
 def identity_n(input, name=None):
     """The tensors of a list, each as another tensor; gradients pass."""
     return [identity(each) for each in input]

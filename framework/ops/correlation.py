@@ -11,149 +11,28 @@ the width first). What they return is a view in TensorFlow's order, and elementw
 the strides of their inputs, so that the memory order travels through a network.
 """
 
-import itertools
 import math
-
-import numpy as np
 
 from ..errors import ShapeError
 from ..primitive import Shape, primitive
 from ..rules import same_dtype
 from ..tensor import TensorSpec
+from .columns import (
+    Room,
+    blocks_of,
+    clear_around,
+    columns,
+    flattened,
+    matrices,
+    meetings,
+    product,
+    shared_taps,
+    turned,
+)
 from .shape import reshape, transpose
 from .sliding import Padding, positions
 
 __all__ = []  # the public names are those of `convolution`
-
-
-# ----------------------------------------------------------------------- array kernels
-
-# Numbers in one block of columns: enough for a product at full speed, no more memory.
-BLOCK, GPU_BLOCK = 1 << 22, 1 << 26
-
-
-def _turned(xp, x):
-    """``[n, h, w, c]`` as ``[c, w, h, n]``; the batch is contiguous in memory."""
-    view = x.transpose()
-    if xp is not np:
-        return xp.ascontiguousarray(view)
-    count = len(x)
-    if view.strides[-1] == x.itemsize and count > 1:
-        return view
-    if count < 8 or not x.flags.c_contiguous:
-        return np.ascontiguousarray(view)
-    rows = x.reshape(count, -1)  # in pieces: a third of the time of one large transpose
-    turned = np.empty((rows.shape[1], count), x.dtype)
-    for i in range(0, len(turned), 1024):
-        turned[i : i + 1024] = rows[:, i : i + 1024].T
-    return np.moveaxis(turned.reshape(*x.shape[1:], count).T, 0, -1)
-
-
-def _flattened(xp, x, groups):
-    """``[n, h, w, c]`` as the matrices ``[groups, c / groups, w * h * n]``."""
-    flat = xp.ascontiguousarray(_turned(xp, x))
-    channels = x.shape[-1]
-    return flat.reshape(
-        groups, channels // groups, math.prod(x.shape[1:-1]) * x.shape[0]
-    )
-
-
-def _matrices(filters, groups, shifts=1):
-    """Filters ``[*window, c / groups, o]`` as matrices, one for each shift.
-
-    Shape: ``[shifts, groups, taps * c / groups, o / groups]``; see `_columns`.
-    """
-    *window, depth, count = filters.shape
-    taps, each = math.prod(window) // shifts, count // groups
-    split = filters.reshape(taps, shifts, depth, groups, each)
-    return split.transpose(1, 3, 0, 2, 4).reshape(shifts, groups, taps * depth, each)
-
-
-def _margined(xp, x, margins):
-    """``[c, w, h, n]`` inside zeros; the margins of h come first."""
-    if not any(map(any, margins)):
-        return x
-    margins = margins[::-1]
-    size = [n + b + a for n, (b, a) in zip(x.shape[1:-1], margins)]
-    padded = xp.zeros((x.shape[0], *size, x.shape[-1]), x.dtype)
-    inside = [slice(b, b + n) for n, (b, _) in zip(x.shape[1:-1], margins)]
-    padded[(slice(None), *inside)] = x
-    return padded
-
-
-def _blocks(xp, depth, counts, batch):
-    """Blocks ``(first, rows)`` of the first of the spatial axes in memory."""
-    count, each = counts[-1], depth * math.prod(counts[:-1]) * batch
-    fit = max(1, (BLOCK if xp is np else GPU_BLOCK) // max(each, 1))
-    rows = -(-count // -(-count // fit))
-    return [(i, min(rows, count - i)) for i in range(0, count, rows)]
-
-
-def _window_slices(window, strides, dilations, counts, first, rows):
-    """For each tap of the window, where the entries lie that a block's windows see."""
-    for tap in itertools.product(*[range(n) for n in window]):
-        index = []
-        for i, stride, dilation, count in zip(tap, strides, dilations, counts):
-            start = i * dilation
-            index.append(slice(start, start + (count - 1) * stride + 1, stride))
-        start = tap[-1] * dilations[-1] + first * strides[-1]
-        index[-1] = slice(start, start + (rows - 1) * strides[-1] + 1, strides[-1])
-        yield tap, (slice(None), slice(None), *index[::-1])
-
-
-def _shifts(window, strides, depth, count):
-    """How many taps share columns: those along the width, where it pays.
-
-    Sharing saves copies of the input, but the output is summed up from several products.
-    """
-    pays = math.prod(window[:-1]) * depth >= count
-    return window[-1] if strides[-1] == 1 and pays else 1
-
-
-def _columns(xp, x, window, strides, dilations, counts, groups, shifts):
-    """What the windows see, a block at a time: ``(start, stop, matrices)``.
-
-    A matrix is ``[groups, taps * depth, places]``. With stride 1 a tap further along the
-    width sees what its neighbour sees one place later: the same columns, shifted.
-    """
-    channels, batch = x.shape[0], x.shape[-1]
-    depth, rest = channels // groups, math.prod(counts[:-1]) * batch
-    if shifts > 1:
-        window = (*window[:-1], 1)
-    taps, more = math.prod(window), (shifts - 1) * dilations[-1]
-
-    def shifted(cols, rows):
-        cols = cols.reshape(groups, taps * depth, (rows + more) * rest)
-        starts = [j * dilations[-1] * rest for j in range(shifts)]
-        return [cols[:, :, i : i + rows * rest] for i in starts]
-
-    if taps == 1 and set(strides) == {1}:  # there is nothing to copy
-        yield 0, counts[-1] * rest, shifted(x, counts[-1])
-        return
-    blocks = _blocks(xp, channels * taps, counts, batch)
-    room = xp.empty(channels * taps * (blocks[0][1] + more) * rest, x.dtype)
-    x = x.reshape(groups, depth, *x.shape[1:])
-    for first, rows in blocks:
-        cols = room[: channels * taps * (rows + more) * rest]
-        cols = cols.reshape(groups, *window, depth, rows + more, *counts[-2::-1], batch)
-        for tap, seen in _window_slices(
-            window, strides, dilations, counts, first, rows + more
-        ):
-            cols[(slice(None), *tap)] = x[seen]
-        yield first * rest, (first + rows) * rest, shifted(cols, rows)
-
-
-def _product(xp, a, b, out=None):
-    """``a @ b``; NumPy has no fast product of halves, so these are made in single."""
-    if a.dtype.name == "float16":
-        a, b = a.astype(xp.float32), b.astype(xp.float32)
-    elif xp is np and out is not None:
-        return np.matmul(a, b, out=out)
-    product = a @ b
-    if out is None:
-        return product
-    out[...] = product
-    return out
 
 
 # ---------------------------------------------------------------------- the three ops
@@ -171,25 +50,43 @@ def convolve(
     groups: int = 1,
 ):
     """``[n, *spatial, c]`` and ``[*window, c / groups, o]`` to ``[n, *places, o]``."""
+    return convolve_into(xp, input, filters, None, None, strides, padding, dilations,
+                         groups)  # fmt: skip
+
+
+def convolve_into(
+    xp, input, filters, space, out, strides, padding, dilations, groups=1
+):
+    """The kernel of `convolution`, in memory that is given or, where it is None, new.
+
+    ``out`` has the shape of the result, and the reverse order in memory; ``space`` is a
+    vector for what is needed in between.
+    """
     *window, depth, count = filters.shape
     if input.shape[-1] != depth * groups or count % groups:
         raise ValueError("channels do not fit")  # `infer` says it better
     margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
-    batch = input.shape[0]
-    shifts = _shifts(window, strides, depth, count // groups)
-    weights = _matrices(filters, groups, shifts).swapaxes(2, 3)
-    out = xp.empty((groups, count // groups, math.prod(counts) * batch), input.dtype)
+    batch, room = input.shape[0], Room(xp, input.dtype, space)
+    if out is None:
+        out = xp.empty((count, *counts[::-1], batch), input.dtype).transpose()
     if not out.size:
-        return out.reshape(batch, *counts, count)
-    x = _margined(xp, _turned(xp, input), margins)
-    for start, stop, columns in _columns(
-        xp, x, window, strides, dilations, counts, groups, shifts
-    ):
-        part = out[:, :, start:stop]
-        _product(xp, weights[0], columns[0], part)
-        for matrix, cols in zip(weights[1:], columns[1:]):
-            part += _product(xp, matrix, cols)
-    return out.reshape(count, *counts[::-1], batch).transpose()
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    weights = matrices(filters, groups, shifts).swapaxes(2, 3)
+    flat = _flat(out, groups)
+    for start, stop, parts in columns(
+        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
+        groups, shifts, room,
+    ):  # fmt: skip
+        for i, (matrix, cols) in enumerate(zip(weights, parts)):
+            product(xp, matrix, cols, flat[:, :, start:stop], add=i > 0)
+    return out
+
+
+def _flat(out, groups):
+    """``[n, h, w, c]``, in reverse order in memory, as ``[groups, c / groups, w * h * n]``."""
+    each = out.shape[-1] // groups
+    return out.transpose().reshape(groups, each, math.prod(out.shape[:-1]))
 
 
 @convolve.infer
@@ -242,30 +139,63 @@ def input_gradient(
     groups: int = 1,
 ):
     """The adjoint of `convolution` in its input, whose spatial axes have ``size``."""
+    return input_gradient_into(xp, g, filters, None, None, size, strides, padding,
+                               dilations, groups)  # fmt: skip
+
+
+def input_gradient_into(
+    xp, g, filters, space, out, size, strides, padding, dilations, groups=1
+):
+    """The kernel of `input_gradient`, with memory as for `convolve_into`."""
     *window, depth, count = filters.shape
     margins, counts = positions(size, window, strides, padding, dilations)
     if tuple(g.shape[1:-1]) != counts or g.shape[-1] != count or count % groups:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    batch, taps = g.shape[0], math.prod(window)
-    weights, flat = _matrices(filters, groups)[0], _flattened(xp, g, groups)
-    full = [n + b + a for n, (b, a) in zip(size, margins)][::-1]
-    if taps == 1 and set(strides) == {1}:
-        out = _product(xp, weights, flat).astype(g.dtype, copy=False)
-    else:
-        out = xp.zeros((groups, depth, *full, batch), g.dtype)
-        rest = math.prod(counts[:-1]) * batch
-        blocks = _blocks(xp, groups * depth * taps, counts, batch) if g.size else ()
-        for first, rows in blocks:
-            places = slice(first * rest, (first + rows) * rest)
-            cols = _product(xp, weights, flat[:, :, places])
-            cols = cols.reshape(groups, *window, depth, rows, *counts[-2::-1], batch)
-            for tap, seen in _window_slices(
-                window, strides, dilations, counts, first, rows
-            ):
-                out[seen] += cols[(slice(None), *tap)]
-    out = out.reshape(groups * depth, *full, batch)
-    inside = [slice(b, b + n) for n, (b, _) in zip(size, margins)]
-    return out.transpose()[(slice(None), *inside)]
+    batch, room = g.shape[0], Room(xp, g.dtype, space)
+    if out is None:
+        out = xp.empty((groups * depth, *size[::-1], batch), g.dtype).transpose()
+    if not g.size:
+        out[...] = 0
+        return out
+    flat = flattened(xp, g, groups, room)
+    each = out.transpose().reshape(groups, depth, *size[::-1], batch)
+    if set(window) == {1} and set(strides) == {1} and counts == tuple(size):
+        product(xp, matrices(filters, groups)[0], flat, _flat(out, groups))
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    weights = matrices(filters, groups, shifts)
+    if shifts > 1:
+        window = (*window[:-1], 1)
+    more, rest = (shifts - 1) * dilations[-1], math.prod(counts[:-1]) * batch
+    blocks = blocks_of(xp, groups * depth * math.prod(window), counts, batch)
+    rows = blocks[0][1] + more
+    space = room.take(groups, weights.shape[2], rows * rest)
+    befores = [before for before, _ in margins]
+    fresh = None  # what the first tap reaches needs no zeros
+    for first, rows in blocks:
+        cols = space[:, :, : (rows + more) * rest]
+        cols[:, :, rows * rest :] = 0
+        part = flat[:, :, first * rest : (first + rows) * rest]
+        for i, matrix in enumerate(weights):
+            start = i * dilations[-1] * rest
+            product(xp, matrix, part, cols[:, :, start : start + rows * rest],
+                     add=i > 0)  # fmt: skip
+        cols = cols.reshape(groups, *window, depth, rows + more, *counts[-2::-1], batch)
+        for tap, places, entries in meetings(
+            size, window, strides, dilations, befores, counts, first, rows + more
+        ):
+            if places is None:
+                continue
+            seen = cols[(slice(None), *tap)][places]
+            if fresh is None:
+                fresh = entries
+                clear_around(each, entries)
+                each[entries] = seen
+            else:
+                each[entries] += seen
+    if fresh is None:
+        out[...] = 0
+    return out
 
 
 @input_gradient.infer
@@ -305,25 +235,37 @@ def filter_gradient(
     groups: int = 1,
 ):
     """The adjoint of `convolution` in its filters, whose spatial axes are ``window``."""
+    return filter_gradient_into(xp, input, g, None, None, window, strides, padding,
+                                dilations, groups)  # fmt: skip
+
+
+def filter_gradient_into(
+    xp, input, g, space, out, window, strides, padding, dilations, groups=1
+):
+    """The kernel of `filter_gradient`; ``out`` is in plain order."""
     margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
     channels, count = input.shape[-1], g.shape[-1]
     if tuple(g.shape[:-1]) != (input.shape[0], *counts) or channels % groups:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    depth, shape = channels // groups, (*window, channels // groups, count)
+    depth, room = channels // groups, Room(xp, g.dtype, space)
+    if out is None:
+        out = xp.empty((*window, depth, count), g.dtype)
     if not (g.size and depth):
-        return xp.zeros(shape, g.dtype)
-    shifts = _shifts(window, strides, depth, count // groups)
-    flat = _flattened(xp, g, groups).swapaxes(1, 2)
-    x = _margined(xp, _turned(xp, input), margins)
-    total = None
-    for start, stop, columns in _columns(
-        xp, x, window, strides, dilations, counts, groups, shifts
-    ):
-        parts = [_product(xp, cols, flat[:, start:stop]) for cols in columns]
-        total = parts if total is None else [t + p for t, p in zip(total, parts)]
-    split = (len(total), groups, -1, depth, count // groups)
-    total = xp.stack(total).astype(g.dtype, copy=False).reshape(split)
-    return total.transpose(2, 0, 3, 1, 4).reshape(shape)
+        out[...] = 0
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    taps, each = math.prod(window) // shifts, count // groups
+    flat = flattened(xp, g, groups, room).swapaxes(1, 2)
+    total = room.take(shifts, groups, taps * depth, each)
+    for start, stop, parts in columns(
+        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
+        groups, shifts, room,
+    ):  # fmt: skip
+        for part, cols in zip(total, parts):
+            product(xp, cols, flat[:, start:stop], part, add=start > 0)
+    split = total.reshape(shifts, groups, taps, depth, each).transpose(2, 0, 3, 1, 4)
+    out.reshape(split.shape)[...] = split
+    return out
 
 
 @filter_gradient.infer

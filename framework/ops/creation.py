@@ -9,14 +9,16 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ShapeError
-from ..primitive import Shape
-from ..readers import BARE, active_reader
+from ..errors import MappingError, ShapeError, TracingError
+from ..open_shape import sized
+from ..primitive import Shape, Whole
+from ..readers import BARE, active_reader, active_tracer, user_line
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import convert_to_tensor, module_of, new_tensor
-from .comparison import less
+from .comparison import equal, less
 from .conversion import cast
 from .shape import broadcast_to, expand_dims, reshape
+from .sizes import arange, filled, known_as_sizes
 
 __all__ = [
     "eye",
@@ -40,12 +42,18 @@ def zeros(shape, dtype=dtypes.float32, name=None):
     >>> zeros([2, 3]).shape
     TensorShape([2, 3])
     """
-    return new_tensor(backend.current_module().zeros(Shape(shape), _numpy(dtype)))
+    dims = Shape(shape)
+    if sized(dims):
+        return filled(dims, 0, dtype)
+    return new_tensor(backend.current_module().zeros(dims, _numpy(dtype)))
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
     """A tensor of ones."""
-    return new_tensor(backend.current_module().ones(Shape(shape), _numpy(dtype)))
+    dims = Shape(shape)
+    if sized(dims):
+        return filled(dims, 1, dtype)
+    return new_tensor(backend.current_module().ones(dims, _numpy(dtype)))
 
 
 def fill(dims, value, name=None):
@@ -74,6 +82,9 @@ def _like(function, input, dtype):
     like = new_tensor(input) if bare else convert_to_tensor(input)
     make = getattr(module_of(like), function.removesuffix("_like"))
     array = like.array
+    if sized(array.shape):
+        number = 0 if function == "zeros_like" else 1
+        return filled(array.shape, number, array.dtype if dtype is None else dtype)
     result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
     return result if bare else new_tensor(result)
 
@@ -81,11 +92,16 @@ def _like(function, input, dtype):
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
     """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
     xp = backend.current_module()
-    rows = int(num_rows)
-    columns = rows if num_columns is None else int(num_columns)
+    rows = Whole(num_rows)
+    columns = rows if num_columns is None else Whole(num_columns)
+    lead = () if batch_shape is None else Shape(batch_shape)
+    if sized((*lead, rows, columns)):
+        matrix = equal(expand_dims(_steps(rows), 1), _steps(columns))
+        matrix = cast(matrix, dtype)
+        return broadcast_to(matrix, (*lead, rows, columns))
     matrix = xp.eye(rows, columns, dtype=_numpy(dtype))
     if batch_shape is not None:
-        matrix = xp.array(xp.broadcast_to(matrix, Shape(batch_shape) + matrix.shape))
+        matrix = xp.array(xp.broadcast_to(matrix, lead + matrix.shape))
     return new_tensor(matrix)
 
 
@@ -127,6 +143,8 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     """
     if limit is None:
         start, limit = 0, start
+    if known_as_sizes(start, limit, delta):
+        return _range_of_sizes(start, limit, delta, dtype)
     parts = [convert_to_tensor(v, dtype_hint=dtype) for v in (start, limit, delta)]
     if dtype is None:  # integers beside floating numbers take their dtype
         given = [p.array.dtype for p in parts]
@@ -146,6 +164,29 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     steps = np.arange(count, dtype=np.int64 if whole else np.float64)
     values = (steps * delta + start).astype(_numpy(dtype))
     return new_tensor(backend.current_module().asarray(values))
+
+
+def _range_of_sizes(start, limit, delta, dtype):
+    """A range of integers some of which follow from unknown sizes."""
+    given = [getattr(v, "dtype", None) for v in (start, limit, delta)]
+    dtypes_given = [d.dtype for d in given if d is not None]
+    if dtype is None:
+        dtype = np.result_type(*dtypes_given) if dtypes_given else dtypes.int32
+    start, limit, delta = Whole(start), Whole(limit), Whole(delta)
+    if delta == 0:
+        raise ValueError("range: delta must not be 0")
+    if (limit - start) * delta < 0:
+        way = "<=" if delta > 0 else ">="
+        raise ValueError(f"range: start must be {way} limit where delta is {delta}")
+    steps = _steps(-((start - limit) // delta))
+    return cast(steps * delta + start, dtype)
+
+
+def _steps(count):
+    """``0, 1, ...``: so many whole numbers."""
+    if sized(count):
+        return arange(count=count)
+    return new_tensor(backend.current_module().arange(count, dtype=np.int64))
 
 
 def meshgrid(*args, indexing="xy", name=None):
@@ -190,12 +231,15 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
     lengths = cast(lengths, wide)
     if maxlen is None:
         if not backend.is_array(lengths.array):
-            raise TypeError(
-                "sequence_mask: maxlen must be given where lengths is mapped or traced"
+            kind = MappingError if active_tracer() is None else TracingError
+            raise kind(
+                f"{user_line(always=True)}: sequence_mask: maxlen must be given where "
+                "lengths is mapped or traced"
             )
         maxlen = lengths.array.max() if lengths.array.size else 0
-    xp = module_of(lengths)
-    places = new_tensor(xp.arange(int(maxlen)).astype(lengths.array.dtype))
+    with backend.use_module(module_of(lengths)):
+        count = Whole(maxlen) if known_as_sizes(maxlen) else int(maxlen)
+        places = cast(_steps(count), lengths.dtype)
     return cast(less(places, expand_dims(lengths, -1)), dtype)
 
 

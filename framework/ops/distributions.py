@@ -1,24 +1,37 @@
-"""How draws of a NumPy generator become tensors, and how they depend on parameters.
+"""How draws become tensors, and how they depend on parameters.
 
-The functions take NumPy's generator first; `random` says whose it is. Drawing is done on
-the host. A gradient passes to ``mean``, ``stddev``, floating bounds and ``beta`` through
-the ops that scale a draw, and to the ``alpha`` of a gamma draw implicitly.
+The functions take a `Stream` first: the integers that `drawing` turns into numbers, and
+what they are. A gradient passes to ``mean``, ``stddev``, floating bounds and ``beta``
+through the ops that scale a draw, and to the ``alpha`` of a gamma draw implicitly.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import backend, dtypes
 from ..errors import GradientLookupError, ShapeError
-from ..primitive import Shape
 from ..rules import elementwise
-from ..tensor import convert_to_tensor, is_tensor, new_tensor
+from ..tensor import Tensor, convert_to_tensor, is_tensor, module_of
 from .conversion import cast
+from .drawing import (
+    GENERATOR,
+    random_binomial,
+    random_categorical,
+    random_integers,
+    random_normal,
+    random_permutation,
+    random_poisson,
+    random_standard_gamma,
+    random_uniform,
+)
 from .elementwise import _times, log, maximum
+from .indexing import getitem
 from .shape import broadcast_to
 from .special import digamma
 
 __all__ = [
-    "as_drawn",
+    "Stream",
     "checked_bounds",
     "checked_floating",
     "checked_logits",
@@ -26,29 +39,33 @@ __all__ = [
     "draw_binomial",
     "draw_categorical",
     "draw_gamma",
-    "draw_integers",
     "draw_normal",
     "draw_poisson",
     "draw_shuffled",
-    "draw_truncated_normal",
     "draw_uniform",
+    "has_value",
     "random_gamma_grad",
 ]
 
 
-def draw_normal(rng, shape, mean, stddev, dtype):
-    """Normally distributed numbers."""
-    values = rng.standard_normal(Shape(shape), _drawn(dtype))
-    return _scaled(values, dtype, stddev, mean)
+class Stream(NamedTuple):
+    """Where the numbers of one draw come from; see `drawing`."""
+
+    state: Tensor
+    purpose: int = GENERATOR
 
 
-def draw_truncated_normal(rng, shape, mean, stddev, dtype):
-    """The same within two ``stddev`` of ``mean``: what is beyond is drawn again."""
-    values = rng.standard_normal(Shape(shape), _drawn(dtype))
-    outside = np.abs(values) > 2
-    while outside.any():
-        values[outside] = rng.standard_normal(int(outside.sum()), _drawn(dtype))
-        outside = np.abs(values) > 2
+def draw_normal(stream, shape, mean, stddev, dtype, truncated=False):
+    """Normally distributed numbers; ``truncated``: within two ``stddev`` of ``mean``."""
+    state, purpose = stream
+    if _is_number(mean) and _is_number(stddev):
+        return random_normal(
+            state, shape=shape, dtype=dtype, mean=float(mean), stddev=float(stddev),
+            truncated=truncated, purpose=purpose,
+        )  # fmt: skip
+    values = random_normal(
+        state, shape=shape, dtype=_drawn(dtype), truncated=truncated, purpose=purpose
+    )
     return _scaled(values, dtype, stddev, mean)
 
 
@@ -65,6 +82,8 @@ def checked_bounds(who, minval, maxval, dtype):
             f"{who}: maxval must be given for integers, and minval with it, got minval "
             f"{minval} and maxval {maxval}"
         )
+    if not (has_value(minval) and has_value(maxval)):
+        return minval, maxval, dtype
     minval, maxval = int(minval), int(maxval)
     if not minval < maxval:
         raise ValueError(
@@ -73,32 +92,27 @@ def checked_bounds(who, minval, maxval, dtype):
     return minval, maxval, dtype
 
 
-def draw_uniform(rng, shape, minval, maxval, dtype):
+def draw_uniform(stream, shape, minval, maxval, dtype):
     """Numbers between bounds that `checked_bounds` gave."""
-    shape = Shape(shape)
-    if minval is None:
-        return as_drawn(draw_integers(rng, dtype, shape), dtype)
-    if dtype.is_integer:
-        return as_drawn(rng.integers(minval, maxval, shape, dtype.dtype), dtype)
-    values = rng.random(shape, _drawn(dtype))
-    if not (_is_number(minval) and _is_number(maxval)):
-        low, high = (
-            cast(convert_to_tensor(v, dtype_hint=dtype), values.dtype)
-            for v in (minval, maxval)
+    state, purpose = stream
+    if dtype.is_integer and not (has_value(minval) and has_value(maxval)):
+        return random_integers(
+            state, minval, maxval, shape=shape, dtype=dtype, purpose=purpose
         )
-        return _scaled(values, dtype, high - low, low)
-    scaled = _on_the_host(values, np.subtract(maxval, minval, dtype=np.float64), minval)
-    scaled = np.asarray(scaled, dtype.dtype)
-    # What is rounded up to maxval stays below; from 0 on only float16 can be.
-    if minval < maxval and (minval or dtype == dtypes.float16):
-        kind = dtype.dtype.type
-        np.minimum(scaled, np.nextafter(kind(maxval), kind(minval)), out=scaled)
-    return as_drawn(scaled, dtype)
-
-
-def draw_integers(rng, dtype, shape):
-    """Integers from all that the dtype can hold."""
-    return rng.integers(dtype.min, dtype.max, shape, dtype.dtype, endpoint=True)
+    if minval is None or (_is_number(minval) and _is_number(maxval)):
+        bounds = [
+            v.item() if isinstance(v, np.generic) else v for v in (minval, maxval)
+        ]
+        return random_uniform(
+            state, shape=shape, dtype=dtype, minval=bounds[0], maxval=bounds[1],
+            purpose=purpose,
+        )  # fmt: skip
+    values = random_uniform(state, shape=shape, dtype=_drawn(dtype), purpose=purpose)
+    low, high = (
+        cast(convert_to_tensor(v, dtype_hint=dtype), values.dtype)
+        for v in (minval, maxval)
+    )
+    return _scaled(values, dtype, high - low, low)
 
 
 def checked_logits(logits):
@@ -111,59 +125,58 @@ def checked_logits(logits):
     return logits
 
 
-def draw_categorical(rng, logits, num_samples, dtype):
-    """Classes by the Gumbel trick: the largest of logits and noise."""
-    batch, classes = logits.shape
-    values = _host("categorical", "logits", logits).astype(np.float64)
-    noise = rng.gumbel(size=(batch, int(num_samples), classes))
-    dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
-    return as_drawn((values[:, None] + noise).argmax(axis=-1), dtype)
+def draw_categorical(stream, logits, num_samples, dtype):
+    """Classes, each with the probability that softmax gives it."""
+    dtype = dtypes.int64 if dtype is None else dtype
+    return random_categorical(
+        stream.state, logits, num_samples=num_samples, dtype=dtype,
+        purpose=stream.purpose,
+    )  # fmt: skip
 
 
 def checked_rates(who, alpha, beta, dtype):
     """The arguments of a gamma distribution as tensors of the dtype."""
     dtype = checked_floating(who, dtype)
     alpha = convert_to_tensor(alpha, dtype=dtype)
-    if (_host(who, "alpha", alpha) < 0).any():
+    if has_value(alpha) and (backend.to_numpy(alpha.array) < 0).any():
         raise ValueError(f"{who}: alpha must not be negative, got {alpha}")
     return alpha, None if beta is None else convert_to_tensor(beta, dtype=dtype)
 
 
-def draw_gamma(rng, shape, alpha, beta):
+def draw_gamma(stream, shape, alpha, beta):
     """Gamma draws, as functions of ``alpha`` and ``beta``; never 0."""
     alpha, dtype = broadcast_to(alpha, shape), alpha.dtype
-    drawn = rng.standard_gamma(_host("gamma", "alpha", alpha), shape)
-    sample = _random_gamma(alpha, as_drawn(drawn, dtype))
+    drawn = random_standard_gamma(stream.state, alpha, purpose=stream.purpose)
+    sample = _random_gamma(alpha, drawn)
     sample = sample if beta is None else sample / beta
     return maximum(sample, dtype.dtype.type(np.finfo(dtype.dtype).tiny))
 
 
-def draw_poisson(rng, shape, lam, dtype):
+def draw_poisson(stream, shape, lam, dtype):
     """Whole numbers with mean ``lam``."""
-    means = np.asarray(_host("poisson", "lam", lam), np.float64)
-    if not (means >= 0).all():
-        raise ValueError(f"poisson: lam must not be negative, got {lam}")
-    return as_drawn(rng.poisson(means, shape), dtypes.as_dtype(dtype))
+    return random_poisson(
+        stream.state, lam, shape=shape, dtype=dtype, purpose=stream.purpose
+    )
 
 
-def draw_binomial(rng, shape, counts, probs, dtype):
+def draw_binomial(stream, shape, counts, probs, dtype):
     """Successes of ``counts`` trials."""
-    counts = _host("binomial", "counts", convert_to_tensor(counts)).astype(np.int64)
-    probs = np.asarray(_host("binomial", "probs", convert_to_tensor(probs)), np.float64)
-    if (counts < 0).any() or not ((probs >= 0) & (probs <= 1)).all():
-        raise ValueError(
-            "binomial: counts must not be negative, and probs from 0 to 1, got counts "
-            f"{counts} and probs {probs}"
-        )
-    return as_drawn(rng.binomial(counts, probs, Shape(shape)), dtypes.as_dtype(dtype))
+    return random_binomial(
+        stream.state, convert_to_tensor(counts), convert_to_tensor(probs), shape=shape,
+        dtype=dtype, purpose=stream.purpose,
+    )  # fmt: skip
 
 
-def draw_shuffled(rng, value):
+def draw_shuffled(stream, value):
     """The rows in another order; a scalar as it is."""
     value = convert_to_tensor(value)
     if not value.shape.rank:
         return value
-    return value[rng.permutation(value.shape[0])]
+    with backend.use_module(module_of(value)):
+        rows = random_permutation(
+            stream.state, count=value.array.shape[0], purpose=stream.purpose
+        )
+    return getitem(value, rows)
 
 
 def checked_floating(who, dtype):
@@ -174,9 +187,14 @@ def checked_floating(who, dtype):
     return dtype
 
 
+def has_value(x):
+    """Whether ``x`` is more than a description: neither traced nor mapped."""
+    return not isinstance(x, Tensor) or backend.is_array(x.array)
+
+
 def _drawn(dtype):
     """The dtype in which NumPy draws."""
-    return np.float64 if dtype == dtypes.float64 else np.float32
+    return dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
 
 
 def _is_number(value):
@@ -184,40 +202,13 @@ def _is_number(value):
 
 
 def _scaled(values, dtype, factor, shift):
-    if _is_number(factor) and _is_number(shift):
-        return as_drawn(_on_the_host(values, factor, shift), dtype)
     factor, shift = (_beside(v, values.dtype) for v in (factor, shift))
-    return cast(as_drawn(values, dtypes.as_dtype(values.dtype)) * factor + shift, dtype)
+    return cast(values * factor + shift, dtype)
 
 
 def _beside(value, dtype):
     """A number, or a tensor in the dtype of the draws."""
     return cast(value, dtype) if is_tensor(value) else value
-
-
-def _on_the_host(values, factor, shift):
-    if factor != 1:
-        values = values * values.dtype.type(factor)
-    if shift:
-        values = values + values.dtype.type(shift)
-    return values
-
-
-def _host(who, name, tensor):
-    """The values of a tensor in host memory."""
-    if not backend.is_array(tensor.array):
-        raise TypeError(
-            f"{who}: the draws depend on the values of {name}, so that {name} can neither "
-            "be mapped nor traced"
-        )
-    return backend.to_numpy(tensor.array)
-
-
-def as_drawn(values, dtype):
-    """Numbers drawn on the host as a tensor of the current device."""
-    array = np.asarray(values, dtype.dtype)
-    module = backend.current_module()
-    return new_tensor(array if module is np else module.asarray(array))
 
 
 # ------------------------------------------------- how a gamma draw depends on alpha

@@ -1,13 +1,16 @@
 """Dropout: noise that zeroes entries and scales the others up, from the random streams."""
 
+import functools
+
 import numpy as np
 
 from .. import backend
 from ..errors import DTypeError, ShapeError
-from ..tensor import convert_to_tensor, module_of, new_tensor
+from ..tensor import convert_to_tensor, module_of
 from .comparison import greater_equal
 from .conversion import cast
-from .random import Generator, get_global_generator
+from .drawing import dropout_mask, random_uniform
+from .generators import one_stream, stateless_stream
 
 __all__ = ["dropout", "stateless_dropout"]
 
@@ -27,8 +30,8 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
     array([1., 2.], dtype=float32)
     """
     _check_rate("dropout", rate)
-    generator = get_global_generator() if seed is None else Generator(seed)
-    return apply_dropout("dropout", x, rate, noise_shape, generator)
+    stream = functools.partial(one_stream, seed)
+    return apply_dropout("dropout", x, rate, noise_shape, stream)
 
 
 def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
@@ -46,13 +49,8 @@ def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
     _check_rate(who, rate)
     if rng_alg not in (None, "philox", "auto_select"):
         raise ValueError(f"{who}: rng_alg must be None or 'philox', got {rng_alg!r}")
-    values = np.asarray(seed)
-    if values.shape != (2,) or values.dtype.kind not in "iu":
-        raise ValueError(f"{who}: seed must be two integers, got {seed!r}")
-    generator = Generator(int(values[0]))
-    key = generator.state.numpy()[0]
-    generator.state.assign(np.array([key, abs(int(values[1]))], np.int64))
-    return apply_dropout(who, x, rate, noise_shape, generator)
+    stream = stateless_stream(who, seed)
+    return apply_dropout(who, x, rate, noise_shape, lambda: stream)
 
 
 def _check_rate(who, rate):
@@ -64,29 +62,27 @@ def _is_number(rate):
     return isinstance(rate, int | float | np.number)
 
 
-def apply_dropout(who, x, rate, noise_shape, generator):
-    """`dropout` with noise from this generator; a rate of 1 leaves zeros."""
+def apply_dropout(who, x, rate, noise_shape, next_stream):
+    """`dropout` with the noise of ``next_stream()``; a rate of 1 leaves zeros."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
         raise DTypeError(who, "x must be floating; cast converts it", x=x)
     if _is_number(rate) and rate == 0:
         return x
+    shape = _mask_shape(who, x, noise_shape)
+    if not _is_number(rate):
+        rate = cast(convert_to_tensor(rate, dtype_hint=x.dtype), x.dtype)
+        if rate.shape.rank != 0:
+            raise ShapeError(who, "rate must be a scalar", rate=rate)
+    state, purpose = next_stream()
     with backend.use_module(module_of(x)):
-        drawn = generator.uniform(_mask_shape(who, x, noise_shape))
-    if _is_number(rate):
-        return x * _mask(drawn, float(rate), x.dtype.dtype)
-    rate = cast(convert_to_tensor(rate, dtype_hint=x.dtype), x.dtype)
-    if rate.shape.rank != 0:
-        raise ShapeError(who, "rate must be a scalar", rate=rate)
+        if _is_number(rate):
+            return x * dropout_mask(
+                state, shape=shape, rate=float(rate), dtype=x.dtype, purpose=purpose
+            )
+        drawn = random_uniform(state, shape=shape, purpose=purpose)
     kept = cast(greater_equal(cast(drawn, x.dtype), rate), x.dtype)
     return x * (kept / (1.0 - rate))
-
-
-def _mask(drawn, rate, dtype):
-    """0 or ``1 / (1 - rate)`` for each number drawn."""
-    kept = drawn.array >= drawn.array.dtype.type(rate)
-    factor = dtype.type(1 / (1 - rate) if rate < 1 else 0)
-    return new_tensor(module_of(drawn).multiply(kept, factor, dtype=dtype))
 
 
 def _mask_shape(who, x, noise_shape):

@@ -84,7 +84,7 @@ def _check_whole(who, indices, name="indices"):
 
 @_gather.vjp("params")
 def _(g, indices, indices_shape, params_shape, axis):
-    if axis % len(params_shape) == 0 and is_eager(g):
+    if axis % len(params_shape) == 0 and may_be_sparse(g):
         flat = reshape(indices, (math.prod(indices_shape),))
         rows = reshape(g, (math.prod(indices_shape), *params_shape[1:]))
         return IndexedSlices(rows, flat, params_shape)
@@ -94,6 +94,11 @@ def _(g, indices, indices_shape, params_shape, axis):
 def is_eager(tensor):
     """Not under a batcher or tracer, whose values are tensors of another class."""
     return not isinstance(tensor, Tensor) or type(tensor) is Tensor
+
+
+def may_be_sparse(tensor):
+    """Not under a batcher: what stands for many has no rows to name."""
+    return not hasattr(tensor, "owner")
 
 
 @_gather.batch

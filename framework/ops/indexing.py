@@ -5,12 +5,13 @@ A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice
 """
 
 import math
-from operator import index as whole
 
 import numpy as np
 
 from .. import backend, dtypes
+from ..dimension import is_size
 from ..errors import DTypeError, ShapeError
+from ..open_shape import sized, whole
 from ..primitive import Axes, DTypeName, Shape, Whole, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import (
@@ -57,12 +58,14 @@ def _plain(item):
         return item  # plain already, as are the words
     if isinstance(item, str) and item in ("newaxis", "..."):
         return item
+    if is_size(item):
+        return item
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise TypeError(
             "An index must be made of integers, slices, ..., None, and arrays of "
             f"integers or booleans, got {item!r}"
         )
-    return item.__index__()
+    return whole(item)
 
 
 def _numpy_index(index):
@@ -82,6 +85,8 @@ def _getitem(xp, x, *, index: Index):
 
 @_getitem.infer
 def _(x, index):
+    if sized(tuple(x.shape)) or sized(index):
+        return TensorSpec(_indexed_sizes(x.shape, index), x.dtype)
     try:
         dims = _indexed(x.shape, index, 2**20)
     except IndexError as error:
@@ -100,6 +105,46 @@ def _indexed(shape, index, unknown):
     """The shape of an indexed tensor, by NumPy's own rules on an array of no weight."""
     shape = [unknown if n is None else n for n in shape]
     return np.broadcast_to(np.zeros((), np.int8), shape)[_numpy_index(index)].shape
+
+
+def _indexed_sizes(shape, index):
+    """The same where sizes are formulas."""
+    words = list(index)
+    used = len([i for i in words if i not in ("newaxis", "...")])
+    if used > len(shape) or words.count("...") > 1:
+        raise IndexError(f"too many indices for a tensor of shape {shape}")
+    at = words.index("...") if "..." in words else len(words)
+    words[at : at + 1] = [[None, None, None]] * (len(shape) - used)
+    sizes, dims = iter(shape), []
+    for word in words:
+        if word == "newaxis":
+            dims.append(1)
+            continue
+        size = next(sizes)
+        if isinstance(word, list):
+            dims.append(_sliced(size, *word))
+        elif not -size <= word < size:
+            raise IndexError(f"index {word} is out of range for a size of {size}")
+    return dims
+
+
+def _sliced(size, start, stop, step):
+    """The number of entries of a slice, as Python has it; any of these may be a formula."""
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if start is None else _clipped(start, size, low, high)
+    stop = last if stop is None else _clipped(stop, size, low, high)
+    span = (stop - start) if step > 0 else (start - stop)
+    return 0 if span < 0 else -(-span // (step if step > 0 else -step))
+
+
+def _clipped(n, size, low, high):
+    """An end of a slice, counted from the start, within bounds."""
+    n = n + size if n < 0 else n
+    return low if n < low else high if n > high else n
 
 
 @_getitem.vjp("x")
@@ -182,8 +227,14 @@ def _is_array_index(item):
     if isinstance(item, (list, tuple, np.ndarray, np.bool_)):
         return True
     return is_tensor(item) and (
-        len(item.shape) > 0 or item.dtype.is_bool or not is_eager(item)
+        len(item.shape) > 0 or item.dtype.is_bool or not _is_number(item)
     )
+
+
+def _is_number(item):
+    """Whether a tensor of rank 0 is one number for an index: known, or as a size."""
+    known = getattr(item, "known_sizes", None)
+    return is_eager(item) if known is None else known() is not None
 
 
 def _pick(x, items):

@@ -7,7 +7,9 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 import numpy as np
 
 from .. import tensor
+from ..dimension import is_size
 from ..errors import ShapeError
+from ..open_shape import agree, whole
 from ..primitive import Axes, Shape, primitive
 from ..readers import BARE, active_reader
 from ..rules import lift, normalize_axis
@@ -42,14 +44,14 @@ def _(*values, axis):
     for value in values[1:]:
         same_rank = value.shape.rank == first.shape.rank
         if not same_rank or any(
-            a != b and None not in (a, b) and i != at
+            i != at and not agree(a, b)
             for i, (a, b) in enumerate(zip(value.shape, first.shape))
         ):
             raise ShapeError("concat", f"all axes but {at} must have the same size",
                              first=first, other=value)  # fmt: skip
     dims = list(first.shape)
     sizes = [v.shape[at] for v in values]
-    dims[at] = None if None in sizes else sum(sizes)
+    dims[at] = None if any([n is None for n in sizes]) else sum(sizes)
     return TensorSpec(dims, first.dtype)
 
 
@@ -154,7 +156,7 @@ def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
 @_split.infer
 def _(value, sizes, axis):
     (at,) = normalize_axis("split", axis, value.shape.rank)
-    if value.shape[at] not in (None, sum(sizes)):
+    if not agree(value.shape[at], sum(sizes)):
         raise ShapeError(
             "split",
             f"sizes {sizes} do not add up to the size of axis {at}",
@@ -201,7 +203,8 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
     value = value if bare else convert_to_tensor(value)
     (axis,) = normalize_axis("split", int(axis), len(value.shape))
     size = value.shape[axis]
-    if np.ndim(num_or_size_splits) == 0:
+    several = isinstance(num_or_size_splits, (list, tuple))
+    if not several and np.ndim(num_or_size_splits) == 0:
         count = int(num_or_size_splits)
         if count < 1 or size % count:
             raise ShapeError(
@@ -271,7 +274,11 @@ def unstack(value, num=None, axis=0, name=None):
 
 def Paddings(value):
     """Pairs (before, after), one for each axis, as plain ints."""
-    return tuple([(int(before), int(after)) for before, after in value])
+    return tuple([(_width(before), _width(after)) for before, after in value])
+
+
+def _width(n):
+    return n if is_size(n) else whole(n) if hasattr(n, "known_sizes") else int(n)
 
 
 @primitive(name="pad", type_name="PadV2", alike=("tensor", "constant_values"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backend
 from ..errors import ShapeError
+from ..open_shape import agree
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
 from ..tensor import Tensor, TensorSpec, convert_to_tensor, module_of
@@ -103,7 +104,7 @@ def matrix_dims(spec, transposed, who, name):
 def _(a, b, transpose_a, transpose_b):
     m, k = matrix_dims(a, transpose_a, "matmul", "a")
     k2, n = matrix_dims(b, transpose_b, "matmul", "b")
-    if None not in (k, k2) and k != k2:
+    if not agree(k, k2):
         raise ShapeError(
             "matmul", f"inner dimensions must agree: {k} and {k2}", a=a, b=b
         )

@@ -4,6 +4,7 @@ All kinds stand on one primitive, `_standardize`: mean 0 and variance 1 over som
 Batch, layer, instance and group normalization choose the axes, then scale and shift.
 """
 
+from .. import backend
 from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
@@ -152,9 +153,14 @@ def _(places, g, normal, inverse, slope, shift, *, axes, centred):
         return None
     # linear in the others, of which those not mapped are zeros more often than not
     pairs = zip((g, slope, shift), (places[0], *places[3:]))
-    if any(place is None and x.array.any() for x, place in pairs):
+    if any(place is None and not _is_zero(x.array) for x, place in pairs):
         return None
     return at[0] if g.shape[at[0]] == shift.shape[at[0]] else None
+
+
+def _is_zero(array):
+    """Whether all entries are known to be zero: not while they are traced."""
+    return backend.is_array(array) and not array.any()
 
 
 # ---------------------------------------------------------------- the kinds of them

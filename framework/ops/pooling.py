@@ -17,7 +17,7 @@ from ..errors import ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from .comparison import masked, surely_finite
+from .comparison import masked
 from .conversion import cast
 from .joining import all_mapped
 from .shape import broadcast_to
@@ -104,9 +104,10 @@ def _spread_to_maxima(
     Leading axes broadcast: mapped cotangents need no copies of the input.
     """
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
-    halves = (size, stride, dilation) == (2, 2, 1) and is_everywhere(found, count)
-    if xp is np and halves and surely_finite(xp, g):
-        return _spread_to_halves(_in_order_of(g, input), input, axis, found)
+    if xp is np and in_halves(
+        input.shape, g.dtype, axis, size, stride, padding, dilation
+    ):
+        return spread_to_halves(g, input, axis=axis)
     shape = broadcast_shape(g.shape, maxima.shape)
     full = xp.zeros(resized(tuple(shape), axis, input.shape[axis]), g.dtype)
     for windows, seen, hits in _hits(xp, input, maxima, axis, found):
@@ -124,17 +125,40 @@ def _hits(xp, input, maxima, axis, found):
         yield windows, seen, hits
 
 
-def _spread_to_halves(g, input, axis, found):
-    """Windows of two: one comparison, as numbers, for what a mask would take thrice."""
-    (_, _, first), (_, _, second) = found
-    share = input[at(axis, first)] >= input[at(axis, second)]
-    won = g * share.astype(g.dtype)
-    extent = input.shape[axis]
-    full = np.empty_like(input, dtype=g.dtype, shape=resized(won.shape, axis, extent))
-    full[at(axis, first)] = won
-    np.subtract(g, won, out=full[at(axis, second)])
-    full[at(axis, slice(2 * won.shape[axis], None))] = 0
-    return full
+def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
+    """Whether windows of two cover an axis, as `spread_to_halves` has it."""
+    if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
+        return False
+    count, found = taps(shape[axis], size, stride, padding, dilation)
+    return is_everywhere(found, count) and found[0][2].start == 0
+
+
+def spread_to_halves(g, input, wins=None, out=None, *, axis):
+    """`spread_to_maxima` for windows of two, by one comparison.
+
+    A cotangent is kept or dropped by its bits: exact, infinities and NaN included.
+    ``wins`` is room for a mask of bytes. ``out`` may be ``input`` itself, which it
+    then overwrites.
+    """
+    count = input.shape[axis] // 2
+    first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
+    if out is None:
+        g = _in_order_of(g, input)
+        shape = np.broadcast_shapes(g.shape, input[first].shape)
+        shape = resized(shape, axis, input.shape[axis])
+        out = np.empty_like(input, dtype=g.dtype, shape=shape)
+    if wins is None:
+        wins = np.empty_like(input, dtype=bool, shape=input[first].shape)
+    np.greater_equal(input[first], input[second], out=wins)
+    kept = wins.view(np.int8)
+    np.negative(kept, out=kept)  # all bits or none
+    integer = f"i{g.dtype.itemsize}"
+    g, target = g.view(integer), out.view(integer)
+    np.bitwise_and(g, kept, out=target[first])
+    np.invert(kept, out=kept)
+    np.bitwise_and(g, kept, out=target[second])
+    out[at(axis, slice(2 * count, None))] = 0
+    return out
 
 
 def _in_order_of(x, like):

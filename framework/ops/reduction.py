@@ -3,12 +3,11 @@
 ``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
 """
 
-import math
-
 import numpy as np
 
 from .. import dtypes
 from ..errors import DTypeError, ShapeError
+from ..open_shape import product
 from ..primitive import Axes, primitive
 from ..rules import lift, normalize_axis
 from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
@@ -74,6 +73,8 @@ def reduction(
             what = f"input_tensor must be {' or '.join(words)}; cast converts it"
             raise DTypeError(op.name, what, input_tensor=input_tensor)
         rank = input_tensor.shape.rank
+        if rank is None and axis is None and not keepdims:
+            return TensorSpec((), result_dtype or input_tensor.dtype)
         axes = normalize_axis(op.name, axis, rank)
         dims = [1 if i in axes else n for i, n in enumerate(input_tensor.shape)]
         if not keepdims:
@@ -117,8 +118,8 @@ def expand_reduced(g, shape, axis, keepdims):
 
 
 def _restored(reduced, shape, axis, keepdims):
-    """A reduction's output with its axes back, of size 1."""
-    if keepdims:
+    """A reduction's output with its axes back, of size 1; that of all axes as it is."""
+    if keepdims or axis is None:
         return reduced
     axes = normalize_axis("reduction", axis, len(shape))
     return reshape(reduced, [1 if i in axes else n for i, n in enumerate(shape)])
@@ -126,7 +127,7 @@ def _restored(reduced, shape, axis, keepdims):
 
 def _count(shape, axis):
     if axis is None:
-        return math.prod(shape)
+        return product(shape)
     count = 1
     for a in normalize_axis("reduction", axis, len(shape)):
         count *= shape[a]
@@ -191,7 +192,7 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     np.float32(1.0)
     """
     x = _differentiable("reduce_variance", input_tensor)
-    deviation = x - reduce_mean(x, axis, True)
+    deviation = x - reduce_mean(x, axis, axis is not None)
     if x.dtype.is_complex:
         deviation = abs(deviation)
     return reduce_mean(square(deviation), axis, keepdims)
@@ -270,7 +271,8 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
     winners = cast(
         equal(input_tensor, _restored(out, shape, axis, keepdims)), input_tensor_dtype
     )
-    share = _over(_restored(g, shape, axis, keepdims), reduce_sum(winners, axis, True))
+    count = reduce_sum(winners, axis, axis is not None)
+    share = _over(_restored(g, shape, axis, keepdims), count)
     return winners * share
 
 
@@ -405,7 +407,8 @@ def _(t, clip_norm, axes):
         raise ShapeError(
             "clip_by_norm", "clip_norm must be a scalar", clip_norm=clip_norm
         )
-    normalize_axis("clip_by_norm", axes, t.shape.rank, "axes")
+    if axes is not None:
+        normalize_axis("clip_by_norm", axes, t.shape.rank, "axes")
     return TensorSpec(t.shape, t.dtype)
 
 
@@ -414,7 +417,7 @@ def _(g, t, clip_norm, axes):
     length = _length(t, axes)
     longest = maximum(length, clip_norm)
     scale = clip_norm / longest
-    along = reduce_sum(g * t, axes, True)
+    along = reduce_sum(g * t, axes, axes is not None)
     outside = masked(divide_no_nan(scale, longest * length), greater(length, clip_norm))
     return g * scale - t * (along * outside)
 
@@ -422,12 +425,12 @@ def _(g, t, clip_norm, axes):
 @_clip_by_norm.vjp("clip_norm")
 def _(g, t, clip_norm, axes):
     length = _length(t, axes)
-    slope = divide_no_nan(reduce_sum(g * t, axes, True), length)
+    slope = divide_no_nan(reduce_sum(g * t, axes, axes is not None), length)
     return reduce_sum(masked(slope, greater(length, clip_norm)))
 
 
 def _length(t, axes):
-    return norm_sqrt(reduce_sum(square(t), axes, True))
+    return norm_sqrt(reduce_sum(square(t), axes, axes is not None))
 
 
 @_clip_by_norm.batch

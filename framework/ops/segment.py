@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, MappingError, ShapeError, TracingError
 from ..primitive import primitive
+from ..readers import active_tracer, user_line
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import equal, less, logical_not, masked, where
 from .conversion import cast
@@ -496,8 +497,10 @@ def _counted(who, data, segment_ids):
 def known_values(who, name, tensor):
     """The array of a tensor, on which the shape of a result depends."""
     if not backend.is_array(tensor.array):
-        raise TypeError(
-            f"{who}: the shape of the result depends on the values of {name}, so that "
-            f"{name} can neither be mapped nor traced"
+        kind = MappingError if active_tracer() is None else TracingError
+        line = user_line(always=True)
+        raise kind(
+            f"{line}: {who}: the shape of the result depends on the values of {name}, so "
+            f"that {name} can neither be mapped nor traced"
         )
     return tensor.array

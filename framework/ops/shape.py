@@ -10,10 +10,12 @@ import numpy as np
 
 from .. import adjoint, dtypes
 from ..errors import DTypeError, ShapeError
+from ..open_shape import product, sized, surely_equal
 from ..primitive import Axes, Shape, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from ..tensor_shape import TensorShape
+from .sizes import size_tensor
 
 __all__ = [
     "broadcast_dynamic_shape",
@@ -51,7 +53,13 @@ def reshape(xp, tensor, *, shape: Shape):
 
 @reshape.infer
 def _(tensor, shape):
-    count = tensor.shape.num_elements()
+    if hasattr(shape, "atom"):  # of unknown rank
+        if product(tensor.shape) != shape.size:
+            raise ShapeError("reshape", "the number of entries differs", tensor=tensor)
+        return TensorSpec(shape, tensor.dtype)
+    dims = tensor.shape
+    is_open = dims.rank is None or any([n is None for n in dims])
+    count = None if is_open and not hasattr(dims, "atom") else product(dims)
     known = math.prod(n for n in shape if n != -1)
     open_dims = list(shape).count(-1)
     fits = count is None or (
@@ -321,7 +329,8 @@ def _(xp, input, *, shape):
 @broadcast_to.infer
 def _(input, shape):
     try:
-        if broadcast_shape(input.shape, shape) != tuple(shape):
+        full = broadcast_shape(input.shape, shape)
+        if not surely_equal(full, shape) and full != tuple(shape):
             raise ValueError
     except ValueError:
         raise ShapeError(
@@ -354,6 +363,8 @@ def _(axes, input, *, shape):
 @primitive
 def sum_to_shape(xp, x, *, shape: Shape):
     """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
+    if x.shape == shape:
+        return x
     lead = x.ndim - len(shape)
     axes = tuple(range(lead))
     axes += tuple([i for i, n in enumerate(shape, lead) if n == 1 and x.shape[i] != 1])
@@ -368,12 +379,12 @@ def summed(xp, x, axes):
     """
     in_order = x.ndim < 3 or x.flags.c_contiguous  # else it would be copied
     if x.size < 4096 or len(axes) == x.ndim or x.dtype.char not in "fd" or not in_order:
-        return x.sum(axis=axes, keepdims=True)
+        return x.sum(axis=tuple(axes), keepdims=True)
     if not x.flags.c_contiguous:  # in the order of its memory, or not this way at all
         order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
         moved = x.transpose(order)
         if not moved.flags.c_contiguous:
-            return x.sum(axis=axes, keepdims=True)
+            return x.sum(axis=tuple(axes), keepdims=True)
         lie = sorted([order.index(a % x.ndim) for a in axes])
         return summed(xp, moved, lie).transpose([order.index(a) for a in range(x.ndim)])
     shape, at = list(x.shape), 0
@@ -396,7 +407,8 @@ def summed(xp, x, axes):
 
 @sum_to_shape.infer
 def _(x, shape):
-    if not broadcast_shape(x.shape, shape).is_compatible_with(x.shape):
+    full = broadcast_shape(x.shape, shape)
+    if not surely_equal(full, x.shape) and not full.is_compatible_with(x.shape):
         raise ShapeError("sum_to_shape", f"{tuple(shape)} does not broadcast to x", x=x)
     return TensorSpec(shape, x.dtype)
 
@@ -445,6 +457,8 @@ def rank(input, name=None):
 
 def _beside(tensor, numbers, dtype):
     """Numbers as a tensor on the device of another."""
+    if sized(numbers):
+        return size_tensor(numbers, dtype)
     array = np.array(numbers, dtypes.as_dtype(dtype).dtype)
     return new_tensor(module_of(tensor).asarray(array))
 

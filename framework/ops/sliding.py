@@ -6,6 +6,7 @@ What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its 
 
 import functools
 
+from ..dimension import is_size
 from ..errors import ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
@@ -30,12 +31,17 @@ def Padding(value):
         ) from None
 
 
-@functools.lru_cache(maxsize=4096)
 def window_positions(size, window, stride, padding, dilation):
     """``(before, after, count)``: the margins, and the number of windows, along one axis.
 
     ``padding``: "VALID", "SAME" or a pair; ``size`` and ``count`` may be None, unknown.
     """
+    if is_size(size):
+        return _positions(size, window, stride, padding, dilation)
+    return _known_positions(size, window, stride, padding, dilation)
+
+
+def _positions(size, window, stride, padding, dilation):
     reach = (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
@@ -48,6 +54,9 @@ def window_positions(size, window, stride, padding, dilation):
         return before, after, None
     count = (size + before + after - reach) // stride + 1
     return before, after, max(count, 0)
+
+
+_known_positions = functools.lru_cache(maxsize=4096)(_positions)
 
 
 def positions(size, window, strides, padding, dilations):

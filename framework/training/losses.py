@@ -6,7 +6,6 @@ what the function gives, weighted if asked, to one number.
 
 import numpy as np
 
-from .. import backend
 from ..dtypes import as_dtype, float32, int64
 from ..errors import ShapeError
 from ..ops.comparison import less_equal, not_equal, where
@@ -20,7 +19,7 @@ from ..ops.elementwise import abs, clip_by_value, divide_no_nan, log, square
 from ..ops.reduction import reduce_mean, reduce_sum
 from ..ops.shape import expand_dims, reshape, squeeze, transpose
 from ..registry import Configured, plain, register, resolve
-from ..tensor import convert_to_tensor, is_tensor, new_tensor, to_array
+from ..tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
 
 __all__ = [
     "BinaryCrossentropy",
@@ -177,9 +176,8 @@ def _like(value, tensor):
     if is_tensor(value):
         value = convert_to_tensor(value)
         return value if value.dtype is tensor.dtype else cast(value, tensor.dtype)
-    module = backend.array_module(type(tensor.array))
     value = value if hasattr(value, "dtype") else np.asarray(value)
-    return new_tensor(to_array(value, tensor.dtype, None, module))
+    return new_tensor(to_array(value, tensor.dtype, None, module_of(tensor)))
 
 
 def _aligned(y_true, y_pred):
@@ -207,8 +205,7 @@ def _labels(y_true, y_pred, axis):
     if is_tensor(y_true):
         labels = convert_to_tensor(y_true)
     else:
-        module = backend.array_module(type(y_pred.array))
-        labels = new_tensor(to_array(y_true, None, None, module))
+        labels = new_tensor(to_array(y_true, None, None, module_of(y_pred)))
     if not labels.dtype.is_integer:
         labels = cast(labels, int64)
     if len(labels.shape) == len(y_pred.shape) and labels.shape[axis] == 1:
@@ -271,7 +268,7 @@ def _reduced(losses, weight, valid, reduction):
     if weight is None and valid is None:
         if reduction == "none":
             return losses
-        if reduction == "sum" or not losses.shape.num_elements():
+        if reduction == "sum" or not losses.array.size:
             return reduce_sum(losses)
         return reduce_mean(losses)
     if valid is not None:
@@ -289,7 +286,7 @@ def _reduced(losses, weight, valid, reduction):
         return divide_no_nan(total, reduce_sum(valid))
     if reduction == "mean_with_sample_weight":
         return divide_no_nan(total, reduce_sum(weight))
-    count = losses.shape.num_elements()
+    count = losses.array.size
     return total * (1.0 / count) if means and count else total
 
 

@@ -22,10 +22,10 @@ class Frozen:
 def test_the_discriminator_learns_to_tell_real_from_drawn(gan):
     generator, discriminator = networks(gan)
     images = np.full((64, 784), -1, "float32")
-    optimizer = tw.optimizers.Adam(0.001)
+    optimizer, frozen = tw.optimizers.Adam(0.001), Frozen()
     for _ in range(30):
         _, loss, on_real, on_drawn = gan.train_step(
-            generator, discriminator, Frozen(), optimizer, images
+            generator, discriminator, frozen, optimizer, images
         )
     assert loss < 0.1 and on_real == 1 and on_drawn == 1
 
@@ -33,9 +33,9 @@ def test_the_discriminator_learns_to_tell_real_from_drawn(gan):
 def test_the_generator_learns_to_deceive_a_discriminator_that_stands_still(gan):
     generator, discriminator = networks(gan)
     images = np.full((64, 784), -1, "float32")
-    optimizer = tw.optimizers.Adam(0.001)
+    optimizer, frozen = tw.optimizers.Adam(0.001), Frozen()
     losses = [
-        gan.train_step(generator, discriminator, optimizer, Frozen(), images)[0]
+        gan.train_step(generator, discriminator, optimizer, frozen, images)[0]
         for _ in range(60)
     ]
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])

@@ -10,6 +10,7 @@ from tapewright.testing import case, check_op, complexes, floats, integers
 CASES = [
     case("identity", floats(2, 3), expect=lambda x: x),
     case("identity", complexes(4), expect=lambda x: x),
+    case("set_apart", floats(2, 3), expect=lambda x: x),
     case("stop_gradient", floats(2, 3), expect=lambda x: x),
     case("conj", floats(2, 3), expect=np.conj),
     case("conj", complexes(4), expect=np.conj),

@@ -7,7 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.errors import DTypeError, ShapeError
-from tapewright.ops import correlation
+from tapewright.ops import columns, correlation
 from tapewright.testing import case, check_op, complexes, floats
 
 
@@ -144,7 +144,7 @@ def test_the_order_in_memory_does_not_matter(order):
 
 
 def test_small_blocks_of_columns_make_the_same_sums(monkeypatch):
-    monkeypatch.setattr(correlation, "BLOCK", 64)
+    monkeypatch.setattr(columns, "BLOCK", 64)
     check_op(CASES[0], order=1)
     check_op(CASES[3], order=1)
     check_op(CASES[6], order=1)

@@ -5,6 +5,26 @@ import pytest
 
 import tapewright as tw
 from tapewright.errors import DTypeError, ShapeError
+from tapewright.testing import case, check_op
+
+KEY = np.array([7, 4])
+
+CASES = [
+    case("dropout_mask", KEY, shape=[2, 3], rate=0.4, purpose=1),
+    case("dropout_mask", KEY, shape=[], rate=0.4, dtype="float64", unmapped=["state"]),
+]
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+def test_the_mask_is_that_of_uniform_numbers_however_large_it_is():
+    x = tw.ones([3, 20_000])
+    drawn = tw.random.uniform([3, 20_000], seed=4).numpy()
+    wanted = np.where(drawn >= np.float32(0.25), np.float32(1 / 0.75), 0)
+    np.testing.assert_array_equal(tw.nn.dropout(x, 0.25, seed=4), wanted)
 
 
 def test_a_share_is_zeroed_and_the_rest_scaled_up():

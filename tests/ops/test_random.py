@@ -12,7 +12,9 @@ import pytest
 import tapewright as tw
 from tapewright.errors import GradientLookupError, ShapeError
 from tapewright.ops.distributions import random_gamma_grad
-from tapewright.testing import case, check_op, floats
+from tapewright.testing import case, check_op, floats, integers
+
+KEY = np.array([7, 4])
 
 CASES = [
     case("random_gamma", floats(2, 3, low=0.3, high=4.0), floats(2, 3, low=0.1, high=4.0),
@@ -31,6 +33,21 @@ CASES = [
          floats(2), floats(low=2.0, high=3.0), single=False, label="uniform"),
     case(lambda beta: tw.random.gamma([2], 1.5, beta, beta.dtype, seed=1),
          floats(3, low=0.5, high=2.0), single=False, label="gamma by beta"),
+    case("random_normal", KEY, shape=[2, 3], unmapped=["state"]),
+    case("random_normal", KEY, shape=[5], mean=1.0, stddev=0.5, truncated=True, purpose=1),
+    case("random_normal", KEY, shape=[], dtype="float16", purpose=1),
+    case("random_uniform", KEY, shape=[2, 3], unmapped=["state"]),
+    case("random_uniform", KEY, shape=[4], minval=2, maxval=9, dtype="int32", purpose=1),
+    case("random_uniform", KEY, shape=[0], minval=None, dtype="uint8", purpose=1),
+    case("random_integers", KEY, 2, 5, shape=[4], dtype="int32", unmapped=[0, 1, 2]),
+    case("random_seeds", KEY, 3, shape=[2, 2], purpose=3),
+    case("random_permutation", KEY, count=5, purpose=1),
+    case("random_categorical", KEY, floats(2, 3), num_samples=4, purpose=1),
+    case("random_categorical", KEY, floats(2, 3), num_samples=0, unmapped=[0, 1]),
+    case("random_standard_gamma", KEY, floats(2, 3, low=0.5, high=2.0), purpose=1),
+    case("random_poisson", KEY, floats(3, low=0.5, high=2.0), shape=[2, 3], purpose=1),
+    case("random_binomial", KEY, integers(3, low=1, high=9), floats(low=0.1, high=0.9),
+         shape=[2, 3], purpose=1),
 ]  # fmt: skip
 
 
@@ -147,6 +164,15 @@ def test_the_stream_is_philox_with_the_number_of_the_draw_in_its_counter():
         rng = np.random.Generator(np.random.Philox(key=7, counter=[0, 0, draw, 0]))
         wanted = rng.standard_normal(3, np.float32)
         np.testing.assert_array_equal(generator.normal((3,)).numpy(), wanted)
+
+
+def test_a_stateless_draw_of_mapped_values_is_that_of_each():
+    logits = tw.zeros((3, 2, 4))
+    found = tw.vectorized_map(
+        lambda x: tw.random.stateless_categorical(x, 5, SEED), logits
+    )
+    wanted = tw.random.stateless_categorical(logits[0], 5, SEED)
+    np.testing.assert_array_equal(found[2], wanted)
 
 
 def test_a_generator_can_skip_draws_and_go_back():

@@ -15,8 +15,10 @@ def primitives():
     return sorted(found.values(), key=lambda op: op.name)
 
 
-@pytest.mark.parametrize("op", primitives(), ids=lambda op: op.name)
-def test_every_primitive_has_a_case(op, table):
+@pytest.mark.parametrize(
+    "op", [op for op in primitives() if op.inputs], ids=lambda op: op.name
+)
+def test_every_primitive_with_inputs_has_a_case(op, table):
     assert any(case.primitive is op for case in table), f"add a case for {op.name}"
 
 

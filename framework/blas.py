@@ -1,0 +1,254 @@
+"""Products that add to what is there already: calls of BLAS that NumPy does not offer.
+
+NumPy's own products overwrite. The library that it computes with can do
+``out = alpha * a @ b + beta * out`` in one pass, and is asked for it through ctypes: only
+where it is an OpenBLAS within reach whose answers were checked, and unless
+``TAPEWRIGHT_BLAS_CALLS=0`` is in the environment. Elsewhere NumPy computes the same in two
+passes. Leans on `config` for the library and on NumPy.
+"""
+
+import functools
+import os
+
+import numpy as np
+
+from . import config
+
+__all__ = ["axpy", "axpy_call", "gemm", "gemm_call", "set_blas_calls"]
+
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
+_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+_state = {"library": None, "note": "not asked for yet"}
+
+
+def gemm(a, b, out, alpha=1.0, beta=0.0):
+    """``out = alpha * a @ b + beta * out``, in place; returns ``out``.
+
+    Args: matrices of one dtype; ``out`` overlaps neither of the others. With ``beta=0``
+    what ``out`` held, NaN included, does not matter.
+    Raises: ``ValueError`` if the shapes do not fit.
+
+    >>> import numpy as np
+    >>> a = np.ones((2, 3), np.float32)
+    >>> gemm(a, a.T, np.ones((2, 2), np.float32), beta=2.0)
+    array([[5., 5.],
+           [5., 5.]], dtype=float32)
+    """
+    if beta == 0 and alpha == 1 and out.flags.c_contiguous:
+        return np.dot(a, b, out=out)  # the same routine, sooner
+    call = _bound_gemm(a, b, out, alpha, beta)
+    if call is None:
+        return _by_hand(a, b, out, alpha, beta)
+    call()
+    return out
+
+
+def gemm_call(a, b, out, alpha=1.0, beta=0.0):
+    """A function without arguments that does `gemm` on these very arrays, again and again.
+
+    It keeps the arrays alive, and sees what they hold at the time of the call.
+    """
+    call = _bound_gemm(a, b, out, alpha, beta)
+    return call or functools.partial(_by_hand, a, b, out, alpha, beta)
+
+
+def axpy(alpha, x, y):
+    """``y = alpha * x + y``, in place; returns ``y``. Both of one shape and dtype.
+
+    >>> import numpy as np
+    >>> axpy(2.0, np.ones(3), np.ones(3))
+    array([3., 3., 3.])
+    """
+    call = _bound_axpy(alpha, x, y)
+    if call is None:
+        return _add_by_hand(alpha, x, y)
+    call()
+    return y
+
+
+def axpy_call(alpha, x, y):
+    """A function without arguments that does `axpy` on these very arrays."""
+    call = _bound_axpy(alpha, x, y)
+    return call or functools.partial(_add_by_hand, alpha, x, y)
+
+
+# ---------------------------------------------------------------------- NumPy's way
+
+
+def _by_hand(a, b, out, alpha, beta):
+    product = np.matmul(a, b)
+    if product.shape != out.shape:
+        raise ValueError(
+            f"gemm: a and b make a product of shape {product.shape}, which out must have; "
+            f"got {out.shape}"
+        )
+    if alpha != 1:
+        product *= product.dtype.type(alpha)
+    if beta == 0:
+        out[...] = product
+        return out
+    if beta != 1:
+        out *= out.dtype.type(beta)
+    out += product
+    return out
+
+
+def _add_by_hand(alpha, x, y):
+    y += x if alpha == 1 else x * x.dtype.type(alpha)
+    return y
+
+
+# -------------------------------------------------------------------------- BLAS's way
+
+
+def _bound_gemm(a, b, out, alpha, beta):
+    """The call of BLAS with all its arguments in place, or None where it does not fit."""
+    library = _library()
+    if library is None or a.ndim != 2 or b.ndim != 2:
+        return None
+    letter = _LETTERS.get(out.dtype)
+    left, right, target = _layout(a), _layout(b), _layout(out)
+    (m, k), (k2, n) = a.shape, b.shape
+    if k != k2 or out.shape != (m, n):
+        raise ValueError(
+            f"gemm: a {a.shape} @ b {b.shape} does not make out {out.shape}: shapes must "
+            "be (m, k), (k, n) and (m, n)"
+        )
+    if letter is None or not a.dtype == b.dtype == out.dtype or not out.size or not k:
+        return None
+    if left is None or right is None or target is None or target[0] == TRANSPOSED:
+        return None
+    return library.gemm(letter, left, right, target, (m, n, k), alpha, beta, a, b, out)
+
+
+def _layout(x):
+    """``(how, leading dimension)`` of a matrix as BLAS takes it, or None."""
+    rows, columns = x.shape
+    down, along = x.strides
+    each = x.itemsize
+    if (along == each or columns == 1) and _leads(down, each, columns, rows):
+        return PLAIN, max(down // each, columns) if rows > 1 else max(columns, 1)
+    if (down == each or rows == 1) and _leads(along, each, rows, columns):
+        return TRANSPOSED, max(along // each, rows) if columns > 1 else max(rows, 1)
+    return None
+
+
+def _leads(stride, each, length, count):
+    return count == 1 or (stride % each == 0 and stride // each >= max(length, 1))
+
+
+def _bound_axpy(alpha, x, y):
+    library, letter = _library(), _LETTERS.get(y.dtype)
+    if x.shape != y.shape:
+        raise ValueError(f"axpy: x and y must have one shape, got {x.shape}, {y.shape}")
+    if library is None or letter is None or x.dtype != y.dtype or not y.size:
+        return None
+    plain = x.flags.c_contiguous and y.flags.c_contiguous
+    if not plain and not (x.flags.f_contiguous and y.flags.f_contiguous):
+        return None
+    return library.axpy(letter, y.size, alpha, x, y)
+
+
+class _Library:
+    """The functions that are called, with the types of their numbers."""
+
+    def __init__(self, ctypes):
+        self.ctypes = ctypes
+        wide = "USE64BITINT" in config._text("openblas_get_config")
+        self.index = ctypes.c_int64 if wide else ctypes.c_int32
+        self.real = {"s": ctypes.c_float, "d": ctypes.c_double}
+        self.functions = {}
+        for letter in "sd":
+            for name in ("gemm", "axpy"):
+                address = ctypes.cast(
+                    config._openblas(f"cblas_{letter}{name}"), ctypes.c_void_p
+                ).value
+                # Called with the GIL released, unlike what config calls.
+                function = ctypes.CFUNCTYPE(None)(address)
+                self.functions[letter + name] = function
+
+    def pointer(self, array):
+        found = self.ctypes.c_void_p(array.__array_interface__["data"][0])
+        found.array = array  # lives as long as the call
+        return found
+
+    def gemm(self, letter, left, right, target, sizes, alpha, beta, a, b, out):
+        c, index, real = self.ctypes, self.index, self.real[letter]
+        m, n, k = map(index, sizes)
+        return functools.partial(
+            self.functions[f"{letter}gemm"],
+            c.c_int(ROW_MAJOR), c.c_int(left[0]), c.c_int(right[0]), m, n, k,
+            real(alpha), self.pointer(a), index(left[1]), self.pointer(b),
+            index(right[1]), real(beta), self.pointer(out), index(target[1]),
+        )  # fmt: skip
+
+    def axpy(self, letter, size, alpha, x, y):
+        one, real = self.index(1), self.real[letter]
+        return functools.partial(
+            self.functions[f"{letter}axpy"],
+            self.index(size), real(alpha), self.pointer(x), one, self.pointer(y), one,
+        )  # fmt: skip
+
+
+# ------------------------------------------------------------------------- switching
+
+
+def _library():
+    if _state["note"] == "not asked for yet":
+        switch = os.environ.get("TAPEWRIGHT_BLAS_CALLS", "")
+        if switch.lower() in ("0", "off", "false", "no"):
+            _state["note"] = f"off: TAPEWRIGHT_BLAS_CALLS={switch}"
+        else:
+            set_blas_calls(True)
+    return _state["library"]
+
+
+def set_blas_calls(on: bool) -> None:
+    """Whether accumulating products may go to NumPy's BLAS library directly.
+
+    Where it is not an OpenBLAS within reach, or computes something else than NumPy, NumPy
+    is used all the same; ``tw.config.show()`` says why.
+    """
+    if not on:
+        _state.update(library=None, note="switched off")
+        return
+    try:
+        library = _Library(config.ctypes)
+        _state.update(library=library, note="directly, for products that add")
+        if not _agrees():
+            _state.update(library=None, note="not used: it computed other products")
+    except (config._NotDone, OSError, AttributeError, ValueError, TypeError) as reason:
+        _state.update(library=None, note=f"not used: {reason}")
+
+
+def _agrees():
+    """Products of small integers, exact in any order, in every layout."""
+    numbers = np.resize(np.arange(-8, 9), (13, 17))
+    for dtype in _LETTERS:
+        a = numbers.astype(dtype)
+        for left in (a[:5, :7], a.T[:5, :7]):
+            for right in (a[:7, :3], a.T[:7, :3]):
+                out = a[6:11, 8:11].copy()
+                wanted = 2 * (left @ right) - out
+                call = _bound_gemm(left, right, out, 2.0, -1.0)
+                if call is None:
+                    return False
+                call()
+                if not np.array_equal(out, wanted):
+                    return False
+        x, y = a.ravel(), a[::-1].ravel()
+        wanted = 3 * x + y
+        _bound_axpy(3.0, x, y)()
+        if not np.array_equal(y, wanted):
+            return False
+    return True
+
+
+def _note():
+    """A line for ``tw.config.show()``."""
+    _library()
+    return _state["note"]
+
+
+config._calls["note"] = _note

@@ -1,0 +1,392 @@
+"""Sizes that are not known while a function is traced: integers as formulas.
+
+A `Dim` is a polynomial with whole coefficients over sizes of inputs (and over quotients
+and remainders that do not come out even). It computes like an int and compares like one,
+but has no value: a comparison is answered as it is for an example, and the answer noted
+as a *fact* on which the trace depends (`assumptions`). For any sizes for which the facts
+hold the trace would be the same, so that nothing is ever assumed silently. Where a number
+is needed (``range(n)``, ``int(n)``) it raises `NeedsSize`.
+"""
+
+import math
+from operator import add, mul, sub, truediv
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import TracingError
+
+__all__ = ["Dim", "NeedsSize", "Real", "Size", "is_size", "value_of"]
+
+
+class NeedsSize(TracingError):
+    """The number behind an unknown dimension is asked for while a function is traced."""
+
+
+class Size(NamedTuple):
+    """The size of axis ``axis`` of input ``input`` of a traced function.
+
+    With None for the axis: the number of entries, where the rank is unknown, too. The
+    shape itself stands beside such a number under ``(input, "shape")``.
+    """
+
+    input: int
+    axis: int | None
+
+
+# ------------------------------------------------------------------------ formulas
+
+# A form is ``("poly", ((monomial, coefficient), ...))`` with a monomial a sorted tuple of
+# atoms; an atom is a `Size` or ``("//" or "%", form, form)``. A `Real` has forms
+# ``(operation, left, right)`` over forms and numbers.
+_REAL = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
+
+
+def _terms(x):
+    return dict(x.form[1]) if type(x) is Dim else ({(): x} if x else {})
+
+
+def _made(terms, scope):
+    """The `Dim` of these terms; a plain int if there is nothing unknown in it."""
+    kept = [(m, c) for m, c in terms.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and kept[0][0] == ():
+        return kept[0][1]
+    return Dim(("poly", tuple(sorted(kept, key=repr))), scope)
+
+
+def _sum(x, y, sign, scope):
+    terms = _terms(x)
+    for monomial, c in _terms(y).items():
+        terms[monomial] = terms.get(monomial, 0) + sign * c
+    return _made(terms, scope)
+
+
+def _product(x, y, scope):
+    terms = {}
+    for m, c in _terms(x).items():
+        for n, d in _terms(y).items():
+            monomial = tuple(sorted((*m, *n), key=repr))
+            terms[monomial] = terms.get(monomial, 0) + c * d
+    return _made(terms, scope)
+
+
+def _without(monomial, divisor):
+    """The monomial divided by another, or None."""
+    left = list(monomial)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def _quotient(x, y, scope):
+    """``x / y`` if it comes out even for all sizes, or None."""
+    rest, divisor = _terms(x), _terms(y)
+    result = {}
+    lead = max(divisor, key=lambda m: (len(m), repr(m)))
+    while rest:
+        top = max(rest, key=lambda m: (len(m), repr(m)))
+        monomial = _without(top, lead)
+        if monomial is None or rest[top] % divisor[lead]:
+            return None
+        factor = rest[top] // divisor[lead]
+        result[monomial] = factor
+        for m, c in divisor.items():
+            m = tuple(sorted((*m, *monomial), key=repr))
+            rest[m] = rest.get(m, 0) - factor * c
+            if not rest[m]:
+                del rest[m]
+    return _made(result, scope)
+
+
+def _divmod(x, y, scope):
+    if scope.decide("==", y):
+        raise ZeroDivisionError("division of a dimension by zero")
+    even = _quotient(x, y, scope)
+    if even is not None:
+        return even, 0
+    if type(y) is not Dim:  # (n * q + r) // n == q + r // n
+        terms = _terms(x)
+        even = _made({m: c // y for m, c in terms.items() if not c % y}, scope)
+        x = _made({m: c for m, c in terms.items() if c % y}, scope)
+        if type(x) is not Dim:
+            return even + x // y, x % y
+    else:
+        even = 0
+    forms = _form(x), _form(y)
+    quotient = _made({(("//", *forms),): 1}, scope)
+    return even + quotient, _made({(("%", *forms),): 1}, scope)
+
+
+def _form(x):
+    if is_size(x):
+        return x.form
+    return x if type(x) is float else ("poly", (((), x),) if x else ())
+
+
+def value_of(form, sizes):
+    """The value of a form for these sizes, which may be `Dim` themselves."""
+    if not isinstance(form, tuple):
+        return form
+    if form[0] != "poly":
+        operation, left, right = form
+        return _REAL[operation](value_of(left, sizes), value_of(right, sizes))
+    total = 0
+    for monomial, c in form[1]:
+        for atom in monomial:
+            if type(atom) is Size:
+                c = c * sizes[atom]
+            else:
+                left, right = value_of(atom[1], sizes), value_of(atom[2], sizes)
+                c = c * (left // right if atom[0] == "//" else left % right)
+        total = total + c
+    return total
+
+
+# ---------------------------------------------------------------- numbers as they look
+
+
+class _Formula:
+    """What a `Dim` and a `Real` share."""
+
+    __slots__ = ("form", "scope")
+    __array_ufunc__ = None  # a NumPy number beside it leaves the arithmetic to it
+
+    def __init__(self, form, scope):
+        self.form, self.scope = form, scope
+
+    def _needs(self, what):
+        raise self.scope.missing(what)
+
+    def __index__(self):
+        self._needs("an index, range() or an array's shape")
+
+    def __int__(self):
+        self._needs("int()")
+
+    def __float__(self):
+        self._needs("float()")
+
+    def __complex__(self):
+        self._needs("complex()")
+
+    def __hash__(self):
+        self._needs("a set, a dict key or a cache")
+
+    def __reduce__(self):
+        self._needs("pickle")
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __pos__(self):
+        return self
+
+    def __bool__(self):
+        return not self.scope.decide("==", self)
+
+    def _compare(self, relation, other, swapped=False):
+        other = _operand(other)
+        if other is None:
+            return NotImplemented
+        difference = other - self if swapped else self - other
+        return self.scope.decide(relation, difference)
+
+    def __eq__(self, other):
+        if other is None:  # TensorFlow shows an unknown dimension as None
+            return True
+        return self._compare("==", other)
+
+    def __ne__(self, other):
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __lt__(self, other):
+        return self._compare("<", other)
+
+    def __gt__(self, other):
+        return self._compare("<", other, swapped=True)
+
+    def __le__(self, other):
+        greater = self.__gt__(other)
+        return greater if greater is NotImplemented else not greater
+
+    def __ge__(self, other):
+        less = self.__lt__(other)
+        return less if less is NotImplemented else not less
+
+    def __abs__(self):
+        return -self if self < 0 else self
+
+    def __truediv__(self, other):
+        return _real("/", self, other)
+
+    def __rtruediv__(self, other):
+        return _real("/", other, self)
+
+    def __repr__(self):
+        return "None"
+
+
+def _operand(x):
+    """A number beside a formula, as an int, float or formula; None for anything else."""
+    if is_size(x) or type(x) in (int, float):
+        return x
+    if isinstance(x, np.generic):
+        x = x.item()
+    for kind in (int, float):  # True, too
+        if isinstance(x, kind):
+            return kind(x)
+    return None
+
+
+def _real(operation, left, right):
+    left, right = _operand(left), _operand(right)
+    if left is None or right is None:
+        return NotImplemented
+    scope = _scope_of(left, right)
+    return Real((operation, _form(left), _form(right)), scope)
+
+
+def _scope_of(left, right):
+    """The trace to which two numbers belong: one, for all formulas."""
+    if not is_size(left):
+        return right.scope
+    if is_size(right) and right.scope is not left.scope:
+        raise left.scope.missing("a size beside one of another trace")
+    return left.scope
+
+
+class Real(_Formula):
+    """A floating number that follows from unknown dimensions, as ``1 / n``."""
+
+    __slots__ = ()
+    __hash__ = _Formula.__hash__
+
+    def __ceil__(self):
+        return -math.floor(-self)
+
+    def __floor__(self):
+        operation, left, right = self.form
+        parts = [f for f in (left, right) if isinstance(f, tuple) and f[0] == "poly"]
+        if operation != "/" or len(parts) != 2:
+            self._needs("rounding")
+        a, b = [_made(dict(f[1]), self.scope) for f in parts]
+        return a // b
+
+    def __neg__(self):
+        operation, left, right = self.form
+        if operation == "/" and isinstance(left, tuple) and left[0] == "poly":
+            left = tuple([(m, -c) for m, c in left[1]])
+            return Real(("/", ("poly", left), right), self.scope)
+        return _real("*", self, -1.0)
+
+
+class Dim(_Formula):
+    """An unknown dimension, or a whole number that follows from some.
+
+    >>> from tapewright.assumptions import Assumptions
+    >>> from tapewright.dimension import Dim, Size
+    >>> n = Dim.of(Size(0, 0), Assumptions({Size(0, 0): 1009}))
+    >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
+    (0, True, True, True)
+    """
+
+    __slots__ = ()
+    __hash__ = _Formula.__hash__
+
+    @classmethod
+    def of(cls, atom, scope):
+        return cls(("poly", (((atom,), 1),)), scope)
+
+    def _with(self, other, compute, real):
+        if type(other) is not int:
+            other = _operand(other)
+        if type(other) is int:
+            return compute(self, other, self.scope)
+        if type(other) is Dim:
+            return compute(self, other, _scope_of(self, other))
+        return NotImplemented if other is None else _real(real, self, other)
+
+    def __add__(self, other):
+        return self._with(other, lambda x, y, s: _sum(x, y, 1, s), "+")
+
+    def __radd__(self, other):
+        return self.__add__(other)
+
+    def __sub__(self, other):
+        return self._with(other, lambda x, y, s: _sum(x, y, -1, s), "-")
+
+    def __rsub__(self, other):
+        return (-self).__add__(other)
+
+    def __mul__(self, other):
+        return self._with(other, _product, "*")
+
+    def __rmul__(self, other):
+        return self.__mul__(other)
+
+    def __neg__(self):
+        return _product(self, -1, self.scope)
+
+    def __divmod__(self, other):
+        return self._with(other, _divmod, None)
+
+    def __rdivmod__(self, other):
+        return self._with(other, lambda x, y, s: _divmod(y, x, s), None)
+
+    def __floordiv__(self, other):
+        both = self.__divmod__(other)
+        return both if both is NotImplemented else both[0]
+
+    def __rfloordiv__(self, other):
+        both = self.__rdivmod__(other)
+        return both if both is NotImplemented else both[0]
+
+    def __mod__(self, other):
+        both = self.__divmod__(other)
+        return both if both is NotImplemented else both[1]
+
+    def __rmod__(self, other):
+        both = self.__rdivmod__(other)
+        return both if both is NotImplemented else both[1]
+
+    def __pow__(self, other):
+        if type(other) is int and other >= 0:
+            return math.prod([self] * other)
+        return _real("**", self, other)
+
+    def __ceil__(self):
+        return self
+
+    __floor__ = __trunc__ = __ceil__
+
+    def __round__(self, ndigits=None):
+        return self
+
+
+def _arithmetic(name, operation):
+    def operator(self, other):
+        return _real(operation, self, other)
+
+    def reflected(self, other):
+        return _real(operation, other, self)
+
+    setattr(Real, f"__{name}__", operator)
+    setattr(Real, f"__r{name}__", reflected)
+
+
+for _name, _operation in {"add": "+", "sub": "-", "mul": "*", "pow": "**"}.items():
+    _arithmetic(_name, _operation)
+Dim.__rpow__ = lambda self, other: _real("**", other, self)
+
+
+def is_size(x):
+    """Whether a number is a formula of unknown sizes."""
+    return type(x) is Dim or type(x) is Real

@@ -1,0 +1,32 @@
+"""A graph with formulas for its sizes, copied with numbers in their place."""
+
+from ..open_shape import evaluated, sizes_in_use, with_sizes
+from ..readers import reading
+from .interpret import interpret
+from .ir import Graph
+from .tracing import Tracer
+
+__all__ = ["bind", "now_bound"]
+
+
+def bind(graph, sizes):
+    """A copy of a graph with numbers for its sizes (`dimension.Size` -> number).
+
+    It is interpreted by a tracer: every op infers its result again, and so checks its
+    inputs for these very sizes. Tensors of sizes become constants.
+    """
+    twin = Graph(graph.name, graph.parent)
+    tracer = Tracer(twin)
+    with reading((tracer,)), with_sizes(sizes):
+        inputs = [
+            tracer.input(evaluated(v.shape, sizes), v.dtype, v.name)
+            for v in graph.inputs
+        ]
+        tracer.finish(interpret(graph, inputs))
+    return twin
+
+
+def now_bound(graphs):
+    """Graphs inside of one that is being copied: copied themselves, else as they are."""
+    sizes = sizes_in_use()
+    return graphs if sizes is None else tuple([bind(graph, sizes) for graph in graphs])

@@ -1,0 +1,55 @@
+"""A traced function as the method of an object: bound, and with traces of its own."""
+
+import functools
+
+__all__ = ["Always", "Method"]
+
+
+class Always:
+    """In place of a weak reference to what allows none."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __call__(self):
+        return self.owner
+
+
+class Method:
+    """The `Function` of one owner, and the owner, who lives as long as this does."""
+
+    __slots__ = ("_function", "__self__")
+
+    def __init__(self, function, owner):
+        self._function, self.__self__ = function, owner
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+    @property
+    def __signature__(self):
+        return self._function.signature.signature
+
+    @property
+    def python_function(self):
+        """The method itself, which is not traced."""
+        return functools.partial(self._function.python_function, self.__self__)
+
+    def __eq__(self, other):
+        if type(other) is not Method:
+            return NotImplemented
+        return self._function is other._function
+
+    def __hash__(self):
+        return hash(self._function)
+
+    def __repr__(self):
+        return f"{self._function!r} of {self.__self__!r}"
+
+    def __reduce__(self):
+        return getattr, (self.__self__, self._function._name)

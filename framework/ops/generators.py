@@ -1,0 +1,278 @@
+"""Generators: where the numbers of a draw come from, a key and a counter that advances.
+
+While a function is traced, the step of the counter is an op like others: each call of the
+function goes on where the generator stands, as the Python function would.
+"""
+
+import secrets
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..readers import reading
+from ..tensor import convert_to_tensor, new_tensor
+from ..variable import Variable
+from .conversion import cast
+from .creation import zeros_like
+from .distributions import (
+    Stream,
+    checked_bounds,
+    checked_floating,
+    draw_binomial,
+    draw_normal,
+    draw_uniform,
+    has_value,
+)
+from .drawing import NUMBERS, random_seeds, random_uniform
+from .elementwise import add, multiply
+from .indexing import getitem
+from .joining import stack
+
+__all__ = [
+    "Generator",
+    "check_algorithm",
+    "create_rng_state",
+    "get_global_generator",
+    "on_the_host",
+    "one_stream",
+    "set_global_generator",
+    "set_seed",
+    "stateless_stream",
+]
+
+
+class Generator:
+    """A stream of random numbers: a key, and a counter that each draw advances.
+
+    ``Generator.from_seed(7)`` always starts the same stream; ``state`` (key and counter,
+    an int64 Variable of two entries) can be kept and put back, with `reset` or in another
+    process with `from_state`, and what follows is the same again.
+
+    >>> generator = Generator.from_seed(7)
+    >>> state = generator.state.numpy()
+    >>> first = generator.normal([3]).numpy()
+    >>> bool((Generator.from_state(state).normal([3]).numpy() == first).all())
+    True
+    """
+
+    def __init__(self, seed=None):
+        key = secrets.randbits(63) if seed is None else int(seed) % 2**63
+        with backend.use_module(np):  # read at each draw: a GPU would have to wait
+            self.state = Variable(
+                np.array([key, 0], np.int64), trainable=False, name="state"
+            )
+
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)  # of a copy, made on the current device
+        self.state._bind(backend.to_numpy(self.state._array))
+
+    @classmethod
+    def from_seed(cls, seed, alg=None):
+        """A generator at the start of the stream of ``seed``, an integer."""
+        check_algorithm("Generator.from_seed", alg)
+        return cls(seed)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg=None):
+        """A generator at the start of a stream that nobody knows."""
+        check_algorithm("Generator.from_non_deterministic_state", alg)
+        return cls()
+
+    @classmethod
+    def from_state(cls, state, alg=None):
+        """A generator that goes on where the one with this ``state`` stood."""
+        check_algorithm("Generator.from_state", alg)
+        if not has_value(state):
+            return cls._traced(cast(state, dtypes.int64))
+        generator = cls(0)
+        generator.reset(state)
+        return generator
+
+    @classmethod
+    def _traced(cls, state):
+        """A generator of a function that is being traced: its state is no variable."""
+        generator = cls.__new__(cls)
+        generator.state = _TracedState(state)
+        return generator
+
+    @classmethod
+    def from_key_counter(cls, key, counter, alg=None):
+        """A generator with this key, before the draw of this number."""
+        return cls.from_state([int(key), int(counter)], alg)
+
+    @property
+    def key(self):
+        """The key, an int64 tensor."""
+        return self.state.read()[0]
+
+    @property
+    def algorithm(self):
+        """TensorFlow's number of Philox, 1."""
+        return 1
+
+    def reset(self, state):
+        """Goes on where the generator with this ``state`` stood."""
+        state = convert_to_tensor(state, dtype_hint="int64")
+        if has_value(state):
+            self.state.assign(np.array(backend.to_numpy(state.array)))
+        else:
+            self.state.assign(cast(state, dtypes.int64))
+
+    def reset_from_seed(self, seed):
+        """Goes back to the start of the stream of ``seed``."""
+        self.reset([int(seed) % 2**63, 0])
+
+    def reset_from_key_counter(self, key, counter):
+        """Takes this key, and stands before the draw of this number."""
+        self.reset([int(key), int(counter)])
+
+    def skip(self, delta):
+        """Goes on as if ``delta`` draws had been made; returns the new state."""
+        if not has_value(delta):
+            self._step(multiply(cast(delta, dtypes.int64), _STEP))
+        else:
+            self._step(on_the_host([0, int(delta)]))
+        return self.state.read()
+
+    def split(self, count=1):
+        """A list of ``count`` generators, each with a stream of its own."""
+        keys = random_uniform(
+            self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
+        )
+        if has_value(keys):
+            return [Generator(key) for key in backend.to_numpy(keys.array)]
+        return [
+            Generator._traced(multiply(getitem(keys, i), on_the_host([1, 0])))
+            for i in range(int(count))
+        ]
+
+    def make_seeds(self, count=1):
+        """``[2, count]`` int64: in each column a seed for a ``stateless`` function."""
+        state = self.stream().state
+        keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
+        return stack([keys, zeros_like(keys)])
+
+    def stream(self):
+        """The numbers of one draw; advances the counter."""
+        state = self.state.read()
+        self._step(_STEP, state)
+        return Stream(state)
+
+    def _step(self, by, state=None):
+        self.state.assign(add(self.state.read() if state is None else state, by))
+
+    def normal(self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None):
+        """Normally distributed numbers."""
+        dtype = checked_floating("normal", dtype)
+        return draw_normal(self.stream(), shape, mean, stddev, dtype)
+
+    def truncated_normal(
+        self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None
+    ):
+        """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+        dtype = checked_floating("truncated_normal", dtype)
+        return draw_normal(self.stream(), shape, mean, stddev, dtype, truncated=True)
+
+    def uniform(self, shape, minval=0, maxval=None, dtype=dtypes.float32, name=None):
+        """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes)."""
+        minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
+        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+
+    def uniform_full_int(self, shape, dtype=dtypes.uint64, name=None):
+        """Integers from all that the dtype can hold."""
+        minval, maxval, dtype = checked_bounds("uniform_full_int", None, None, dtype)
+        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+
+    def binomial(self, shape, counts, probs, dtype=dtypes.int32, name=None):
+        """How many of ``counts`` trials succeed, each with probability ``probs``.
+
+        Both broadcast to ``shape``, the shape of the result.
+        """
+        return draw_binomial(self.stream(), shape, counts, probs, dtype)
+
+
+class _TracedState:
+    """The state of a generator that a traced function makes: it ends with the trace."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value):
+        self._value = value
+
+    def read(self):
+        return self._value
+
+    read_value = value = __tensor__ = read
+
+    def assign(self, value):
+        self._value = value
+        return self
+
+
+def on_the_host(numbers):
+    """Whole numbers as a tensor that lies where draws are made."""
+    return new_tensor(np.array(numbers, np.int64))
+
+
+_STEP = on_the_host([0, 1])
+
+
+def check_algorithm(who, alg):
+    """Raises unless ``alg`` names the one algorithm that there is."""
+    if alg not in (None, 1, "philox", "auto_select"):
+        raise ValueError(f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}")
+
+
+def create_rng_state(seed, alg="philox"):
+    """The state of a `Generator` at the start of the stream of ``seed``.
+
+    >>> create_rng_state(7).numpy()
+    array([7, 0])
+    """
+    check_algorithm("create_rng_state", alg)
+    return convert_to_tensor(np.array([int(seed) % 2**63, 0], np.int64))
+
+
+_GLOBAL = None
+
+
+def get_global_generator():
+    """The generator behind the functions of this module."""
+    global _GLOBAL
+    if _GLOBAL is None:
+        with reading(()):  # it outlives the trace that asks for it first
+            _GLOBAL = Generator()
+    return _GLOBAL
+
+
+def set_global_generator(generator):
+    """Puts ``generator`` behind the functions of this module."""
+    global _GLOBAL
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            "set_global_generator: generator must be a Generator, got "
+            f"{type(generator).__name__}"
+        )
+    _GLOBAL = generator
+
+
+def set_seed(seed):
+    """Starts the global stream anew: what follows is the same for the same seed."""
+    get_global_generator().reset_from_seed(seed)
+
+
+def one_stream(seed):
+    """The numbers of one draw: from the global generator or, with a seed, its own."""
+    if seed is None:
+        return get_global_generator().stream()
+    return Stream(on_the_host([int(seed) % 2**63, 0]))
+
+
+def stateless_stream(who, seed, alg="auto_select"):
+    """The numbers of a seed, two integers."""
+    check_algorithm(who, alg)
+    with backend.use_module(np):
+        words = convert_to_tensor(seed)
+    if tuple(words.shape) != (2,) or not words.dtype.is_integer:
+        raise ValueError(f"{who}: seed must be two integers, got {seed!r}")
+    return Stream(words, NUMBERS)

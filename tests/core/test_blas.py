@@ -1,0 +1,141 @@
+"""Products that add: every layout against NumPy, with and without the calls of BLAS."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tapewright import blas, config
+
+
+@pytest.fixture(params=["called", "by hand"], autouse=True)
+def way(request):
+    blas.set_blas_calls(request.param == "called")
+    yield request.param
+    blas.set_blas_calls(True)
+
+
+def matrix(rows, columns, dtype, layout, seed=0):
+    """Whole numbers, whose products are exact in any order."""
+    numbers = np.random.default_rng(seed).integers(-8, 9, (rows, columns))
+    if layout == "plain":
+        return numbers.astype(dtype)
+    if layout == "transposed":
+        return np.ascontiguousarray(numbers.T).astype(dtype).T
+    wide = np.zeros((2 * rows, columns + 5), dtype)  # "rows": every other one, cut off
+    wide[::2, 2 : columns + 2] = numbers
+    if layout == "rows":
+        return wide[::2, 2 : columns + 2]
+    return np.repeat(wide, 2, axis=1)[::2, 4 : 2 * columns + 4 : 2]  # "apart"
+
+
+LAYOUTS = ["plain", "transposed", "rows", "apart"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("target", ["plain", "rows"])
+def test_gemm_adds_a_product_in_any_layout(dtype, left, right, target):
+    a, b = matrix(5, 7, dtype, left), matrix(7, 3, dtype, right, 1)
+    out = matrix(5, 3, dtype, target, 2)
+    expected = 2 * (a @ b) - 3 * out
+    assert blas.gemm(a, b, out, alpha=2.0, beta=-3.0) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("target", LAYOUTS)
+def test_gemm_without_beta_overwrites_whatever_was_there(target):
+    a, b = matrix(4, 6, "float32", "plain"), matrix(6, 2, "float32", "plain", 1)
+    out = matrix(4, 2, "float32", target)
+    out[...] = np.nan
+    np.testing.assert_array_equal(blas.gemm(a, b, out), a @ b)
+    out[...] = np.nan
+    np.testing.assert_array_equal(blas.gemm(a, b, out, alpha=2.0), 2 * (a @ b))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (1, 5, 1), (3, 1, 4), (1, 4, 6), (6, 4, 1)]
+)
+def test_gemm_takes_single_rows_and_columns(shape):
+    m, k, n = shape
+    for left in LAYOUTS:
+        a, b = matrix(m, k, "float32", left), matrix(k, n, "float32", left, 1)
+        out = matrix(m, n, "float32", "rows", 2)
+        expected = a @ b + out
+        np.testing.assert_array_equal(blas.gemm(a, b, out, beta=1.0), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "int64"])
+def test_gemm_leaves_other_dtypes_to_numpy(dtype):
+    a, b = matrix(3, 4, dtype, "plain"), matrix(4, 2, dtype, "plain", 1)
+    out = matrix(3, 2, dtype, "plain", 2)
+    expected = a @ b + out
+    np.testing.assert_array_equal(blas.gemm(a, b, out, beta=1), expected)
+
+
+def test_gemm_of_nothing_adds_nothing():
+    out = np.ones((2, 3), np.float32)
+    blas.gemm(np.ones((2, 0), np.float32), np.ones((0, 3), np.float32), out, beta=1.0)
+    np.testing.assert_array_equal(out, 1)
+
+
+def test_gemm_refuses_shapes_that_do_not_fit():
+    a, out = np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError):
+        blas.gemm(a, a, out, beta=1.0)
+    with pytest.raises(ValueError):
+        blas.gemm(a, a.T, np.ones((3, 3), np.float32), beta=1.0)
+
+
+def test_a_bound_product_sees_what_the_arrays_hold_when_it_is_called():
+    a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
+    out = np.zeros((2, 2), np.float32)
+    call = blas.gemm_call(a, b, out, beta=1.0)
+    call()
+    a *= 2
+    call()
+    np.testing.assert_array_equal(out, 3 + 6)
+
+
+def test_a_bound_call_keeps_its_arrays_alive():
+    a = np.ones((300, 300), np.float32)
+    out = np.zeros_like(a)
+    call, a = blas.gemm_call(a, a, out, beta=1.0), None
+    np.full((300, 300), 7, np.float32)  # would lie where ``a`` was
+    call()
+    np.testing.assert_array_equal(out, 300)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_axpy_adds_a_multiple(dtype, layout):
+    x, y = matrix(4, 3, dtype, layout), matrix(4, 3, dtype, layout, 1)
+    expected = 2 * x + y
+    assert blas.axpy(2.0, x, y) is y
+    np.testing.assert_array_equal(y, expected)
+    expected = y - x
+    blas.axpy_call(-1.0, x, y)()
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_axpy_refuses_other_shapes():
+    with pytest.raises(ValueError, match="one shape"):
+        blas.axpy(1.0, np.ones(2), np.ones(3))
+
+
+def test_the_report_says_how_products_are_called(way):
+    known = config.report()["blas"]["core"] is not None
+    wanted = "directly" if known else "not used"
+    note = config.report()["blas"]["calls"]
+    assert note.startswith("switched off" if way == "by hand" else wanted)
+
+
+def test_the_environment_switches_the_calls_off(monkeypatch):
+    code = "from tapewright import config; print(config.report()['blas']['calls'])"
+    monkeypatch.setenv("TAPEWRIGHT_BLAS_CALLS", "0")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "off: TAPEWRIGHT_BLAS_CALLS=0\n"

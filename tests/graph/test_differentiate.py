@@ -1,0 +1,426 @@
+"""Traced functions under tapes: gradients of every order, from planned graphs."""
+
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+RNG = np.random.default_rng(7)
+
+
+def floats(*shape):
+    return tw.constant(RNG.uniform(0.2, 1.4, shape))
+
+
+def derivatives_of(traced):
+    """All that were made for the traces of a function, None where there is none."""
+    families = [c.derived.get(None) for c in traced._concrete.values()]
+    return [d for f in families if f is not None for d in f.derivatives.values()]
+
+
+def assert_planned(traced):
+    """It was differentiated by graphs of its own, not node by node."""
+    found = derivatives_of(traced)
+    assert found and None not in found
+
+
+def nested(f, args, order):
+    """``f(*args)`` and the gradients of its sum, of theirs, and so on."""
+    if order == 0:
+        return [tw.convert_to_tensor(f(*args))]
+    with tw.GradientTape() as tape:
+        tape.watch(args)
+        lower = nested(f, args, order - 1)
+        total = tw.add_n([tw.reduce_sum(tw.sin(g)) for g in lower])
+    found = tape.gradient(total, args, unconnected_gradients="zero")
+    return [*lower, *[tw.convert_to_tensor(g) for g in found]]
+
+
+def assert_same(found, wanted, tolerance=1e-11):
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted):
+        if b is None:
+            assert a is None
+        else:
+            np.testing.assert_allclose(a.numpy(), b.numpy(), tolerance, tolerance)
+
+
+# --------------------------------------------------------------------- what is tracked
+
+
+def test_variables_read_inside_are_watched():
+    w = tw.Variable([1.0, 2.0], dtype="float64")
+    traced = tw.function(lambda x: tw.reduce_sum(x * w * w))
+    x = tw.constant([3.0, 4.0], dtype="float64")
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = traced(x)
+    assert tape.watched_variables()[0] is w
+    dx, dw = tape.gradient(y, [x, w])
+    np.testing.assert_allclose(dx.numpy(), [1.0, 4.0])
+    np.testing.assert_allclose(dw.numpy(), [6.0, 16.0])
+    assert_planned(traced)
+
+
+def test_variables_of_a_tape_that_watches_none_are_constants():
+    w = tw.Variable(2.0)
+    traced = tw.function(lambda x: x * w)
+    x = tw.constant(3.0)
+    with tw.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(x)
+        y = traced(x)
+    dx, dw = tape.gradient(y, [x, w])
+    assert dx.numpy() == 2.0 and dw is None
+    assert tape.watched_variables() == ()
+
+
+def test_nothing_tracked_is_just_a_replay():
+    traced = tw.function(lambda x: x * 2.0)
+    with tw.GradientTape() as tape:
+        y = traced(tw.constant(3.0))
+    assert y.numpy() == 6.0 and derivatives_of(traced) == []
+    assert tape.nbytes == 0
+
+
+def test_a_tensor_watched_outside_is_a_source_also_when_it_was_found_in_a_closure():
+    c = tw.constant(3.0)
+    traced = tw.function(lambda x: x * c * c)
+    traced(tw.constant(1.0))  # the trace does not know that it will be watched
+    with tw.GradientTape() as tape:
+        tape.watch(c)
+        y = traced(tw.constant(2.0))
+    assert tape.gradient(y, c).numpy() == 12.0
+    assert_planned(traced)
+
+
+def test_gradients_go_on_before_and_behind_the_call():
+    v = tw.Variable(2.0)
+    traced = tw.function(lambda x: x**3)
+    with tw.GradientTape() as tape:
+        y = traced(v * 2.0) * 5.0
+    assert tape.gradient(y, v).numpy() == 5.0 * 3 * 16.0 * 2
+
+
+def test_whole_numbers_have_no_gradient():
+    traced = tw.function(lambda x, n: (x * tw.cast(n, "float32"), n + 1))
+    x, n = tw.constant(3.0), tw.constant(4)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y, m = traced(x, n)
+    assert tape.gradient(y, [x, n])[0].numpy() == 4.0
+    assert m.numpy() == 5
+
+
+def test_unconnected_results_give_none_or_zeros():
+    traced = tw.function(lambda a, b: (a * 2.0, tw.stop_gradient(b) * 3.0))
+    a, b = tw.constant(1.0), tw.constant(2.0)
+    for kind, wanted in (("none", None), ("zero", 0.0)):
+        with tw.GradientTape(persistent=True) as tape:
+            tape.watch([a, b])
+            y, z = traced(a, b)
+        found = tape.gradient([y, z], [a, b], unconnected_gradients=kind)
+        assert found[0].numpy() == 2.0
+        assert (found[1] if wanted is None else found[1].numpy()) == wanted
+        assert tape.gradient(z, a) is None
+
+
+def test_an_input_that_is_returned_keeps_its_gradient():
+    traced = tw.function(lambda x: (x, x * 2.0))
+    x = tw.constant(3.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        same, double = traced(x)
+        z = same * double
+    assert tape.gradient(z, x).numpy() == 12.0
+
+
+def test_one_result_of_several_can_be_differentiated():
+    def f(x):
+        h = tw.exp(x)
+        return h, tw.reduce_sum(h * x), x * 1.0
+
+    x, traced = floats(3), tw.function(f)
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        h, total, y = traced(x)
+    e = np.exp(x.numpy())
+    np.testing.assert_allclose(tape.gradient(h, x).numpy(), e)
+    np.testing.assert_allclose(tape.gradient(total, x).numpy(), e * (1 + x.numpy()))
+    np.testing.assert_allclose(tape.gradient([h, y], x).numpy(), e + 1)
+
+
+def test_output_gradients_are_the_cotangents():
+    traced = tw.function(lambda x: (x * x, tw.sin(x)))
+    x, u, v = floats(3), floats(3), floats(3)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        targets = traced(x)
+    found = tape.gradient(targets, x, output_gradients=[u, v])
+    wanted = 2 * x.numpy() * u.numpy() + np.cos(x.numpy()) * v.numpy()
+    np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def test_complex_gradients_follow_tensorflows_convention():
+    traced = tw.function(lambda z: z * z)
+    z = tw.constant(1 + 2j)
+    with tw.GradientTape() as tape:
+        tape.watch(z)
+        y = traced(z)
+    assert tape.gradient(y, z).numpy() == 2 - 4j
+
+
+def test_rows_that_were_gathered_come_back_as_slices():
+    table = tw.Variable(np.ones((5, 2)))
+    traced = tw.function(lambda i: tw.gather(table, i) * 3.0)
+    with tw.GradientTape() as tape:
+        y = traced(tw.constant([1, 3]))
+    found = tape.gradient(y, table)
+    assert isinstance(found, tw.IndexedSlices)
+    np.testing.assert_array_equal(found.indices.numpy(), [1, 3])
+    np.testing.assert_array_equal(
+        tw.convert_to_tensor(found).numpy(), [[0, 0], [3, 3], [0, 0], [3, 3], [0, 0]]
+    )
+
+
+def test_an_op_without_a_gradient_is_an_error_only_if_it_is_asked_for():
+    op = tw.primitive.primitive(lambda xp, x: x * 3.0, name="tests_without_gradient")
+    op.primitive.infer(lambda x: x)
+    traced = tw.function(lambda x: (x * 2.0, op(x)))
+    x = tw.constant(1.0)
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, z = traced(x)
+    assert tape.gradient(y, x).numpy() == 2.0
+    with pytest.raises(LookupError, match="No gradient defined"):
+        tape.gradient(z, x)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_a_function_for_all_batch_sizes_is_differentiated_for_each(batch):
+    w = tw.Variable(np.arange(6.0).reshape(3, 2))
+    traced = tw.function(
+        lambda x: tw.reduce_mean(tw.nn.softmax(tw.matmul(x, w)) ** 2),
+        input_signature=[tw.TensorSpec([None, 3], "float64")],
+    )
+    x = floats(batch, 3)
+
+    def gradients(f):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, [x, w])
+
+    assert_same(gradients(traced), gradients(traced.python_function))
+
+
+# ------------------------------------------------------------------ variables and effects
+
+
+def test_a_variable_that_is_assigned_is_a_source_at_its_old_value():
+    v = tw.Variable(3.0)
+
+    @tw.function
+    def step(x):
+        y = v * x
+        v.assign_add(10.0)
+        return y * v
+
+    x = tw.constant(2.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = step(x)
+    # Both reads count: d(v1 x v2) = x v2 + v1 x.
+    dx, dv = tape.gradient(y, [x, v])
+    assert y.numpy() == 78.0 and v.numpy() == 13.0
+    assert dx.numpy() == 39.0 and dv.numpy() == 2.0 * 13.0 + 6.0
+
+
+def test_no_gradient_passes_through_an_assignment():
+    v = tw.Variable(3.0, trainable=False)
+
+    @tw.function
+    def step(x):
+        v.assign(v * x)
+        return v * x
+
+    x = tw.constant(2.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = step(x)
+    assert y.numpy() == 12.0 and v.numpy() == 6.0
+    assert tape.gradient(y, x).numpy() == 6.0
+    assert_planned(step)
+
+
+def test_a_variable_assigned_after_the_call_does_not_change_its_gradient():
+    v = tw.Variable([1.0, 2.0])
+    traced = tw.function(lambda: tw.reduce_sum(v**3))
+    with tw.GradientTape() as tape:
+        y = traced()
+        v.assign([10.0, 10.0])
+    np.testing.assert_allclose(tape.gradient(y, v).numpy(), [3.0, 12.0])
+
+
+def test_an_optimizer_between_call_and_gradient_does_not_change_it():
+    v = tw.Variable([1.0, 2.0])
+    optimizer = tw.optimizers.SGD(0.5)
+    traced = tw.function(lambda: tw.reduce_sum(v**3))
+    for _ in range(3):
+        before = v.numpy()
+        with tw.GradientTape() as tape:
+            y = traced()
+        optimizer.apply_gradients([(tw.constant([1.0, 1.0]), v)])
+        np.testing.assert_allclose(tape.gradient(y, v).numpy(), 3 * before**2)
+
+
+def test_effects_happen_once():
+    count = tw.Variable(0, trainable=False)
+    seen = []
+
+    @tw.function
+    def f(x):
+        count.assign_add(1)
+        seen.append("traced")
+        return x**3
+
+    x = tw.constant(2.0)
+    for calls in (1, 2, 3):
+        with tw.GradientTape() as outer:
+            outer.watch(x)
+            with tw.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            g = inner.gradient(y, x)
+        assert outer.gradient(g, x).numpy() == 12.0
+        assert count.numpy() == calls
+    assert seen == ["traced"]
+
+
+def test_random_numbers_are_drawn_once_for_both_ways():
+    generator = tw.random.Generator.from_seed(5)
+    f = tw.function(lambda x: x * generator.normal((4,)))
+    x = tw.constant(np.ones(4, "float32"))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), y.numpy())
+    again = tw.random.Generator.from_seed(5)
+    np.testing.assert_array_equal(y.numpy(), again.normal((4,)).numpy())
+
+
+def test_an_optimizer_inside_the_function_takes_its_step_once():
+    v = tw.Variable(2.0)
+    optimizer = tw.optimizers.SGD(0.25)
+
+    @tw.function
+    def step(x):
+        with tw.GradientTape() as tape:
+            loss = v * v * x
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        return loss
+
+    x = tw.constant(1.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        loss = step(x)
+    assert tape.gradient(loss, x).numpy() == 4.0
+    assert v.numpy() == 1.0 and optimizer.iterations.numpy() == 1
+
+
+# ---------------------------------------------------------------------- looking inside
+
+
+def test_explain_sees_a_call_as_one_op():
+    @tw.function
+    def double(x):
+        return x * 2.0
+
+    x = tw.Variable(3.0)
+    with tw.GradientTape(persistent=True) as tape:
+        y = double(x)
+    report = tape.explain(y, x)
+    assert report[0].reason == "connected"
+    assert report[0].path == ("double",)
+
+
+def test_explain_finds_what_lets_no_gradient_pass_inside_a_call():
+    @tw.function
+    def f(a, b):
+        return a * 2.0 + tw.stop_gradient(b * 3.0)
+
+    a, b = tw.constant(1.0), tw.constant(2.0)
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch([a, b])
+        y = f(a, b)
+    assert [r.reason for r in tape.explain(y, [a, b])] == ["connected", "stop_gradient"]
+
+
+def test_what_is_computed_while_the_tape_pauses_is_not_on_it():
+    traced = tw.function(lambda x: x * 2.0)
+    x = tw.Variable(3.0)
+    with tw.GradientTape() as tape:
+        with tape.stop_recording():
+            y = traced(x)
+        z = y * x
+    assert tape.gradient(z, x).numpy() == 6.0
+
+
+def test_the_tape_keeps_no_more_than_in_eager_mode():
+    w = [tw.Variable(RNG.normal(size=(32, 32))) for _ in range(4)]
+
+    def f(x):
+        for v in w:
+            x = tw.nn.relu(tw.matmul(x, v)) + 1.0
+        return tw.reduce_sum(x * x)
+
+    def kept(f):
+        x = floats(64, 32)
+        with tw.GradientTape(persistent=True) as tape:
+            y = f(x)
+        assert y is not None
+        return tape.nbytes
+
+    traced = tw.function(f)
+    assert kept(traced) <= kept(f)
+
+
+def test_what_was_recorded_dies_with_the_gradient():
+    traced = tw.function(lambda x: tw.exp(x) * x)
+    traced(floats(3))
+    x = floats(3)
+    gc.disable()
+    try:
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = traced(x)
+        kept = [weakref.ref(t) for t in tape._recording.records[0][3:]]
+        assert kept
+        tape.gradient(y, x)
+        del y, x
+        assert [r() for r in kept] == [None] * len(kept)
+    finally:
+        gc.enable()
+
+
+# ------------------------------------------------------------------------------ threads
+
+
+def test_two_threads_under_tapes_of_their_own():
+    w = tw.Variable(floats(3, 3).numpy())
+    traced = tw.function(lambda x: tw.reduce_sum(tw.tanh(tw.matmul(x, w)) ** 2))
+
+    def work(seed):
+        x = tw.constant(np.random.default_rng(seed).normal(size=(4, 3)))
+        args = [x]
+        return [nested(traced, args, 2) for _ in range(10)], nested(
+            traced.python_function, args, 2
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        for rounds, wanted in pool.map(work, range(4)):
+            for found in rounds:
+                assert_same(found, wanted)
