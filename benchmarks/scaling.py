@@ -48,7 +48,7 @@ FIXED = {
     "batch": {"width": 256, "depth": 2},
     "depth": {"width": 64, "batch": 128},
 }
-CLASSES, RATE, EPSILON, CHECKED = 10, 1e-3, 1e-7, 4
+CLASSES, RATE, EPSILON, CHECKED = 10, 1e-3, 1e-7, 4  # losses compared
 
 
 # ------------------------------------------------------------------- the step, by peer
@@ -271,7 +271,7 @@ def measure(names, sizes, rounds, seconds, realtime=False):
     found = {}
     for worker in workers:
         facts = worker.facts
-        if not np.allclose(facts["losses"], workers[0].facts["losses"], rtol=1e-2):
+        if not np.allclose(facts["losses"], workers[0].facts["losses"], rtol=2e-2):
             raise RuntimeError(
                 f"{worker.name}: other losses, {facts['losses']}, than {names[0]}: "
                 f"{workers[0].facts['losses']}"

@@ -61,7 +61,9 @@ class Cond(ControlNode):
         if is_seen(args[:1]):
             return place(self.again(), args)
         choice = args[0]  # which raises if it stands for many values
-        choice = np.asarray(bool(choice) if choice.dtype.name == "bool" else int(choice))
+        choice = np.asarray(
+            bool(choice) if choice.dtype.name == "bool" else int(choice)
+        )
         graph = self.graphs[self.number(choice)]
         return tuple(interpret(graph, args[1:]))
 

@@ -2,7 +2,8 @@
 
 from . import narrowing  # noqa: F401  (a pass of its own)
 from .conditions import case, cond, switch_case
-from .iteration import foldl, foldr, map_fn, scan, while_loop
+from .iteration import while_loop
+from .mapping import foldl, foldr, map_fn, scan
 from .tensor_array import TensorArray
 
 __all__ = [

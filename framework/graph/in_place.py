@@ -8,13 +8,13 @@ gradient of what it gathers from) need not be made of as many whole arrays.
 import numpy as np
 
 from ..ops.gather import scatter_rows
-from ..ops.scatter import clear_rows, put_rows
+from ..ops.scatter import clear_row, clear_rows, put_row, put_rows, row_number
 from ..primitive import get_primitive
 from .ir import Node, is_value
 
 __all__ = ["add_rows", "writing_body"]
 
-WRITES = (put_rows.primitive, clear_rows.primitive)
+WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row))
 
 
 class WriteRows(Node):
@@ -27,11 +27,17 @@ class WriteRows(Node):
         return "write_rows"
 
     def kernel(self):
-        def write_rows(matrix, indices, rows=0):
-            matrix[indices] = rows
-            return (matrix,)
+        return _write_rows if self.inputs[1].shape else _write_row
 
-        return write_rows
+
+def _write_rows(matrix, indices, rows=0):
+    matrix[indices] = rows
+    return (matrix,)
+
+
+def _write_row(array, index, row=0):
+    array[row_number(index, len(array))] = row
+    return (array,)
 
 
 def writing_body(node, body):

@@ -18,6 +18,7 @@ from ..ops.shape import expand_dims
 from ..readers import active_readers, active_tracer, reading
 from ..tensor import Tensor, convert_to_tensor, new_tensor
 from . import passes
+from .backward_step import BackwardStep
 from .binding import now_bound
 from .in_place import writing_body
 from .interpret import interpret
@@ -33,9 +34,9 @@ from .parts import (
     split_effects,
     trace_part,
 )
-from .recording import is_box, place, pulled_back
+from .recording import is_box, place
 from .steps import boxed, opened, runner_of
-from .tracing import Symbolic
+from .trip_count import MANY, known_length
 
 __all__ = ["Loop", "loop"]
 
@@ -51,9 +52,8 @@ class Loop(ControlNode):
     carried values, the sums, the number of steps (if there is a test), the stacks.
 
     The number of steps is ``length``, or else that of the rows of the first sliced input.
-    ``capacity``: the size of stacks, or None:
-    then they are lists in an array of rank 0. ``variables``: those that the last of the
-    carried values stand for.
+    ``capacity``: the size of stacks, or None: then they are lists in an array of rank 0.
+    ``variables``: those that the last of the carried values stand for.
     """
 
     SETTINGS = ("carried", "sliced", "summed", "stacked", "counted", "length", "capacity",
@@ -252,7 +252,7 @@ class Loop(ControlNode):
         )
         of_rows = list(cotangents[fixed + self.tested :])
         of_rows = of_rows[: len(pure.outputs) - fixed]  # not of what effects gave
-        back = _Back(self, pure, [i - self.counted for i in wanted])
+        back = BackwardStep(self, pure, [i - self.counted for i in wanted])
         state = [
             _zeros(spec_of(carried[i])) if of_carried[i] is None else of_carried[i]
             for i in back.propagated
@@ -297,85 +297,22 @@ class Loop(ControlNode):
         return found
 
 
-class _Back:
-    """One step back: the body of the gradient's loop, and what is what in it."""
-
-    def __init__(self, node, pure, wanted):
-        self.node, self.pure, self.wanted = node, pure, wanted
-        own = node.carried - len(node.variables)
-        # What a variable stands for is where a path starts, in each step anew.
-        self.propagated = [i for i in range(own) if pure.inputs[i].dtype.kind in "fc"]
-        stop = node.carried + node.sliced
-        self.summed = [i for i in wanted if i >= stop or own <= i < node.carried]
-        self.stacked = [i for i in wanted if node.carried <= i < stop]
-
-    def places(self, of_sums, of_rows, given, rows):
-        """Notes which cotangents there are, and how many slices of each kind."""
-        self.sums = [i for i, c in enumerate(of_sums) if c is not None]
-        self.rows = [i for i, c in enumerate(of_rows) if c is not None]
-        self.given = given
-
-    def body(self, state, slices, constants):
-        node, pure = self.node, self.pure
-        stop = node.carried + node.sliced
-        further = slices[stop : stop + self.given]
-        of_rows = slices[stop + self.given :][: len(self.rows)]
-        after = slices[stop + self.given + len(self.rows) :]
-        size = len(pure.inputs) - stop - self.given
-        inputs = [*slices[:stop], *constants[:size], *further]
-        cotangents = [None] * len(pure.outputs)
-        for i, c in zip(self.propagated, state):
-            cotangents[i] = c
-        for i, c in zip(self.sums, constants[size:]):
-            cotangents[node.carried + i] = c
-        for i, c in zip(self.rows, of_rows):
-            cotangents[node.carried + node.summed + i] = c
-        numbers = list(dict.fromkeys([*self.propagated, *self.summed, *self.stacked]))
-        found, outputs = pulled_back(
-            pure, inputs, numbers, cotangents, node.of_variables
-        )
-        found = dict(zip(numbers, found))
-        for i, known in zip(self.propagated, after):
-            _put_in_place(known, outputs[i])
-        state = [
-            _zeros(spec_of(inputs[i])) if found[i] is None else found[i]
-            for i in self.propagated
-        ]
-        return state, [found[i] for i in self.summed], [found[i] for i in self.stacked]
-
-    def collected(self, last, sums, stacks):
-        """The gradients in the order of the inputs that are wanted."""
-        found = dict(zip(self.propagated, last))
-        found |= dict(zip(self.summed, sums))
-        found |= dict(zip(self.stacked, stacks))
-        return [found[i] for i in self.wanted]
-
-
-def _put_in_place(known, tensor):
-    """Lets the nodes of the trace use a value that is known for one computed again.
-
-    What leads to that one then need not be computed, if nothing else uses it.
-    """
-    if type(tensor) is not Symbolic or tensor.tracer is not known.tracer:
-        return
-    old, new = tensor.symbol, known.symbol
-    for node in known.tracer.graph.nodes:
-        if any([x is old for x in node.inputs]):
-            node.inputs = tuple([new if x is old else x for x in node.inputs])
-
-
 # ----------------------------------------------------------------------- tracing one
 
 
 def loop(
     title, body, carried, sliced=(), constants=(), *, test=None, slice_specs=None,
-    length=None, count=None, capacity=None, maximum=None, reverse=False,
+    length=None, count=None, capacity=None, maximum=None, reverse=False, longer_than=None,
+    only_if_traced=False,
 ):  # fmt: skip
     """Writes a `Loop` down: ``body(carried, slices, constants)`` for each step.
 
-    It returns the carried values and lists of what is to be summed and to be stacked, where
-    None stays None. ``test(carried)``: whether there is a further step. Returns the last
-    carried values, sums, the number of steps (None without a test) and stacks.
+    With ``longer_than`` it does so only if the number of steps is known to be larger, and
+    else returns None; with ``only_if_traced`` only if something depends on what is not
+    known while tracing. The body returns the carried values and lists of what is to be
+    summed and to be stacked, where None stays None. ``test(carried)``: whether there is a
+    further step. Returns the last carried values, sums, the number of steps (None without
+    a test) and stacks.
     """
     outside = active_readers()
     if slice_specs is None:
@@ -393,6 +330,14 @@ def loop(
     all_specs = [*specs, *slice_specs, *[spec_of(x) for x in constants]]
     tracers.insert(0, trace_part(f"{title}_body", stepped, all_specs, outside))
     state, sums, stacks = tracers[0].results
+    if longer_than is not None:
+        steps = known_length(tracers[1], tracers[0], carried)
+        steps = steps if steps is None or maximum is None else min(steps, maximum)
+        if steps is None or steps <= longer_than:
+            return None
+        if steps < MANY:
+            length, test = steps, None
+            del tracers[1]
     variables, first = _carried_variables(tracers, outside)
     leading = _leading(tracers, variables, ends, constants)
     rest = [x for x in (*sums, *stacks) if x is not None]
@@ -417,8 +362,10 @@ def loop(
         title=title,
     )
     head = [] if count is None else [count]
-    found = place(node, [*head, *carried, *first, *sliced, *constants, *captured])
-    found = iter(found)
+    inputs = [*head, *carried, *first, *sliced, *constants, *captured]
+    if only_if_traced and not (node.is_effect or variables or is_seen(inputs)):
+        return None
+    found = iter(place(node, inputs))
     last = [next(found) for _ in carried]
     for variable in variables:
         variable.assign(next(found))

@@ -101,7 +101,9 @@ def _narrow_loop(node, used):
         return None, None, None
     graphs = [_cut(body, outputs, inputs)]
     if node.tested:
-        numbers = [i - node.sliced * (i >= stop) for i in inputs if not carried <= i < stop]
+        numbers = [
+            i - node.sliced * (i >= stop) for i in inputs if not carried <= i < stop
+        ]
         graphs.append(_cut(node.graphs[1], [0], numbers))
     place = {old: new for new, old in enumerate(inputs)}
     twin = node.again(

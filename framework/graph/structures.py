@@ -1,8 +1,9 @@
 """Nests of tensors as flat lists, for nodes that take and give several."""
 
 from ..nest import flatten, is_nested, pack
+from ..tensor import convert_to_tensor
 
-__all__ = ["put_together", "take_apart"]
+__all__ = ["as_tensors", "put_together", "take_apart"]
 
 
 def take_apart(structure):
@@ -22,3 +23,16 @@ def put_together(structure, leaves):
         else:
             whole.append(next(leaves))
     return pack(structure, whole) if is_nested(structure) else whole[0]
+
+
+def as_tensors(structure, like=None):
+    """The nest with tensors as leaves; numbers follow the dtype of what they replace."""
+    leaves = flatten(structure)
+    hints = [None] * len(leaves) if like is None else flatten(like)
+    found = [
+        x
+        if hasattr(x, "components")
+        else convert_to_tensor(x, dtype_hint=getattr(hint, "dtype", None))
+        for x, hint in zip(leaves, hints)
+    ]
+    return pack(structure, found)

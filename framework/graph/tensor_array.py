@@ -5,8 +5,7 @@ from ..errors import DTypeError, ShapeError, TracingError
 from ..ops.creation import zeros
 from ..ops.gather import gather
 from ..ops.joining import concat, split, stack, unstack
-from ..ops.scatter import tensor_scatter_nd_update
-from ..ops.shape import expand_dims, reshape
+from ..ops.scatter import put_row
 from ..readers import active_tracer
 from ..tensor import convert_to_tensor
 from ..tensor_shape import TensorShape
@@ -97,9 +96,7 @@ class TensorArray:
             return array
         array = self._open(value)
         rows = array._as_rows("write")
-        array._rows = tensor_scatter_nd_update(
-            rows, reshape(index, (1, 1)), expand_dims(value, 0)
-        )
+        array._rows = put_row(rows, index, value)
         return array
 
     def _put(self, index, value):
@@ -215,7 +212,26 @@ class TensorArray:
         if not self._items:
             shape = tuple(self._shape) if self._shape.is_fully_defined() else ()
             return zeros((0, *shape), self._dtype)
-        return stack([self._element("stack", i) for i in range(len(self._items))])
+        return self._stacked()
+
+    def _stacked(self):
+        """The elements as one tensor; those that are missing as blocks of zeros."""
+        parts, missing = [], 0
+        for i, item in enumerate([*self._items, None]):
+            last = i == len(self._items)
+            if item is not None or last:
+                if missing:
+                    element = self._element("stack", i - missing)
+                    parts.append(zeros((missing, *element.shape), self._dtype))
+                    missing = 0
+                if not last:
+                    if not parts or type(parts[-1]) is not list:
+                        parts.append([])
+                    parts[-1].append(item)
+            else:
+                missing += 1
+        parts = [stack(part) if type(part) is list else part for part in parts]
+        return parts[0] if len(parts) == 1 else concat(parts, 0)
 
     def gather(self, indices, name=None):
         """The elements at ``indices`` as one tensor."""

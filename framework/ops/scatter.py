@@ -196,6 +196,47 @@ def _(mapped, indices, *, count):
     return reshape(is_last(flat, count=size * count), (size, each, 1))
 
 
+@primitive(alike=("params", "row"))
+def put_row(xp, params, index, row):
+    """``params`` with ``row`` in the place of that at ``index``, one number."""
+    full = params.copy()
+    full[row_number(index, len(params))] = row
+    return full
+
+
+def row_number(index, size):
+    """An index as a number; raises where there is no such row."""
+    number = int(index)
+    if not 0 <= number < size:
+        raise IndexError(f"the index must be from 0 to {size - 1}, got {number}")
+    return number
+
+
+@primitive(alike=())
+def clear_row(xp, params, index):
+    """``params`` with zeros in the row at ``index``; its own adjoint."""
+    full = params.copy()
+    full[row_number(index, len(params))] = 0
+    return full
+
+
+for _op in (put_row, clear_row):
+    _op.no_gradient("index")
+
+    @_op.infer
+    def _(params, index, *row):
+        return params
+
+    @_op.vjp("params")
+    def _(g, index):
+        return clear_row(g, index)
+
+
+@put_row.vjp("row")
+def _(g, index):
+    return _gather(g, index, 0)
+
+
 def tensor_scatter_nd_update(tensor, indices, updates, name=None):
     """``tensor`` with ``updates`` in the place of the entries at ``indices``.
 

@@ -4,10 +4,13 @@ Expected values are those of plain Python, of formulas, of differences, and, whe
 stands in the text, of TensorFlow 2.21.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.graph import passes
 
 
 def both(f):
@@ -91,7 +94,9 @@ def test_a_number_in_one_branch_takes_the_dtype_of_the_other():
 
 def test_branches_of_different_structure_are_refused_by_name():
     f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x, lambda: (x, x)))
-    with pytest.raises(TypeError, match="true_fn and false_fn must return the same stru"):
+    with pytest.raises(
+        TypeError, match="true_fn and false_fn must return the same stru"
+    ):
         f(number(1.0))
 
 
@@ -99,7 +104,9 @@ def test_branches_of_different_dtype_are_refused_by_name():
     f = tw.function(
         lambda x: tw.cond(x > 0.0, lambda: x, lambda: tw.cast(x, "float32"))
     )
-    with pytest.raises(TypeError, match="true_fn gives shape .*float64.*false_fn gives"):
+    with pytest.raises(
+        TypeError, match="true_fn gives shape .*float64.*false_fn gives"
+    ):
         f(number(1.0))
 
 
@@ -210,7 +217,9 @@ def test_the_gradient_of_a_branch_uses_the_numbers_that_were_drawn():
             with tw.GradientTape() as tape:
                 tape.watch(x)
                 y = tw.cond(
-                    x > 0.0, lambda: x * generator.normal([]), lambda: x * generator.normal([])
+                    x > 0.0,
+                    lambda: x * generator.normal([]),
+                    lambda: x * generator.normal([]),
                 )
             return y, tape.gradient(y, x)
 
@@ -258,7 +267,9 @@ def test_switch_case_takes_the_last_branch_for_other_numbers(wrap):
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
 def test_switch_case_with_a_default(wrap):
-    f = wrap(lambda i: tw.switch_case(i, {0: lambda: 1.0, 1: lambda: 2.0}, lambda: -1.0))
+    f = wrap(
+        lambda i: tw.switch_case(i, {0: lambda: 1.0, 1: lambda: 2.0}, lambda: -1.0)
+    )
     assert [float(f(tw.constant(i))) for i in (0, 1, 2, -5)] == [1, 2, -1, -1]
 
 
@@ -272,9 +283,7 @@ def test_derivatives_of_switch_case():
 
 
 def sized(x):
-    return tw.case(
-        [(x > 10.0, lambda: x * 3.0), (x > 5.0, lambda: x * 2.0)], lambda: x
-    )
+    return tw.case([(x > 10.0, lambda: x * 3.0), (x > 5.0, lambda: x * 2.0)], lambda: x)
 
 
 @both(sized)
@@ -393,7 +402,9 @@ def test_a_traced_loop_may_run_no_time_at_all():
 
 def test_a_bound_that_is_traced():
     f = tw.function(
-        lambda m: tw.while_loop(lambda i: True, lambda i: i + 1, [0], maximum_iterations=m)
+        lambda m: tw.while_loop(
+            lambda i: True, lambda i: i + 1, [0], maximum_iterations=m
+        )
     )
     assert int(f(tw.constant(7))[0]) == 7
 
@@ -443,7 +454,9 @@ def test_a_loop_inside_a_loop_with_derivatives():
 
     x = number(0.7)
     eager = nested(lambda x: f(x, 5), x, 2)
-    traced = tw.function(lambda x, n: nested(lambda x: f(x, n), x, 2))(x, tw.constant(5))
+    traced = tw.function(lambda x, n: nested(lambda x: f(x, n), x, 2))(
+        x, tw.constant(5)
+    )
     for a, b in zip(traced, eager):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9)
 
@@ -468,7 +481,9 @@ def test_a_variable_in_a_loop_is_read_and_assigned_step_by_step():
 def test_a_condition_sees_the_variable_that_the_body_assigns():
     v = tw.Variable(0)
     f = tw.function(
-        lambda n: tw.while_loop(lambda i: v < n, lambda i: [i + v.assign_add(3) * 0], [0])
+        lambda n: tw.while_loop(
+            lambda i: v < n, lambda i: [i + v.assign_add(3) * 0], [0]
+        )
     )
     f(tw.constant(7))
     assert v.numpy() == 9
@@ -525,7 +540,9 @@ def test_the_gradient_of_a_loop_uses_the_numbers_that_were_drawn():
             with tw.GradientTape() as tape:
                 tape.watch(x)
                 y = tw.while_loop(
-                    lambda i, y: i < n, lambda i, y: (i + 1, y * generator.uniform([])), (0, x)
+                    lambda i, y: i < n,
+                    lambda i, y: (i + 1, y * generator.uniform([])),
+                    (0, x),
                 )[1]
             return y, tape.gradient(y, x)
 
@@ -539,7 +556,9 @@ def test_the_gradient_of_a_loop_uses_the_numbers_that_were_drawn():
 def test_shapes_that_change_are_refused_by_name():
     f = tw.function(
         lambda n: tw.while_loop(
-            lambda i, x: i < n, lambda i, x: (i + 1, tw.concat([x, x], 0)), (0, tw.zeros(2))
+            lambda i, x: i < n,
+            lambda i, x: (i + 1, tw.concat([x, x], 0)),
+            (0, tw.zeros(2)),
         )
     )
     with pytest.raises(ValueError, match="variable 1 enters the loop with shape .2,."):
@@ -552,7 +571,9 @@ def test_dtypes_that_change_are_refused_by_name():
             lambda i, x: i < n, lambda i, x: (i + 1, tw.cast(x, "float64")), (0, 1.0)
         )
     )
-    with pytest.raises(TypeError, match="variable 1 enters the loop with dtype float32"):
+    with pytest.raises(
+        TypeError, match="variable 1 enters the loop with dtype float32"
+    ):
         f(tw.constant(3))
 
 
@@ -579,7 +600,9 @@ def test_while_loop_wants_loop_vars():
 def test_back_prop_false_lets_no_gradient_pass():
     x = tw.Variable(2.0)
     with tw.GradientTape() as tape:
-        y = tw.while_loop(lambda y: y < 5.0, lambda y: [y * x], [x * 1.0], back_prop=False)
+        y = tw.while_loop(
+            lambda y: y < 5.0, lambda y: [y * x], [x * 1.0], back_prop=False
+        )
     assert tape.gradient(y, x) is None
 
 
@@ -699,7 +722,11 @@ def recurrent_by_loop(xs, h, w):
 
 def network(seed=0, steps=7):
     rng = np.random.default_rng(seed)
-    xs, h, w = rng.normal(size=(steps, 2, 3)), rng.normal(size=(2, 3)), rng.normal(size=(3, 3))
+    xs, h, w = (
+        rng.normal(size=(steps, 2, 3)),
+        rng.normal(size=(2, 3)),
+        rng.normal(size=(3, 3)),
+    )
     return tw.constant(xs), tw.constant(h), tw.constant(w * 0.5)
 
 
@@ -783,12 +810,16 @@ def test_a_scan_with_a_branch_and_dropout_inside():
 
 
 def test_a_scan_must_keep_the_structure_of_its_state():
-    with pytest.raises(ValueError, match="fn must return the structure of the initializer"):
+    with pytest.raises(
+        ValueError, match="fn must return the structure of the initializer"
+    ):
         tw.scan(lambda a, x: (a, x), tw.zeros(6), initializer=0.0)
 
 
 def test_a_traced_scan_must_keep_shapes():
-    f = tw.function(lambda x: tw.scan(lambda a, x: tw.stack([x, x]), x, initializer=0.0))
+    f = tw.function(
+        lambda x: tw.scan(lambda a, x: tw.stack([x, x]), x, initializer=0.0)
+    )
     with pytest.raises(TypeError, match="fn must keep shapes and dtypes"):
         f(tw.zeros(6))
 
@@ -877,7 +908,220 @@ def test_an_array_written_in_one_branch_does_not_show_in_the_other():
 
 def test_an_index_that_is_traced_cannot_make_an_array_grow():
     f = tw.function(
-        lambda i: tw.TensorArray("float32", size=0, dynamic_size=True).write(i, 1.0).stack()
+        lambda i: (
+            tw.TensorArray("float32", size=0, dynamic_size=True).write(i, 1.0).stack()
+        )
     )
     with pytest.raises(tw.errors.TracingError, match="cannot grow"):
         f(tw.constant(1))
+
+
+# --------------------------------------------------------------- what the graph becomes
+
+
+def nodes_of(f, *args):
+    """The nodes that are planned, by name."""
+    graph = passes.run(f.get_concrete_function(*args).graph)
+    return {node.name: node for node in graph.nodes}
+
+
+def test_a_loop_of_many_known_steps_is_one_node():
+    f = tw.function(lambda x: repeated(100)(x))
+    found = nodes_of(f, number(1.0))
+    assert list(found) == ["while_loop"]
+    assert found["while_loop"].length == 100
+
+
+def test_a_loop_of_few_known_steps_is_written_out():
+    f = tw.function(lambda x: repeated(3)(x))
+    assert "while_loop" not in nodes_of(f, number(1.0))
+
+
+def test_a_body_may_use_numbers_that_python_knows():
+    weights = [float(i) for i in range(20)]
+    f = tw.function(
+        lambda x: tw.while_loop(
+            lambda i, x: i < 20, lambda i, x: (i + 1, x + weights[int(i)]), (0, x)
+        )[1]
+    )
+    assert f(number(0.0)).numpy() == sum(weights)
+
+
+def test_states_are_kept_only_where_the_gradient_needs_them():
+    def gradient(f):
+        def run(xs):
+            with tw.GradientTape() as tape:
+                tape.watch(xs)
+                y = tw.foldl(f, xs, initializer=1.0)
+            return tape.gradient(y, xs)
+
+        return nodes_of(tw.function(run), tw.zeros(9))
+
+    linear = gradient(lambda a, x: a * 0.5 + x)
+    assert "foldl" not in linear  # its gradient does not depend on any state
+    assert gradient(lambda a, x: a * x)["foldl"].stacked == 1
+
+
+def test_the_gradient_of_a_recurrent_network_computes_no_state_again():
+    xs, h, w = network()
+
+    def run(w):
+        with tw.GradientTape() as tape:
+            tape.watch(w)
+            loss = tw.reduce_sum(recurrent(xs, h, w))
+        return tape.gradient(loss, w)
+
+    back = nodes_of(tw.function(run), w)["scan_gradient"]
+    names = [node.name for node in passes.run(back.graphs[0]).nodes]
+    assert "tanh" not in names and names.count("matmul") == 2
+
+
+def test_rows_of_an_array_are_written_in_place_and_nothing_outside_changes():
+    @tw.function
+    def f(start, n):
+        array = tw.TensorArray("float32", size=4).unstack(start)
+        array = tw.while_loop(
+            lambda i, a: i < n,
+            lambda i, a: (i + 1, a.write(i, a.read(i) + 10.0)),
+            (0, array),
+        )[1]
+        return array.stack(), start + 0.0
+
+    start = tw.constant([1.0, 2.0, 3.0, 4.0])
+    first = f(start, tw.constant(2))
+    second = f(start, tw.constant(4))
+    assert first[0].numpy().tolist() == [11.0, 12.0, 3.0, 4.0]
+    assert second[0].numpy().tolist() == [11.0, 12.0, 13.0, 14.0]
+    assert first[1].numpy().tolist() == start.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_an_array_whose_old_state_is_used_is_not_written_in_place():
+    @tw.function
+    def f(start):
+        def step(a, i):
+            new = tw.tensor_scatter_nd_update(a, [[i]], [0.0])
+            return new + 0.0 * a, a
+
+        return tw.scan(
+            lambda state, i: step(state[0], i), tw.range(5), initializer=(start, start)
+        )
+
+    new, old = f(tw.ones(5))
+    np.testing.assert_array_equal(new.numpy(), np.triu(np.ones((5, 5)), 1))
+    np.testing.assert_array_equal(old.numpy(), np.triu(np.ones((5, 5))))
+
+
+def test_the_gradient_of_rows_read_in_a_loop_is_summed_row_by_row():
+    def f(xs, picks):
+        with tw.GradientTape() as tape:
+            tape.watch(xs)
+            y = tw.foldl(
+                lambda a, i: a * 0.5 + tw.gather(xs, i) ** 2, picks, initializer=0.0
+            )
+        return tape.gradient(y, xs)
+
+    xs, picks = tw.constant([1.0, 2.0, 3.0]), tw.constant([0, 2, 2, 1, 0, 2])
+    wanted = np.zeros(3)
+    for power, i in zip(range(5, -1, -1), picks.numpy()):
+        wanted[i] += 0.5**power * 2 * xs.numpy()[i]
+    for way in (f, tw.function(f)):
+        found = tw.convert_to_tensor(way(xs, picks)).numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+# ------------------------------------------------------------------ with other machinery
+
+
+def test_a_custom_gradient_inside_of_branch_and_loop():
+    w = tw.Variable(2.0)
+
+    @tw.custom_gradient
+    def f(x):
+        def gradient(g, variables=None):
+            return 10.0 * g * tw.cos(x) * w, [100.0 * g * tw.sin(x)]
+
+        return tw.sin(x) * w, gradient
+
+    def value(x):
+        y = tw.foldl(lambda a, x: a * 0.5 + f(x * a), x, initializer=1.0)
+        return tw.cond(y > 0.0, lambda: f(y), lambda: y)
+
+    def run(value):
+        def both(x):
+            with tw.GradientTape() as tape:
+                tape.watch(x)
+                y = value(x)
+            return [y, *tape.gradient(y, [x, w])]
+
+        return both
+
+    x = tw.constant([0.1, 0.2, 0.3, 0.4, 0.5])
+    expected = run(value)(x)
+    for found in (tw.function(run(value))(x), run(tw.function(value))(x)):
+        for a, b in zip(found, expected):
+            a, b = tw.convert_to_tensor(a).numpy(), tw.convert_to_tensor(b).numpy()
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_jacobian_through_a_traced_scan():
+    f = tw.function(lambda x: tw.scan(lambda a, x: a * 0.5 + x * x, x))
+    x = tw.constant(np.arange(6.0))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    rows = [[0.5 ** (i - j) * (2 * j if j else 1) * (i >= j) for j in range(6)]
+            for i in range(6)]  # fmt: skip
+    np.testing.assert_allclose(tape.jacobian(y, x).numpy(), rows)
+
+
+def test_many_values_at_once_cannot_take_two_branches():
+    f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x * 2.0, lambda: -x))
+    with pytest.warns(UserWarning, match="one element after the other"):
+        found = tw.vectorized_map(f, tw.constant([1.0, -3.0]))
+    assert found.numpy().tolist() == [2.0, 3.0]
+
+
+def test_unknown_dimensions():
+    @tw.function(input_signature=[tw.TensorSpec([None, 3], "float64")])
+    def f(x):
+        total = tw.scan(lambda a, x: tw.tanh(a * 0.5 + x), x)
+        return tw.cond(
+            total[-1][0] > 0.0, lambda: tw.reduce_sum(total), lambda: tw.reduce_max(x)
+        )
+
+    def by_hand(x):
+        states = [x[0]]
+        for row in x[1:]:
+            states.append(np.tanh(states[-1] * 0.5 + row))
+        return np.sum(states) if states[-1][0] > 0 else x.max()
+
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 7, 30):
+        for sign in (1, -1):
+            x = sign * np.abs(rng.normal(size=(count, 3)))
+            np.testing.assert_allclose(
+                f(tw.constant(x)).numpy(), by_hand(x), rtol=1e-12
+            )
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_two_threads_run_one_loop():
+    f = tw.function(lambda x, n: repeated(n)(x))
+    n, wanted = tw.constant(300), {}
+    for x in (0.3, 1.1, 2.2, 2.9):
+        wanted[x] = f(number(x), n).numpy()
+
+    def run(x):
+        return all(f(number(x), n).numpy() == wanted[x] for _ in range(20))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, wanted))
+
+
+def test_a_scan_that_python_knows_is_a_constant_of_the_trace():
+    @tw.function
+    def f(x):
+        powers = tw.scan(lambda a, _: a * 2, tw.range(20), initializer=1)
+        return x * int(powers[9])
+
+    assert f(tw.constant(2)).numpy() == 2048

@@ -54,7 +54,9 @@ def test_the_ends_of_each_axis_are_shown():
 @ways
 def test_a_line_holds_tensors_nests_and_anything_else(wrap, capsys):
     def f(x):
-        tw.print("in", x, [x, (x,)], {"b": 1, "a": x}, True, None, output_stream=sys.stdout)
+        tw.print(
+            "in", x, [x, (x,)], {"b": 1, "a": x}, True, None, output_stream=sys.stdout
+        )
 
     wrap(f)(tw.constant([1.0, 2.0]))
     line = "in [1 2] [[1 2], ([1 2],)] {'a': [1 2], 'b': 1} True None\n"
@@ -229,9 +231,7 @@ def test_py_function_inside_a_scan_with_gradient():
         return y, tape.gradient(y, xs)
 
     spec = tw.TensorSpec([], "float32")
-    traced = tw.function(
-        lambda xs: f(xs, lambda x: tw.py_function(power, [x], spec))
-    )
+    traced = tw.function(lambda xs: f(xs, lambda x: tw.py_function(power, [x], spec)))
     xs = tw.constant(np.linspace(0.1, 0.9, 6).astype("float32"))
     found, expected = traced(xs), f(xs, lambda x: x**3)
     assert len(calls) == 6

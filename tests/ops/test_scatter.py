@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright import backend
 from tapewright.errors import DTypeError, ShapeError
+from tapewright.primitive import get_primitive
 from tapewright.testing import case, check_op, complexes, floats, integers
 
 
@@ -35,6 +36,12 @@ CASES = [
          expect=lambda x, i, r: x),
     case("put_rows", complexes(3, 1), np.array([1]), complexes(1, 1), expect=put),
     case("clear_rows", floats(4, 2), ROWS, expect=cleared),
+    case("put_row", floats(4, 2), np.array(2), floats(2),
+         expect=lambda x, i, r: put(x, i[None], r[None])),
+    case("put_row", floats(4, 2, 3), np.array(0), floats(2, 3),
+         expect=lambda x, i, r: put(x, i[None], r[None])),
+    case("clear_row", floats(4, 2), np.array(3),
+         expect=lambda x, i: cleared(x, i[None])),
     case("is_last", ROWS, count=4, expect=lambda i: np.array([[False], [True], [True]])),
     case("max_rows", floats(4, 2), ROWS, floats(3, 2),
          expect=lambda x, i, r: at(np.maximum, x, i[:, None], r)),
@@ -142,3 +149,11 @@ def test_coordinates_out_of_range_are_an_error_on_the_cpu():
             tw.tensor_scatter_nd_max(X, [[-1]], [1.0])
         with pytest.raises(ValueError, match="from 0 to 1, got 2"):
             tw.dynamic_partition(X, [0, 2, 1], 2)
+
+
+@pytest.mark.parametrize("index", [-1, 4])
+def test_a_row_that_is_not_there_is_refused(index):
+    for name, row in (("put_row", [np.zeros(2)]), ("clear_row", [])):
+        op = get_primitive(name)
+        with pytest.raises(IndexError, match=f"must be from 0 to 3, got {index}"):
+            op.general([np.zeros((4, 2)), np.array(index), *row], {})
