@@ -34,10 +34,10 @@ from . import testing as test  # noqa: E402
 from .backend import device  # noqa: E402
 from .custom import *  # noqa: E402
 from .dtypes import *  # noqa: E402
-from .graph.control_flow import *  # noqa: E402
-from .graph.function import function  # noqa: E402
-from .graph.host_calls import *  # noqa: E402
-from .graph.scopes import *  # noqa: E402
+from .graph.control.control_flow import *  # noqa: E402
+from .graph.control.host_calls import *  # noqa: E402
+from .graph.functions.function import function  # noqa: E402
+from .graph.functions.scopes import *  # noqa: E402
 from .module import Module  # noqa: E402
 from .ops import image, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402

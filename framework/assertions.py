@@ -5,8 +5,8 @@ import numpy as np
 from . import backend
 from .dtypes import as_dtype
 from .errors import InvalidArgumentError
-from .graph.effects import Assert, host_effect
-from .graph.text import array_text
+from .graph.control.effects import Assert, host_effect
+from .graph.control.text import array_text
 from .tensor import convert_to_tensor, is_tensor
 from .tensor_shape import TensorShape
 

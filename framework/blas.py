@@ -14,7 +14,15 @@ import numpy as np
 
 from . import config
 
-__all__ = ["axpy", "axpy_call", "gemm", "gemm_call", "set_blas_calls"]
+__all__ = [
+    "axpby",
+    "axpy",
+    "axpy_call",
+    "gemm",
+    "gemm_call",
+    "is_called",
+    "set_blas_calls",
+]
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
@@ -71,6 +79,21 @@ def axpy_call(alpha, x, y):
     """A function without arguments that does `axpy` on these very arrays."""
     call = _bound_axpy(alpha, x, y)
     return call or functools.partial(_add_by_hand, alpha, x, y)
+
+
+def axpby(alpha, x, beta, y):
+    """``y = alpha * x + beta * y``, in place; returns ``y``. Both of one shape and dtype.
+
+    >>> import numpy as np
+    >>> axpby(2.0, np.ones(3), 0.5, np.ones(3))
+    array([2.5, 2.5, 2.5])
+    """
+    library, letter = _that_fits(x, y)
+    if library is None:
+        y *= y.dtype.type(beta)
+        return _add_by_hand(alpha, x, y)
+    library.axpby(letter, y.size, alpha, x, beta, y)
+    return y
 
 
 # ---------------------------------------------------------------------- NumPy's way
@@ -139,15 +162,21 @@ def _leads(stride, each, length, count):
 
 
 def _bound_axpy(alpha, x, y):
+    library, letter = _that_fits(x, y)
+    return None if library is None else library.axpy(letter, y.size, alpha, x, y)
+
+
+def _that_fits(x, y):
+    """The library, and its letter for two arrays in the same order; else None twice."""
     library, letter = _library(), _LETTERS.get(y.dtype)
     if x.shape != y.shape:
         raise ValueError(f"axpy: x and y must have one shape, got {x.shape}, {y.shape}")
     if library is None or letter is None or x.dtype != y.dtype or not y.size:
-        return None
+        return None, None
     plain = x.flags.c_contiguous and y.flags.c_contiguous
     if not plain and not (x.flags.f_contiguous and y.flags.f_contiguous):
-        return None
-    return library.axpy(letter, y.size, alpha, x, y)
+        return None, None
+    return library, letter
 
 
 class _Library:
@@ -161,12 +190,23 @@ class _Library:
         self.functions = {}
         for letter in "sd":
             for name in ("gemm", "axpy"):
-                address = ctypes.cast(
-                    config._openblas(f"cblas_{letter}{name}"), ctypes.c_void_p
-                ).value
-                # Called with the GIL released, unlike what config calls.
-                function = ctypes.CFUNCTYPE(None)(address)
-                self.functions[letter + name] = function
+                self.functions[letter + name] = self.function(letter + name)
+            vector = ctypes.c_void_p, self.index
+            kinds = self.index, self.real[letter], *vector, self.real[letter], *vector
+            # What numbers become is fixed here, where calls are made anew each time.
+            self.functions[f"{letter}axpby"] = self.function(f"{letter}axpby", *kinds)
+
+    def function(self, name, *kinds):
+        """Called with the GIL released, unlike what config calls."""
+        c = self.ctypes
+        address = c.cast(config._openblas(f"cblas_{name}"), c.c_void_p).value
+        return c.CFUNCTYPE(None, *kinds)(address)
+
+    def address(self, array):
+        try:
+            return self.ctypes.addressof(self.ctypes.c_char.from_buffer(array))
+        except (TypeError, ValueError):  # it is read-only, or in Fortran's order
+            return array.__array_interface__["data"][0]
 
     def pointer(self, array):
         found = self.ctypes.c_void_p(array.__array_interface__["data"][0])
@@ -190,6 +230,14 @@ class _Library:
             self.index(size), real(alpha), self.pointer(x), one, self.pointer(y), one,
         )  # fmt: skip
 
+    def axpby(self, letter, size, alpha, x, beta, y):
+        function, x, y = (
+            self.functions[f"{letter}axpby"],
+            self.address(x),
+            self.address(y),
+        )
+        function(size, alpha, x, 1, beta, y, 1)
+
 
 # ------------------------------------------------------------------------- switching
 
@@ -202,6 +250,11 @@ def _library():
         else:
             set_blas_calls(True)
     return _state["library"]
+
+
+def is_called(dtype) -> bool:
+    """Whether BLAS computes sums and products of this NumPy dtype, not NumPy."""
+    return dtype in _LETTERS and _library() is not None
 
 
 def set_blas_calls(on: bool) -> None:
@@ -240,6 +293,10 @@ def _agrees():
         x, y = a.ravel(), a[::-1].ravel()
         wanted = 3 * x + y
         _bound_axpy(3.0, x, y)()
+        if not np.array_equal(y, wanted):
+            return False
+        wanted = 2 * y - x
+        axpby(-1.0, x, 2.0, y)
         if not np.array_equal(y, wanted):
             return False
     return True

@@ -29,7 +29,7 @@ from .assertions import (
     assert_type,
     is_numeric_tensor,
 )
-from .graph.effects import host_effect
+from .graph.control.effects import host_effect
 from .primitive import wrap_kernels
 from .readers import trace_lines, user_line
 from .tensor import convert_to_tensor

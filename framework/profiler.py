@@ -1,8 +1,8 @@
 """Where the time goes: `trace` writes a Chrome trace and prints a table by op.
 
-While it is on, every kernel is timed, replays run plans with a clock at each call
-(`graph.measure.Timed`), and the methods named by `watch_method` are wrapped. When it is
-off nothing of this is in place, so that it costs nothing.
+While it is on, every kernel is timed, replays run plans with a clock at each call (see
+`graph.inspection.measure`), and the methods named by `watch_method` are wrapped. When it
+is off nothing of this is in place, so that it costs nothing.
 """
 
 import functools
@@ -16,12 +16,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .graph import concrete, passes
-from .graph.costs import call_cost, call_name, op_cost
-from .graph.function import Function
-from .graph.measure import Timed
-from .graph.plan import Plan
-from .graph.pretty import short_line, spec_text
+from .graph.functions import concrete
+from .graph.functions.function import Function
+from .graph.inspection.costs import call_cost, call_name, op_cost
+from .graph.inspection.measure import Timed
+from .graph.inspection.pretty import short_line, spec_text
+from .graph.planning.plan import Plan
+from .graph.transforms import passes
 from .primitive import wrap_kernels
 from .tape import GradientTape
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json

@@ -2,7 +2,7 @@
 
 import os
 
-from .graph.pretty import quantity
+from .graph.inspection.pretty import quantity
 
 __all__ = [
     "Event",

@@ -1,5 +1,6 @@
 """`Adam`: steps scaled by running moments of the gradient."""
 
+from .mixing import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Adam"]
@@ -56,20 +57,13 @@ class Adam(Optimizer):
         velocity,
         hat=None,
     ):
-        # As differences: the mean of a constant is that constant, however the weights of
-        # old and new, which would have to add up to 1, are rounded.
         new_1, new_2, epsilon, alpha = coefficients
-        xp.subtract(gradient, momentum, out=scratch)
-        xp.multiply(scratch, new_1, out=scratch)
-        xp.add(momentum, scratch, out=momentum)
+        approach(xp, momentum, gradient, new_1, scratch)
         xp.multiply(gradient, gradient, out=scratch)
-        xp.subtract(scratch, velocity, out=scratch)
-        xp.multiply(scratch, new_2, out=scratch)
-        xp.add(velocity, scratch, out=velocity)
+        approach(xp, velocity, scratch, new_2, scratch)
         if hat is not None:
             velocity = xp.maximum(hat, velocity, out=hat)
         xp.sqrt(velocity, out=scratch)
         xp.add(scratch, epsilon, out=scratch)
         xp.divide(momentum, scratch, out=scratch)
-        xp.multiply(scratch, alpha, out=scratch)
-        xp.subtract(variable, scratch, out=variable)
+        subtract_scaled(xp, variable, scratch, alpha, scratch)

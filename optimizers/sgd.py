@@ -1,5 +1,6 @@
 """`SGD`: gradient descent, with momentum if asked for."""
 
+from .mixing import subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["SGD"]
@@ -32,14 +33,13 @@ class SGD(Optimizer):
 
     def update_step(self, xp, gradient, variable, scratch, coefficients, velocity=None):
         learning_rate, momentum = coefficients
-        xp.multiply(gradient, learning_rate, out=scratch)
         if velocity is None:
-            xp.subtract(variable, scratch, out=variable)
+            subtract_scaled(xp, variable, gradient, learning_rate, scratch)
             return
         xp.multiply(velocity, momentum, out=velocity)
-        xp.subtract(velocity, scratch, out=velocity)
+        subtract_scaled(xp, velocity, gradient, learning_rate, scratch)
         if self.nesterov:
-            xp.subtract(variable, scratch, out=variable)
+            subtract_scaled(xp, variable, gradient, learning_rate, scratch)
             xp.multiply(velocity, momentum, out=scratch)
             xp.add(variable, scratch, out=variable)
         else:

@@ -8,7 +8,7 @@ from ..errors import TracingError
 from ..ops.gather import dense
 from ..readers import BARE, active_reader, reading
 from ..tensor import IndexedSlices, new_tensor
-from .steps import sum_of_boxes
+from .boxes import sum_of_boxes
 
 __all__ = ["CallAdjoint"]
 

@@ -120,9 +120,20 @@ def test_axpy_adds_a_multiple(dtype, layout):
     np.testing.assert_array_equal(y, expected)
 
 
-def test_axpy_refuses_other_shapes():
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_axpby_adds_two_multiples(dtype, layout):
+    x, y = matrix(4, 3, dtype, layout), matrix(4, 3, dtype, layout, 1)
+    expected = 2 * x - 3 * y
+    assert blas.axpby(2.0, x, -3.0, y) is y
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_sums_of_multiples_refuse_other_shapes():
     with pytest.raises(ValueError, match="one shape"):
         blas.axpy(1.0, np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="one shape"):
+        blas.axpby(1.0, np.ones(2), 1.0, np.ones(3))
 
 
 def test_the_report_says_how_products_are_called(way):

@@ -289,7 +289,7 @@ def test_a_second_trace_is_refused():
 
 
 def test_nothing_is_left_in_place_afterwards():
-    from tapewright.graph.concrete import ConcreteFunction
+    from tapewright.graph.functions.concrete import ConcreteFunction
 
     watched = (tw.GradientTape, "gradient"), (ConcreteFunction, "replay")
     before = [vars(owner)[name] for owner, name in watched]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.graph.arena import ALIGNMENT, lay_out
+from tapewright.graph.planning.arena import ALIGNMENT, lay_out
 
 
 def random_spans(seed, count):

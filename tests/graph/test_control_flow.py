@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph import passes
+from tapewright.graph.transforms import passes
 
 
 def both(f):

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.graph import passes
+from tapewright.graph.transforms import passes
 
 RNG = np.random.default_rng(0)
 

@@ -14,7 +14,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.errors import TracingError
-from tapewright.graph.function import Function
+from tapewright.graph.functions.function import Function
 from tapewright.readers import active_readers
 
 Point = collections.namedtuple("Point", "x y")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph import fusion
-from tapewright.graph.blocks import LEAST, row_blocks
-from tapewright.graph.lowering import lower
+from tapewright.graph.planning import fusion
+from tapewright.graph.planning.blocks import LEAST, row_blocks
+from tapewright.graph.planning.lowering import lower
 
 
 def program_of(function, *args):

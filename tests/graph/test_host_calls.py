@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph.text import array_text
+from tapewright.graph.control.text import array_text
 
 ways = pytest.mark.parametrize(
     "wrap", [lambda f: f, tw.function], ids=["eager", "traced"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph.lowering import (
+from tapewright.graph.planning.lowering import (
     Array,
     NotRecorded,
     Program,

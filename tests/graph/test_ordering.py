@@ -5,7 +5,12 @@ import pytest
 
 import tapewright as tw
 from tapewright import registry
-from tapewright.graph.ordering import FALLIBLE, WHOLE_NUMBERS, may_fail, safely_ordered
+from tapewright.graph.planning.ordering import (
+    FALLIBLE,
+    WHOLE_NUMBERS,
+    may_fail,
+    safely_ordered,
+)
 
 X = tw.constant(np.array([[2.0, 1.0], [1.0, 3.0]]))
 

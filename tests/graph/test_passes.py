@@ -5,10 +5,10 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.graph import passes
 from tapewright.graph.interpret import interpret
 from tapewright.graph.ir import Read, Store, is_value
-from tapewright.graph.rewriting import Rewriter, plain
+from tapewright.graph.transforms import passes
+from tapewright.graph.transforms.rewriting import Rewriter, plain
 
 X = np.array([[1.5, -0.0, 3.0], [-2.0, 0.0, np.inf]], np.float32)
 Y = np.array([[-0.0, 4.0, 0.1], [7.0, -1e-40, 1.0]], np.float32)

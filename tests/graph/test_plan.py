@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph.arena import lay_out
+from tapewright.graph.planning.arena import lay_out
 
 
 def concrete(function, *args):

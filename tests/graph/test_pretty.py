@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.graph import blocks
-from tapewright.graph.costs import op_cost
-from tapewright.graph.pretty import dot_text, graph_text, spec_text
+from tapewright.graph.inspection.costs import op_cost
+from tapewright.graph.inspection.pretty import dot_text, graph_text, spec_text
+from tapewright.graph.planning import blocks
 from tapewright.readers import active_tracer
 
 RNG = np.random.default_rng(7)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 import tapewright as tw
-from tapewright.graph.effects import assert_true, host_effect
+from tapewright.graph.control.effects import assert_true, host_effect
 
 REORDERING = ("shared_weights", "sum_of_squares", "scaled_sums", "accumulated_products")
 EXACTLY = {

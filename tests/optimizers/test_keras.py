@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import backend, optimizers
-from tapewright.optimizers import flat
+from tapewright.optimizers import flat, mixing
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 KERAS = np.load(REFERENCE / "keras.npz")
@@ -18,8 +18,14 @@ _spec.loader.exec_module(record)
 
 RUNS = sorted(name for name in KERAS.files if "|" in name)
 # Small variables share blocks, large ones go alone, very large ones in many blocks; here
-# the same variables are told that they are small, large, very large.
-LAYOUTS = {"together": (1 << 14, 1 << 17), "alone": (0, 1 << 17), "in blocks": (0, 3)}
+# the same variables are told that they are small, large, very large, or worth a call of
+# BLAS.
+LAYOUTS = {
+    "together": (1 << 14, 1 << 17, 1 << 15),
+    "alone": (0, 1 << 17, 1 << 15),
+    "in blocks": (0, 3, 1 << 15),
+    "by BLAS": (1 << 14, 1 << 17, 0),
+}
 
 
 def optimizer_of(rule, extra):
@@ -46,10 +52,11 @@ def history(optimizer, starts, steps):
 
 @pytest.fixture(params=LAYOUTS)
 def layout(request, monkeypatch):
-    pooled, block = LAYOUTS[request.param]
+    pooled, block, worth = LAYOUTS[request.param]
     monkeypatch.setattr(flat, "POOLED", pooled)
     monkeypatch.setattr(flat, "POOLED_ON_GPU", pooled)
     monkeypatch.setattr(flat, "BLOCK", block)
+    monkeypatch.setattr(mixing, "WORTH", worth)
 
 
 @pytest.mark.parametrize("run", RUNS)

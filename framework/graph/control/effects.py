@@ -1,0 +1,58 @@
+"""Python that runs in each call: at once in eager mode, in its place in a replay."""
+
+import numpy as np
+
+from ... import backend
+from ...errors import InvalidArgumentError
+from ...readers import active_tracer
+from ...tensor import convert_to_tensor, new_tensor
+from .text import array_text
+
+__all__ = ["Assert", "assert_true", "host_effect"]
+
+
+def host_effect(kind, call, inputs=(), specs=(), attributes=None):
+    """What ``call`` returns for the arrays of ``inputs``: one tensor for each spec.
+
+    In a traced function it is called in each replay, in the order of all effects.
+    """
+    inputs = [convert_to_tensor(x) for x in inputs]
+    tracer = active_tracer()
+    if tracer is not None:
+        return tracer.effect(kind, call, inputs, attributes, specs)
+    arrays = call(*[np.asarray(backend.to_numpy(as_value(x))) for x in inputs])
+    return tuple([new_tensor(a) for a in arrays or ()])
+
+
+def as_value(tensor):
+    """The array of a tensor; one that stands for many values raises."""
+    array = tensor.array
+    return array if backend.is_array(array) else np.asarray(tensor)
+
+
+def assert_true(condition, message, data=(), summarize=3):
+    """Raises ``InvalidArgumentError`` unless all of ``condition`` is true.
+
+    ``data``: tensors whose values belong in the message.
+    """
+
+    def check(condition, *data):
+        if not np.all(condition):
+            values = "".join([f"\n  {array_text(x, summarize)}" for x in data])
+            raise InvalidArgumentError(f"{message}{values}")
+
+    host_effect("assert", check, [condition, *data], attributes={"message": message})
+
+
+def Assert(condition, data, summarize=None, name=None):
+    """Raises ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
+
+    In a traced function it does so in each call: before variables are assigned, as these
+    take their values at the end. ``data``: a list of strings and tensors.
+
+    >>> Assert(convert_to_tensor(2) > 1, ["two is", 2])
+    """
+    texts = [f"\n  {x}" for x in data if isinstance(x, str)]
+    tensors = [x for x in data if not isinstance(x, str)]
+    message = f"Assert: the condition must be true{''.join(texts)}"
+    assert_true(condition, message, tensors, 3 if summarize is None else summarize)

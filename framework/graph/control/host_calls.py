@@ -1,0 +1,177 @@
+"""Python inside of traced functions: `print`, `py_function`, `numpy_function`."""
+
+import sys
+
+import numpy as np
+
+from ... import backend
+from ...dtypes import as_dtype
+from ...errors import TracingError
+from ...nest import flatten, is_nested
+from ...readers import active_tracer, reading
+from ...tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
+from .effects import Assert, host_effect
+from .python_call import called, fitting
+from .text import as_text
+
+__all__ = ["Assert", "numpy_function", "print", "py_function"]
+
+
+def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, name=None):
+    """Prints the values of tensors, nests of them and anything else, as one line.
+
+    In a traced function it prints in each call, in order. ``summarize``: how many entries
+    of each end of an axis are shown; -1 for all. ``output_stream``: ``sys.stdout``,
+    ``sys.stderr``, a file-like object, a function of the text (``logging.info``), or
+    ``"file://path"``, to which lines are appended.
+
+    Raises: ``ValueError`` for another ``output_stream``.
+
+    >>> print("x:", convert_to_tensor([1.0, 2.5]), [True], output_stream=sys.stdout)
+    x: [1 2.5] [True]
+    """
+    write = _writer(output_stream)
+    summarize = 3 if summarize is None else int(summarize)
+    tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
+
+    def call(*arrays):
+        arrays = iter(arrays)
+        parts = [as_text(item, arrays, summarize) for item in inputs]
+        write(sep.join(parts) + end)
+
+    host_effect("print", call, tensors)
+
+
+def _leaves(item):
+    return flatten(item) if is_nested(item) else [item]
+
+
+def _writer(stream):
+    """The function that takes the text."""
+    if stream is sys.stdout:  # whatever that is when the line is printed
+        return lambda text: sys.stdout.write(text)
+    if stream is sys.stderr or stream is _STDERR:
+        return lambda text: sys.stderr.write(text)
+    if isinstance(stream, str) and stream.startswith("file://"):
+        return lambda text: _append(stream.removeprefix("file://"), text)
+    if hasattr(stream, "write"):
+        return stream.write
+    if callable(stream):
+        return lambda text: stream(text.removesuffix("\n"))
+    raise ValueError(
+        "print: output_stream must be sys.stdout, sys.stderr, a file, a function of the "
+        f"text, or 'file://path', got {stream!r}"
+    )
+
+
+_STDERR = sys.stderr  # the default, as it was at the time of the import
+
+
+def _append(path, text):
+    with open(path, "a") as file:
+        file.write(text)
+
+
+# --------------------------------------------------------------- functions of Python
+
+
+def py_function(func=None, inp=None, Tout=None, name=None):
+    """``func(*inp)``, Python code that sees tensors with values, in each call.
+
+    Args: ``inp``: a list of tensors; ``Tout``: the dtype of the result or a `TensorSpec`,
+    or a list of them, empty if ``func`` returns nothing. Gradients pass through the ops
+    that ``func`` calls. Used as a decorator without ``func`` and ``inp``.
+
+    In a traced function shapes have to be known: a dtype without a shape means the shape
+    that ``func`` returns for ones, for which it is called once more, while tracing.
+
+    Raises: ``InvalidArgumentError`` (a ValueError) if ``func`` returns another number of
+    values or another shape; ``TypeError`` for another dtype.
+
+    >>> py_function(lambda x: float(x) ** 2, [convert_to_tensor(3.0)], "float32").numpy()
+    np.float32(9.0)
+    """
+    if func is None:
+        return lambda func: py_function_of(func, Tout)
+    return _python("py_function", func, inp, Tout)
+
+
+def py_function_of(func, Tout):
+    """``func`` as a function that runs by `py_function`."""
+    return lambda *inp: _python("py_function", func, list(inp), Tout)
+
+
+def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
+    """``func(*inp)``, Python code that sees NumPy arrays, in each call. No gradient.
+
+    Arguments as in `py_function`. ``stateful=False`` promises that the result depends on
+    ``inp`` alone.
+
+    >>> numpy_function(np.sort, [convert_to_tensor([3, 1, 2])], "int32").numpy()
+    array([1, 2, 3], dtype=int32)
+    """
+    if func is None:
+        return lambda func: lambda *inp: numpy_function(func, list(inp), Tout)
+    _check("numpy_function", func, Tout)
+    inputs = [convert_to_tensor(x) for x in inp or ()]
+
+    def on_tensors(*tensors):
+        arrays = [np.array(backend.to_numpy(x.array)) for x in tensors]
+        return func(*arrays)
+
+    specs, single = _specs("numpy_function", on_tensors, inputs, Tout)
+
+    def call(*arrays):
+        with reading(()):
+            results = on_tensors(*[new_tensor(a) for a in arrays])
+            return [x.array for x in fitting("numpy_function", results, specs)]
+
+    shapes = [((), d) if s is None else (s, d) for s, d in specs]
+    outputs = host_effect("numpy_function", call, inputs, shapes)
+    return outputs[0] if single else list(outputs)
+
+
+def _python(title, func, inp, Tout):
+    _check(title, func, Tout)
+    inputs = [convert_to_tensor(x) for x in inp or ()]
+    specs, single = _specs(title, func, inputs, Tout)
+    outputs = called(title, func, inputs, specs)
+    return outputs[0] if single else outputs
+
+
+def _check(who, func, Tout):
+    if not callable(func):
+        raise TypeError(f"{who}: func must be callable, got {type(func).__name__}")
+    if Tout is None:
+        raise TypeError(f"{who}: Tout must be given: a dtype, or a list of dtypes")
+
+
+def _specs(who, func, inputs, Tout):
+    """Pairs of shape (None if any will do) and dtype, and whether one value is meant."""
+    single = not isinstance(Tout, (list, tuple))
+    wanted = [Tout] if single else list(Tout)
+    specs = []
+    for spec in wanted:
+        if isinstance(spec, TensorSpec):
+            known = spec.shape.is_fully_defined()
+            specs.append((tuple(spec.shape) if known else None, spec.dtype.dtype))
+        else:
+            specs.append((None, as_dtype(spec).dtype))
+    if active_tracer() is not None and any(shape is None for shape, _ in specs):
+        specs = _tried(who, func, inputs, specs)
+    return specs, single
+
+
+def _tried(who, func, inputs, specs):
+    """The specs with the shapes that the function returns for ones."""
+    try:
+        with reading(()), np.errstate(all="ignore"):
+            ones = [new_tensor(np.ones(x.array.shape, x.array.dtype)) for x in inputs]
+            found = fitting(who, func(*ones), specs)
+    except Exception as error:
+        raise TracingError(
+            f"{who}: the shape of what the function returns is not known while tracing, and "
+            f"a call with ones raised {type(error).__name__}: {error}. Give "
+            "Tout=TensorSpec(shape, dtype)"
+        ) from error
+    return [(tuple(x.array.shape), dtype) for x, (_, dtype) in zip(found, specs)]

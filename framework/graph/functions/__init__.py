@@ -1,0 +1,1 @@
+"""`tw.function`: arguments told apart, traced, and called."""

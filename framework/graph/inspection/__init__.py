@@ -1,0 +1,1 @@
+"""Graphs and plans to look at: text, counts and times."""
