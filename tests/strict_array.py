@@ -105,6 +105,8 @@ class Namespace:
             return Namespace(f"{self.__name__}.linalg", np.linalg, LINALG)
         if name == "fft" and self._constants:
             return Namespace(f"{self.__name__}.fft", np.fft, FFT)
+        if name == "ndarray" and self._constants:
+            return StrictArray
         if name in self._constants:
             return getattr(self._module, name)
         if name not in self._functions:

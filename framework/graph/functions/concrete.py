@@ -2,6 +2,9 @@
 
 import threading
 
+import numpy as np
+
+from ...backend import array_module
 from ...nest import flatten, is_nested, map_structure
 from ...primitive import kernels_are_wrapped
 from ...readers import BARE, Recording, active_reader, active_readers
@@ -131,7 +134,7 @@ class ConcreteFunction:
         self.graph = graph
         self.structure = structure  # of the outputs: a nest of their numbers and None
         self.form, self.tracer = form, tracer
-        self.is_planned = True  # else it is interpreted: plans are for NumPy
+        self.is_planned = None  # else it is interpreted: plans are for NumPy's arrays
         self.sizes = None  # where sizes are open: what finds the trace for those given
         self.created = () if tracer is None else tracer.created  # variables
         self.overlooked = {} if tracer is None else _alive(tracer.overlooked)
@@ -215,6 +218,8 @@ class ConcreteFunction:
         if self.sizes is not None:
             return self.sizes.pick(tensors).flat_call(tensors)
         reader = active_reader()
+        if self.is_planned is None and not any([type(x) is Symbolic for x in tensors]):
+            self.is_planned = self._is_numpys(tensors)
         if not self.is_planned or kernels_are_wrapped("check"):
             return interpret(self.graph, tensors)
         if reader is None or reader is BARE:
@@ -226,6 +231,16 @@ class ConcreteFunction:
         if all([r.looks_on or isinstance(r, Recording) for r in readers]):
             return record_call(self, tensors, readers)
         return interpret(self.graph, tensors)
+
+    def _is_numpys(self, tensors):
+        """Whether all arrays that it works on are NumPy's."""
+        values = [x for x in (*tensors, *self.graph.captures.values())
+                  if type(x) is Tensor]  # fmt: skip
+        for node in self.graph.nodes:
+            values += [x for x in node.inputs if type(x) is Tensor]
+        arrays = [x.array for x in values]
+        arrays += [v._array for v in self.graph.variables() if v.ndim]
+        return all([array_module(type(a)) is np for a in arrays])
 
     def replay(self, arrays):
         """Output arrays for input arrays, seen by nobody."""

@@ -292,7 +292,8 @@ class Function:
         concrete = ConcreteFunction(graph, structure, form, tracer)
         modules = {current_module(), *[module for *_, module in arguments.specs]}
         concrete.drawn = drawn
-        concrete.is_planned = modules == {np}
+        if modules != {np}:
+            concrete.is_planned = False
         return concrete
 
     def _watch(self, key, arguments):

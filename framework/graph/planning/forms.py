@@ -57,7 +57,7 @@ def limited(t, clip_norm, out=None):
         return np.multiply(t, clip_norm / length, out=out)
     if out is None:
         return t.copy()
-    if out is not t:
+    if not np.may_share_memory(out, t):
         np.copyto(out, t)
     return out
 
