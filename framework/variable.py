@@ -102,7 +102,7 @@ class Variable:
                 break
         if isinstance(readers[-1], Recording):
             known = readers[-1].reads.get(id(self))
-            if known is not None and known.array is self._array:
+            if known is not None and _is_value(known, self._array, tensor):
                 tensor = known
         for each in readers:
             each.read_variable(self, tensor)
@@ -286,3 +286,11 @@ def _rebuild(array, trainable, name, path):
     variable = Variable(array, trainable, name=name)
     variable.path = path
     return variable
+
+
+def _is_value(known, array, tensor):
+    """Whether an earlier read of a variable gave the value that it has now."""
+    if known.array is array:
+        return True
+    symbol = getattr(tensor, "symbol", None)  # in a trace
+    return symbol is not None and getattr(known, "symbol", None) is symbol

@@ -6,6 +6,7 @@ they give is a constant of the graph. Tapes work as ever above a tracer: the bac
 is a matter of ops, and so is written down too.
 """
 
+from contextlib import contextmanager
 from operator import index
 from weakref import ref
 
@@ -302,7 +303,9 @@ class Tracer(Reader):
         name = id(variable)
         tensor = self.current.get(name)
         if tensor is not None and name not in self.unread:
-            return tensor
+            if type(tensor) is Symbolic:  # each read is one's own, and no tape's yet
+                return Symbolic(tensor.symbol, self)
+            return new_tensor(tensor.array)
         if tensor is None:
             node = Read(variable, self.here())
         else:
@@ -330,6 +333,22 @@ class Tracer(Reader):
         self.current[id(variable)] = self.own(value)
         self.assigned[id(variable)] = variable
         self.unread.add(id(variable))
+
+    def hand_over(self):
+        """Variables have their values from here on: Python will look at them, or assign."""
+        for variable in list(self.assigned.values()):
+            self.store(variable)
+        self.current.clear()
+        self.unread.clear()
+
+    @contextmanager
+    def assigning_nothing(self):
+        """Variables assigned to inside stand for what they stood for, afterwards."""
+        kept = self.current.copy(), self.assigned.copy(), self.unread.copy()
+        try:
+            yield
+        finally:
+            self.current, self.assigned, self.unread = kept
 
     def own(self, tensor):
         """A tensor of this trace that no other name goes by: keys are one's own."""

@@ -1125,3 +1125,23 @@ def test_a_scan_that_python_knows_is_a_constant_of_the_trace():
         return x * int(powers[9])
 
     assert f(tw.constant(2)).numpy() == 2048
+
+
+def test_the_gradient_of_a_branch_assigns_nothing():
+    v = tw.Variable(0.0, trainable=False)
+
+    @tw.function
+    def step(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+
+            def counted():
+                v.assign_add(1.0)
+                return x * v
+
+            y = tw.cond(x > 0.0, counted, lambda: x)
+        v.assign_add(10.0)
+        return tape.gradient(y, x)
+
+    assert step(tw.constant(2.0)).numpy() == 1.0
+    assert v.numpy() == 11.0

@@ -424,3 +424,47 @@ def test_two_threads_under_tapes_of_their_own():
         for rounds, wanted in pool.map(work, range(4)):
             for found in rounds:
                 assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_value_read_before_the_tape_is_a_constant_to_it(traced):
+    v = tw.Variable(3.0)
+
+    def slope():
+        old = v.read_value()
+        with tw.GradientTape() as tape:
+            y = old * v
+        return tape.gradient(y, v)
+
+    assert (tw.function(slope) if traced else slope)().numpy() == 3.0
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_value_read_before_the_tape_and_watched_is_a_source_of_its_own(traced):
+    v = tw.Variable(3.0)
+
+    def slopes():
+        old = v.read_value()
+        with tw.GradientTape() as tape:
+            tape.watch(old)
+            y = old * old * v
+        return tape.gradient(y, [old, v])
+
+    found = (tw.function(slopes) if traced else slopes)()
+    assert [g.numpy() for g in found] == [18.0, 9.0]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_value_read_under_the_outer_tape_only_is_a_constant_to_the_inner(traced):
+    v = tw.Variable(3.0)
+
+    def orders():
+        with tw.GradientTape() as outer:
+            old = v.read_value()
+            with tw.GradientTape() as inner:
+                y = old * v
+            slope = inner.gradient(y, v)
+        return slope, outer.gradient(slope, v)
+
+    found = (tw.function(orders) if traced else orders)()
+    assert [g.numpy() for g in found] == [3.0, 1.0]

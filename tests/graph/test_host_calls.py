@@ -418,3 +418,35 @@ def test_check_numerics_looks_in_each_call():
     assert f(tw.constant(1.0)).numpy() == 0.0
     with pytest.raises(FloatingPointError, match="the loss"):
         f(tw.constant(0.0))
+
+
+def test_python_sees_the_values_that_were_assigned_before_it():
+    v, seen = tw.Variable([0.0, 0.0]), []
+
+    @tw.function
+    def step(i):
+        v.assign(tw.fill([2], i))
+        return tw.numpy_function(
+            lambda i: (seen.append(v.numpy()[0]), i)[1], [i], tw.TensorSpec([])
+        )
+
+    for i in range(1, 4):
+        step(tw.constant(float(i)))
+    assert seen == [1.0, 2.0, 3.0]
+
+
+def test_what_python_assigns_is_what_comes_after():
+    v = tw.Variable(0.0)
+
+    def more():
+        v.assign_add(10.0)
+
+    @tw.function
+    def step():
+        v.assign_add(1.0)
+        tw.py_function(more, [], [])
+        v.assign_add(1.0)
+
+    for _ in range(3):
+        step()
+    assert v.numpy() == 36.0

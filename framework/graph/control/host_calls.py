@@ -126,6 +126,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
             results = on_tensors(*[new_tensor(a) for a in arrays])
             return [x.array for x in fitting("numpy_function", results, specs)]
 
+    _hand_over()
     shapes = [((), d) if s is None else (s, d) for s, d in specs]
     outputs = host_effect("numpy_function", call, inputs, shapes)
     return outputs[0] if single else list(outputs)
@@ -135,8 +136,16 @@ def _python(title, func, inp, Tout):
     _check(title, func, Tout)
     inputs = [convert_to_tensor(x) for x in inp or ()]
     specs, single = _specs(title, func, inputs, Tout)
+    _hand_over()
     outputs = called(title, func, inputs, specs)
     return outputs[0] if single else outputs
+
+
+def _hand_over():
+    """The function may look at variables, and assign to them."""
+    tracer = active_tracer()
+    if tracer is not None:
+        tracer.hand_over()
 
 
 def _check(who, func, Tout):

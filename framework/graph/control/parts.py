@@ -63,6 +63,9 @@ class SubTracer(Tracer):
         self.touch((*reads, *writes))
         return super().effect(kind, call, inputs, attributes, specs, reads, writes)
 
+    def hand_over(self):
+        """Nothing: what a branch or body assigns are its outputs."""
+
     def touch(self, variables):
         """Notes variables that are read and written where they are."""
         self.touched.update((id(v), v) for v in variables)

@@ -10,7 +10,14 @@ from ...adjoint import add_cotangent, from_user, to_user
 from ...batching import Mapped
 from ...errors import MappingError, TracingError
 from ...ops.gather import dense
-from ...readers import BARE, Recording, active_reader, active_readers, reading
+from ...readers import (
+    BARE,
+    Recording,
+    active_reader,
+    active_readers,
+    active_tracer,
+    reading,
+)
 from ...tape import GradientTape
 from ...tensor import IndexedSlices, convert_to_tensor, next_key
 from ..custom_call import CustomCall
@@ -152,6 +159,11 @@ def pulled_back(graph, inputs, wanted, cotangents, of_variables=()):
     ``cotangents``: one for each output, or None. ``of_variables``: pairs of a variable and
     the number of the input under which it comes in.
     """
+    with active_tracer().assigning_nothing():  # it was done on the way there
+        return _pulled_back(graph, inputs, wanted, cotangents, of_variables)
+
+
+def _pulled_back(graph, inputs, wanted, cotangents, of_variables):
     sources = [inputs[i] for i in wanted]
     variables = [(v, i) for v, i in of_variables if i in wanted and _names(graph, v)]
     with GradientTape(watch_accessed_variables=False) as tape:

@@ -26,7 +26,7 @@ from ..custom_call import CustomCall
 __all__ = ["Specializations", "is_open"]
 
 # Sets of sizes for which a plan is kept: those that came last.
-MANY_SIZES = 32
+MANY_SIZES = 256
 # Traces for other examples, of a function that asks what its sizes are.
 MANY_EXAMPLES = 8
 # After so many traces for one set of sizes each a word is said.
