@@ -94,6 +94,9 @@ def draw(path, results):
     for place, before, now in zip(places, eager, traced):
         axes.text(place, before, f"{before / now:.1f}x", ha="center", va="bottom")
     axes.set(yscale="log", xlabel="hidden units", ylabel="ms a step")
+    axes.set_ylim(top=2 * eager.max())  # room for the words above
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     axes.set(title=f"A training step, batch of {BATCH}")
     axes.set_xticks(places, results)
     axes.legend()

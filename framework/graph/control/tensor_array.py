@@ -250,12 +250,6 @@ class TensorArray:
     def close(self, name=None):
         """Does nothing: memory is given back when nobody needs it."""
 
-    def grad(self, source, flow=None, name=None):
-        """Not needed: tapes differentiate through the elements."""
-        raise NotImplementedError(
-            "TensorArray.grad: take gradients with a GradientTape"
-        )
-
     # --- for loops
 
     def _as_rows(self, who):
