@@ -3,67 +3,23 @@
 Both are off by default, cost nothing then, and hold for the whole process when on.
 """
 
-from . import backend
-from .assertions import (
-    Assert,
-    assert_all_finite,
-    assert_equal,
-    assert_greater,
-    assert_greater_equal,
-    assert_integer,
-    assert_less,
-    assert_less_equal,
-    assert_near,
-    assert_negative,
-    assert_non_negative,
-    assert_non_positive,
-    assert_none_equal,
-    assert_positive,
-    assert_proper_iterable,
-    assert_rank,
-    assert_rank_at_least,
-    assert_rank_in,
-    assert_same_float_dtype,
-    assert_scalar,
-    assert_shapes,
-    assert_type,
-    is_numeric_tensor,
-)
+from . import assertions, backend
+from .assertions import *
 from .graph.control.effects import host_effect
 from .primitive import wrap_kernels
 from .readers import trace_lines, user_line
 from .tensor import convert_to_tensor
 
-__all__ = [
-    "Assert",
-    "assert_all_finite",
-    "assert_equal",
-    "assert_greater",
-    "assert_greater_equal",
-    "assert_integer",
-    "assert_less",
-    "assert_less_equal",
-    "assert_near",
-    "assert_negative",
-    "assert_non_negative",
-    "assert_non_positive",
-    "assert_none_equal",
-    "assert_positive",
-    "assert_proper_iterable",
-    "assert_rank",
-    "assert_rank_at_least",
-    "assert_rank_in",
-    "assert_same_float_dtype",
-    "assert_scalar",
-    "assert_shapes",
-    "assert_type",
-    "check_numerics",
-    "disable_check_numerics",
-    "disable_traceback",
-    "enable_check_numerics",
-    "enable_traceback",
-    "is_numeric_tensor",
-]
+__all__ = sorted(
+    [
+        *assertions.__all__,
+        "check_numerics",
+        "disable_check_numerics",
+        "disable_traceback",
+        "enable_check_numerics",
+        "enable_traceback",
+    ]
+)
 
 # What computes the same without the accident.
 STABLE = {
