@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["DownloadError", "RemoteFile", "cache_folder", "cached", "download"]
+__all__ = [
+    "DownloadError",
+    "RemoteFile",
+    "cache_folder",
+    "cached",
+    "download",
+    "fetch",
+    "has_checksum",
+]
 
 CHUNK = 1 << 16
 LARGEST = 1 << 30  # no file of unknown size may grow beyond this
@@ -19,12 +27,14 @@ LARGEST = 1 << 30  # no file of unknown size may grow beyond this
 class RemoteFile(NamedTuple):
     """A file's name on its mirrors and in the cache, and how to know that it is right.
 
-    ``checksum`` is ``"md5:<hex>"`` or ``"sha256:<hex>"``; ``size`` in bytes, if known.
+    ``checksum`` is ``"md5:<hex>"`` or ``"sha256:<hex>"``; ``size`` in bytes, if known,
+    or else the most that is taken.
     """
 
     name: str
     checksum: str
     size: int | None = None
+    largest: int | None = None
 
 
 class DownloadError(OSError):
@@ -79,6 +89,24 @@ def download(
     raise DownloadError(failures, advice)
 
 
+def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) -> None:
+    """Fetch ``url`` to ``path``, whole or not at all; without a checksum of any size.
+
+    Raises: ``DownloadError``; what was at ``path`` is then still there.
+    """
+    path = Path(path)
+    try:
+        _transfer(url, RemoteFile(path.name, checksum, None, 1 << 50), path, timeout)
+    except _Refused as refused:
+        raise DownloadError([(url, str(refused))]) from None
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Whether the file has this checksum; any file has the empty one."""
+    path = Path(path)
+    return not _flaw(path, RemoteFile(path.name, checksum))
+
+
 class _Refused(Exception):
     """One mirror's failure, in words."""
 
@@ -115,7 +143,7 @@ def _receive(url, file, out, timeout):
                 total=limit, unit="B", unit_scale=True, desc=file.name, disable=None
             ) as bar:
                 received = _copy(
-                    response, out, LARGEST if limit is None else limit, bar
+                    response, out, _most(file) if limit is None else limit, bar
                 )
     except (OSError, http.client.HTTPException) as error:
         raise _Refused(f"{type(error).__name__}: {error}") from error
@@ -129,9 +157,13 @@ def _announced_size(response, file):
     announced = int(header) if header.isdecimal() else None
     if file.size is not None and announced not in (None, file.size):
         raise _Refused(f"it offers {announced} bytes, {file.size} are right")
-    if announced is not None and announced > LARGEST:
-        raise _Refused(f"it offers {announced} bytes, {LARGEST} are the most taken")
+    if announced is not None and announced > _most(file):
+        raise _Refused(f"it offers {announced} bytes, {_most(file)} are the most taken")
     return announced if file.size is None else file.size
+
+
+def _most(file):
+    return LARGEST if file.largest is None else file.largest
 
 
 def _copy(response, out, limit, bar):
@@ -154,6 +186,8 @@ def _flaw(path, file):
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         return f"it has {size} bytes, {file.size} are right"
+    if not file.checksum:
+        return None
     kind, _, right = file.checksum.partition(":")
     digest = hashlib.new(kind, usedforsecurity=False)
     with open(path, "rb") as source:

@@ -14,11 +14,12 @@ config.apply_defaults()  # before any array of a size worth speaking of is made
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
 from tapewright import datasets, layers, optimizers  # noqa: E402
-from tapewright.layers import initializers  # noqa: E402
+from tapewright.layers import Input, initializers  # noqa: E402
 
 from . import (  # noqa: E402
     autodiff,
     bitwise,
+    data,
     debugging,
     dtypes,
     errors,
@@ -26,6 +27,7 @@ from . import (  # noqa: E402
     linalg,
     math,
     nn,
+    plot,
     profiler,
     registry,
     signal,
@@ -64,7 +66,8 @@ from .ops.special import *  # noqa: E402
 from .ops.trigonometry import *  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
-from .training import losses  # noqa: E402
+from .training import callbacks, losses, metrics  # noqa: E402
+from .training.model import Model  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
 from .vectorize import *  # noqa: E402

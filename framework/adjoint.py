@@ -172,7 +172,10 @@ def sum_to_shape(d, shape):
 
 
 def _variadic_adjoint(op, tracked):
-    """The adjoint of an op on a list: one rule gives the cotangents of all its items."""
+    """The adjoint of an op on a list: one rule gives the cotangents of all its items.
+
+    Of an op with several outputs it is given None for those that no cotangent reached.
+    """
     name = op.inputs[0]
     rule = op.rules.get(name)
     adjoint = Adjoint(op, sum(tracked))
@@ -186,7 +189,7 @@ def _variadic_adjoint(op, tracked):
         adjoint.raw = adjoint.ops = step
         return lambda attributes, out, *values: (
             adjoint,
-            out.key,
+            _key_of(out),
             *_tracked_keys(values, tracked),
         )
     wanted = parameters(rule)[1:]
@@ -200,7 +203,7 @@ def _variadic_adjoint(op, tracked):
                 residuals.append(tuple([v.array.shape for v in values]))
             else:
                 residuals.append(out if residual == "out" else values)
-        return (adjoint, out.key, *_tracked_keys(values, tracked), *residuals)
+        return (adjoint, _key_of(out), *_tracked_keys(values, tracked), *residuals)
 
     def backward(record, g, cotangents, useful, bare):
         residuals = record[2 + adjoint.width :]
@@ -215,6 +218,10 @@ def _variadic_adjoint(op, tracked):
     adjoint.raw = lambda *step: backward(*step, True)
     adjoint.ops = lambda *step: backward(*step, False)
     return pack
+
+
+def _key_of(out):
+    return tuple([o.key for o in out]) if type(out) is tuple else out.key
 
 
 def _tracked_keys(values, tracked):
@@ -257,8 +264,7 @@ def _registered_adjoint(op, tracked):
     def pack(attributes, out, *inputs):
         outputs = out if type(out) is tuple else (out,)
         call = OpCall(op, inputs, outputs, attributes)
-        key = out.key if type(out) is not tuple else tuple([o.key for o in out])
-        return (adjoint, key, *_tracked_keys(inputs, tracked), call)
+        return (adjoint, _key_of(out), *_tracked_keys(inputs, tracked), call)
 
     def step(record, g, cotangents, useful):
         parts = call_user_function(op.registered, record[-1], g)

@@ -1,4 +1,4 @@
-"""`tw.keras`: the names of ``tf.keras``, for the same objects.
+"""`tw.keras`: the names of Keras and ``tf.keras``, for the same objects.
 
 ``from tapewright.keras.layers import Dense`` works too: the modules are those of
 tapewright, known under a second name.
@@ -8,46 +8,129 @@ import sys
 from types import ModuleType
 
 from tapewright import datasets, layers, optimizers
-from tapewright.layers import activations, initializers, regularizers
+from tapewright.layers import activations, constraints, initializers, regularizers
+from tapewright.layers.constraints import Constraint
 from tapewright.layers.initializers import Initializer
+from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import InputSpec, Layer
+from tapewright.layers.names import forget_names
 from tapewright.layers.regularizers import Regularizer
+from tapewright.layers.symbolic import KerasTensor
 from tapewright.optimizers import Optimizer
 
-from .training import losses
-from .training.data import to_categorical
+from .ops import random
+from .registry import custom_object_scope
+from .tensor import is_tensor
+from .training import callbacks, losses, metrics
+from .training.cloning import clone_model
+from .training.data import normalize, pad_sequences, to_categorical
+from .training.files import get_file
 from .training.losses import Loss
+from .training.metrics import Metric
+from .training.model import Model
+from .training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
+from .training.py_dataset import PyDataset
+from .training.seeds import set_random_seed
 from .training.sequential import Sequential
+from .training.splitting import split_dataset, timeseries_dataset_from_array
+from .variable import Variable
 
 __all__ = [
     "Initializer",
+    "Input",
     "InputSpec",
+    "KerasTensor",
     "Layer",
     "Loss",
+    "Metric",
+    "Model",
     "Optimizer",
     "Regularizer",
     "Sequential",
+    "Variable",
     "activations",
+    "backend",
+    "callbacks",
+    "config",
+    "constraints",
     "datasets",
     "initializers",
     "layers",
     "losses",
+    "metrics",
     "models",
     "optimizers",
+    "preprocessing",
+    "random",
     "regularizers",
     "utils",
 ]
 
 
+def floatx():
+    """The name of the dtype that floating data get: always "float32"."""
+    return "float32"
+
+
+def epsilon():
+    """The small number of fuzzy comparisons: 1e-7."""
+    return losses.EPSILON
+
+
+def clear_session(free_memory=True):
+    """Default names count from the beginning again; nothing else is held anywhere."""
+    forget_names()
+
+
+def is_keras_tensor(x):
+    """Whether ``x`` is symbolic, see `Input`."""
+    return isinstance(x, KerasTensor)
+
+
 def _namespace(name, **members):
-    module = ModuleType(f"{__name__}.{name}", f"The names of ``tf.keras.{name}``.")
+    module = ModuleType(f"{__name__}.{name}", f"The names of ``keras.{name}``.")
     vars(module).update(members, __all__=sorted(members))
     return module
 
 
-models = _namespace("models", Sequential=Sequential)
-utils = _namespace("utils", to_categorical=to_categorical)
+backend = _namespace(
+    "backend",
+    clear_session=clear_session,
+    epsilon=epsilon,
+    floatx=floatx,
+    is_keras_tensor=is_keras_tensor,
+    is_tensor=is_tensor,
+)
+config = _namespace("config", epsilon=epsilon, floatx=floatx)
+models = _namespace(
+    "models", Model=Model, Sequential=Sequential, clone_model=clone_model
+)
+sequence = _namespace("preprocessing.sequence", pad_sequences=pad_sequences)
+preprocessing = _namespace(
+    "preprocessing",
+    sequence=sequence,
+    timeseries_dataset_from_array=timeseries_dataset_from_array,
+)
+utils = _namespace(
+    "utils",
+    CustomObjectScope=custom_object_scope,
+    PyDataset=PyDataset,
+    Sequence=PyDataset,
+    clear_session=clear_session,
+    custom_object_scope=custom_object_scope,
+    get_file=get_file,
+    is_keras_tensor=is_keras_tensor,
+    normalize=normalize,
+    pack_x_y_sample_weight=pack_x_y_sample_weight,
+    pad_sequences=pad_sequences,
+    set_random_seed=set_random_seed,
+    split_dataset=split_dataset,
+    timeseries_dataset_from_array=timeseries_dataset_from_array,
+    to_categorical=to_categorical,
+    unpack_x_y_sample_weight=unpack_x_y_sample_weight,
+)
 
 for _name in __all__:
     if isinstance(globals()[_name], ModuleType):
         sys.modules[f"{__name__}.{_name}"] = globals()[_name]
+sys.modules[sequence.__name__] = sequence

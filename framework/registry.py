@@ -56,9 +56,18 @@ def find(kind, name):
         return _OBJECTS[kind, name]
     except KeyError:
         known = sorted(n for k, n in _OBJECTS if k == kind)
-        raise ValueError(
-            f"Unknown {kind} {name!r}; known are {', '.join(known)}"
-        ) from None
+        message = f"Unknown {kind} {name!r}; known are {', '.join(known)}"
+        raise ValueError(message + _suggestion(name, known)) from None
+
+
+def _suggestion(name, known):
+    """``. Did you mean 'MeanAbsoluteError'?`` for a name that is nearly a known one."""
+    import difflib  # a millisecond that only a mistake should cost
+
+    by_letters = {_letters(each): each for each in known}
+    near = difflib.get_close_matches(_letters(str(name)), by_letters, 3)
+    quoted = " or ".join([repr(by_letters[each]) for each in near])
+    return f". Did you mean {quoted}?" if near else ""
 
 
 def objects(kind):
@@ -137,10 +146,11 @@ class Configured:
     """
 
     kind = None
+    left_out = {}  # arguments that a config need not mention while they have this value
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "kind" not in vars(cls):
+        if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
             register(cls.kind, cls.__name__, cls)
 
     def get_config(self) -> dict:
@@ -151,7 +161,9 @@ class Configured:
         config = {}
         for name in constructor_arguments(type(self)):
             if hasattr(self, name):
-                config[name] = plain(getattr(self, name))
+                value = plain(getattr(self, name))
+                if name not in self.left_out or value != self.left_out[name]:
+                    config[name] = value
             elif type(self).get_config is Configured.get_config:
                 raise NotImplementedError(
                     f"{type(self).__name__}.get_config: the argument {name!r} of __init__ "

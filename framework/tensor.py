@@ -35,7 +35,7 @@ next_key = itertools.count(1).__next__
 class Tensor:
     """An immutable array with TensorFlow's face; made by `constant` and by every op."""
 
-    __slots__ = ("array", "key", "__weakref__")
+    __slots__ = ("array", "key", "_keras_mask", "__weakref__")
     # ndarray (op) Tensor must reach our reflected operator; __array_ufunc__ = None would
     # do it too, but then np.max(tensor) could not reduce.
     __array_priority__ = 1000

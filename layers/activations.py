@@ -19,6 +19,8 @@ from tapewright.ops.activation import (
     softsign,
 )
 from tapewright.ops.comparison import greater, greater_equal, less, less_equal, where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import ones_like
 from tapewright.ops.elementwise import (
     abs,
     clip_by_value,
@@ -30,11 +32,15 @@ from tapewright.ops.elementwise import (
     square,
 )
 from tapewright.ops.joining import split
+from tapewright.ops.reduction import reduce_sum
+from tapewright.ops.scan import cumsum
+from tapewright.ops.sorting import sort
 from tapewright.ops.trigonometry import tanh
 from tapewright.tensor import convert_to_tensor
 
 __all__ = [
     "celu",
+    "deserialize",
     "elu",
     "exponential",
     "gelu",
@@ -62,6 +68,7 @@ __all__ = [
     "softsign",
     "sparse_plus",
     "sparse_sigmoid",
+    "sparsemax",
     "squareplus",
     "swish",
     "tanh",
@@ -234,6 +241,27 @@ def tanh_shrink(x):
     return x - tanh(x)
 
 
+def sparsemax(x, axis=-1):
+    """``max(x - tau, 0)`` with the ``tau`` that makes it sum to 1 along ``axis``.
+
+    The nearest point of the simplex: like softmax, but zero far below the top. Keras 3.15
+    subtracts another ``tau`` than the paper, and its outputs do not sum to 1.
+
+    Reference: Martins & Astudillo, "From softmax to sparsemax" (2016).
+
+    >>> sparsemax([1.0, 0.5, -1.0]).numpy()
+    array([0.75, 0.25, 0.  ], dtype=float32)
+    """
+    x = convert_to_tensor(x)
+    falling = sort(x, axis, "DESCENDING")
+    sums, count = cumsum(falling, axis=axis), cumsum(ones_like(x), axis=axis)
+    # equation 4: as many of the largest entries count as stay above the tau they give
+    inside = greater(falling * count + 1.0, sums)
+    size = reduce_sum(cast(inside, x.dtype), axis, True)
+    total = reduce_sum(where(inside, falling, 0.0), axis, True)
+    return ops.relu(x - (total - 1.0) / size)
+
+
 exponential = exp
 swish = silu
 hard_swish = hard_silu
@@ -255,7 +283,7 @@ def get(identifier):
     if isinstance(identifier, str):
         return registry.find("activation", identifier)
     if isinstance(identifier, dict):
-        return registry.deserialize("layer", identifier)
+        return deserialize(identifier)
     if callable(identifier):
         return identifier
     raise TypeError(
@@ -272,7 +300,22 @@ def serialize(activation):
     return registry.plain(activation)
 
 
+def deserialize(config, custom_objects=None):
+    """What `serialize` gave: an activation by its name, or a layer by its config.
+
+    ``custom_objects``: names and functions to look among first.
+    """
+    with registry.custom_object_scope(custom_objects or {}):
+        if isinstance(config, dict) and config.get("class_name") == "function":
+            config = config["config"]  # as Keras writes functions of one's own
+        if isinstance(config, dict):
+            return registry.deserialize("layer", config)
+        return get(config)
+
+
 # The first name of a function is the one that configs mention.
 _ALIASES = ["swish", "hard_swish"]
-for _name in sorted(set(__all__) - {"get", "serialize", *_ALIASES}) + _ALIASES:
+for _name in (
+    sorted(set(__all__) - {"deserialize", "get", "serialize", *_ALIASES}) + _ALIASES
+):
     registry.register("activation", _name, globals()[_name])

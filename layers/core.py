@@ -1,20 +1,62 @@
-"""The layers that most models begin with: `Dense`, `Activation`, `Flatten`, `Dropout`."""
+"""The layers that most models begin with: `Dense`, `EinsumDense`, `Activation`, `Identity`."""
 
-import math
 import operator
+import re
 
-from tapewright.ops.dropout import apply_dropout
+from tapewright.ops.contraction import einsum
 from tapewright.ops.linalg import affine, matmul
-from tapewright.ops.random import Generator, get_global_generator
-from tapewright.ops.shape import reshape, transpose
+from tapewright.registry import plain
 
-from . import activations, initializers, regularizers
+from . import activations, constraints, initializers, regularizers
 from .layer import InputSpec, Layer
 
-__all__ = ["Activation", "Dense", "Dropout", "Flatten"]
+__all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
 
 
-class Dense(Layer):
+class _Projection(Layer):
+    """What has a ``kernel``, perhaps a ``bias``, and an activation behind them."""
+
+    supports_masking = True
+    bias = None
+
+    def _keep(
+        self,
+        activation,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        kernel_constraint,
+        bias_constraint,
+    ):
+        self.activation = activations.get(activation)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+
+    def _add_kernel(self, shape, initializer):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=shape,
+            initializer=initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+
+    def _add_bias(self, shape):
+        self.bias = self.add_weight(
+            name="bias",
+            shape=shape,
+            initializer=self.bias_initializer,
+            regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint,
+        )
+
+
+class Dense(_Projection):
     """Every output sees every input: ``outputs = activation(inputs @ kernel + bias)``.
 
     Shapes: inputs ``[batch, ..., features]``, outputs ``[batch, ..., units]``; weights
@@ -34,33 +76,30 @@ class Dense(Layer):
         bias_initializer="zeros",
         kernel_regularizer=None,
         bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.units = _positive("Dense", "units", units)
-        self.activation = activations.get(activation)
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.units = positive("Dense", "units", units)
         self.use_bias = use_bias
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self._keep(
+            activation,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            bias_constraint,
+        )
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape):
         features = input_shape[-1]
-        self.kernel = self.add_weight(
-            "kernel",
-            (features, self.units),
-            self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-        )
+        self._add_kernel((features, self.units), self.kernel_initializer)
         if self.use_bias:
-            self.bias = self.add_weight(
-                "bias",
-                (self.units,),
-                self.bias_initializer,
-                regularizer=self.bias_regularizer,
-            )
+            self._add_bias((self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, inputs):
@@ -75,8 +114,132 @@ class Dense(Layer):
         return (*input_shape[:-1], self.units)
 
 
+class EinsumDense(_Projection):
+    """``outputs = activation(einsum(equation, inputs, kernel) + bias)``.
+
+    Args: ``equation``: as ``"abc,cd->abd"``, the first letter the batch; ``...`` may stand
+    in front of inputs and outputs, or behind both. ``output_shape``: the sizes of the
+    outputs without the batch and what ``...`` stands for; None where the inputs tell.
+    ``bias_axes``: the letters of the outputs that the bias has; None for no bias.
+
+    Weights: ``kernel`` with the axes of the second term; ``bias`` with those of
+    ``bias_axes``, and 1 for each other letter behind the first of them.
+
+    >>> layer = EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
+    >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape
+    (TensorShape([1, 1, 2, 5]), TensorShape([3, 2, 5]), TensorShape([2, 5]))
+    """
+
+    supports_masking = False
+
+    def __init__(
+        self,
+        equation,
+        output_shape,
+        activation=None,
+        bias_axes=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.equation = equation
+        self._terms = _parsed(equation)
+        one = isinstance(output_shape, int)
+        self.partial_output_shape = (output_shape,) if one else tuple(output_shape)
+        self.bias_axes = bias_axes
+        for letter in bias_axes or "":
+            if letter not in self._terms[2]:
+                raise ValueError(
+                    f"EinsumDense: bias_axes must be letters of the outputs, "
+                    f"'{self._terms[2]}', got {bias_axes!r}"
+                )
+        self._keep(
+            activation,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            bias_constraint,
+        )
+
+    def build(self, input_shape):
+        _, letters, outputs, dots = self._terms
+        sizes, elided = self._sizes(input_shape)
+        shape = tuple([sizes[c] for c in letters])
+        self._add_kernel(shape, self._with_fans(letters, outputs))
+        if self.bias_axes:
+            first = min([outputs.index(c) for c in self.bias_axes])
+            dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
+            self._add_bias((*dims, *[1] * (elided if dots == "behind" else 0)))
+        self.input_spec = InputSpec(ndim=len(input_shape))
+
+    def call(self, inputs):
+        outputs = einsum(self.equation, self._as_own_dtype(inputs), self.kernel)
+        if self.bias is not None:
+            outputs = outputs + self.bias
+        return self.activation(outputs)
+
+    def compute_output_shape(self, input_shape):
+        _, _, outputs, dots = self._terms
+        sizes, elided = self._sizes(input_shape)
+        dims = [sizes[c] for c in outputs]
+        if dots == "behind":
+            return (*dims, *input_shape[len(input_shape) - elided :])
+        return (*input_shape[:elided], *dims)
+
+    def get_config(self):
+        config = super().get_config()
+        config["output_shape"] = list(self.partial_output_shape)
+        return {**config, "activity_regularizer": plain(self.activity_regularizer)}
+
+    def _sizes(self, input_shape):
+        """The size of each letter, and how many axes the dots stand for."""
+        inputs, _, outputs, dots = self._terms
+        partial, elided = self.partial_output_shape, len(input_shape) - len(inputs)
+        if elided < 0 or (elided and not dots):
+            raise self._misfit(f"inputs of rank {len(inputs)}", input_shape)
+        # output_shape leaves the first axis out, be it a letter or one of the dots
+        hidden = 0 if dots == "before" and elided else 1
+        if len(partial) != len(outputs) - hidden:
+            needed = f"output_shape of length {len(outputs) - hidden}"
+            raise self._misfit(needed, input_shape)
+        sizes = dict(zip(inputs, input_shape[elided if dots == "before" else 0 :]))
+        for letter, size in zip(outputs[hidden:], partial):
+            own = sizes.setdefault(letter, size)
+            if None not in (own, size) and own != size:
+                raise self._misfit(f"size {own} for '{letter}'", input_shape)
+            sizes[letter] = size if own is None else own
+        return sizes, elided
+
+    def _misfit(self, needed, input_shape):
+        return ValueError(
+            f"{self._title}: equation '{self.equation}' needs {needed}; got output_shape "
+            f"{self.partial_output_shape} and inputs of shape {tuple(input_shape)}"
+        )
+
+    def _with_fans(self, letters, outputs):
+        """The initializer, told which axes of the kernel are inputs and which outputs."""
+        initializer = self.kernel_initializer
+        if not isinstance(initializer, initializers.VarianceScaling):
+            return initializer
+        if None not in (initializer.input_axes, initializer.output_axes):
+            return initializer
+        axes = {"input_axes": [], "output_axes": []}
+        for i, letter in enumerate(letters):
+            axes["output_axes" if letter in outputs else "input_axes"].append(i)
+        return type(initializer).from_config({**initializer.get_config(), **axes})
+
+
 class Activation(Layer):
     """``activation(inputs)``: a name, or any function of a tensor."""
+
+    supports_masking = True
 
     def __init__(self, activation, **kwargs):
         super().__init__(**kwargs)
@@ -89,72 +252,46 @@ class Activation(Layer):
         return tuple(input_shape)
 
 
-class Flatten(Layer):
-    """All axes but the first become one; a scalar for each example, one of size 1.
+class Identity(Layer):
+    """The inputs, as they are: a tensor, or a nest of tensors."""
 
-    Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``. ``data_format``:
-    "channels_last" (default), or "channels_first" to move axis 1 to the end first.
-    """
-
-    def __init__(self, data_format=None, **kwargs):
-        super().__init__(**kwargs)
-        self.data_format = data_format or "channels_last"
-        if self.data_format not in ("channels_last", "channels_first"):
-            raise ValueError(
-                "Flatten: data_format must be 'channels_last' or 'channels_first', "
-                f"got {data_format!r}"
-            )
-        self.input_spec = InputSpec(min_ndim=1)
+    supports_masking = True
 
     def call(self, inputs):
-        batch, *rest = inputs.shape
-        if self.data_format == "channels_first" and len(rest) > 1:
-            inputs = transpose(inputs, (0, *range(2, len(rest) + 1), 1))
-        return reshape(inputs, (batch, math.prod(rest)))
+        return inputs
 
     def compute_output_shape(self, input_shape):
-        batch, *rest = input_shape
-        return batch, None if None in rest else math.prod(rest)
+        return input_shape
 
 
-class Dropout(Layer):
-    """In training, zeroes each input with probability ``rate`` and scales the others up.
-
-        outputs = inputs * mask / (1 - rate),   mask 0 or 1
-
-    Otherwise the inputs pass unchanged. Args: ``noise_shape``: the shape of the mask,
-    None where it is that of the inputs; axes of size 1 share one draw. ``seed``: for a
-    stream of random numbers of its own.
-
-    Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
-    overfitting" (2014).
-    """
-
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
-        super().__init__(**kwargs)
-        if not 0 <= rate <= 1:
-            raise ValueError(f"Dropout: rate must be from 0 to 1, got {rate!r}")
-        self.rate = rate
-        self.noise_shape = None if noise_shape is None else tuple(noise_shape)
-        for n in self.noise_shape or ():
-            if n is not None:
-                _positive("Dropout", "each entry of noise_shape", n)
-        self.seed = seed
-        self.seed_generator = None if seed is None else Generator(seed)
-
-    def call(self, inputs, training=False):
-        if not training or self.rate == 0:
-            return inputs
-        generator = self.seed_generator or get_global_generator()
-        return apply_dropout(
-            self._title, inputs, self.rate, self.noise_shape, generator.stream
-        )
-
-    def compute_output_shape(self, input_shape):
-        return tuple(input_shape)
+_EQUATION = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->"
+                       r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")  # fmt: skip
 
 
-def _positive(who, name, value):
+def _parsed(equation):
+    """Letters of inputs, kernel and outputs; where dots stand: "before", "behind", ""."""
+    match = _EQUATION.fullmatch(equation) if isinstance(equation, str) else None
+    if match:
+        before, inputs, behind, kernel, before_too, outputs, behind_too = match.groups()
+        if before == before_too and behind == behind_too and not (before and behind):
+            unknown = set(kernel) - set(inputs + outputs)
+            unknown |= set(outputs) - set(inputs + kernel)
+            if not unknown:
+                dots = "before" if before else "behind" if behind else ""
+                return inputs, kernel, outputs, dots
+            raise ValueError(
+                f"EinsumDense: equation {equation!r} has {', '.join(sorted(unknown))} in "
+                "one term alone; letters of the kernel must be of inputs or outputs, "
+                "letters of the outputs of inputs or kernel"
+            )
+    raise ValueError(
+        "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "
+        f"'ab...,bc->ac...', got {equation!r}"
+    )
+
+
+def positive(who, name, value):
+    """The value as an int. Raises: ``ValueError`` if it is none, or below 1."""
     try:
         number = operator.index(value)
     except TypeError:

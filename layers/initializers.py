@@ -11,10 +11,9 @@ import numpy as np
 
 from tapewright import registry
 from tapewright.dtypes import as_dtype, float32
-from tapewright.ops import random
+from tapewright.ops import creation, random
 from tapewright.ops.conversion import cast
-from tapewright.ops.creation import eye, fill, ones, zeros
-from tapewright.tensor import constant
+from tapewright.tensor import convert_to_tensor, is_tensor
 
 __all__ = [
     "Constant",
@@ -23,17 +22,36 @@ __all__ = [
     "HeNormal",
     "HeUniform",
     "Identity",
+    "IdentityInitializer",
     "Initializer",
     "LecunNormal",
     "LecunUniform",
     "Ones",
     "Orthogonal",
+    "OrthogonalInitializer",
     "RandomNormal",
     "RandomUniform",
     "TruncatedNormal",
     "VarianceScaling",
     "Zeros",
+    "constant",
+    "deserialize",
     "get",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "ones",
+    "orthogonal",
+    "random_normal",
+    "random_uniform",
+    "serialize",
+    "truncated_normal",
+    "variance_scaling",
+    "zeros",
 ]
 
 
@@ -45,16 +63,47 @@ class Initializer(registry.Configured):
     def __call__(self, shape, dtype=None):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
+    def clone(self):
+        """Another one of the same config."""
+        return type(self).from_config(self.get_config())
+
 
 def get(identifier):
     """The initializer that a name, class, config or callable stands for; None for None.
+
+    An array or tensor stands for a function that gives it, for its own shape.
 
     Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
 
     >>> get("he_normal"), get("Zeros")
     (HeNormal(seed=None), Zeros())
     """
+    if is_tensor(identifier) or isinstance(identifier, (np.ndarray, np.generic)):
+        return _giving(identifier)
     return registry.resolve("initializer", identifier)
+
+
+def serialize(initializer):
+    """``{"class_name", "config"}`` of an initializer, or the name of a function."""
+    return registry.plain(initializer)
+
+
+def deserialize(config, custom_objects=None):
+    """The initializer that `serialize` described."""
+    with registry.custom_object_scope(custom_objects or {}):
+        return get(config)
+
+
+def _giving(value):
+    def initialize(shape, dtype=None):
+        if tuple(shape) != tuple(value.shape):
+            raise ValueError(
+                f"initializer: an array of the shape {tuple(value.shape)} cannot "
+                f"initialize a weight of the shape {tuple(shape)}"
+            )
+        return cast(value, dtype or float32)
+
+    return initialize
 
 
 # ------------------------------------------------------------------------ constants
@@ -64,14 +113,14 @@ class Zeros(Initializer):
     """Zero everywhere."""
 
     def __call__(self, shape, dtype=None):
-        return zeros(shape, dtype or float32)
+        return creation.zeros(shape, dtype or float32)
 
 
 class Ones(Initializer):
     """One everywhere."""
 
     def __call__(self, shape, dtype=None):
-        return ones(shape, dtype or float32)
+        return creation.ones(shape, dtype or float32)
 
 
 class Constant(Initializer):
@@ -82,9 +131,10 @@ class Constant(Initializer):
 
     def __call__(self, shape, dtype=None):
         dtype = as_dtype(dtype or float32)
-        if np.ndim(self.value):
-            return constant(np.broadcast_to(self.value, shape), dtype)
-        return cast(fill(shape, self.value), dtype)
+        value = np.asarray(self.value).astype(dtype.as_numpy_dtype)
+        if value.ndim:
+            return convert_to_tensor(np.broadcast_to(value, shape))
+        return creation.fill(shape, value[()])
 
 
 class Identity(Initializer):
@@ -96,7 +146,7 @@ class Identity(Initializer):
     def __call__(self, shape, dtype=None):
         if len(shape) != 2:
             raise ValueError(f"Identity: shape must be that of a matrix, got {shape}")
-        return eye(*shape, dtype=dtype or float32) * self.gain
+        return creation.eye(*shape, dtype=dtype or float32) * self.gain
 
 
 # --------------------------------------------------------------------------- random
@@ -157,7 +207,7 @@ class Orthogonal(Initializer):
         q, r = np.linalg.qr(drawn)
         q *= np.sign(np.diag(r))  # makes the distribution uniform
         q = q if rows >= columns else q.T
-        return cast(constant(self.gain * q.reshape(shape)), dtype or float32)
+        return cast(convert_to_tensor(self.gain * q.reshape(shape)), dtype or float32)
 
 
 # A normal distribution cut off at two deviations has this deviation.
@@ -171,14 +221,24 @@ class VarianceScaling(Initializer):
     """Random with the variance ``scale / n``, n the number of inputs, outputs or their mean.
 
     Args: ``mode``: "fan_in", "fan_out" or "fan_avg"; ``distribution``:
-    "truncated_normal", "untruncated_normal" or "uniform".
+    "truncated_normal", "untruncated_normal" or "uniform"; ``input_axes``,
+    ``output_axes``: which axes to count, if both are given.
     """
 
+    left_out = {"input_axes": None, "output_axes": None}
+
     def __init__(
-        self, scale=1.0, mode="fan_in", distribution="truncated_normal", seed=None
+        self,
+        scale=1.0,
+        mode="fan_in",
+        distribution="truncated_normal",
+        seed=None,
+        input_axes=None,
+        output_axes=None,
     ):
         if scale <= 0:
             raise ValueError(f"VarianceScaling: scale must be positive, got {scale!r}")
+        distribution = distribution.lower()
         distribution = "truncated_normal" if distribution == "normal" else distribution
         for name, value, known in (
             ("mode", mode, _MODES),
@@ -190,10 +250,10 @@ class VarianceScaling(Initializer):
                     f"got {value!r}"
                 )
         self.scale, self.mode, self.distribution = scale, mode, distribution
-        self.seed = seed
+        self.seed, self.input_axes, self.output_axes = seed, input_axes, output_axes
 
     def __call__(self, shape, dtype=None):
-        fan_in, fan_out = _fans(tuple(shape))
+        fan_in, fan_out = _fans(tuple(shape), self.input_axes, self.output_axes)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
         variance = self.scale / max(1.0, fans[self.mode])
         dtype = dtype or float32
@@ -206,8 +266,12 @@ class VarianceScaling(Initializer):
         return random.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
 
 
-def _fans(shape):
+def _fans(shape, input_axes, output_axes):
     """How many inputs an output sums up, and how many outputs an input goes to."""
+    if input_axes is not None and output_axes is not None:
+        return [
+            math.prod([shape[a] for a in axes]) for axes in (input_axes, output_axes)
+        ]
     if not shape:
         return 1, 1
     if len(shape) == 1:
@@ -222,8 +286,8 @@ class _Named(VarianceScaling):
     kind = "initializer"
     setting = (1.0, "fan_in", "truncated_normal")
 
-    def __init__(self, seed=None):
-        super().__init__(*self.setting, seed=seed)
+    def __init__(self, seed=None, input_axes=None, output_axes=None):
+        super().__init__(*self.setting, seed, input_axes, output_axes)
 
 
 class GlorotUniform(_Named):
@@ -260,3 +324,33 @@ class LecunNormal(_Named):
     """Truncated normal, variance ``1 / fan_in``. Reference: LeCun et al. (1998)."""
 
     setting = (1.0, "fan_in", "truncated_normal")
+
+
+# --------------------------------------------------------------------- further names
+
+IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
+constant = Constant
+glorot_normal = GlorotNormal
+glorot_uniform = GlorotUniform
+he_normal = HeNormal
+he_uniform = HeUniform
+identity = Identity
+lecun_normal = LecunNormal
+lecun_uniform = LecunUniform
+ones = Ones
+orthogonal = Orthogonal
+random_normal = RandomNormal
+random_uniform = RandomUniform
+truncated_normal = TruncatedNormal
+variance_scaling = VarianceScaling
+zeros = Zeros
+
+for _name, _class in (
+    ("zero", Zeros),
+    ("one", Ones),
+    ("normal", RandomNormal),
+    ("uniform", RandomUniform),
+    ("IdentityInitializer", Identity),
+    ("OrthogonalInitializer", Orthogonal),
+):
+    registry.register("initializer", _name, _class)

@@ -2,12 +2,13 @@
 
 ``__init__`` keeps the arguments, ``build`` makes the weights once the shape of the
 inputs is known, ``call`` computes. `Layer.__call__` puts them together: it converts the
-inputs, builds, hands ``training`` down to the layers inside, and says in errors which
-layer they come from.
+inputs, builds, hands ``training`` and masks down, and says in errors which layer they
+come from. Called on the `KerasTensor` of a model that is being put together, it notes
+the call instead (`symbolic`).
 """
 
 import functools
-import math
+import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,38 +16,52 @@ import numpy as np
 
 from tapewright.dtypes import as_dtype, float32
 from tapewright.errors import ShapeError
-from tapewright.module import Module, snake_case
+from tapewright.module import snake_case
 from tapewright.nest import flatten, is_nested, map_structure
 from tapewright.ops.conversion import cast
-from tapewright.ops.creation import zeros
-from tapewright.ops.random import Generator
+from tapewright.ops.elementwise import divide_no_nan
+from tapewright.ops.shape import shape as shape_of
 from tapewright.readers import reading
 from tapewright.registry import Configured, constructor_arguments
 from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.variable import Variable
 
-from . import initializers, regularizers
+from . import initializers, masks, regularizers
+from .input_spec import InputSpec
+from .names import unique_name
+from .signature import CallSignature
+from .symbolic import KerasTensor, Node, output_specs
+from .tracking import Tracked
 
 __all__ = ["InputSpec", "Layer"]
 
-_TRAINING = ContextVar(
-    "training", default=None
-)  # what the layers around this one run in
+_INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
 _OWNER = ContextVar(
     "owner", default=None
 )  # the layer being built, or in its first call
 _MISSING = object()
-_PARTS = (Variable, Module, Generator)
 
 
-class Layer(Module, Configured):
+class _Call:
+    """What a call hands to the calls inside of it."""
+
+    __slots__ = ("training",)
+
+    def __init__(self, training):
+        self.training = training
+
+
+class Layer(Tracked, Configured):
     """Base of all layers: an op with weights.
 
     Args: ``name``, unique by default; ``trainable``: False freezes the weights;
-    ``dtype`` of the weights (default float32), to which floating inputs are cast.
+    ``dtype`` of the weights (default float32), to which floating inputs are cast;
+    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
+    to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
+    ``input_shape``: of one example, for the first layer of a `Sequential`.
 
-    Subclasses define ``call(inputs)``, which may also take ``training``; ``build
-    (input_shape)`` where they have weights; and keep constructor arguments as
+    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``;
+    ``build(input_shape)`` where they have weights; and keep constructor arguments as
     attributes of the same names, which are the config.
 
     >>> class Scale(Layer):
@@ -63,35 +78,59 @@ class Layer(Module, Configured):
     """
 
     kind = "layer"
+    left_out = {"activity_regularizer": None, "autocast": True}
     built = False
     input_spec = None
+    # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
+    supports_masking = False
+    activity_regularizer = None
+    autocast = True
     _dtype = float32
+    _given_shape = None
+    _adds_losses = False  # whether any layer of this process ever called add_loss
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "build" in vars(cls):
+            cls._shapes = _shape_arguments(cls.build)
             cls.build = _once(cls.build)
         if "call" in vars(cls):
-            cls._signature = _Signature(cls.call)
+            cls._signature = CallSignature(cls.call)
+        if "compute_mask" in vars(cls) and "supports_masking" not in vars(cls):
+            cls.supports_masking = True
 
-    def __init__(self, *, name=None, trainable=True, dtype=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        activity_regularizer=None,
+        trainable=True,
+        dtype=None,
+        autocast=True,
+        name=None,
+        **kwargs,
+    ):
         cls = type(self)
+        given_shape = _given_shape(kwargs)
         if kwargs:
-            known = ", ".join(n for n in constructor_arguments(cls) if n != "kwargs")
+            known = [n for n in constructor_arguments(cls) if n != "kwargs"]
             raise TypeError(
                 f"{cls.__name__}: unknown argument {', '.join(map(repr, kwargs))}; "
-                f"the arguments are {known}"
+                f"the arguments are {', '.join(known)}"
             )
         if name is not None and (not isinstance(name, str) or "/" in name):
             raise ValueError(
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"
             )
         self._name = name or unique_name(snake_case(cls.__name__))
-        self._trainable = bool(trainable)
-        self._dtype = float32 if dtype is None else as_dtype(dtype)
-        self._weights = []
-        self._frozen = set()  # references to variables that `trainable` switched off
-        self._penalties = []  # pairs of a weight and its regularizer
+        self._dtype = float32 if dtype is None else _dtype_of(dtype)
+        self._track(trainable)
+        if activity_regularizer is not None:
+            self.activity_regularizer = regularizers.get(activity_regularizer)
+        if not autocast:
+            self.autocast = False
+        if given_shape is not None:
+            self._given_shape = given_shape
+        self._inbound_nodes = []
         self._parent_path = None
         self._output_shape = None
 
@@ -105,42 +144,83 @@ class Layer(Module, Configured):
         """The outputs."""
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs)")
 
-    def compute_output_shape(self, input_shape):
-        """The shape of the outputs, found by a call on zeros unless a subclass knows it."""
-        shape = self._shape_of_outputs(input_shape, 2)
-        if None not in tuple(input_shape):
-            return shape
-        other = self._shape_of_outputs(input_shape, 3)  # what differs is unknown
-        return tuple([a if a == b else None for a, b in zip(shape, other)])
+    def compute_mask(self, inputs, previous_mask):
+        """The mask of the outputs; by default that of the inputs, as it is."""
+        return previous_mask
 
-    def _shape_of_outputs(self, input_shape, size):
-        shape = [size if n is None else n for n in input_shape]
-        with reading(()):
-            return tuple(self(zeros(shape, self._dtype), training=False).shape)
+    def compute_output_shape(self, input_shape):
+        """The shape of the outputs, found by a trace of `call` unless a subclass knows it.
+
+        ``input_shape`` has None for what is not known; it is a nest of shapes for a nest
+        of inputs, and so is the answer for several outputs.
+        """
+        inputs = _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
+        outputs = self.compute_output_spec(inputs)
+        return map_structure(lambda x: tuple(x.shape), outputs)
+
+    def compute_output_spec(self, *args, **kwargs):
+        """Shapes and dtypes of the outputs for these inputs: `KerasTensor` for each.
+
+        The layer is built for them; `call` is traced, not run.
+        """
+        if not self.built:
+            with self._building():
+                self._build_for(args, kwargs)
+                self.built = True
+                try:
+                    specs = output_specs(self.call_as_it_is, args, kwargs)
+                except Exception:
+                    self.built = False
+                    raise
+        else:
+            specs = output_specs(self.call_as_it_is, args, kwargs)
+        return map_structure(lambda s: s and KerasTensor(s.shape, s.dtype), specs)
+
+    def call_as_it_is(self, *args, **kwargs):
+        """A call whose losses count for nothing, and which notes no shapes."""
+        shape = self._output_shape
+        try:
+            return self(*args, **kwargs)
+        finally:
+            self._output_shape = shape
+            if Layer._adds_losses:
+                self._forget_losses()
 
     # --- calling
 
     def __call__(self, inputs=_MISSING, *args, training=None, **kwargs):
         """The outputs of `call`; builds the layer first if that is still to be done.
 
-        ``training`` goes to `call` if it takes one, and to all layers called inside.
+        ``training`` goes to `call` if it takes one, and to all layers called inside;
+        masks of the tensors go where `call` has an argument for them (``mask``, and
+        ``value_mask`` for an argument ``value``) and it is not given.
         """
         signature = self._signature
         if inputs is _MISSING:
-            inputs = signature.first_of(kwargs, self)
+            inputs = signature.first_of(kwargs, self._title)
+        given = training
         if training is None and args:
             training = signature.training_among(args)
-        around = _TRAINING.get()
+        around = _INSIDE.get()
         if training is None:
-            training = signature.default if around is None else around
-        token = None if training is around else _TRAINING.set(training)
+            training = signature.default if around is None else around.training
+        token = None
+        if around is None or training is not around.training:
+            token = _INSIDE.set(_Call(training))
         try:
+            mask = None
+            if masks.in_use() or "mask" in kwargs:
+                mask = self._fill_masks(inputs, args, kwargs)
             if (
                 type(inputs) is not Tensor
                 or inputs.array.dtype is not self._dtype.dtype
             ):
+                if _any_symbolic(inputs):
+                    return self._note_call(given, inputs, args, kwargs)
                 inputs = self._converted(inputs)
             if args or kwargs:
+                if _any_symbolic((args, kwargs)):
+                    return self._note_call(given, inputs, args, kwargs)
                 args = [self._converted_if_array(x) for x in args]
                 kwargs = {k: self._converted_if_array(x) for k, x in kwargs.items()}
             if signature.takes_training and training is not None:
@@ -148,18 +228,27 @@ class Layer(Module, Configured):
                     kwargs["training"] = training
             if self.input_spec is not None:
                 self._check_inputs(inputs)
+            if around is None and Layer._adds_losses and self._name:
+                self._forget_losses()
             if not self.built:
-                return self._first_call(inputs, args, kwargs)
-            return self.call(inputs, *args, **kwargs)
+                outputs = self._first_call(inputs, args, kwargs)
+            else:
+                outputs = self.call(inputs, *args, **kwargs)
+            if self.activity_regularizer is not None:
+                self._add_penalties_on(outputs)
+            if self.supports_masking or mask is not None:
+                self._pass_mask_on(inputs, mask, outputs)
+            return outputs
         except Exception as error:
             if self._title not in str(error):
                 error.add_note(f"in {self._title}")
             raise
         finally:
             if token is not None:
-                _TRAINING.reset(token)
+                _INSIDE.reset(token)
 
     _signature = None
+    _shapes = ()
 
     def _first_call(self, inputs, args, kwargs):
         if self._name is None:
@@ -167,18 +256,22 @@ class Layer(Module, Configured):
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
         with self._building():
-            self._build_for(inputs)
+            self._build_for((inputs, *args), kwargs)
             self.built = True
             outputs = self.call(inputs, *args, **kwargs)
         if is_tensor(outputs):
             self._output_shape = tuple(outputs.shape)
         return outputs
 
-    def _build_for(self, inputs):
-        if is_nested(inputs):
-            self.build(map_structure(lambda x: tuple(x.shape), inputs))
-        else:
-            self.build(tuple(inputs.shape))
+    def _build_for(self, args, kwargs):
+        """Builds for tensors: their shapes go to `build`, by name if it takes several."""
+        given = self._signature.given(args[0], args[1:], kwargs)
+        shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
+        if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
+            self.build(_shapes_in(args[0]))
+            return
+        shapes = {name: shapes.get(name) for name in self._shapes}
+        self.build(**{name: s for name, s in shapes.items() if s is not None})
 
     @contextmanager
     def _building(self):
@@ -196,17 +289,41 @@ class Layer(Module, Configured):
         finally:
             _OWNER.reset(token)
 
+    def _note_call(self, training, inputs, args, kwargs):
+        """Becomes part of a model: `KerasTensor`s in, `KerasTensor`s out."""
+        if self.input_spec is not None:
+            self._check_inputs(inputs)
+        kwargs = dict(kwargs)
+        if training is not None:
+            kwargs["training"] = training
+        with reading(()):
+            outputs = self.compute_output_spec(inputs, *args, **kwargs)
+        self.built = True
+        Node(self, (inputs, *args), kwargs, outputs)
+        if is_tensor(outputs):
+            self._output_shape = tuple(outputs.shape)
+        return outputs
+
+    # --- inputs
+
     def _converted(self, inputs):
         """Inputs as tensors; floating ones in the dtype of the layer."""
+        if inputs is None:
+            return None
         if is_nested(inputs):
             if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
                 return map_structure(self._converted, inputs)
         elif not is_tensor(inputs):
             array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
-            if array.dtype.kind == "f" and self._dtype.is_floating:
+            if array.dtype.kind == "f" and self._dtype.is_floating and self.autocast:
                 return convert_to_tensor(array, self._dtype)
         tensor = convert_to_tensor(inputs)
-        return self._as_own_dtype(tensor) if tensor.dtype.is_floating else tensor
+        if not tensor.dtype.is_floating or not self.autocast:
+            return tensor
+        converted = self._as_own_dtype(tensor)
+        if converted is not tensor and masks.in_use():
+            masks.attach(converted, masks.mask_of(tensor))
+        return converted
 
     def _as_own_dtype(self, tensor):
         own = self._dtype
@@ -217,6 +334,8 @@ class Layer(Module, Configured):
     def _converted_if_array(self, value):
         if is_tensor(value) or (getattr(value, "ndim", 0) and hasattr(value, "dtype")):
             return self._converted(value)
+        if is_nested(value) and any([is_tensor(leaf) for leaf in flatten(value)]):
+            return map_structure(self._converted_if_array, value)
         return value
 
     def _check_inputs(self, inputs):
@@ -229,25 +348,97 @@ class Layer(Module, Configured):
             if len(specs) != len(tensors):
                 problem = f"expected {len(specs)} inputs, got {len(tensors)}"
             for each, tensor in zip(specs, tensors):
-                problem = problem or (each and each.problem(tuple(tensor.shape)))
+                if each is not None and tensor is not None:
+                    problem = problem or each.problem(tuple(tensor.shape))
         if problem:
             raise ShapeError(self._title, problem)
+
+    # --- masks and losses
+
+    def _fill_masks(self, inputs, args, kwargs):
+        """The mask of the first input; puts masks where `call` has arguments for them."""
+        signature = self._signature
+        if signature.masks:
+            given = signature.given(inputs, args, kwargs)
+            for name, source in signature.masks.items():
+                if given.get(name) is None and given.get(source) is not None:
+                    mask = masks.mask_of(given[source])
+                    if any([m is not None for m in flatten(mask)]):
+                        if name in given and name not in kwargs:
+                            continue  # None was given by position
+                        kwargs[name] = mask
+        mask = kwargs.get("mask")
+        if mask is not None:
+            kwargs["mask"] = mask = self._converted(mask)
+            return mask
+        mask = masks.mask_of(inputs)
+        return None if all([m is None for m in flatten(mask)]) else mask
+
+    def _pass_mask_on(self, inputs, mask, outputs):
+        if not self.supports_masking:
+            self._lose_mask()
+        elif mask is not None or type(self).compute_mask is not Layer.compute_mask:
+            if any([masks.mask_of(x) is None for x in flatten(outputs)]):
+                masks.attach(outputs, self.compute_mask(inputs, mask))
+
+    def _lose_mask(self):
+        warnings.warn(
+            f"{self._title} was passed an input with a mask attached to it, but does not "
+            "support masking: layers behind it will not see the mask. Set "
+            "supports_masking = True, or define compute_mask",
+            stacklevel=4,
+        )
+
+    def add_loss(self, loss):
+        """Adds scalars, made of what `call` computes, to `losses` until the next call.
+
+        Raises: ``ValueError`` for what is no tensor.
+        """
+        found = flatten(loss)
+        for each in found:
+            if not is_tensor(each):
+                raise ValueError(
+                    f"{self._title}: add_loss takes tensors, computed inside of call(), "
+                    f"got {each!r}"
+                )
+        Layer._adds_losses = True
+        self._added += found
+
+    def _add_penalties_on(self, outputs):
+        for output in flatten(outputs):
+            if is_tensor(output):
+                penalty = convert_to_tensor(self.activity_regularizer(output))
+                if len(output.shape):
+                    batch = cast(shape_of(output)[0], penalty.dtype)
+                    penalty = divide_no_nan(penalty, batch)
+                self.add_loss(penalty)
+
+    def _forget_losses(self):
+        for layer, _ in self._walk():
+            layer._added.clear()
 
     # --- weights
 
     def add_weight(
         self,
-        name=None,
-        shape=(),
+        *args,
+        shape=None,
         initializer=None,
-        trainable=True,
-        regularizer=None,
         dtype=None,
+        trainable=True,
+        autocast=True,
+        regularizer=None,
+        constraint=None,
+        aggregation="none",
+        name=None,
     ):
         """A new variable that belongs to the layer.
 
-        Args: ``initializer``: an `Initializer` or its name (default: "glorot_uniform",
-        or "zeros" for integers); ``regularizer``: adds a penalty to `losses`.
+        By position: shape and initializer, or a name in front of both. Args: ``shape``,
+        ``()`` by default; ``initializer``: an `Initializer` or its name (default:
+        "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
+        `losses`; ``constraint``: what an optimizer puts the variable through after each
+        update.
 
         Raises: ``ValueError`` if a dimension of ``shape`` is unknown.
         """
@@ -255,13 +446,12 @@ class Layer(Module, Configured):
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
+        if args:
+            name, shape, initializer = _by_position(args, name, shape, initializer)
         name = name or unique_name("variable")
         if not isinstance(name, str):
-            raise TypeError(
-                f"add_weight: name must be a string, got {name!r}; "
-                "the order is name, shape, initializer"
-            )
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+            raise TypeError(f"add_weight: name must be a string, got {name!r}")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
         if None in shape:
             raise ValueError(
                 f"{self._title}: the shape of weight "
@@ -276,6 +466,8 @@ class Layer(Module, Configured):
             value = make(shape, dtype=dtype)
             variable = Variable(value, trainable, name=name, dtype=dtype, shape=shape)
         variable.path = f"{self.path}/{name}"
+        if constraint is not None:
+            variable.constraint = _constraint(constraint)
         if trainable and not self._trainable:
             self._freeze(variable)
         if regularizer is not None:
@@ -283,139 +475,25 @@ class Layer(Module, Configured):
         self._weights.append(variable)
         return variable
 
-    @property
-    def weights(self):
-        """All weights, those of layers inside too; of each, the trainable ones first."""
-        return self._gather(with_states=False)
+    # --- in models
 
     @property
-    def variables(self):
-        """The weights, and the states of random generators."""
-        return self._gather(with_states=True)
+    def input(self):
+        """The symbolic inputs of the first call in a model, see `Input`."""
+        return self._first_node("input").inputs
 
     @property
-    def trainable_variables(self):
-        if not self._trainable:
-            return []
-        return [v for v in self.variables if v.trainable]
+    def output(self):
+        """The symbolic outputs of the first call in a model."""
+        return self._first_node("output").outputs
 
-    @property
-    def non_trainable_variables(self):
-        if not self._trainable:
-            return self.variables
-        return [v for v in self.variables if not v.trainable]
-
-    @property
-    def trainable_weights(self):
-        return [v for v in self.weights if v.trainable] if self._trainable else []
-
-    @property
-    def non_trainable_weights(self):
-        if not self._trainable:
-            return self.weights
-        return [v for v in self.weights if not v.trainable]
-
-    @property
-    def trainable(self):
-        """Whether the weights are to be trained; setting it reaches the layers inside."""
-        return self._trainable
-
-    @trainable.setter
-    def trainable(self, value):
-        for layer, parts in self._walk():
-            layer._trainable = bool(value)
-            for variable in _variables_of(parts):
-                if not value:
-                    layer._freeze(variable)
-                elif variable.ref() in layer._frozen:
-                    variable.trainable = True
-            if value:
-                layer._frozen.clear()
-
-    @property
-    def losses(self):
-        """The penalties of regularized trainable weights, one scalar each."""
-        found = []
-        for layer, _ in self._walk():
-            for variable, regularizer in layer._penalties:
-                if layer._trainable and variable.trainable:
-                    found.append(regularizer(variable))
-        return found
-
-    def count_params(self):
-        """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
-        if not self.built and not self.weights:
-            raise ValueError(
-                f"count_params: layer '{self._name}' is not built, so that its weights "
-                "are not known yet; call it, or build(input_shape)"
+    def _first_node(self, what):
+        if not self._inbound_nodes:
+            raise AttributeError(
+                f"{self._title} has no {what}: it was never called on the symbolic "
+                "tensors of a model, which come from Input(...)"
             )
-        return sum(math.prod(v.shape) for v in self.weights)
-
-    def get_weights(self):
-        """The weights as NumPy arrays."""
-        return [np.asarray(v.numpy()) for v in self.weights]
-
-    def set_weights(self, weights):
-        """Assigns arrays, in the order of `get_weights`.
-
-        Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
-        """
-        variables, values = self.weights, list(weights)
-        if len(values) != len(variables):
-            hint = "" if self.built else ": it is not built yet"
-            raise ValueError(
-                f"set_weights: layer '{self._name}' has {len(variables)} weights{hint}; "
-                f"got {len(values)}"
-            )
-        for variable, value in zip(variables, values):
-            if tuple(np.shape(value)) != tuple(variable.shape):
-                raise ValueError(
-                    f"set_weights: the shape of '{variable.path}' is {variable.shape}, "
-                    f"got {tuple(np.shape(value))}"
-                )
-        for variable, value in zip(variables, values):
-            variable.assign(value)
-
-    def _freeze(self, variable):
-        if variable.trainable:
-            variable.trainable = False
-            self._frozen.add(variable.ref())
-
-    def _is_never_trainable(self, variable):
-        return not (variable.trainable or variable.ref() in self._frozen)
-
-    def _parts(self):
-        """Variables, modules and generators, in the order in which they became attributes."""
-        parts = []
-        for value in vars(self).values():
-            if isinstance(value, _PARTS):
-                parts.append(value)
-            elif value and isinstance(value, (list, tuple, dict)):
-                parts += [leaf for leaf in flatten(value) if isinstance(leaf, _PARTS)]
-        return parts
-
-    def _walk(self):
-        """Pairs of a layer and its `_parts`: this one and all inside, each once."""
-        pairs, seen, ahead = [], set(), [self]
-        while ahead:
-            layer = ahead.pop()
-            if id(layer) not in seen:
-                seen.add(id(layer))
-                parts = layer._parts()
-                pairs.append((layer, parts))
-                ahead += [part for part in reversed(parts) if isinstance(part, Layer)]
-        return pairs
-
-    def _gather(self, with_states):
-        found = []
-        for layer, parts in self._walk():
-            own = _variables_of(parts)
-            if not all([v.trainable for v in own]):
-                own.sort(key=layer._is_never_trainable)
-            found += own
-            if with_states:
-                found += [part.state for part in parts if isinstance(part, Generator)]
-        return list({id(v): v for v in found}.values())
+        return self._inbound_nodes[0]
 
     # --- describing
 
@@ -425,11 +503,19 @@ class Layer(Module, Configured):
         return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
 
     @property
+    def name(self):
+        return self._name or snake_case(type(self).__name__)
+
+    @name.setter
+    def name(self, value):
+        self._name = value
+
+    @property
     def dtype(self):
         """The name of the weights' dtype."""
         return self._dtype.name
 
-    variable_dtype = compute_dtype = dtype
+    variable_dtype = compute_dtype = input_dtype = dtype
 
     @property
     def _title(self):
@@ -439,80 +525,84 @@ class Layer(Module, Configured):
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
 
 
-def _variables_of(parts):
-    """The variables among them, and those of modules that are no layers."""
-    found = []
-    for part in parts:
-        if isinstance(part, Variable):
-            found.append(part)
-        elif isinstance(part, Module) and not isinstance(part, Layer):
-            found.extend(part.variables)
-    return found
+Layer._signature = CallSignature(Layer.call)
+Layer._shapes = ("input_shape",)
 
 
-class InputSpec:
-    """What a layer demands of the shape of an input: its rank, or sizes of axes.
+# -------------------------------------------------------------------- small questions
 
-    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
-    'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
-    """
 
-    def __init__(self, ndim=None, *, max_ndim=None, min_ndim=None, axes=None):
-        self.ndim = ndim
-        self.max_ndim = max_ndim
-        self.min_ndim = min_ndim
-        self.axes = dict(axes or {})
+def _any_symbolic(nest):
+    if not is_nested(nest):
+        return type(nest) is KerasTensor
+    return any([type(leaf) is KerasTensor for leaf in flatten(nest)])
 
-    def problem(self, shape):
-        """What is wrong with this shape, or None."""
-        rank = len(shape)
-        if self.ndim is not None and rank != self.ndim:
-            return f"expected inputs of rank {self.ndim}, got shape {shape}"
-        if self.min_ndim is not None and rank < self.min_ndim:
-            return f"expected inputs of rank {self.min_ndim} or more, got shape {shape}"
-        if self.max_ndim is not None and rank > self.max_ndim:
-            return f"expected inputs of rank {self.max_ndim} or less, got shape {shape}"
-        for axis, size in self.axes.items():
-            if size is not None and shape[axis] not in (size, None):
-                return f"expected size {size} on axis {axis} of the inputs, got shape {shape}"
-        return None
 
-    def __repr__(self):
-        return (
-            f"InputSpec(ndim={self.ndim}, max_ndim={self.max_ndim}, "
-            f"min_ndim={self.min_ndim}, axes={self.axes})"
+def _is_shape(value):
+    if value is None or isinstance(value, dict):
+        return False
+    return all([n is None or not hasattr(n, "__iter__") for n in value])
+
+
+def _map_shapes(function, shapes):
+    """``function`` of each shape in a nest of shapes."""
+    if _is_shape(shapes):
+        return function(tuple(shapes))
+    if isinstance(shapes, dict):
+        return {key: _map_shapes(function, s) for key, s in shapes.items()}
+    return type(shapes)([_map_shapes(function, s) for s in shapes])
+
+
+def _shapes_in(tensors):
+    """The shape of a tensor, or the shapes in a nest; None where there is none."""
+    if is_nested(tensors):
+        return map_structure(_shapes_in, tensors)
+    shape = getattr(tensors, "shape", None)
+    return None if shape is None else tuple(shape)
+
+
+def _shape_arguments(build):
+    code = build.__code__
+    return code.co_varnames[1 : code.co_argcount]
+
+
+def _given_shape(kwargs):
+    """The shape, batch included, that Keras' arguments for a first layer give."""
+    size = kwargs.pop("batch_size", None)
+    shape = kwargs.pop("input_shape", None)
+    if "input_dim" in kwargs and shape is None:
+        shape = (kwargs.pop("input_dim"),)
+    whole = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
+    if whole is not None:
+        return tuple(whole)
+    return None if shape is None else (size, *shape)
+
+
+def _dtype_of(dtype):
+    """That of a name, a dtype, or the config of a policy of one dtype."""
+    if isinstance(dtype, dict):
+        dtype = dtype.get("config", dtype).get("name", dtype)
+    return as_dtype(dtype)
+
+
+def _constraint(constraint):
+    from . import constraints
+
+    return constraints.get(constraint)
+
+
+def _by_position(args, name, shape, initializer):
+    """Name, shape and initializer, of which some were given by position."""
+    if args[0] is None or isinstance(args[0], str):
+        name, *args = args
+    shape, *args = args or (shape,)
+    initializer, *args = args or (initializer,)
+    if args:
+        raise TypeError(
+            "add_weight: only name, shape and initializer may be given by position, "
+            f"in this order; there is also {args!r}"
         )
-
-
-class _Signature:
-    """What `Layer.__call__` must know of a ``call`` method."""
-
-    def __init__(self, call):
-        while hasattr(call, "__wrapped__"):
-            call = call.__wrapped__
-        code, defaults = call.__code__, call.__defaults__ or ()
-        names = code.co_varnames[1 : code.co_argcount]
-        keywords = code.co_varnames[len(names) + 1 :][: code.co_kwonlyargcount]
-        values = dict(zip(names[len(names) - len(defaults) :], defaults))
-        values.update(call.__kwdefaults__ or {})
-        self.first = names[0] if names else "inputs"
-        self.takes_training = "training" in names + keywords
-        self.default = values.get("training")
-        # among the arguments after the first
-        self.training_at = names.index("training") if "training" in names else math.inf
-
-    def first_of(self, kwargs, layer):
-        """The inputs, given by name."""
-        if self.first not in kwargs:
-            raise TypeError(f"{layer._title}: the argument '{self.first}' is missing")
-        return kwargs.pop(self.first)
-
-    def training_among(self, args):
-        """The value of ``training`` if it was given by position."""
-        return args[self.training_at - 1] if len(args) >= self.training_at else None
-
-
-Layer._signature = _Signature(Layer.call)
+    return name, shape, initializer
 
 
 def _once(build):
@@ -528,12 +618,3 @@ def _once(build):
             self.built = True
 
     return build_once
-
-
-_counts = {}  # how often a default name was given
-
-
-def unique_name(stem):
-    """``stem``, then ``stem_1``, ``stem_2`` and so on."""
-    count = _counts[stem] = _counts.get(stem, -1) + 1
-    return f"{stem}_{count}" if count else stem

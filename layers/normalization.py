@@ -1,7 +1,10 @@
 """Normalization layers."""
 
-from tapewright.ops.conversion import stop_gradient
+from tapewright.errors import ShapeError
+from tapewright.ops.comparison import logical_and, where
+from tapewright.ops.conversion import cast, stop_gradient
 from tapewright.ops.creation import ones_like, zeros_like
+from tapewright.ops.elementwise import rsqrt, square
 from tapewright.ops.normalization import (
     batch_normalization,
     fused_batch_norm,
@@ -10,10 +13,11 @@ from tapewright.ops.normalization import (
     layer_normalization,
     rms_normalization,
 )
-from tapewright.ops.shape import reshape
+from tapewright.ops.reduction import reduce_sum, reduce_variance
+from tapewright.ops.shape import expand_dims, reshape
 from tapewright.rules import normalize_axis
 
-from . import initializers, regularizers
+from . import constraints, initializers, regularizers
 from .layer import InputSpec, Layer
 
 __all__ = [
@@ -28,6 +32,7 @@ __all__ = [
 class _ScaleAndShift(Layer):
     """What has a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
 
+    supports_masking = True
     gamma = beta = None
 
     def _keep(
@@ -38,6 +43,8 @@ class _ScaleAndShift(Layer):
         gamma_initializer,
         beta_regularizer,
         gamma_regularizer,
+        beta_constraint,
+        gamma_constraint,
     ):
         self.center = center
         self.scale = scale
@@ -45,14 +52,18 @@ class _ScaleAndShift(Layer):
         self.gamma_initializer = initializers.get(gamma_initializer)
         self.beta_regularizer = regularizers.get(beta_regularizer)
         self.gamma_regularizer = regularizers.get(gamma_regularizer)
+        self.beta_constraint = constraints.get(beta_constraint)
+        self.gamma_constraint = constraints.get(gamma_constraint)
 
-    def _add_gamma_and_beta(self, shape):
-        for name, wanted in (("gamma", self.scale), ("beta", self.center)):
+    def _add_gamma_and_beta(self, shape, scale, center):
+        for name, wanted in (("gamma", scale), ("beta", center)):
             if wanted:
-                initializer = getattr(self, f"{name}_initializer")
-                regularizer = getattr(self, f"{name}_regularizer")
                 weight = self.add_weight(
-                    name, shape, initializer, regularizer=regularizer
+                    name=name,
+                    shape=shape,
+                    initializer=getattr(self, f"{name}_initializer"),
+                    regularizer=getattr(self, f"{name}_regularizer"),
+                    constraint=getattr(self, f"{name}_constraint"),
                 )
                 setattr(self, name, weight)
 
@@ -70,7 +81,9 @@ class BatchNormalization(_ScaleAndShift):
     (1 - momentum)``. Otherwise, and while ``trainable`` is False, the moving ones count.
 
     Args: ``axis``: the channels; ``center``, ``scale``: whether there is a ``beta``, a
-    ``gamma``. Derivatives are exact at every order, also through mean and variance.
+    ``gamma``; ``synchronized``: over all devices, of which there is one. Derivatives are
+    exact at every order, also through mean and variance. Where ``mask``, an argument of
+    the call, is False, entries do not count for the moments.
 
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
@@ -88,12 +101,16 @@ class BatchNormalization(_ScaleAndShift):
         moving_variance_initializer="ones",
         beta_regularizer=None,
         gamma_regularizer=None,
+        beta_constraint=None,
+        gamma_constraint=None,
+        synchronized=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         if not isinstance(axis, int):
             raise TypeError(f"BatchNormalization: axis must be an int, got {axis!r}")
         self.axis = axis
+        self.synchronized = synchronized
         self.momentum = momentum
         self.epsilon = epsilon
         self._keep(
@@ -103,6 +120,8 @@ class BatchNormalization(_ScaleAndShift):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
         )
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
@@ -111,22 +130,34 @@ class BatchNormalization(_ScaleAndShift):
         rank = len(input_shape)
         (axis,) = normalize_axis(self._title, self.axis, rank)
         shape, self.input_spec = _sizes(self, input_shape)
-        self._add_gamma_and_beta(shape)
+        self._add_gamma_and_beta(shape, self.scale, self.center)
         self.moving_mean = self.add_weight(
-            "moving_mean", shape, self.moving_mean_initializer, trainable=False
+            name="moving_mean",
+            shape=shape,
+            initializer=self.moving_mean_initializer,
+            trainable=False,
         )
         self.moving_variance = self.add_weight(
-            "moving_variance", shape, self.moving_variance_initializer, trainable=False
+            name="moving_variance",
+            shape=shape,
+            initializer=self.moving_variance_initializer,
+            trainable=False,
         )
         self._reduced = tuple([i for i in range(rank) if i != axis])
         # the shape in which a channel's weights meet the inputs
         self._aligned = None if axis == rank - 1 else (-1,) + (1,) * (rank - 1 - axis)
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, training=None, mask=None):
         inputs = self._as_own_dtype(inputs)
         if training and self.trainable:
-            return self._by_batch(inputs)
-        weights = [self.moving_mean, self.moving_variance, self.beta, self.gamma]
+            return (
+                self._by_batch(inputs) if mask is None else self._by_some(inputs, mask)
+            )
+        weights = [self.moving_mean, self.moving_variance]
+        return self._by_moments(inputs, *weights)
+
+    def _by_moments(self, inputs, mean, variance):
+        weights = [mean, variance, self.beta, self.gamma]
         if self._aligned:
             weights = [w if w is None else reshape(w, self._aligned) for w in weights]
         return batch_normalization(inputs, *weights, self.epsilon)
@@ -141,6 +172,29 @@ class BatchNormalization(_ScaleAndShift):
         self._follow(self.moving_variance, variance)
         return outputs
 
+    def _by_some(self, inputs, mask):
+        """By the moments of the entries that the mask keeps."""
+        if len(mask.shape) != len(inputs.shape) - 1:
+            raise ShapeError(
+                self._title,
+                "mask must have all axes of the inputs but the last",
+                inputs=inputs,
+                mask=mask,
+            )
+        kept = logical_and(
+            expand_dims(cast(mask, "bool"), -1), ones_like(inputs, "bool")
+        )
+        axes, zero = self._reduced, cast(0, inputs.dtype)
+        # 1e-7 as in Keras: it may be that nothing is kept
+        count = reduce_sum(cast(kept, inputs.dtype), axes, keepdims=True) + 1e-7
+        mean = reduce_sum(where(kept, inputs, zero), axes, keepdims=True) / count
+        squares = square(where(kept, inputs - mean, zero))
+        variance = reshape(reduce_sum(squares, axes, keepdims=True) / count, (-1,))
+        mean = reshape(mean, (-1,))
+        self._follow(self.moving_mean, mean)
+        self._follow(self.moving_variance, variance)
+        return self._by_moments(inputs, mean, variance)
+
     def _follow(self, moving, new):
         new = stop_gradient(new)  # the tape keeps nothing of the update
         moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
@@ -152,8 +206,10 @@ class LayerNormalization(_ScaleAndShift):
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
     Args: ``axis``: one axis or several, which ``gamma`` and ``beta`` have too, in order;
-    ``center``, ``scale``: whether there is a ``beta``, a ``gamma``. Derivatives are exact
-    at every order. Reference: Ba et al., "Layer normalization" (2016).
+    ``center``, ``scale``: whether there is a ``beta``, a ``gamma``; ``rms_scaling``: give
+    ``inputs / sqrt(variance + epsilon) * gamma`` instead, which Keras keeps for old models
+    (`RMSNormalization` divides by the root mean square). Derivatives are exact at every
+    order. Reference: Ba et al., "Layer normalization" (2016).
     """
 
     def __init__(
@@ -166,11 +222,15 @@ class LayerNormalization(_ScaleAndShift):
         gamma_initializer="ones",
         beta_regularizer=None,
         gamma_regularizer=None,
+        beta_constraint=None,
+        gamma_constraint=None,
+        rms_scaling=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.axis = _axes("LayerNormalization", axis)
         self.epsilon = epsilon
+        self.rms_scaling = rms_scaling
         self._keep(
             center,
             scale,
@@ -178,17 +238,28 @@ class LayerNormalization(_ScaleAndShift):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
         )
 
     def build(self, input_shape):
         shape, self.input_spec = _sizes(self, input_shape)
-        self._add_gamma_and_beta(shape)
+        rms = self.rms_scaling
+        self._add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
 
     def call(self, inputs):
         inputs = self._as_own_dtype(inputs)
+        if self.rms_scaling:
+            return self._divided(inputs)
         return layer_normalization(
             inputs, self.gamma, self.beta, self.axis, self.epsilon
         )
+
+    def _divided(self, inputs):
+        variance = reduce_variance(inputs, self.axis, keepdims=True)
+        axes = normalize_axis(self._title, self.axis, len(inputs.shape))
+        dims = [n if i in axes else 1 for i, n in enumerate(inputs.shape)]
+        return inputs * rsqrt(variance + self.epsilon) * reshape(self.gamma, dims)
 
 
 class GroupNormalization(_ScaleAndShift):
@@ -214,6 +285,8 @@ class GroupNormalization(_ScaleAndShift):
         gamma_initializer="ones",
         beta_regularizer=None,
         gamma_regularizer=None,
+        beta_constraint=None,
+        gamma_constraint=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -227,6 +300,8 @@ class GroupNormalization(_ScaleAndShift):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
         )
 
     def build(self, input_shape):
@@ -237,7 +312,7 @@ class GroupNormalization(_ScaleAndShift):
                 f"{self._title}: groups must divide the number of channels, "
                 f"{shape[0]}, got {self.groups}"
             )
-        self._add_gamma_and_beta(shape)
+        self._add_gamma_and_beta(shape, self.scale, self.center)
 
     def call(self, inputs):
         inputs = self._as_own_dtype(inputs)
@@ -262,7 +337,7 @@ class RMSNormalization(Layer):
 
     def build(self, input_shape):
         shape, self.input_spec = _sizes(self, input_shape)
-        self.scale = self.add_weight("scale", shape, "ones")
+        self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
 
     def call(self, inputs):
         inputs = self._as_own_dtype(inputs)
@@ -278,6 +353,8 @@ class UnitNormalization(Layer):
     >>> UnitNormalization()([[3.0, 4.0]]).numpy()
     array([[0.6, 0.8]], dtype=float32)
     """
+
+    supports_masking = True
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)

@@ -1,10 +1,27 @@
 """Regularizers: penalties on weights, collected in ``layer.losses``."""
 
 from tapewright import registry
+from tapewright.ops.creation import eye
 from tapewright.ops.elementwise import abs, square
+from tapewright.ops.linalg import matmul
+from tapewright.ops.normalization import l2_normalize
 from tapewright.ops.reduction import reduce_sum
+from tapewright.tensor import convert_to_tensor
 
-__all__ = ["L1", "L1L2", "L2", "Regularizer", "get"]
+__all__ = [
+    "L1",
+    "L1L2",
+    "L2",
+    "OrthogonalRegularizer",
+    "Regularizer",
+    "deserialize",
+    "get",
+    "l1",
+    "l1_l2",
+    "l2",
+    "orthogonal_regularizer",
+    "serialize",
+]
 
 
 class Regularizer(registry.Configured):
@@ -24,7 +41,7 @@ class L1(Regularizer):
     """
 
     def __init__(self, l1=0.01):
-        self.l1 = _checked("L1", "l1", l1)
+        self.l1 = _checked("L1", "l1", 0.01 if l1 is None else l1)
 
     def __call__(self, x):
         return reduce_sum(abs(x)) * self.l1
@@ -38,7 +55,7 @@ class L2(Regularizer):
     """
 
     def __init__(self, l2=0.01):
-        self.l2 = _checked("L2", "l2", l2)
+        self.l2 = _checked("L2", "l2", 0.01 if l2 is None else l2)
 
     def __call__(self, x):
         return reduce_sum(square(x)) * self.l2
@@ -52,7 +69,48 @@ class L1L2(Regularizer):
         self.l2 = _checked("L1L2", "l2", l2 or 0.0)
 
     def __call__(self, x):
-        return reduce_sum(abs(x)) * self.l1 + reduce_sum(square(x)) * self.l2
+        x = convert_to_tensor(x)
+        penalty = convert_to_tensor(0.0, x.dtype)
+        if self.l1:
+            penalty = penalty + reduce_sum(abs(x)) * self.l1
+        if self.l2:
+            penalty = penalty + reduce_sum(square(x)) * self.l2
+        return penalty
+
+
+class OrthogonalRegularizer(Regularizer):
+    """``factor`` times the mean size of the cosine between any two rows of a matrix.
+
+    With ``mode="columns"``, of any two columns.
+
+    >>> OrthogonalRegularizer(1.0)([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
+    np.float32(0.333333)
+    """
+
+    def __init__(self, factor=0.01, mode="rows"):
+        self.factor = _checked("OrthogonalRegularizer", "factor", factor)
+        if mode not in ("rows", "columns"):
+            raise ValueError(
+                f'OrthogonalRegularizer: mode must be "rows" or "columns", got {mode!r}'
+            )
+        self.mode = mode
+
+    def __call__(self, x):
+        x = convert_to_tensor(x)
+        if x.ndim != 2:
+            raise ValueError(
+                f"OrthogonalRegularizer: the weight must be a matrix, got {x.shape}"
+            )
+        rows = self.mode == "rows"
+        unit = l2_normalize(x, axis=1 if rows else 0, epsilon=1e-14)
+        cosines = matmul(unit, unit, transpose_a=not rows, transpose_b=rows)
+        size = x.shape[0 if rows else 1]
+        pairs = size * (size - 1) / 2
+        others = cosines * (1 - eye(size, dtype=x.dtype))
+        return reduce_sum(abs(others)) * (self.factor * 0.5 / pairs)
+
+
+l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 
 def get(identifier):
@@ -64,6 +122,17 @@ def get(identifier):
     L2(l2=0.01)
     """
     return registry.resolve("regularizer", identifier)
+
+
+def serialize(regularizer):
+    """``{"class_name", "config"}`` of a regularizer, or the name of a function."""
+    return registry.plain(regularizer)
+
+
+def deserialize(config, custom_objects=None):
+    """The regularizer that `serialize` described."""
+    with registry.custom_object_scope(custom_objects or {}):
+        return get(config)
 
 
 def _checked(who, name, factor):

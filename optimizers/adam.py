@@ -1,9 +1,9 @@
-"""`Adam`: steps scaled by running moments of the gradient."""
+"""`Adam` and `AdamW`: steps scaled by running moments of the gradient."""
 
 from .mixing import approach, subtract_scaled
 from .optimizer import Optimizer
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer):
@@ -67,3 +67,34 @@ class Adam(Optimizer):
         xp.add(scratch, epsilon, out=scratch)
         xp.divide(momentum, scratch, out=scratch)
         subtract_scaled(xp, variable, scratch, alpha, scratch)
+
+
+class AdamW(Adam):
+    """`Adam` that first takes a share off each weight: ``w <- w - rate * decay * w``.
+
+    Args: ``weight_decay``, which cannot be None here; the rest as for `Adam`. Some
+    weights can be spared by `exclude_from_weight_decay`.
+    Reference: Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        weight_decay=0.004,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-7,
+        amsgrad=False,
+        **kwargs,
+    ):
+        if weight_decay is None:
+            raise ValueError("AdamW: weight_decay must be a number, got None")
+        super().__init__(
+            learning_rate,
+            beta_1,
+            beta_2,
+            epsilon,
+            amsgrad,
+            weight_decay=weight_decay,
+            **kwargs,
+        )

@@ -36,7 +36,7 @@ class Workspace:
         self.xp, self.dtype = xp, dtype
         self.scratch = xp.empty(size, dtype)
         self.numbers = []
-        self._second = None
+        self._second = self._spare = None
 
     @property
     def second(self):
@@ -44,6 +44,13 @@ class Workspace:
         if self._second is None:
             self._second = self.xp.empty_like(self.scratch)
         return self._second
+
+    @property
+    def spare(self):
+        """A third scratch array, for rules that need two."""
+        if self._spare is None:
+            self._spare = self.xp.empty_like(self.scratch)
+        return self._spare
 
     def prepare(self, values):
         """Sets ``numbers`` to the values in the form that ufuncs take fastest."""
@@ -59,18 +66,20 @@ class Workspace:
 class Segment:
     """Variables in one flat array, of which their own arrays are consecutive views.
 
-    Likewise their slots: ``slots`` has, for each slot, the list of its variables.
-    ``gradient`` has room for the gradients; a variable that is alone needs none, as its
-    gradient is used where it lies.
+    Likewise their slots: ``slots`` has, for each slot, the list of its variables, and
+    ``extras``, by name, those that the rule itself does not see. ``gradient`` has room
+    for the gradients; a variable that is alone needs none, as its gradient is used where
+    it lies.
     """
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "gradient",
-        "gradient_views", "_kinds", "owners", "_views", "_counts",
+        "gradient_views", "extras", "_kinds", "owners", "_views", "_counts", "_seen",
     )  # fmt: skip
 
-    def __init__(self, variables, slots, decays, workspace):
+    def __init__(self, variables, slots, extras, decays, workspace):
         self.variables, self.decays, self.workspace = variables, decays, workspace
+        self.extras, self._seen = extras, 1 + len(slots)
         shapes = [variable._array.shape for variable in variables]
         self.starts = [0]
         for shape in shapes:
@@ -80,7 +89,7 @@ class Segment:
         if len(variables) > 1:
             self.gradient = workspace.xp.empty(self.starts[-1], workspace.dtype)
             self.gradient_views = split(self.gradient, shapes)
-        self._kinds = [variables, *slots]
+        self._kinds = [variables, *slots, *extras.values()]
         self.owners = [variable for kind in self._kinds for variable in kind]
         self.flats = [None] * len(self._kinds)
         self._views = [None] * len(self.owners)
@@ -123,6 +132,10 @@ class Segment:
         self.flats[k] = flat
         self._views[k * len(views) : (k + 1) * len(views)] = views
 
+    def extra(self, name):
+        """The flat array of one of the extras."""
+        return self.flats[self._seen + list(self.extras).index(name)]
+
     def runs(self, members):
         """``(start, stop)`` of each unbroken stretch of these variables, by number."""
         found = []
@@ -135,7 +148,7 @@ class Segment:
 
     def blocks(self, start, stop, gradient):
         """Pieces of ``gradient``, which begins at ``start``, of variables and of slots."""
-        flat, *slots = self.flats
+        flat, *slots = self.flats[: self._seen]
         for i in range(start, stop, self.block):
             j = min(i + self.block, stop)
             yield gradient[i - start : j - start], flat[i:j], [s[i:j] for s in slots]
@@ -169,7 +182,7 @@ class Segment:
 
     def _lines(self):
         height = self.variables[0]._array.shape[0]
-        return [flat.reshape(height, -1) for flat in self.flats]
+        return [flat.reshape(height, -1) for flat in self.flats[: self._seen]]
 
 
 def split(flat, shapes):
@@ -182,10 +195,11 @@ def split(flat, shapes):
     return views
 
 
-def lay_out(variables, slots, decays) -> list[Segment]:
+def lay_out(variables, slots, extras, decays, whole=False) -> list[Segment]:
     """The variables in segments: large ones alone, small ones of a kind together.
 
-    Args: ``slots``, one list for each slot; ``decays``, one truth value per variable.
+    Args: ``slots``, one list for each slot; ``extras``, further ones by name; ``decays``,
+    one truth value per variable; ``whole``, to have each variable alone, in one block.
     """
     members, sizes = {}, {}
     for i, (variable, decay) in enumerate(zip(variables, decays)):
@@ -193,16 +207,18 @@ def lay_out(variables, slots, decays) -> list[Segment]:
         xp = array_module(type(array))
         kind = xp, str(getattr(array, "device", "")), array.dtype
         pooled = array.size <= (POOLED if xp is np else POOLED_ON_GPU)
-        members.setdefault((*kind, decay, None if pooled else i), []).append(i)
+        alone = whole or not pooled
+        members.setdefault((*kind, decay, i if alone else None), []).append(i)
     for (*kind, _, _), numbers in members.items():
         size = sum([variables[i]._array.size for i in numbers])
-        size = max(1, min(size, BLOCK) if kind[0] is np else size)
+        size = max(1, min(size, BLOCK) if kind[0] is np and not whole else size)
         sizes[tuple(kind)] = max(size, sizes.get(tuple(kind), 1))
     spaces = {kind: Workspace(kind[0], kind[2], size) for kind, size in sizes.items()}
     return [
         Segment(
             [variables[i] for i in numbers],
             [[slot[i] for i in numbers] for slot in slots],
+            {name: [extra[i] for i in numbers] for name, extra in extras.items()},
             decay,
             spaces[tuple(kind)],
         )

@@ -106,24 +106,26 @@ def _refuse(error, what, array, variable):
     )  # fmt: skip
 
 
-def clipping(gradients, clipnorm, clipvalue, global_clipnorm) -> list:
+def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
     """For each gradient None, or ``fit(block, out)``, which writes a block of it clipped.
 
-    As in Keras on TensorFlow: the norm of a sparse gradient is that of its values as
-    they come, before those of one row are added up; a global norm that is not finite
-    makes all gradients NaN.
+    What is clipped is the gradient times ``share``. As in Keras on TensorFlow: the norm
+    of a sparse gradient is that of its values as they come, before those of one row are
+    added up; a global norm that is not finite makes all gradients NaN.
     """
     arrays = [g.values if type(g) is SparseRows else g for g in gradients]
     if clipnorm:
-        scales = [clipnorm / _at_least(_norm([a]), clipnorm) for a in arrays]
+        norms = [_norm([a]) * share for a in arrays]
+        scales = [share * clipnorm / _at_least(norm, clipnorm) for norm in norms]
     elif global_clipnorm:
-        norm = _norm(arrays)
-        scale = global_clipnorm / _at_least(norm, global_clipnorm) + (norm - norm)
+        norm = _norm(arrays) * share
+        scale = share * global_clipnorm / _at_least(norm, global_clipnorm)
+        scale = scale + (norm - norm)
         scales = [scale] * len(arrays)
     elif clipvalue:
-        return [_cutting(array_module(type(a)), clipvalue) for a in arrays]
+        return [_cutting(array_module(type(a)), clipvalue, share) for a in arrays]
     else:
-        return [None] * len(arrays)
+        scales = [share] * len(arrays)
     return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
 
 
@@ -143,15 +145,16 @@ def _at_least(norm, limit):
 
 def _scaling(array, scale):
     xp = array_module(type(array))
-    if xp is np and scale == 1:
+    if (xp is np or type(scale) is float) and scale == 1:
         return None
     scale = xp.asarray(scale, array.dtype)
     return lambda block, out: xp.multiply(block, scale, out=out)
 
 
-def _cutting(xp, limit):
+def _cutting(xp, limit, share):
     def fit(block, out):
-        xp.minimum(block, limit, out=out)
-        return xp.maximum(out, -limit, out=out)
+        if share != 1:
+            block = xp.multiply(block, share, out=out)
+        return xp.clip(block, -limit, limit, out=out)
 
     return fit

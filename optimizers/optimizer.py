@@ -1,41 +1,36 @@
 """`Optimizer`: gradients in, variables changed; what every update rule has in common.
 
 A rule names its slots and writes its update for one block of numbers (`update_step`).
-The base class lays variables and slots out in flat buffers (`flat.py`), walks over them
-in blocks that fit the cache, clips, decays, and knows sparse gradients.
+The base class lays variables and slots out in flat buffers (`flat.py`) and walks over
+them in blocks that fit the cache (`update.py`); it clips, decays, accumulates, averages,
+and knows sparse gradients.
 """
 
 import inspect
 import numbers
-import re
 
 import numpy as np
 
-from tapewright import backend, registry
-from tapewright.errors import DTypeError
+from tapewright import registry
+from tapewright.dtypes import float32
 from tapewright.module import snake_case
 from tapewright.profiler import watch_method
 from tapewright.readers import active_tracer, reading
+from tapewright.tensor import constant
 from tapewright.variable import Variable
 
 from .flat import lay_out
+from .schedules import LearningRateSchedule
+from .state import State
 from .update import Update
 
-__all__ = ["Optimizer", "deserialize", "get", "serialize"]
+__all__ = ["Optimizer"]
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
-# Entries of Keras' configs that ask for nothing when they have this value.
-NEUTRAL = {
-    "use_ema": False,
-    "ema_momentum": 0.99,
-    "ema_overwrite_frequency": None,
-    "loss_scale_factor": None,
-    "gradient_accumulation_steps": None,
-}
 
 
-class Optimizer(registry.Configured):
+class Optimizer(State, registry.Configured):
     """Base of all optimizers: subclasses define ``slots``, `coefficients`, `update_step`.
 
     Args: ``learning_rate``, a number, or a function (or schedule) of the iteration, or
@@ -43,8 +38,14 @@ class Optimizer(registry.Configured):
     that a step takes off first; ``clipnorm``, the longest that the gradient of one
     variable may be, ``global_clipnorm``, all of them together, or ``clipvalue``, the
     largest that an entry may be (one of the three); ``name``.
-    Raises: ``ValueError`` if more than one way of clipping is given, ``TypeError`` for
-    an argument that is not known.
+    ``use_ema`` keeps a moving average of each variable, of which a step keeps the share
+    ``ema_momentum``; every ``ema_overwrite_frequency`` steps the variables become their
+    averages, and `finalize_variable_values` does it at the end.
+    ``loss_scale_factor`` is what `scale_loss` multiplies by, and an update divides by.
+    ``gradient_accumulation_steps`` is the number of calls that make one update, by the
+    mean of their gradients; schedules count the calls.
+    Raises: ``ValueError`` if more than one way of clipping is given or a number is out
+    of range, ``TypeError`` for an argument that is not known.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
     still holds.
@@ -63,24 +64,36 @@ class Optimizer(registry.Configured):
     """
 
     kind = "optimizer"
-    # Names of the per-variable states, in groups. `variables` lists a group variable by
-    # variable, and the groups one after another: Keras' order, in which files hold them.
-    slots = ()
     # A zero gradient changes nothing: of a sparse one, only its rows need a visit.
     zero_is_idle = False
+    # The rule has to see each variable as a whole: no blocks, no neighbours.
+    takes_whole = False
+    # `update_step` gets a pair of scratch arrays.
+    needs_two = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
+        arguments = inspect.signature(cls.update_step).parameters
+        if len(arguments) == 4 and "learning_rate" in arguments:
+            raise TypeError(
+                f"{cls.__name__}.update_step takes (gradient, variable, learning_rate), as "
+                "in Keras; here it gets blocks of arrays to change in place: (xp, gradient, "
+                "variable, scratch, coefficients, *slots), see Optimizer"
+            )
 
     def __init__(
         self,
         learning_rate,
-        *,
         weight_decay=None,
         clipnorm=None,
         clipvalue=None,
         global_clipnorm=None,
+        use_ema=False,
+        ema_momentum=0.99,
+        ema_overwrite_frequency=None,
+        loss_scale_factor=None,
+        gradient_accumulation_steps=None,
         name=None,
         **kwargs,
     ):
@@ -100,16 +113,38 @@ class Optimizer(registry.Configured):
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue
         self.global_clipnorm = global_clipnorm
-        self.built = False
-        self._trainable_variables = []
-        self._slots = []  # one list of variables for each slot
-        self._not_decayed = (set(), None)
-        self._iterations = self._scalar("iteration", 0, "int64")
-        self._learning_rate = None
+        self.use_ema = use_ema
+        self.ema_momentum = ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.loss_scale_factor = loss_scale_factor
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._check_ranges()
+        self._forget()
         self.learning_rate = learning_rate
         self._segments, self._updates = None, {}  # how variables lie in memory
 
+    def _check_ranges(self):
+        who, steps = type(self).__name__, self.gradient_accumulation_steps
+        every = self.ema_overwrite_frequency
+        if steps and steps < 2:
+            raise ValueError(
+                f"{who}: gradient_accumulation_steps must be an integer of 2 or more, or "
+                f"None, got {steps!r}"
+            )
+        if self.use_ema and not 0 <= self.ema_momentum <= 1:
+            raise ValueError(
+                f"{who}: ema_momentum must be from 0 to 1, got {self.ema_momentum!r}"
+            )
+        if self.use_ema and every and (not isinstance(every, int) or every < 1):
+            raise ValueError(
+                f"{who}: ema_overwrite_frequency must be an integer of 1 or more, or "
+                f"None, got {every!r}"
+            )
+
     # --- what a rule defines
+
+    def advance(self, step: int) -> None:
+        """Moves on what state the rule has besides slots, once before each update."""
 
     def coefficients(self, step: int, learning_rate: float, real: type) -> tuple:
         """The numbers that `update_step` needs in this step, the first being 1.
@@ -123,7 +158,8 @@ class Optimizer(registry.Configured):
 
         All are arrays of one shape and dtype. ``scratch`` is free to use, ``gradient``
         must be left alone. Calls with ``out=`` keep the block in the cache, and
-        ``coefficients`` are in a form that costs least.
+        ``coefficients`` are in a form that costs least. Where ``needs_two`` is set,
+        ``scratch`` is a pair.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define update_step, see Optimizer"
@@ -132,30 +168,17 @@ class Optimizer(registry.Configured):
     # --- state
 
     @property
-    def iterations(self) -> Variable:
-        """How many updates were made."""
-        return self._iterations
-
-    @property
-    def variables(self) -> list:
-        """The whole state: iteration, learning rate, then the slots."""
-        found = [self._iterations]
-        if isinstance(self._learning_rate, Variable):
-            found.append(self._learning_rate)
-        slots = iter(self._slots)
-        for group in self.slots:
-            states = [next(slots, ()) for _ in group]
-            found += [state for each in zip(*states) for state in each]
-        return found
-
-    @property
     def learning_rate(self):
         """The learning rate now: a Variable, or what the function or schedule gives."""
-        if isinstance(self._learning_rate, Variable):
-            return self._learning_rate
-        if self._takes_iteration:
-            return self._learning_rate(self._iterations.numpy())
-        return self._learning_rate()
+        rate = self._learning_rate
+        if isinstance(rate, Variable):
+            return rate
+        traced = active_tracer() is not None
+        if isinstance(rate, LearningRateSchedule) and not traced:
+            return constant(rate.at(self._iterations._array.item()), float32)
+        if not self._takes_iteration:
+            return rate()
+        return rate(self._iterations.read() if traced else self._iterations.numpy())
 
     @learning_rate.setter
     def learning_rate(self, value):
@@ -174,64 +197,9 @@ class Optimizer(registry.Configured):
                 "optimizer with a number to be able to set it."
             )
 
-    def build(self, variables) -> None:
-        """Makes the slots for these variables; the first `apply` does it otherwise."""
-        if self.built:
-            return
-        variables = list(variables)
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(
-                    f"{self.name}.build: variables must be Variables, "
-                    f"got {type(variable).__name__}"
-                )
-            if not variable.dtype.is_differentiable:
-                raise DTypeError(
-                    f"{self.name}.build", f"'{variable.path}' must be of a floating dtype"
-                    " to be trained", variable=variable,
-                )  # fmt: skip
-        if len({id(v) for v in variables}) < len(variables):
-            raise ValueError(f"{self.name}.build: a variable is listed twice")
-        names = [name for group in self.slots for name in group]
-        self._slots = [[self._slot(v, name) for v in variables] for name in names]
-        self._decayed = [self._decays(v) for v in variables]
-        self._trainable_variables = variables
-        self.built = True
-
-    def _slot(self, variable, name):
-        array = variable._array
-        xp = backend.array_module(type(array))
-        with backend.use_module(xp):
-            slot = Variable(xp.zeros(array.shape, array.dtype), trainable=False)
-        slot.name = f"{variable.path.replace('/', '_')}_{name}"
-        slot.path = f"{self.name}/{slot.name}"
-        return slot
-
-    def _scalar(self, name, value, dtype):
-        # NumPy's, as it is read in each step: on a GPU, that would wait.
-        with backend.use_module(np), reading(()):
-            scalar = Variable(value, trainable=False, name=name, dtype=dtype)
-        scalar.path = f"{self.name}/{name}"
-        return scalar
-
-    def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
-        """Spares variables of ``var_list``, or with one of ``var_names`` in their name.
-
-        Raises: ``ValueError`` once the optimizer is built.
-        """
-        if self.built:
-            raise ValueError(
-                "`exclude_from_weight_decay()` can only be configured before the "
-                "optimizer is built."
-            )
-        pattern = re.compile("|".join(var_names)) if var_names else None
-        self._not_decayed = ({id(v) for v in var_list or ()}, pattern)
-
-    def _decays(self, variable):
-        ids, pattern = self._not_decayed
-        return id(variable) not in ids and not (
-            pattern and pattern.search(variable.name)
-        )
+    def scale_loss(self, loss):
+        """The loss times ``loss_scale_factor``, by which an update divides again."""
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     # --- applying gradients
 
@@ -306,7 +274,9 @@ class Optimizer(registry.Configured):
             raise ValueError("apply: a variable is listed twice; add its gradients up")
         if self._segments is None:
             own = self._trainable_variables
-            self._segments = lay_out(own, self._slots, self._decayed)
+            slots, extras = self._slots, self._extras
+            decayed, whole = self._decayed, self.takes_whole
+            self._segments = lay_out(own, slots, extras, decayed, whole)
         if len(self._updates) >= MAX_UPDATES:
             self._updates.clear()
         self._updates[key] = update = Update(self._segments, variables, grads)
@@ -316,7 +286,34 @@ class Optimizer(registry.Configured):
         rate = self._learning_rate
         if type(rate) is Variable:
             return rate._array.item()
-        return float(self.learning_rate)
+        with reading(()):
+            if isinstance(rate, LearningRateSchedule):
+                return rate.at(self._iterations._array.item())
+            return float(self.learning_rate)
+
+    # --- what an `Update` asks
+
+    def take_step(self, update, gradients, share=1.0) -> None:
+        """One step with ``share`` of checked gradients, eager or in a replay."""
+        update.step(self, gradients, share)
+
+    @property
+    def changes_gradients(self) -> bool:
+        """Whether gradients are not used as they come."""
+        ways = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        more = (self.loss_scale_factor, self.gradient_accumulation_steps)
+        return any((*ways, *more))
+
+    def reads(self) -> list:
+        """The variables that an update looks at without changing them."""
+        return (
+            [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
+        )
+
+    def writes(self, update) -> list:
+        """The variables that an update changes."""
+        owners = [v for segment in update.touched(self) for v in segment.owners]
+        return [*owners, *self._scalars, self._iterations]
 
     def __getstate__(self):  # views do not survive a copy; they are laid out anew
         return vars(self) | {"_segments": None, "_updates": {}}
@@ -331,44 +328,14 @@ class Optimizer(registry.Configured):
     @classmethod
     def from_config(cls, config, custom_objects=None) -> "Optimizer":
         """The optimizer that `get_config`, ours or Keras', described."""
-        config = {k: v for k, v in config.items() if NEUTRAL.get(k, "") != v}
         with registry.custom_object_scope(custom_objects or {}):
             if isinstance(config.get("learning_rate"), (dict, str)):
                 rate = registry.resolve("schedule", config["learning_rate"])
-                config["learning_rate"] = rate
+                config = {**config, "learning_rate": rate}
             return cls(**config)
 
 
 watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
-
-
-def get(identifier):
-    """The optimizer of a name (``"adam"``) or config; an optimizer, or None, as it is.
-
-    >>> get("sgd").get_config()["momentum"]
-    0.0
-    """
-    if identifier is None or isinstance(identifier, Optimizer):
-        return identifier
-    if isinstance(identifier, str):
-        return deserialize({"class_name": identifier, "config": {}})
-    if isinstance(identifier, dict):
-        return deserialize(identifier)
-    raise ValueError(
-        "Could not interpret optimizer identifier: it must be a name, a config or an "
-        f"Optimizer, got {identifier!r}"
-    )
-
-
-def serialize(optimizer) -> dict:
-    """``{"class_name", "config"}`` of an optimizer."""
-    return registry.serialize(optimizer)
-
-
-def deserialize(config, custom_objects=None) -> Optimizer:
-    """The optimizer that `serialize` described."""
-    with registry.custom_object_scope(custom_objects or {}):
-        return registry.deserialize("optimizer", config)
 
 
 def _takes_argument(function):

@@ -9,10 +9,11 @@ import warnings
 import numpy as np
 
 from tapewright.backend import array_module
+from tapewright.readers import reading
 from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
-from tapewright.variable import Variable
 
 from .gradients import SparseRows, clipping, to_gradient
+from .running import accumulate, average, clear
 
 __all__ = ["Update"]
 
@@ -27,6 +28,7 @@ class Update:
         self.missing = [v.path for v, g in zip(variables, grads) if g is None]
         self.present = [(i, variables[i], _kind(variables[i]._array)) for i in present]
         number = {id(variables[i]): n for n, i in enumerate(present)}
+        self.segments = segments
         self.parts = []
         for segment in segments:
             members = [  # (number in the segment, number among the gradients)
@@ -40,14 +42,17 @@ class Update:
         self.spaces = list(
             {id(s.workspace): s.workspace for s, _, _ in self.parts}.values()
         )
+        own = {id(v): segment for segment in segments for v in segment.variables}
         self.constrained = [
-            v for _, v, *_ in self.present if getattr(v, "constraint", None) is not None
+            (v, own[id(v)])
+            for _, v, *_ in self.present
+            if getattr(v, "constraint", None) is not None
         ]
 
     def apply(self, rule, grads):
         """One step of ``rule``, the optimizer."""
         self._warn_of_missing()
-        self._apply(rule, self._checked(grads))
+        rule.take_step(self, self._checked(grads))
 
     def trace(self, rule, grads, tracer):
         """Writes one step down, to be made by each replay."""
@@ -79,15 +84,44 @@ class Update:
                 stacklevel=5,
             )
 
-    def _apply(self, rule, gradients):
-        step = int(rule._iterations._array) + 1
+    def step(self, rule, gradients, share=1.0):
+        """One step with ``share`` of gradients that are checked: arrays, `SparseRows`."""
+        made, every = (
+            int(rule._iterations._array),
+            rule.gradient_accumulation_steps or 1,
+        )
+        for segment in self.touched(rule):
+            segment.secure()
+        share /= rule.loss_scale_factor or 1
+        due = (made + 1) % every == 0
+        if every > 1:
+            gradients = accumulate(self.parts, gradients, share, due and every)
+            share = 1.0
+        if due:
+            self._change(rule, gradients, made // every + 1, share)
+        if due and every > 1:
+            clear(self.segments)
+        if rule.use_ema:
+            self._average(rule, made // every)
+        rule._iterations._bind(np.array(made + 1, np.int64))
+        if self.constrained:
+            self._constrain()
+
+    def touched(self, rule):
+        """The segments that a step of ``rule`` writes to."""
+        if rule.use_ema or rule.gradient_accumulation_steps:
+            return self.segments
+        return [segment for segment, _, _ in self.parts]
+
+    def _change(self, rule, gradients, step, share):
+        rule.advance(step)
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
-        for segment, _, _ in self.parts:
-            segment.secure()
         for space in self.spaces:
             space.prepare((decay, *rule.coefficients(step, rate, space.dtype.type)))
-        fits = clipping(gradients, rule.clipnorm, rule.clipvalue, rule.global_clipnorm)
+        fits = clipping(
+            gradients, rule.clipnorm, rule.clipvalue, rule.global_clipnorm, share
+        )
         for segment, members, runs in self.parts:
             if segment.gradient is None:
                 _, n = members[0]
@@ -98,9 +132,21 @@ class Update:
             for start, stop in runs:
                 gradient = segment.gradient[start:stop]
                 _update(rule, segment, segment.blocks(start, stop, gradient))
-        rule._iterations._bind(np.array(step, np.int64))
-        for variable in self.constrained:
-            variable.assign(variable.constraint(variable))
+
+    def _average(self, rule, steps_before):
+        # Keras: what is averaged first is taken over as it is.
+        part = 1 - rule.ema_momentum if steps_before else 1
+        every = rule.ema_overwrite_frequency
+        average(self.segments, part, every and (steps_before + 1) % every == 0)
+
+    def _constrain(self):
+        with reading(()):
+            for variable, segment in self.constrained:
+                value = variable.constraint(variable)
+                array = variable._fitting("assign", value)
+                del value
+                segment.secure()  # the constraint may have kept the value
+                variable._array[...] = array
 
     def _checked(self, grads):
         """The gradients as arrays and `SparseRows`; raises where one does not fit."""
@@ -124,7 +170,7 @@ class TracedUpdate:
 
     def __call__(self, *arrays):
         if self.dense:
-            self.update._apply(self.rule, arrays)
+            self.rule.take_step(self.update, arrays)
             return
         rest, gradients = iter(arrays), []
         for (_, variable, _), (_, slices) in zip(self.update.present, self.places):
@@ -135,22 +181,20 @@ class TracedUpdate:
                 )
                 array = to_gradient(slices, variable)
             gradients.append(array)
-        self.update._apply(self.rule, gradients)
+        self.rule.take_step(self.update, gradients)
 
     def reads(self):
         """The variables that an update looks at without changing them."""
-        rate = self.rule._learning_rate
-        return [rate] if isinstance(rate, Variable) else []
+        return self.rule.reads()
 
     def writes(self):
         """The variables that an update changes."""
-        owners = [v for segment, _, _ in self.update.parts for v in segment.owners]
-        return [*owners, self.rule._iterations]
+        return self.rule.writes(self.update)
 
     def targets(self):
         """For each array that it is called with: where it would best lie, or None."""
-        rule, found = self.rule, [None] * len(self.places)
-        if not self.dense or rule.clipnorm or rule.clipvalue or rule.global_clipnorm:
+        found = [None] * len(self.places)
+        if not self.dense or self.rule.changes_gradients:
             return found
         for segment, members, _ in self.update.parts:
             if segment.gradient is not None:
@@ -189,6 +233,7 @@ def _update(rule, segment, blocks, fit=None):
     space, update_step = segment.workspace, rule.update_step
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
+    spare = space.spare if rule.needs_two else None
     for gradient, variable, slots in blocks:
         size = variable.size
         room = scratch[:size]
@@ -197,6 +242,8 @@ def _update(rule, segment, blocks, fit=None):
         if decays:
             xp.multiply(variable, decay, out=room)
             xp.subtract(variable, room, out=variable)
+        if spare is not None:
+            room = room, spare[:size]
         update_step(xp, gradient, variable, room, coefficients, *slots)
 
 
@@ -219,5 +266,7 @@ def _update_rows(rule, segment, rows, values):
     picked = segment.pick_rows(rows)
     variable, *slots = [lines.reshape(-1) for lines in picked]
     gradient, scratch = values.reshape(-1), xp.empty_like(variable)
+    if rule.needs_two:
+        scratch = scratch, xp.empty_like(variable)
     rule.update_step(xp, gradient, variable, scratch, coefficients, *slots)
     segment.put_rows(rows, picked)

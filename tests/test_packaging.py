@@ -116,9 +116,9 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_four():
+def test_the_extras_are_five():
     extras = SETTINGS["project"]["optional-dependencies"]
-    assert list(extras) == ["cuda12", "cuda13", "plot", "test"]
+    assert list(extras) == ["cuda12", "cuda13", "plot", "tensorboard", "test"]
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]
     assert names(extras["cuda13"]) == ["cupy-cuda13x"]
 

@@ -40,8 +40,13 @@ from . import (  # isort: skip
     generators,
     random,
     dropout,
+    recurrence,
+    lstm,
+    gru,
+    simple_rnn,
     attention,
     resizing,
+    warping,
     image,
     operators,
 )

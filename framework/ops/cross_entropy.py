@@ -152,16 +152,30 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
 def _sparse_cross_entropy(xp, labels, logits):
     if labels.shape != logits.shape[:-1]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    top = logits.max(axis=-1, keepdims=True)
-    log_total = xp.log(xp.exp(logits - top).sum(axis=-1))
+    top = logits.max(axis=-1)
+    log_total = xp.log(xp.exp(logits - top[..., None]).sum(axis=-1))
+    if xp is np:
+        return log_total - (_picked(logits, labels) - top)
+    # there is no waiting for a GPU to find a wrong label: its loss is NaN, as in TensorFlow
     picks = labels[..., None].astype(xp.int64)
-    if xp is np:  # which raises IndexError for a label out of range
-        picked = xp.take_along_axis(logits, picks, axis=-1)
-    else:  # there is no waiting for a GPU to find one: its loss is NaN, as in TensorFlow
-        valid = (picks >= 0) & (picks < logits.shape[-1])
-        picked = xp.take_along_axis(logits, xp.where(valid, picks, 0), axis=-1)
-        picked = xp.where(valid, picked, xp.nan).astype(logits.dtype)
-    return log_total - (picked - top)[..., 0]
+    valid = (picks >= 0) & (picks < logits.shape[-1])
+    picked = xp.take_along_axis(logits, xp.where(valid, picks, 0), axis=-1)
+    picked = xp.where(valid, picked, xp.nan).astype(logits.dtype)
+    return log_total - (picked[..., 0] - top)
+
+
+def _picked(logits, labels):
+    """The entries at the labels, in NumPy; a third of what take_along_axis costs."""
+    classes, places = logits.shape[-1], labels.astype(np.int64, order="C").reshape(-1)
+    # a negative number is a large one without its sign: one pass finds both kinds
+    if labels.size and places.view(np.uint64).max() >= classes:
+        wrong = places[(places < 0) | (places >= classes)]
+        raise ValueError(
+            "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
+            f"{classes - 1}, got {wrong[0]}"
+        )
+    places += np.arange(labels.size) * classes
+    return logits.reshape(-1).take(places).reshape(labels.shape)
 
 
 _sparse_cross_entropy.no_gradient("labels")
@@ -204,15 +218,6 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
     _check_floating(who, logits)
     if len(logits.shape) < 1:
         raise ShapeError(who, "logits must be [..., classes]", logits=logits)
-    classes = logits.shape[-1]
-    values = labels.array
-    if isinstance(values, np.ndarray | np.generic) and values.size:
-        low, high = int(values.min()), int(values.max())
-        if low < 0 or high >= classes:
-            raise ValueError(
-                f"{who}: labels must be from 0 to {classes - 1}, "
-                f"got {low if low < 0 else high}"
-            )
     return _sparse_cross_entropy(labels, logits)
 
 

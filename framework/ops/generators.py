@@ -5,6 +5,8 @@ function goes on where the generator stands, as the Python function would.
 """
 
 import secrets
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -32,6 +34,7 @@ __all__ = [
     "Generator",
     "check_algorithm",
     "create_rng_state",
+    "drawing_from",
     "get_global_generator",
     "on_the_host",
     "one_stream",
@@ -234,15 +237,28 @@ def create_rng_state(seed, alg="philox"):
 
 
 _GLOBAL = None
+_LENT = ContextVar("lent_generator", default=None)
 
 
 def get_global_generator():
     """The generator behind the functions of this module."""
     global _GLOBAL
+    if (lent := _LENT.get()) is not None:
+        return lent()
     if _GLOBAL is None:
         with reading(()):  # it outlives the trace that asks for it first
             _GLOBAL = Generator()
     return _GLOBAL
+
+
+@contextmanager
+def drawing_from(generator):
+    """Inside, in this thread, ``generator()`` stands for the global generator."""
+    token = _LENT.set(generator)
+    try:
+        yield
+    finally:
+        _LENT.reset(token)
 
 
 def set_global_generator(generator):

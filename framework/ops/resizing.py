@@ -1,7 +1,8 @@
 """Resizing: an axis of an image sampled anew, by any of TensorFlow's methods.
 
 Every method is a linear map along each axis: a banded matrix that depends on the two sizes
-only. The op applies the bands, and its adjoint those of the transpose.
+only. The op applies the bands, and its adjoint those of the transpose. Repeating each entry
+needs no matrix, and keeps the order that the images have in memory.
 """
 
 import functools
@@ -12,7 +13,7 @@ from ..errors import ShapeError
 from ..primitive import Axes, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec
-from .sliding import resized
+from .sliding import at, resized
 
 __all__ = []  # the public name is `image.resize`
 
@@ -184,3 +185,67 @@ def _same_axis(axes, x, *, axis, **attributes):
 
 resample.diagonal(_same_axis)
 _resample_back.diagonal(_same_axis)
+
+
+@primitive
+def upsample(xp, images, *, axis: Axes, times: int):
+    """Each entry along ``axis``, which counts from the end, ``times`` times."""
+    extent = images.shape[axis] * times
+    out = xp.empty_like(images, shape=resized(images.shape, axis, extent))
+    for i in range(times):
+        out[at(axis, slice(i, None, times))] = images
+    return out
+
+
+@upsample.infer
+def _(images, axis, times):
+    normalize_axis("upsample", axis, images.shape.rank)
+    size = images.shape[axis]
+    size = None if size is None else size * times
+    return TensorSpec(resized(tuple(images.shape), axis, size), images.dtype)
+
+
+@upsample.vjp("images")
+def _(g, axis, times):
+    return _add_neighbours(g, axis, times)
+
+
+@primitive(name="add_neighbours")
+def _add_neighbours(xp, g, *, axis: Axes, times: int):
+    """The adjoint of `upsample`: the sums of ``times`` neighbours."""
+    if g.shape[axis] % times:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    out = g[at(axis, slice(0, None, times))]
+    for i in range(1, times):
+        out = out + g[at(axis, slice(i, None, times))]
+    return out
+
+
+@_add_neighbours.infer
+def _(g, axis, times):
+    normalize_axis("add_neighbours", axis, g.shape.rank)
+    size = g.shape[axis]
+    if size is not None and size % times:
+        raise ShapeError("add_neighbours", f"axis {axis} must have a multiple of {times} "
+                         "entries", g=g)  # fmt: skip
+    size = None if size is None else size // times
+    return TensorSpec(resized(tuple(g.shape), axis, size), g.dtype)
+
+
+@_add_neighbours.vjp("g")
+def _(c, axis, times):
+    return upsample(c, axis, times)
+
+
+@upsample.batch
+def _(mapped, images, **attributes):
+    return upsample(images, **attributes)
+
+
+@_add_neighbours.batch
+def _(mapped, g, **attributes):
+    return _add_neighbours(g, **attributes)
+
+
+upsample.diagonal(_same_axis)
+_add_neighbours.diagonal(_same_axis)

@@ -1,8 +1,14 @@
-"""Data on their way to a model."""
+"""Arrays on their way to a model: labels, sequences and vectors brought into shape."""
 
 import numpy as np
 
-__all__ = ["to_categorical"]
+from ..ops.comparison import where
+from ..ops.creation import ones_like
+from ..ops.elementwise import divide
+from ..ops.matrix_functions import norm
+from ..tensor import is_tensor
+
+__all__ = ["normalize", "pad_sequences", "to_categorical"]
 
 
 def to_categorical(x, num_classes=None):
@@ -34,3 +40,74 @@ def to_categorical(x, num_classes=None):
     rows = np.zeros((labels.size, num_classes))
     rows[np.arange(labels.size), labels.ravel()] = 1
     return rows.reshape(*labels.shape, num_classes)
+
+
+def normalize(x, axis=-1, order=2):
+    """``x / norm(x)`` along ``axis``; what has norm 0 stays 0.
+
+    Args: ``x``: an array or a tensor, floating; ``axis``: an int or None, the whole;
+    ``order``: of the norm, such as 1, 2 or infinity.
+    Returns: an array for an array, a tensor for a tensor.
+
+    >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if is_tensor(x):
+        length = norm(x, ord=order, axis=axis, keepdims=True)
+        return divide(x, where(length == 0, ones_like(length), length))
+    x = np.asarray(x)
+    if axis is None:
+        length = np.linalg.norm(x.reshape(-1), order)
+        return x / (length or 1)
+    length = np.linalg.norm(x, order, axis, keepdims=True)
+    return x / np.where(length == 0, 1, length)
+
+
+def pad_sequences(
+    sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0
+):
+    """Sequences of different lengths as rows of one array, padded and cut at one end.
+
+    Args: ``sequences``: a list of sequences; their items may be arrays of one shape.
+    ``maxlen``: the length of all, by default that of the longest. ``padding``,
+    ``truncating``: ``"pre"`` or ``"post"``, the end at which. ``value``: what is filled
+    in.
+    Returns: ``[len(sequences), maxlen, ...]`` of ``dtype``, in NumPy.
+
+    >>> pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)
+    array([[0, 1],
+           [2, 3],
+           [5, 6]], dtype=int32)
+    """
+    for name, given in (("padding", padding), ("truncating", truncating)):
+        if given not in ("pre", "post"):
+            raise ValueError(
+                f"pad_sequences: {name} must be 'pre' or 'post', got {given!r}"
+            )
+    if not hasattr(sequences, "__len__") or not all(
+        hasattr(sequence, "__len__") for sequence in sequences
+    ):
+        raise ValueError("pad_sequences: sequences must be a list of sequences")
+    if isinstance(value, str) and np.dtype(dtype).kind not in "OUS":
+        raise ValueError(
+            f"pad_sequences: value {value!r} needs dtype=object or str, got {dtype}"
+        )
+    if maxlen is None:
+        maxlen = max([len(sequence) for sequence in sequences], default=0)
+    full = [np.asarray(sequence) for sequence in sequences if len(sequence)]
+    item = full[0].shape[1:] if full else ()
+    rows = np.full((len(sequences), maxlen, *item), value, dtype=dtype)
+    for number, sequence in enumerate(sequences):
+        cut = sequence[-maxlen:] if truncating == "pre" else sequence[:maxlen]
+        cut = np.asarray(cut if maxlen else [], dtype=dtype)
+        if not len(cut):
+            continue
+        if cut.shape[1:] != item:
+            raise ValueError(
+                f"pad_sequences: sequence {number} has items of shape {cut.shape[1:]}, "
+                f"the first has {item}"
+            )
+        start = maxlen - len(cut) if padding == "pre" else 0
+        rows[number, start : start + len(cut)] = cut
+    return rows

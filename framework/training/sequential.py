@@ -1,18 +1,21 @@
 """`Sequential`: layers one after the other."""
 
+from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
+from tapewright.layers.symbolic import KerasTensor
 
 from ..registry import deserialize, serialize
-from .summary import summary_lines
+from .model import Model
+from .network import Network
 
 __all__ = ["Sequential"]
 
 
-class Sequential(Layer):
+class Sequential(Model):
     """Layers called in turn, each on the outputs of the one before.
 
-    The weights are made on the first call, or by ``build(input_shape)``, in which the
-    batch size may be None.
+    The weights are made on the first call; at once if the first layer is an `Input` or
+    has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
 
     >>> from tapewright.layers import Dense, Flatten
     >>> model = Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
@@ -21,100 +24,163 @@ class Sequential(Layer):
     50
     """
 
-    def __init__(self, layers=None, *, name=None, **kwargs):
+    def __init__(self, layers=None, trainable=True, name=None, **kwargs):
         super().__init__(name=name, **kwargs)
         self._layers = []
-        self._build_shape = None
+        self._start = None  # the symbolic input, once the shape is known
+        self._chain = []  # the symbolic outputs of the layers
+        self._given_batch_shape = None
         for layer in layers or ():
             self.add(layer)
+        if not trainable:
+            self.trainable = False
 
     @property
     def layers(self):
         """The layers, in a new list."""
         return list(self._layers)
 
-    def add(self, layer):
-        """Appends a layer.
+    def add(self, layer, rebuild=True):
+        """Appends a layer, or at the beginning an `Input`.
 
         Raises: ``TypeError`` for what is no layer, ``ValueError`` for a name that is taken.
         """
+        if type(layer) is KerasTensor:
+            layer = layer._keras_history.operation
         if not isinstance(layer, Layer):
             raise TypeError(
                 f"Sequential '{self.name}': only layers can be added, got {layer!r}; wrap "
-                "a function in layers.Activation"
+                "a function in layers.Lambda or layers.Activation"
             )
+        if isinstance(layer, InputLayer):
+            if self._layers or self._start is not None:
+                raise ValueError(
+                    f"Sequential '{self.name}': an Input must come first, and only once; "
+                    f"there is {self._layers[0].name if self._layers else 'one'} already"
+                )
+            self._begin_at(layer.output)
+            return
         if any(layer.name == known.name for known in self._layers):
             raise ValueError(
                 f"Sequential '{self.name}': the names of layers must differ, there is "
                 f"'{layer.name}' already; pass name= to one of them"
             )
+        if not self._layers and self._start is None:
+            shape = layer._given_shape
+            if (
+                shape is None
+                and isinstance(layer, Model)
+                and layer._network is not None
+            ):
+                shape = layer.input_shape
+            if shape is not None:
+                self._begin_at(Input(batch_shape=shape))
+        if self._start is not None:
+            with self._building():
+                output = layer(self._chain[-1] if self._chain else self._start)
+            self._chain.append(output)
         self._layers.append(layer)
-        self._shape_changed()
+        self._layers_changed()
 
-    def pop(self):
+    def pop(self, rebuild=True):
         """Removes the last layer and returns it. Raises: ``IndexError`` without layers."""
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
         layer = self._layers.pop()
-        self._shape_changed()
+        del self._chain[len(self._layers) :]
+        self._layers_changed()
         return layer
 
-    def _shape_changed(self):
-        self._output_shape = None
-        if self.built:
-            self.built = False
-            if self._build_shape is not None:
-                self.build(self._build_shape)
+    def _begin_at(self, tensor):
+        self._start, self._chain = tensor, []
 
-    def build(self, input_shape):
-        """Builds the layers in turn, for inputs of this shape."""
-        shape = tuple(input_shape)
-        self._build_shape = shape
+    def _layers_changed(self):
+        self._network = self._output_shape = None
+        self.built = self._start is not None
+        if self._chain:
+            self._output_shape = tuple(self._chain[-1].shape)
+
+    def build(self, input_shape=None):
+        """Builds the layers in turn, for inputs of this shape; the batch may be None."""
+        if self._start is not None:
+            return
+        if input_shape is None:
+            raise ValueError(
+                f"Sequential '{self.name}': build needs the shape of the inputs, or an "
+                "Input as the first layer"
+            )
+        start = Input(batch_shape=tuple(input_shape), dtype=self.dtype)
+        chain, x = [], start
         for layer in self._layers:
-            if not layer.built:
-                layer.build(shape)
-            shape = tuple(layer.compute_output_shape(shape))
-            layer._output_shape = shape
-        self._output_shape = shape
+            x = layer(x)
+            chain.append(x)
+        self._start, self._chain = start, chain
+        self._given_batch_shape = tuple(input_shape)
+        self._layers_changed()
 
-    def _build_for(self, inputs):
+    def _build_for(self, args, kwargs):
         """On the first call the layers see real inputs, and build themselves."""
-        self._build_shape = None if isinstance(inputs, dict) else tuple(inputs.shape)
+        shape = getattr(args[0], "shape", None)
+        self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, training=None, mask=None):
         for layer in self._layers:
-            inputs = layer(inputs, training=training)
+            inputs = layer(inputs)
         return inputs
 
-    def compute_output_shape(self, input_shape):
-        for layer in self._layers:
-            input_shape = layer.compute_output_shape(input_shape)
-        return tuple(input_shape)
+    def _converted(self, inputs):
+        return Layer._converted(self, inputs)
 
-    def summary(self, print_fn=None):
-        """Prints a table of the layers, their output shapes and numbers of weights.
+    def _need_network(self, what):
+        if self._network is None:
+            if self._start is None:
+                if self._given_batch_shape is None:
+                    raise AttributeError(
+                        f"{self._title}: the {what} are not known before the shape of "
+                        "the inputs is: begin with an Input, or call the model"
+                    )
+                self.built = False
+                self.build(self._given_batch_shape)
+                self.built = True
+            end = self._chain[-1] if self._chain else self._start
+            self._network = Network(self._start, end)
+        return self._network
 
-        ``print_fn`` is called with the whole text instead of ``print``.
-        """
-        (print_fn or print)("\n".join(summary_lines(self)))
+    @property
+    def inputs(self):
+        return self._need_network("inputs").inputs
+
+    @property
+    def operations(self):
+        return self.layers
+
+    @property
+    def output_names(self):
+        """The name of the last layer."""
+        return [self._layers[-1].name] if self._layers else None
 
     def get_config(self):
         """The layers, each with its class name and config, and the shape built for."""
+        layers = [serialize(layer) for layer in self._layers]
+        shape = self._given_batch_shape
+        if self._start is not None and shape is None:
+            layers.insert(0, serialize(self._start._keras_history.operation))
+            shape = tuple(self._start.shape)
         return {
             "name": self.name,
             "trainable": self.trainable,
             "dtype": self.dtype,
-            "layers": [serialize(layer) for layer in self._layers],
-            "build_input_shape": self._build_shape and list(self._build_shape),
+            "layers": layers,
+            "build_input_shape": shape and list(shape),
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config, custom_objects=None):
         """A model of new layers like those of the config, built if that one was."""
         config = dict(config)
         shape = config.pop("build_input_shape", None)
         layers = [deserialize("layer", each) for each in config.pop("layers")]
         model = cls(layers, **config)
-        if shape is not None:
+        if shape is not None and not model.built:
             model.build(shape)
         return model

@@ -2,43 +2,164 @@
 
 import math
 
-__all__ = ["summary_lines"]
+from tapewright.layers.input_layer import InputLayer
+from tapewright.layers.layer import Layer
 
-_HEADER = ("Layer (type)", "Output Shape", "Param #")
-_WIDTHS = (33, 24, 15)  # at least
+__all__ = ["print_summary", "summary_lines"]
+
+_WIDTHS = {"Layer (type)": 33, "Output Shape": 24, "Param #": 15, "Connected to": 24}
 
 
-def summary_lines(model) -> list:
+def print_summary(
+    model,
+    line_length=None,
+    positions=None,
+    print_fn=None,
+    expand_nested=False,
+    show_trainable=False,
+    layer_range=None,
+):
+    """Prints the table; see `Model.summary`."""
+    lines = summary_lines(
+        model, line_length, positions, expand_nested, show_trainable, layer_range
+    )
+    (print_fn or print)("\n".join(lines))
+
+
+def summary_lines(
+    model,
+    line_length=None,
+    positions=None,
+    expand_nested=False,
+    show_trainable=False,
+    layer_range=None,
+) -> list:
     """Name, output shape and weights of each layer of ``model``, then the totals."""
-    rows = [_row(layer) for layer in model.layers]
-    cells = [_HEADER, *rows]
-    widths = [
-        max(least, 2 + max(len(row[i]) for row in cells))
-        for i, least in enumerate(_WIDTHS)
-    ]
+    links = _links(model)
+    header = ["Layer (type)", "Output Shape", "Param #"]
+    if links is not None:
+        header.append("Connected to")
+    if show_trainable:
+        header.append("Trainable")
+    rows = []
+    for operation in _in_range(model, layer_range):
+        rows += _rows(operation, links, show_trainable, expand_nested, "")
+    widths = _widths(header, rows, line_length, positions)
     lines = [f'Model: "{model.name}"', _rule("┏┳┓", "━", widths)]
-    lines += [_cells(_HEADER, "┃", widths), _rule("┡╇┩", "━", widths)]
+    lines += [_cells(header, "┃", widths), _rule("┡╇┩", "━", widths)]
     for i, row in enumerate(rows):
         lines += [_rule("├┼┤", "─", widths)] if i else []
-        lines.append(_cells(row, "│", widths))
+        lines += _lines_of(row, widths)
     lines.append(_rule("└┴┘", "─", widths))
-    for name, weights in (
+    return lines + _totals(model)
+
+
+def _totals(model):
+    lines = []
+    kinds = [
         ("Total", model.weights),
         ("Trainable", model.trainable_weights),
         ("Non-trainable", model.non_trainable_weights),
-    ):
+    ]
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None and getattr(optimizer, "built", False):
+        kinds[0] = ("Total", [*model.weights, *optimizer.variables])
+        kinds.append(("Optimizer", optimizer.variables))
+    for name, weights in kinds:
         count = sum(math.prod(v.shape) for v in weights)
         size = sum(math.prod(v.shape) * v.dtype.size for v in weights)
         lines.append(f" {name} params: {count:,} ({_readable(size)})")
     return lines
 
 
-def _row(layer):
-    shape = layer._output_shape
-    known = layer.built or layer.weights
-    params = f"{layer.count_params():,}" if known else "0 (unbuilt)"
-    title = f"{layer.name} ({type(layer).__name__})"
+def _in_range(model, layer_range):
+    operations = model.operations
+    if layer_range is None:
+        return operations
+    names = [operation.name for operation in operations]
+    for name in layer_range:
+        if name not in names:
+            raise ValueError(
+                f"layer_range: there is no layer {name!r}; there are {', '.join(names)}"
+            )
+    first, last = [names.index(name) for name in layer_range]
+    return operations[first : last + 1]
+
+
+def _links(model):
+    """Operation id -> the names before it, if the layers do not just follow each other."""
+    network = getattr(model, "_network", None)
+    if network is None or _is_line(network):
+        return None
+    own, links = {id(node) for node in network.nodes}, {}
+    for operation in network.operations:
+        found = []
+        for node in operation._inbound_nodes:
+            if id(node) in own:
+                for x in node.input_tensors:
+                    maker, call, _ = x._keras_history
+                    found.append(f"{maker.name}[{call}]")
+        links[id(operation)] = list(dict.fromkeys(found))
+    return links
+
+
+def _is_line(network):
+    if len(network.inputs) > 1 or len(network.outputs) > 1:
+        return False
+    inner = [node for node in network.nodes if node.args]
+    if any([len(node.input_tensors) != 1 for node in inner]):
+        return False
+    ends = [id(node.input_tensors[0]) for node in inner]
+    operations = {id(node.operation) for node in inner}
+    return len(set(ends)) == len(ends) and len(operations) == len(inner)
+
+
+def _rows(operation, links, show_trainable, expand_nested, indent):
+    row = _row(operation)
+    cells = [[indent + row[0]], [row[1]], [row[2]]]
+    if links is not None:
+        cells.append(links.get(id(operation), []) or ["-"])
+    if show_trainable:
+        known = isinstance(operation, Layer) and operation.weights
+        cells.append([("Y" if operation.trainable else "N") if known else "-"])
+    rows = [cells]
+    if expand_nested and hasattr(operation, "operations"):
+        for inner in operation.operations:
+            inside = links and dict.fromkeys([id(inner)], [""])
+            rows += _rows(inner, inside, show_trainable, True, f"{indent}└ ")
+    return rows
+
+
+def _row(operation):
+    title = f"{operation.name} ({type(operation).__name__})"
+    if not isinstance(operation, Layer):  # an op
+        shape = operation._inbound_nodes[0].output_tensors[0].shape
+        return f"{operation.name} ({operation.op})", str(tuple(shape)), "0"
+    shape = operation._output_shape
+    known = operation.built or operation.weights
+    params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
+    if isinstance(operation, InputLayer):
+        params = "0"
     return title, "?" if shape is None else str(tuple(shape)), params
+
+
+def _widths(header, rows, line_length, positions):
+    if positions is not None:
+        ends = [round(p * (line_length or 80)) if p <= 1 else p for p in positions]
+        return [end - start - 1 for start, end in zip([0, *ends], ends)]
+    widths = []
+    for i, title in enumerate(header):
+        longest = max([len(text) for row in rows for text in row[i]], default=0)
+        widths.append(max(_WIDTHS.get(title, 11), 2 + max(longest, len(title))))
+    if line_length is not None:
+        widths[0] = max(12, widths[0] + line_length - sum(widths) - len(widths) - 1)
+    return widths
+
+
+def _lines_of(row, widths):
+    height = max([len(cell) for cell in row])
+    for i in range(height):
+        yield _cells([c[i] if i < len(c) else "" for c in row], "│", widths)
 
 
 def _rule(ends, line, widths):
@@ -46,12 +167,11 @@ def _rule(ends, line, widths):
 
 
 def _cells(row, line, widths):
-    title, shape, params = row
-    cells = (
-        f" {title}".ljust(widths[0]),
-        f" {shape}".ljust(widths[1]),
-        f"{params} ".rjust(widths[2]),
-    )
+    cells = []
+    for i, (text, width) in enumerate(zip(row, widths)):
+        fitted = text if len(text) <= width - 2 else text[: width - 3] + "…"
+        right = i == 2
+        cells.append(f"{fitted} ".rjust(width) if right else f" {fitted}".ljust(width))
     return line + line.join(cells) + line
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import Dense, activations
+from tapewright.layers import Dense, LeakyReLU, activations
 
 # Recorded from Keras 3.15 with TensorFlow:
 #   keras.activations.get(name)(tf.constant([[-3.0, -0.5, 0.0, 0.5, 8.0]]))
@@ -123,6 +123,25 @@ def test_celu_is_smooth_for_any_alpha(alpha):
     np.testing.assert_allclose(value, smooth, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "x", [[1.0, 0.8, 0.1], [3.0, 1.0, 0.2], [0.1, 0.2, 0.3], [2.0, 2.0]]
+)
+def test_sparsemax_is_the_nearest_point_of_the_simplex(x):
+    # Martins & Astudillo, algorithm 1; Keras' own does not sum to 1
+    z = np.sort(np.array(x))[::-1]
+    size = max(k for k in range(1, len(z) + 1) if 1 + k * z[k - 1] > z[:k].sum())
+    expected = np.maximum(np.array(x) - (z[:size].sum() - 1) / size, 0)
+    y = activations.sparsemax(np.array([x])).numpy()
+    np.testing.assert_allclose(y, [expected], rtol=1e-12)
+    np.testing.assert_allclose(y.sum(), 1, rtol=1e-12)
+
+
+def test_every_derivative_of_sparsemax_agrees_with_differences():
+    x = np.array([[0.3, 0.9, -0.4, 1.1], [2.0, 0.1, 0.2, 0.3]])
+    tw.test.check_gradients(activations.sparsemax, [x], order=2)
+    tw.test.check_gradients(lambda x: activations.sparsemax(x, axis=0), [x], order=1)
+
+
 def test_glu_wants_an_axis_of_even_size():
     with pytest.raises(
         ValueError, match="glu: the axis -1 of x must have an even size"
@@ -161,6 +180,18 @@ def test_a_function_of_the_users_comes_back_through_a_scope():
     assert config["activation"] == "double"
     with tw.registry.custom_object_scope({"double": double}):
         assert Dense.from_config(config).activation is double
+
+
+def test_deserialize_takes_names_layers_and_functions_of_ones_own():
+    def double(x):
+        return x * 2.0
+
+    assert activations.deserialize("tanh") is activations.tanh
+    assert activations.deserialize("double", {"double": double}) is double
+    config = {"class_name": "function", "config": "double"}
+    assert activations.deserialize(config, {"double": double}) is double
+    layer = activations.get(activations.serialize(LeakyReLU(0.5)))
+    assert layer([-2.0]).numpy().tolist() == [-1.0]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

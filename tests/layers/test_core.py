@@ -1,10 +1,10 @@
-"""`Dense`, `Activation`, `Flatten`, `Dropout`."""
+"""`Dense`, `EinsumDense`, `Activation`, `Identity`."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import Activation, Dense, Dropout, Flatten
+from tapewright.layers import Activation, Dense, EinsumDense, Identity
 
 
 def numbers(*shape):
@@ -65,6 +65,26 @@ def test_dense_regularizes_kernel_and_bias():
     assert [float(v) for v in layer.losses] == pytest.approx([0.06, 1.0])
 
 
+def test_dense_regularizes_its_outputs_per_example():
+    layer = Dense(1, activity_regularizer="l2", kernel_initializer="ones")
+    layer(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    # 0.01 * (3^2 + 1^2) / 2
+    assert [float(v) for v in layer.losses] == pytest.approx([0.05])
+
+
+def test_constraints_belong_to_the_weights():
+    layer = Dense(2, kernel_constraint="non_neg", bias_constraint="max_norm")
+    layer.build((None, 3))
+    assert layer.kernel.constraint is layer.kernel_constraint
+    assert layer.bias.constraint is layer.bias_constraint
+
+
+def test_without_a_bias_there_is_none():
+    layer = Dense(2, use_bias=False)
+    layer.build((None, 3))
+    assert layer.bias is None and len(layer.weights) == 1
+
+
 @pytest.mark.parametrize("units", [0, -1, 2.5, "3", None])
 def test_dense_needs_a_positive_number_of_units(units):
     with pytest.raises(ValueError, match="Dense: units must be a positive integer"):
@@ -80,7 +100,93 @@ def test_dense_config_makes_the_same_layer():
     assert Dense.from_config(config).get_config() == config
 
 
-# ----------------------------------------------------------------------- Activation
+def test_the_config_has_the_keys_of_keras():
+    assert set(Dense(3).get_config()) == {
+        "name", "trainable", "dtype", "units", "activation", "use_bias",
+        "kernel_initializer", "bias_initializer", "kernel_regularizer",
+        "bias_regularizer", "kernel_constraint", "bias_constraint",
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------------- EinsumDense
+
+
+def test_einsum_dense_is_a_sum_of_products_plus_a_bias():
+    layer = EinsumDense(
+        "abc,cde->abde", (None, 2, 5), bias_axes="e", bias_initializer="ones"
+    )
+    x = numbers(3, 4, 6)
+    expected = np.einsum("abc,cde->abde", x, layer(x) is not None and layer.kernel) + 1
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
+    assert layer.kernel.shape == (6, 2, 5) and layer.bias.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "equation, shape, inputs, outputs",
+    [
+        ("ab,bc->ac", 4, (None, 3), (None, 4)),
+        ("abc,cd->abd", (None, 4), (None, None, 3), (None, None, 4)),
+        ("...x,xy->...y", 4, (None, 5, 6, 3), (None, 5, 6, 4)),
+        ("...x,xy->...y", 4, (None, 3), (None, 4)),
+        ("ab...,bc->ac...", 4, (None, 3, 5, 6), (None, 4, 5, 6)),
+        ("abc,cde->abde", (7, 2, 4), (None, 7, 3), (None, 7, 2, 4)),
+    ],
+)
+def test_einsum_dense_knows_the_shape_of_its_outputs(equation, shape, inputs, outputs):
+    assert EinsumDense(equation, shape).compute_output_shape(inputs) == outputs
+
+
+def test_einsum_dense_counts_inputs_and_outputs_by_the_equation():
+    # 10 inputs and 20 * 30 outputs, whatever the order of the axes
+    layer = EinsumDense("abc,dce->abde", (None, 20, 30))
+    layer.build((None, 2, 10))
+    limit = np.sqrt(6 / 610)
+    assert 0.95 * limit < np.abs(layer.kernel).max() <= limit
+
+
+@pytest.mark.parametrize("equation", ["ab,bc", "ab,bc->ac...", "...a,ab...->b", "", 3])
+def test_einsum_dense_refuses_what_is_no_equation(equation):
+    with pytest.raises(ValueError, match="EinsumDense: equation must be like"):
+        EinsumDense(equation, 3)
+
+
+def test_einsum_dense_names_letters_that_stand_alone():
+    with pytest.raises(ValueError, match="has d, z in one term alone"):
+        EinsumDense("ab,bz->ad", 3)
+
+
+def test_einsum_dense_says_which_shapes_do_not_fit():
+    layer = EinsumDense("abc,cd->abd", (4, 5))
+    with pytest.raises(
+        ValueError, match=r"needs size 3 for 'b'.*\(4, 5\).*\(2, 3, 6\)"
+    ):
+        layer.build((2, 3, 6))
+    with pytest.raises(ValueError, match="needs inputs of rank 3"):
+        layer.build((2, 3))
+    with pytest.raises(ValueError, match="needs output_shape of length 2"):
+        EinsumDense("abc,cd->abd", 5).build((2, 3, 6))
+
+
+def test_the_bias_has_axes_of_the_outputs():
+    with pytest.raises(ValueError, match="bias_axes must be letters of the outputs"):
+        EinsumDense("ab,bc->ac", 3, bias_axes="b")
+
+
+def test_einsum_dense_config_makes_the_same_layer():
+    layer = EinsumDense("abc,cd->abd", (None, 5), "relu", bias_axes="d")
+    config = layer.get_config()
+    assert config["output_shape"] == [None, 5] and config["equation"] == "abc,cd->abd"
+    assert EinsumDense.from_config(config).get_config() == config
+
+
+def test_every_derivative_of_einsum_dense_agrees_with_differences():
+    layer = EinsumDense("ab,bcd->adc", (2, 3), "tanh", bias_axes="c", dtype="float64")
+    x = np.random.normal(size=(2, 2))
+    layer(x)
+    tw.test.check_gradients(lambda x, *_: layer(x), [x, *layer.weights], order=2)
+
+
+# --------------------------------------------------------------- Activation, Identity
 
 
 def test_activation_applies_its_function():
@@ -88,99 +194,9 @@ def test_activation_applies_its_function():
     assert Activation(tw.nn.tanh).get_config()["activation"] == "tanh"
 
 
-# -------------------------------------------------------------------------- Flatten
-
-
-@pytest.mark.parametrize(
-    "shape, flat", [((2, 3, 4), (2, 12)), ((3,), (3, 1)), ((0, 2, 2), (0, 4)),
-                    ((2, 0, 3), (2, 0)), ((2, 5), (2, 5))]
-)  # fmt: skip
-def test_flatten_keeps_the_batch_axis(shape, flat):
-    x = numbers(*shape)
-    np.testing.assert_array_equal(Flatten()(x), x.reshape(flat))
-    assert Flatten().compute_output_shape((None, *shape[1:])) == (None, flat[1])
-
-
-def test_flatten_of_channels_first_moves_them_to_the_end():
-    x = numbers(2, 3, 4, 5)
-    expected = x.transpose(0, 2, 3, 1).reshape(2, 60)
-    np.testing.assert_array_equal(Flatten("channels_first")(x), expected)
-
-
-def test_flatten_refuses_other_formats_and_scalars():
-    with pytest.raises(ValueError, match="data_format must be 'channels_last' or"):
-        Flatten("NCHW")
-    with pytest.raises(ValueError, match="rank 1 or more"):
-        Flatten()(1.0)
-
-
-# -------------------------------------------------------------------------- Dropout
-
-
-def test_dropout_zeroes_a_share_and_scales_the_rest():
-    y = Dropout(0.2)(tw.ones([200, 100]), training=True).numpy()
-    assert set(np.unique(y)) == {np.float32(0), np.float32(1.25)}
-    assert (y == 0).mean() == pytest.approx(0.2, abs=0.01)
-
-
-@pytest.mark.parametrize("training", [False, None])
-def test_dropout_does_nothing_outside_training(training):
-    x = tw.constant([1.0, 2.0])
-    assert Dropout(0.9)(x, training=training) is x
-
-
-def test_dropout_at_its_ends():
-    x = tw.ones([50])
-    assert Dropout(0)(x, training=True) is x
-    assert not Dropout(1.0)(x, training=True).numpy().any()
-
-
-def test_the_gradient_of_dropout_is_its_mask():
-    x = tw.constant(numbers(20, 10))
-    with tw.GradientTape() as tape:
-        tape.watch(x)
-        y = Dropout(0.5)(x, training=True)
-    np.testing.assert_allclose(tape.gradient(y, x), y.numpy() / x.numpy(), rtol=1e-6)
-
-
-def test_the_noise_shape_says_which_axes_share_a_draw():
-    y = Dropout(0.5, noise_shape=(None, 1, None))(tw.ones([4, 30, 5]), training=True)
-    assert (y.numpy() == y.numpy()[:, :1]).all()
-    assert len(np.unique(y.numpy()[:, 0])) == 2
-
-
-def test_a_noise_shape_of_another_rank_is_refused():
-    layer = Dropout(0.5, noise_shape=(None, 1), name="drop")
-    with pytest.raises(
-        ValueError, match=r"'drop'.*noise_shape \(None, 1\).*\(2, 3, 4\)"
-    ):
-        layer(tw.ones([2, 3, 4]), training=True)
-
-
-def test_a_seed_makes_a_stream_of_its_own():
-    x = tw.ones([100])
-    first, second = Dropout(0.5, seed=7), Dropout(0.5, seed=7)
-    y = first(x, training=True).numpy()
-    tw.random.normal([3])
-    np.testing.assert_array_equal(second(x, training=True), y)
-    assert not np.array_equal(first(x, training=True), y)
-
-
-def test_without_a_seed_the_global_stream_decides():
-    layer, x = Dropout(0.5), tw.ones([100])
-    tw.random.set_seed(3)
-    y = layer(x, training=True).numpy()
-    tw.random.set_seed(3)
-    np.testing.assert_array_equal(layer(x, training=True), y)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.5])
-def test_rates_lie_between_0_and_1(rate):
-    with pytest.raises(ValueError, match=f"rate must be from 0 to 1, got {rate}"):
-        Dropout(rate)
-
-
-def test_dropout_config_makes_the_same_layer():
-    config = Dropout(0.5, noise_shape=(None, 1), seed=3).get_config()
-    assert config["noise_shape"] == [None, 1]
-    assert Dropout.from_config(config).get_config() == config
+def test_identity_hands_its_inputs_on():
+    x = [tw.ones([2]), tw.zeros([3])]
+    assert Identity()(x[0]) is x[0]
+    y = Identity()(x)
+    assert y[0] is x[0] and y[1] is x[1]
+    assert Identity().compute_output_shape((None, 3)) == (None, 3)

@@ -134,3 +134,62 @@ def test_unknown_names_and_settings_are_answered_with_the_known_ones():
         initializers.VarianceScaling(scale=0)
     with pytest.raises(TypeError, match="initializer: must be a name.*got 3"):
         initializers.get(3)
+
+
+def test_a_constant_has_the_precision_of_its_dtype():
+    values = initializers.Constant(0.1)((2,), dtype="float64")
+    assert values.numpy().tolist() == [0.1, 0.1]
+
+
+@pytest.mark.parametrize(
+    "name, cls",
+    [
+        ("zero", "Zeros"),
+        ("one", "Ones"),
+        ("normal", "RandomNormal"),
+        ("uniform", "RandomUniform"),
+        ("IdentityInitializer", "Identity"),
+        ("OrthogonalInitializer", "Orthogonal"),
+    ],
+)
+def test_further_names_of_keras_are_known(name, cls):
+    assert type(initializers.get(name)).__name__ == cls
+
+
+def test_the_modules_have_lower_case_names_too():
+    assert initializers.glorot_uniform is initializers.GlorotUniform
+    assert initializers.OrthogonalInitializer is initializers.Orthogonal
+
+
+def test_an_array_initializes_a_weight_of_its_shape():
+    give = initializers.get(np.array([1.0, 2.0]))
+    values = give((2,), dtype="float32")
+    assert values.dtype == "float32" and values.numpy().tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"shape \(2,\) cannot initialize .*\(3,\)"):
+        give((3,))
+
+
+def test_axes_can_be_named_for_the_count_of_inputs_and_outputs():
+    scaling = initializers.VarianceScaling(
+        1.0, "fan_in", "uniform", seed=1, input_axes=[0, 2], output_axes=[1]
+    )
+    values = scaling((4, 90, 25)).numpy()
+    limit = np.sqrt(3 / 100)
+    assert 0.99 * limit < np.abs(values).max() <= limit
+    config = scaling.get_config()
+    assert (config["input_axes"], config["output_axes"]) == ([0, 2], [1])
+    assert initializers.GlorotUniform(None, [0], [1]).output_axes == [1]
+
+
+def test_a_config_of_keras_is_understood():
+    config = {
+        "module": "keras.initializers",
+        "class_name": "HeNormal",
+        "config": {"seed": 3, "input_axes": None, "output_axes": None},
+        "registered_name": None,
+    }
+    found = initializers.deserialize(config)
+    assert type(found) is initializers.HeNormal and found.seed == 3
+    twin = found.clone()
+    assert twin is not found and twin.get_config() == found.get_config()
+    assert initializers.serialize(found)["class_name"] == "HeNormal"

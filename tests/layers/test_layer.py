@@ -299,11 +299,20 @@ def test_add_weight_takes_keywords_as_keras_does():
     assert w.dtype == "int32" and not w.trainable and w.path == "l/w"
 
 
-def test_add_weight_refuses_unknown_dimensions_and_tensors_for_names():
+def test_add_weight_takes_shape_and_initializer_by_position_or_a_name_first():
+    layer = Layer(name="l")
+    assert layer.add_weight((2,), "ones", name="a").numpy().tolist() == [1, 1]
+    assert layer.add_weight("b", (2,), "zeros").path == "l/b"
+    assert layer.add_weight(shape=(3,), initializer="ones").shape == (3,)
+
+
+def test_add_weight_refuses_unknown_dimensions_and_names_that_are_none():
     with pytest.raises(ValueError, match=r"layer 'l' \(Layer\).*'w' must be known"):
         Layer(name="l").add_weight("w", (None, 2))
     with pytest.raises(TypeError, match="name must be a string"):
-        Layer().add_weight((2,), "zeros")
+        Layer().add_weight((2,), "zeros", name=3)
+    with pytest.raises(TypeError, match="by position"):
+        Layer().add_weight("w", (2,), "zeros", "float32")
 
 
 def test_set_weights_checks_all_before_it_assigns():

@@ -156,6 +156,59 @@ def test_the_config_makes_the_same_layer():
     assert BatchNormalization.from_config(config).get_config() == config
 
 
+def test_entries_that_a_mask_leaves_out_do_not_count():
+    x, mask = (
+        numbers(3, 4, 2),
+        np.array([[1, 1, 0, 1], [1, 0, 0, 0], [1, 1, 1, 1]], bool),
+    )
+    layer = BatchNormalization()
+    y = layer(x, training=True, mask=mask).numpy()
+    kept = x[mask]
+    expected = (x - kept.mean(0)) / np.sqrt(kept.var(0) + 1e-3)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.moving_mean, 0.01 * kept.mean(0), rtol=1e-4)
+    changed = np.where(mask[..., None], x, np.float32(np.nan))
+    again = BatchNormalization()(changed, training=True, mask=mask).numpy()
+    np.testing.assert_allclose(again[mask], y[mask], rtol=1e-5)
+
+
+def test_a_mask_has_an_axis_less_than_the_inputs():
+    with pytest.raises(ValueError, match="mask must have all axes of the inputs but"):
+        BatchNormalization()(numbers(2, 3), training=True, mask=np.ones((2, 3), bool))
+
+
+def test_every_derivative_with_a_mask_agrees_with_differences():
+    layer = BatchNormalization(dtype="float64")
+    x, mask = np.random.normal(size=(2, 3, 2)), np.array([[1, 1, 0], [0, 1, 1]], bool)
+    layer(x)
+    tw.test.check_gradients(
+        lambda x, *_: layer(x, training=True, mask=mask),
+        [x, *layer.trainable_weights],
+        order=2,
+    )
+
+
+@pytest.mark.parametrize(
+    "layer", [BatchNormalization, LayerNormalization, GroupNormalization]
+)
+def test_gamma_and_beta_take_constraints(layer):
+    arguments = {"groups": 2} if layer is GroupNormalization else {}
+    layer = layer(gamma_constraint="non_neg", beta_constraint="max_norm", **arguments)
+    layer.build((None, 4))
+    assert layer.gamma.constraint is layer.gamma_constraint
+    assert layer.beta.constraint is layer.beta_constraint
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+
+
+def test_rms_scaling_has_a_gamma_and_no_beta():
+    layer = LayerNormalization(rms_scaling=True, scale=False)
+    x = numbers(3, 4)
+    expected = x / np.sqrt(x.var(-1, keepdims=True) + 1e-3)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-5)
+    assert [w.name for w in layer.weights] == ["gamma"]
+
+
 # ------------------------------------------------- layers that normalize each example
 
 # Outputs and input gradients of the second row, recorded from Keras 3.15: inputs are 0 to

@@ -13,7 +13,6 @@ from tapewright.layers import regularizers
         (regularizers.L1(0.5), 2.0, [0.5, -0.5]),
         (regularizers.L2(0.5), 5.0, [1.0, -3.0]),
         (regularizers.L1L2(0.5, 0.5), 7.0, [1.5, -3.5]),
-        (regularizers.L1L2(), 0.0, [0.0, 0.0]),
     ],
 )
 def test_values_and_gradients(regularizer, value, gradient):
@@ -49,3 +48,37 @@ def test_a_subclass_is_known_by_name():
 def test_factors_must_be_numbers_from_zero_on(factor):
     with pytest.raises(ValueError, match="L1: l1 must be"):
         regularizers.L1(factor)
+
+
+def test_without_factors_there_is_no_penalty():
+    assert float(regularizers.L1L2()([1.0, np.inf])) == 0.0
+
+
+@pytest.mark.parametrize("mode, cosine", [("rows", 3 / 5), ("columns", 3 / 13**0.5)])
+def test_an_orthogonal_regularizer_takes_the_mean_size_of_cosines(mode, cosine):
+    matrix = np.array([[0.0, 2.0], [4.0, 3.0]])
+    found = regularizers.OrthogonalRegularizer(0.5, mode)(matrix)
+    np.testing.assert_allclose(found, 0.5 * cosine, rtol=1e-6)
+
+
+def test_an_orthogonal_regularizer_needs_a_matrix_and_a_known_mode():
+    with pytest.raises(ValueError, match="mode must be .rows. or .columns., got 'x'"):
+        regularizers.OrthogonalRegularizer(mode="x")
+    with pytest.raises(ValueError, match="must be a matrix"):
+        regularizers.OrthogonalRegularizer()([1.0, 2.0])
+
+
+def test_none_stands_for_the_default_factor():
+    assert regularizers.L1(None).l1 == regularizers.L2(None).l2 == 0.01
+
+
+def test_regularizers_come_back_from_what_keras_writes():
+    config = {
+        "module": "keras.regularizers",
+        "class_name": "L2",
+        "config": {"l2": 0.5},
+        "registered_name": None,
+    }
+    found = regularizers.deserialize(config)
+    assert regularizers.serialize(found) == {"class_name": "L2", "config": {"l2": 0.5}}
+    assert regularizers.get("orthogonal_regularizer").mode == "rows"

@@ -142,6 +142,16 @@ def test_a_label_out_of_range_is_explained(device):
         tw.nn.sparse_softmax_cross_entropy_with_logits([2], [[0.0, 0.0]])
 
 
+@pytest.mark.parametrize("label", [2, -1])
+def test_a_label_out_of_range_is_explained_by_a_traced_function(label, device):
+    if device != "cpu":
+        pytest.skip("a GPU would have to be waited for")
+    traced = tw.function(tw.nn.sparse_softmax_cross_entropy_with_logits)
+    traced(tw.constant([1]), tw.constant([[0.0, 0.0]]))
+    with pytest.raises(ValueError, match=f"from 0 to 1, got {label}"):
+        traced(tw.constant([label]), tw.constant([[0.0, 0.0]]))
+
+
 def test_a_label_out_of_range_gives_nan_on_a_gpu(strict):
     with backend.use_module(strict):
         f = tw.nn.sparse_softmax_cross_entropy_with_logits

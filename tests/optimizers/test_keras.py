@@ -1,6 +1,7 @@
-"""Every rule, with every way of clipping and with decay, against steps of real Keras."""
+"""Every rule and every option of the base class against steps of real Keras."""
 
 import importlib.util
+import json
 import pathlib
 
 import numpy as np
@@ -8,15 +9,17 @@ import pytest
 
 import tapewright as tw
 from tapewright import backend, optimizers
-from tapewright.optimizers import flat, mixing
+from tapewright.optimizers import flat, mixing, schedules
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
-KERAS = np.load(REFERENCE / "keras.npz")
+KERAS = {**np.load(REFERENCE / "keras.npz"), **np.load(REFERENCE / "more.npz")}
 _spec = importlib.util.spec_from_file_location("record", REFERENCE / "record.py")
 record = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(record)
 
-RUNS = sorted(name for name in KERAS.files if "|" in name)
+CONFIGS = json.loads((REFERENCE / "configs.json").read_text())
+
+RUNS = sorted(name for name in KERAS if "|" in name)
 # Small variables share blocks, large ones go alone, very large ones in many blocks; here
 # the same variables are told that they are small, large, very large, or worth a call of
 # BLAS.
@@ -29,8 +32,8 @@ LAYOUTS = {
 
 
 def optimizer_of(rule, extra):
-    name, arguments = record.RULES[rule]
-    return getattr(optimizers, name)(**arguments, **record.EXTRAS[extra])
+    name, arguments = record.ALL_RULES[rule]
+    return getattr(optimizers, name)(**arguments, **record.ALL_EXTRAS[extra])
 
 
 def tensor_of(gradient):
@@ -40,11 +43,16 @@ def tensor_of(gradient):
     return tw.IndexedSlices(tw.constant(values), tw.constant(rows), record.SHAPES[0])
 
 
-def history(optimizer, starts, steps):
+def history(optimizer, starts, steps, traced=False):
     variables = [tw.Variable(start) for start in starts]
     seen = []
+
+    def step(*gradients):
+        optimizer.apply_gradients(zip(gradients, variables))
+
+    step = tw.function(step) if traced else step
     for gradients in steps:
-        optimizer.apply_gradients(zip(map(tensor_of, gradients), variables))
+        step(*map(tensor_of, gradients))
         seen += [v.numpy().ravel() for v in variables]
     seen += [v.numpy().ravel() for v in optimizer.variables[2:]]
     return np.concatenate(seen)
@@ -68,7 +76,57 @@ def test_eight_steps_are_those_of_keras(run, layout):
     np.testing.assert_allclose(ours, KERAS[run], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("rule", ["adam", "amsgrad"])
+@pytest.mark.parametrize("run", RUNS)
+def test_a_traced_step_is_the_eager_one_to_the_bit(run):
+    rule, extra, kind = run.split("|")
+    starts, steps = record.problem(kind)
+    eager = history(optimizer_of(rule, extra), starts, steps)
+    traced = history(optimizer_of(rule, extra), starts, steps, traced=True)
+    assert np.array_equal(eager, traced)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_dynamic_loss_scale_is_that_of_keras(traced):
+    inner = optimizers.Adam(0.01)
+    scaled = optimizers.LossScaleOptimizer(inner, **record.SCALED)
+    ours = history(scaled, *record.scaled_problem(), traced)
+    np.testing.assert_allclose(ours, KERAS["scaled"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", record.SCHEDULES)
+def test_schedules_have_the_rates_of_keras(name):
+    kind, arguments = record.SCHEDULES[name]
+    schedule, steps = getattr(schedules, kind)(*arguments), record.STEPS_SEEN
+    expected = KERAS[f"schedule {name}"]
+    for rates in (
+        [schedule.at(step) for step in steps],
+        [schedule(step).numpy() for step in steps],
+        schedule(tw.constant(steps)).numpy(),
+        tw.function(schedule)(tw.constant(steps, tw.int64)).numpy(),
+    ):
+        np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_configs_of_keras_are_read_and_written(name):
+    written = CONFIGS[name]
+    schedule = written["module"].endswith("schedules")
+    module = schedules if schedule else optimizers
+    found = module.deserialize(written)
+    assert type(found).__name__ == written["class_name"]
+    config = found.get_config()
+    if name == "LossScaleOptimizer":
+        config["inner_optimizer"] |= {"module": "keras.optimizers"}
+        config["inner_optimizer"] |= {"registered_name": None}
+    elif not schedule:
+        assert getattr(optimizers, name)().get_config() == config
+    assert config == written["config"]
+
+
+RULES = ["adam", "amsgrad", *record.MORE_RULES]
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_a_row_that_comes_twice_counts_as_the_sum_of_its_values(rule, layout):
     starts, steps = record.problem("repeated")
     sparse = history(optimizer_of(rule, "plain"), starts, steps)

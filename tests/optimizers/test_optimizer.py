@@ -458,6 +458,14 @@ def test_a_rule_of_the_user_is_registered_and_trained():
     assert stepped(Plain(0.5), [1.0], [1.0]) == 0.5
 
 
+def test_a_rule_with_the_arguments_of_keras_is_refused_when_it_is_defined():
+    with pytest.raises(TypeError, match="blocks of arrays to change in place"):
+
+        class Theirs(Optimizer):
+            def update_step(self, gradient, variable, learning_rate):
+                variable.assign_sub(gradient * learning_rate)
+
+
 def test_a_constraint_is_applied_after_the_update():
     v = variable(1.0, -1.0)
     v.constraint = tw.nn.relu

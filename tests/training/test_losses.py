@@ -1,10 +1,12 @@
-"""Losses: values and gradients of Keras, reductions, weights, names."""
+"""Losses: values and gradients of Keras, reductions, masks, weights, refusals."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
 from tapewright import losses
+from tapewright.errors import ShapeError
+from tapewright.testing import check_gradients
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
@@ -123,6 +125,71 @@ def test_a_batch_of_ignored_labels_costs_nothing():
     assert tape.gradient(value, logits).numpy().tolist() == [[0.0, 0.0]]
 
 
+def masked(y_pred, mask):
+    y_pred = tw.constant(y_pred)
+    y_pred._keras_mask = tw.constant(mask)
+    return y_pred
+
+
+def test_a_mean_divides_by_the_number_of_entries_that_the_mask_leaves():
+    y_pred = masked([[1.0], [2.0], [3.0]], [True, False, True])
+    assert float(losses.MeanSquaredError()(np.zeros((3, 1)), y_pred)) == (1 + 9) / 2
+    weights = [4.0, 1.0, 2.0]
+    value = losses.MeanSquaredError()(np.zeros((3, 1)), y_pred, weights)
+    assert float(value) == (4 * 1 + 2 * 9) / 2
+    loss = losses.MeanSquaredError("mean_with_sample_weight")
+    weights = [4.0, 1.0, 12.0]
+    assert float(loss(np.zeros((3, 1)), y_pred, weights)) == (4 * 1 + 12 * 9) / (4 + 12)
+
+
+def test_a_mask_of_examples_counts_for_all_their_losses():
+    y_pred = masked([[[1.0], [2.0]], [[3.0], [4.0]]], [True, False])
+    assert float(losses.MeanSquaredError()(np.zeros((2, 2, 1)), y_pred)) == (1 + 4) / 2
+
+
+def test_a_batch_that_is_masked_out_costs_nothing():
+    y_pred = masked([[1.0], [2.0]], [False, False])
+    for reduction in ("mean", "sum", "mean_with_sample_weight"):
+        loss = losses.MeanSquaredError(reduction)
+        assert float(loss(np.zeros((2, 1)), y_pred)) == 0.0
+
+
+def test_the_mask_of_the_predictions_meets_that_of_ignored_labels():
+    # log(2) each for the labels 0 and 1 that neither leaves out: the first alone
+    y_pred = masked([[0.0, 0.0]] * 3, [True, True, False])
+    loss = losses.SparseCategoricalCrossentropy(True, 1, "none")
+    value = loss([0, 1, 0], y_pred).numpy()
+    np.testing.assert_allclose(value, [np.log(2), 0, 0], rtol=1e-6)
+    loss = losses.SparseCategoricalCrossentropy(True, 1)
+    assert float(loss([0, 1, 0], y_pred)) == pytest.approx(np.log(2))
+
+
+def test_a_weight_for_each_example_holds_for_all_its_steps():
+    y_true, y_pred = np.zeros((2, 3, 1)), np.ones((2, 3, 1))
+    loss = losses.MeanSquaredError("none")
+    value = loss(y_true, y_pred, sample_weight=[2.0, 0.5])
+    assert value.numpy().tolist() == [[2.0] * 3, [0.5] * 3]
+
+
+def test_one_loss_for_all_takes_any_weights():
+    loss = losses.Dice()
+    plain = float(loss(ONE_HOT, PROBABILITIES))
+    value = float(loss(ONE_HOT, PROBABILITIES, sample_weight=WEIGHTS))
+    assert value == pytest.approx(plain * np.mean(WEIGHTS))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 3)])
+def test_weights_that_do_not_fit_the_losses_are_refused(shape):
+    with pytest.raises(ShapeError, match="mean_squared_error: sample_weight must be"):
+        losses.MeanSquaredError()(ONE_HOT, LOGITS, sample_weight=np.ones(shape))
+
+
+def test_a_mask_that_does_not_fit_the_losses_is_refused():
+    y_pred = masked(np.zeros((2, 3, 1)), np.ones((2, 3), bool))
+    with pytest.raises(ShapeError, match="mask must be"):
+        losses.MeanSquaredError()(np.zeros((2, 3)), y_pred)
+
+
 def test_an_unknown_reduction_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="Huber: reduction must be one of sum_over"):
         losses.Huber(reduction="average")
@@ -185,6 +252,46 @@ def test_integer_labels_for_one_hot_ones_are_refused():
         losses.CategoricalCrossentropy()(LABELS, PROBABILITIES)
 
 
+@pytest.mark.parametrize("name", ["Huber", "Poisson", "Hinge", "Dice", "LogCosh"])
+def test_shapes_that_do_not_fit_are_told_by_the_names_of_the_arguments(name):
+    with pytest.raises(
+        ShapeError, match=r"y_true: shape \(2,\).*y_pred: shape \(2, 3\)"
+    ):
+        getattr(losses, name)()([0.0, 1.0], LOGITS)
+
+
+def test_labels_are_not_spread_over_predictions_by_accident():
+    # (3,) against (3, 3) would broadcast
+    with pytest.raises(ShapeError, match="mean_squared_error: the shapes must be the"):
+        losses.MeanSquaredError()(np.zeros(3), np.zeros((3, 3)))
+
+
+def test_one_hot_labels_for_integer_ones_are_refused():
+    with pytest.raises(ShapeError, match="one-hot labels go to categorical_crossentr"):
+        losses.SparseCategoricalCrossentropy()(ONE_HOT, PROBABILITIES)
+
+
+@pytest.mark.parametrize("name", ["ctc", "categorical_generalized_cross_entropy"])
+def test_other_losses_refuse_labels_out_of_range(name, device):
+    if device != "cpu":
+        pytest.skip("elsewhere the check would have to wait for the device")
+    y_pred = np.full((1, 2, 3), 1 / 3, "float32")
+    arguments = {"q": 0.5} if name != "ctc" else {}
+    with pytest.raises(IndexError, match="must be from 0 to 2"):
+        getattr(losses, name)([[1, 3]], y_pred, **arguments)
+
+
+def test_one_class_is_warned_of():
+    with pytest.warns(SyntaxWarning, match="use binary_crossentropy"):
+        losses.categorical_crossentropy([[1.0]], [[0.5]])
+
+
+def test_half_precision_is_computed_in_single():
+    half = tw.constant(LOGITS, dtype="float16")
+    assert losses.MeanSquaredError()(half, half).dtype == "float32"
+    assert losses.MeanSquaredError(dtype="float16")(half, half).dtype == "float16"
+
+
 def test_arguments_out_of_range_are_refused():
     with pytest.raises(ValueError, match="label_smoothing must be from 0 to 1, got 2"):
         losses.CategoricalCrossentropy(label_smoothing=2)
@@ -208,52 +315,68 @@ def test_second_derivatives_of_the_sparse_loss():
     np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-6)
 
 
-# ---------------------------------------------------------------------------- names
+RNG = np.random.default_rng(2)
+SHARES = RNG.dirichlet(np.ones(3), (2, 2))
+NUMBERS = RNG.normal(size=(2, 2, 3))
+BITS = RNG.integers(0, 2, (2, 2, 3))
+HOT = np.eye(3)[RNG.integers(0, 3, (2, 2))]
+VECTORS = RNG.normal(size=(4, 3))
+VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
+SMOOTH = {
+    "MeanSquaredError": (NUMBERS, NUMBERS[::-1]),
+    "MeanAbsoluteError": (NUMBERS, NUMBERS[::-1]),
+    "MeanAbsolutePercentageError": (NUMBERS, NUMBERS[::-1]),
+    "MeanSquaredLogarithmicError": (abs(NUMBERS), abs(NUMBERS[::-1])),
+    "Huber": (NUMBERS, 2 * NUMBERS[::-1]),
+    "LogCosh": (NUMBERS, NUMBERS[::-1]),
+    "CosineSimilarity": (NUMBERS, NUMBERS[::-1]),
+    "Poisson": (BITS, SHARES),
+    "KLDivergence": (SHARES, SHARES[::-1]),
+    "BinaryCrossentropy": (BITS, SHARES),
+    "BinaryFocalCrossentropy": (BITS, SHARES),
+    "CategoricalCrossentropy": (HOT, SHARES),
+    "CategoricalFocalCrossentropy": (HOT, SHARES),
+    "CategoricalGeneralizedCrossEntropy": (HOT.argmax(-1), SHARES),
+    "SparseCategoricalCrossentropy": (HOT.argmax(-1), SHARES),
+    "Hinge": (BITS, NUMBERS),
+    "SquaredHinge": (BITS, NUMBERS),
+    "CategoricalHinge": (HOT, NUMBERS),
+    "Dice": (BITS, SHARES),
+    "Tversky": (BITS, SHARES),
+    "Circle": (np.array([0, 1, 0, 1]), VECTORS),
+    "CTC": (np.array([[1, 2], [2, 0]]), RNG.normal(size=(2, 3, 3))),
+}
 
 
-@pytest.mark.parametrize(
-    "name, function",
-    [
-        ("mse", losses.mean_squared_error),
-        ("mae", losses.mean_absolute_error),
-        ("mean_squared_error", losses.mean_squared_error),
-        ("binary_crossentropy", losses.binary_crossentropy),
-        ("sparse_categorical_crossentropy", losses.sparse_categorical_crossentropy),
-    ],
-)
-def test_names_of_functions(name, function):
-    assert losses.get(name) is function
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_are_those_of_differences(name):
+    y_true, y_pred = SMOOTH[name]
+    arguments = {"gamma": 3.0} if name == "Circle" else {}
+    loss = getattr(losses, name)(**arguments)
+    point = tw.constant(np.ascontiguousarray(y_pred), dtype="float64")
+    check_gradients(lambda p: loss(y_true, p), [point], order=2)
 
 
-def test_names_of_classes_configs_and_callables():
-    assert type(losses.get("MeanSquaredError")) is losses.MeanSquaredError
-    loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=3)
-    twin = losses.get(losses.serialize(loss))
-    assert twin.get_config() == loss.get_config()
-    assert losses.get(max) is max and losses.get(None) is None
-    assert losses.serialize(losses.huber) == "huber"
+def test_a_vector_of_length_zero_has_no_direction_and_a_finite_gradient():
+    p = tw.Variable([[0.0, 0.0], [0.0, 2.0]])
+    with tw.GradientTape() as tape:
+        value = losses.CosineSimilarity(reduction="none")([[1.0, 0.0]] * 2, p)
+    assert value.numpy().tolist() == [0.0, 0.0]
+    assert np.isfinite(tape.gradient(value, p)).all()
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="Unknown loss 'cosine'; known are .*huber"):
-        losses.get("cosine")
+def test_a_sequence_with_too_few_steps_has_a_large_loss_and_a_finite_gradient():
+    p = tw.Variable(np.zeros((1, 2, 3), np.float32))
+    with tw.GradientTape() as tape:
+        value = losses.CTC()([[1, 1]], p)  # which needs a blank in between
+    assert 9e4 < float(value) < 1.1e5
+    assert np.isfinite(tape.gradient(value, p)).all()
 
 
-def test_default_names_are_those_of_keras():
-    assert losses.MeanSquaredError().name == "mean_squared_error"
-    assert losses.Huber().name == "huber_loss"
-    name = "sparse_categorical_crossentropy"
-    assert losses.SparseCategoricalCrossentropy().name == name
-
-
-def test_a_loss_of_ones_own():
-    class Largest(losses.Loss):
-        def call(self, y_true, y_pred):
-            return tw.reduce_max(abs(y_true - y_pred), -1)
-
-    assert float(Largest()(tw.zeros([2, 2]), [[1.0, 2.0], [3.0, 4.0]])) == 3.0
-    assert type(losses.get("Largest")) is Largest
-
-
-def test_the_third_argument_of_the_sparse_crossentropy_is_the_reduction():
-    assert losses.SparseCategoricalCrossentropy(True, None, "sum").reduction == "sum"
+def test_ctc_adds_up_all_ways_to_spell_the_labels():
+    p = np.array([[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.4, 0.1, 0.5]])
+    log_p = np.log(p).astype("float32")[None]
+    # over three steps: 12 is spelt 112, 122, 012, 102, 120
+    paths = [(1, 1, 2), (1, 2, 2), (0, 1, 2), (1, 0, 2), (1, 2, 0)]
+    expected = -np.log(sum(np.prod(p[range(3), path]) for path in paths))
+    assert float(losses.CTC()([[1, 2]], log_p)) == pytest.approx(expected, rel=1e-6)

@@ -88,7 +88,9 @@ def test_an_empty_model_is_the_identity():
 def test_what_is_no_layer_cannot_be_added():
     with pytest.raises(TypeError, match="only layers can be added, got <function"):
         Sequential([lambda x: x])
-    with pytest.raises(TypeError, match="wrap a function in layers.Activation"):
+    with pytest.raises(
+        TypeError, match="wrap a function in layers.Lambda or layers.Activation"
+    ):
         Sequential([tw.nn.relu])
 
 

@@ -1,14 +1,17 @@
-"""Writes ``keras.npz``: eight steps of Keras' optimizers, to hold ours against.
+"""Writes steps and configs of Keras' optimizers, to hold ours against.
 
 Needs Keras 3 and TensorFlow, which tapewright does not:
 
     KERAS_BACKEND=tensorflow python tests/optimizers/reference/record.py
 
-An entry ``RULE|EXTRA|KIND`` holds the entries of both variables after each of eight
-steps, then those of the slots after the last. Gradients and starting values come from
-`problem`.
+An entry ``RULE|EXTRA|KIND`` of ``keras.npz`` or ``more.npz`` holds the entries of both
+variables after each of eight steps, then those of the state (but the counts and the
+learning rate) after the last. Gradients and starting values come from `problem`.
+``more.npz`` also has the learning rates of `SCHEDULES` at `STEPS_SEEN`, and a run with a
+dynamic loss scale; ``configs.json`` what ``serialize`` gives for each rule and schedule.
 """
 
+import json
 import os
 import pathlib
 
@@ -21,6 +24,32 @@ RULES = {
     "adam": ("Adam", {"learning_rate": 0.01}),
     "amsgrad": ("Adam", {"learning_rate": 0.01, "amsgrad": True}),
 }
+MORE_RULES = {
+    "adamw": ("AdamW", {"learning_rate": 0.01}),
+    "rmsprop": ("RMSprop", {"learning_rate": 0.01}),
+    "rmsprop_full": (
+        "RMSprop",
+        {"learning_rate": 0.01, "rho": 0.8, "momentum": 0.7, "centered": True},
+    ),
+    "adamax": ("Adamax", {"learning_rate": 0.01}),
+    "nadam": ("Nadam", {"learning_rate": 0.01}),
+    "adagrad": ("Adagrad", {"learning_rate": 0.1}),
+    "adadelta": ("Adadelta", {"learning_rate": 1.0}),
+    "lion": ("Lion", {"learning_rate": 0.01}),
+    "ftrl": ("Ftrl", {"learning_rate": 0.1}),
+    "ftrl_full": (
+        "Ftrl",
+        {
+            "learning_rate": 0.1,
+            "learning_rate_power": -0.7,
+            "l1_regularization_strength": 0.05,
+            "l2_regularization_strength": 0.02,
+            "l2_shrinkage_regularization_strength": 0.01,
+            "beta": 0.1,
+        },
+    ),
+    "lamb": ("Lamb", {"learning_rate": 0.01}),
+}
 EXTRAS = {
     "plain": {},
     "clipnorm": {"clipnorm": 1.5},
@@ -28,11 +57,88 @@ EXTRAS = {
     "clipvalue": {"clipvalue": 0.5},
     "weight_decay": {"weight_decay": 0.05},
 }
-# A repeated row is left out of Adam's sparse runs: Keras 3 squares its values before it
-# adds them up, which is not the square of the gradient.
+MORE_EXTRAS = {
+    "ema": {"use_ema": True, "ema_momentum": 0.8},
+    "ema_overwrite": {
+        "use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 3,
+    },
+    "accumulate": {"gradient_accumulation_steps": 3},
+    "accumulate_all": {
+        "gradient_accumulation_steps": 3, "use_ema": True, "ema_momentum": 0.8,
+        "ema_overwrite_frequency": 2, "weight_decay": 0.05, "global_clipnorm": 1.0,
+        "loss_scale_factor": 3.0,
+    },
+    "loss_scale": {"loss_scale_factor": 3.0, "clipnorm": 0.5},
+    "loss_scale_cut": {"loss_scale_factor": 3.0, "clipvalue": 0.2},
+}  # fmt: skip
+ALL_RULES, ALL_EXTRAS = RULES | MORE_RULES, EXTRAS | MORE_EXTRAS
+# Keras cannot scale sparse gradients.
+SPARSE_EXTRAS = ("ema", "ema_overwrite", "accumulate")
+# A repeated row is left out of the sparse runs of rules that square: Keras 3 squares its
+# values before it adds them up, which is not the square of the gradient.
 KINDS = ("float32", "float64", "sparse", "repeated")
 STEPS = 8
 SHAPES = (4, 2), (3,)
+# Each with the arguments of the class of its name.
+SCHEDULES = {
+    "exponential": ("ExponentialDecay", (0.5, 10, 0.8)),
+    "exponential_stairs": ("ExponentialDecay", (0.5, 10, 0.8, True)),
+    "piecewise": ("PiecewiseConstantDecay", ([5, 12, 30], [0.5, 0.25, 0.1, 0.01])),
+    "piecewise_float": ("PiecewiseConstantDecay", ([5.5, 12.0], [0.5, 0.25, 0.1])),
+    "polynomial": ("PolynomialDecay", (0.5, 20, 0.01, 2.0)),
+    "polynomial_cycle": ("PolynomialDecay", (0.5, 20, 0.01, 0.5, True)),
+    "inverse": ("InverseTimeDecay", (0.5, 10, 0.8)),
+    "inverse_stairs": ("InverseTimeDecay", (0.5, 10, 0.8, True)),
+    "cosine": ("CosineDecay", (0.5, 30, 0.1)),
+    "cosine_warm": ("CosineDecay", (0.1, 30, 0.1, "warm", 0.5, 8)),
+    "restarts": ("CosineDecayRestarts", (0.5, 10)),
+    "restarts_even": ("CosineDecayRestarts", (0.5, 10, 1.0, 0.7, 0.1)),
+    "restarts_slow": ("CosineDecayRestarts", (0.5, 7, 1.5, 0.9, 0.05)),
+}
+STEPS_SEEN = (
+    0,
+    1,
+    2,
+    5,
+    6,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    20,
+    21,
+    29,
+    30,
+    31,
+    38,
+    39,
+    69,
+    70,
+    99,
+)
+SCALED = {"initial_scale": 8.0, "dynamic_growth_steps": 2}
+
+
+def wanted():
+    """``(file, rule, extra, kind)`` of every run."""
+    for rule in RULES:
+        for extra in EXTRAS:
+            for kind in KINDS:
+                if kind != "repeated" or RULES[rule][0] != "Adam":
+                    yield "keras.npz", rule, extra, kind
+    for rule in MORE_RULES:
+        for kind in ("float32", "float64", "sparse"):
+            yield "more.npz", rule, "plain", kind
+        if rule != "adamw":
+            yield "more.npz", rule, "weight_decay", "float32"
+        yield "more.npz", rule, "global_clipnorm", "sparse"
+    for rule in ("sgd", "nesterov", "adam", "nadam"):
+        for extra in MORE_EXTRAS:
+            yield "more.npz", rule, extra, "float32"
+            if extra in SPARSE_EXTRAS:
+                yield "more.npz", rule, extra, "sparse"
 
 
 def problem(kind):
@@ -56,35 +162,61 @@ def problem(kind):
     return starts, steps
 
 
-def main():
+def scaled_problem():
+    """As `problem`, but the third and the fifth step have gradients that run over."""
+    starts, steps = problem("float32")
+    steps[2][1][1], steps[4][0][0, 1] = np.inf, np.nan
+    return starts, steps
+
+
+def take(optimizer, starts, steps):
     import tensorflow as tf
 
     import keras
 
-    found = {}
-    for rule, (name, arguments) in RULES.items():
-        for extra, more in EXTRAS.items():
-            for kind in KINDS:
-                if kind == "repeated" and name == "Adam":
-                    continue
-                starts, steps = problem(kind)
-                variables = [keras.Variable(s, dtype=s.dtype.name) for s in starts]
-                optimizer = getattr(keras.optimizers, name)(**arguments, **more)
-                seen = []
-                for first, second in steps:
-                    if isinstance(first, tuple):
-                        values, rows = map(tf.constant, first)
-                        first = tf.IndexedSlices(values, rows, tf.constant(SHAPES[0]))
-                    else:
-                        first = tf.constant(first)
-                    pairs = zip([first, tf.constant(second)], variables)
-                    optimizer.apply_gradients(pairs)
-                    seen += [v.numpy().ravel() for v in variables]
-                seen += [v.numpy().ravel() for v in optimizer.variables[2:]]
-                found[f"{rule}|{extra}|{kind}"] = np.concatenate(seen)
-    path = pathlib.Path(__file__).with_name("keras.npz")
-    np.savez_compressed(path, version=keras.__version__, **found)
-    print(path, os.path.getsize(path), "bytes, Keras", keras.__version__)
+    variables = [keras.Variable(s, dtype=s.dtype.name) for s in starts]
+    seen = []
+    for first, second in steps:
+        if isinstance(first, tuple):
+            values, rows = map(tf.constant, first)
+            first = tf.IndexedSlices(values, rows, tf.constant(SHAPES[0]))
+        else:
+            first = tf.constant(first)
+        optimizer.apply([first, tf.constant(second)], variables)
+        seen += [v.numpy().ravel() for v in variables]
+    seen += [v.numpy().ravel() for v in optimizer.variables[2:]]
+    return np.concatenate(seen)
+
+
+def main():
+    import keras
+
+    files, configs = {"keras.npz": {}, "more.npz": {}}, {}
+    for file, rule, extra, kind in wanted():
+        name, arguments = ALL_RULES[rule]
+        optimizer = getattr(keras.optimizers, name)(**arguments, **ALL_EXTRAS[extra])
+        files[file][f"{rule}|{extra}|{kind}"] = take(optimizer, *problem(kind))
+    more = files["more.npz"]
+    inner = keras.optimizers.Adam(0.01)
+    scaled = keras.optimizers.LossScaleOptimizer(inner, **SCALED)
+    more["scaled"] = take(scaled, *scaled_problem())
+    for name, (kind, arguments) in SCHEDULES.items():
+        schedule = getattr(keras.optimizers.schedules, kind)(*arguments)
+        rates = [float(schedule(step)) for step in STEPS_SEEN]
+        more[f"schedule {name}"] = np.array(rates, np.float32)
+        configs[name] = keras.optimizers.schedules.serialize(schedule)
+    for name, _ in ALL_RULES.values():
+        keras.utils.clear_session()  # names are not numbered
+        optimizer = getattr(keras.optimizers, name)()
+        configs[name] = keras.optimizers.serialize(optimizer)
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.Ftrl())
+    configs["LossScaleOptimizer"] = keras.optimizers.serialize(scaled)
+    text = json.dumps(configs, indent=1, sort_keys=True)
+    pathlib.Path(__file__).with_name("configs.json").write_text(text + "\n")
+    for file, found in files.items():
+        path = pathlib.Path(__file__).with_name(file)
+        np.savez_compressed(path, version=keras.__version__, **found)
+        print(path, os.path.getsize(path), "bytes, Keras", keras.__version__)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,180 @@
+"""Elements with an axis in front, and back: batch, padded_batch, unbatch."""
+
+from itertools import islice
+
+import numpy as np
+
+from ..nest import flatten, is_nested, map_structure, pack
+from ..tensor import TensorSpec, new_tensor
+from .elements import packer, stacked
+from .node import INFINITE, UNKNOWN, Node, copied
+
+__all__ = ["Batch", "PaddedBatch", "Unbatch"]
+
+
+class Batch(Node):
+    """``batch_size`` elements as one; where they are rows of arrays, one gather each."""
+
+    def __init__(self, source, batch_size, drop_remainder=False):
+        super().__init__(source)
+        self.batch_size, self._drop_remainder = batch_size, drop_remainder
+
+    def run(self, place):
+        source = self.inputs[0]
+        if source.rows is not None:
+            return self._gathered(source.rows, source, place["inputs"][0])
+        return self._collected(self.run_input(place))
+
+    def _gathered(self, rows, source, place):
+        for block in source.blocks(place, self.batch_size):
+            size = block.stop - block.start if isinstance(block, slice) else len(block)
+            if size == self.batch_size or not self._drop_remainder:
+                yield rows.batch(block)
+
+    def _collected(self, elements):
+        while batch := list(islice(elements, self.batch_size)):
+            if len(batch) == self.batch_size or not self._drop_remainder:
+                yield self._joined(batch)
+
+    def _joined(self, elements):
+        if hasattr(elements[0], "element_spec"):
+            raise TypeError("batch: the elements are data sets; flat_map opens them")
+        return stacked(elements)
+
+    def size(self):
+        size = self.inputs[0].size()
+        if size < 0:
+            return size
+        return (
+            size // self.batch_size
+            if self._drop_remainder
+            else -(-size // self.batch_size)
+        )
+
+    def spec(self):
+        count = self.batch_size if self._drop_remainder else None
+        return map_structure(
+            lambda spec: TensorSpec((count,) + spec.shape, spec.dtype),
+            self.inputs[0].spec(),
+        )
+
+
+class PaddedBatch(Batch):
+    """Like `Batch`, with each element padded at the end to a common shape."""
+
+    def __init__(self, source, batch_size, shapes, values, drop_remainder=False):
+        super().__init__(source, batch_size, drop_remainder)
+        self._shapes, self._values = shapes, values
+
+    def run(self, place):
+        return self._collected(self.run_input(place))
+
+    def _joined(self, elements):
+        first = elements[0]
+        columns = zip(*map(flatten, elements), strict=True)
+        count = len(flatten(first))
+        shapes = _for_each_leaf(first, self._shapes, count, "padded_shapes")
+        values = _for_each_leaf(first, self._values, count, "padding_values")
+        padded = [_padded(*each) for each in zip(columns, shapes, values, strict=True)]
+        return pack(first, padded)
+
+    def spec(self):
+        count = self.batch_size if self._drop_remainder else None
+        spec = self.inputs[0].spec()
+        leaves = flatten(spec)
+        shapes = _for_each_leaf(spec, self._shapes, len(leaves), "padded_shapes")
+        dims = [
+            (None,) * len(leaf.shape) if shape is None else tuple(shape)
+            for leaf, shape in zip(leaves, shapes, strict=True)
+        ]
+        specs = [
+            TensorSpec(
+                (count, *[None if d in (None, -1) else d for d in dim]), leaf.dtype
+            )
+            for dim, leaf in zip(dims, leaves, strict=True)
+        ]
+        return pack(spec, specs)
+
+
+def _for_each_leaf(element, given, count, name):
+    """One entry per leaf of what is given once, or nested like the element."""
+    if given is None or not isinstance(given, (tuple, dict)) or not is_nested(element):
+        return [given] * count
+    entries = _entries(element, given)
+    if len(entries) != count:
+        raise ValueError(
+            f"padded_batch: {name} must be nested like an element, got {given!r}"
+        )
+    return entries
+
+
+def _entries(element, given):
+    if isinstance(element, dict):
+        keys = flatten({key: key for key in element})
+        return [entry for key in keys for entry in _entries(element[key], given[key])]
+    if isinstance(element, tuple):
+        pairs = zip(element, given, strict=False)
+        return [entry for item, part in pairs for entry in _entries(item, part)]
+    return [given]
+
+
+def _padded(tensors, shape, value):
+    arrays = [np.asarray(tensor.array) for tensor in tensors]
+    longest = [
+        max(sizes) for sizes in zip(*[array.shape for array in arrays], strict=True)
+    ]
+    wanted = [None] * len(longest) if shape is None else list(shape)
+    if len(wanted) != len(longest):
+        raise ValueError(
+            f"padded_batch: padded_shapes gives {tuple(wanted)} for elements of shape "
+            f"{arrays[0].shape}"
+        )
+    sizes = [
+        n if w in (None, -1) else int(w) for n, w in zip(longest, wanted, strict=True)
+    ]
+    if any(n > w for n, w in zip(longest, sizes, strict=True)):
+        raise ValueError(
+            f"padded_batch: an element is larger, {tuple(longest)}, than padded_shapes "
+            f"{tuple(sizes)}"
+        )
+    dtype = arrays[0].dtype
+    fill = ("" if dtype.kind == "U" else 0) if value is None else np.asarray(value)[()]
+    if dtype.kind == "U":
+        dtype = np.result_type(*arrays, np.asarray(fill))
+    out = np.full((len(arrays), *sizes), fill, dtype)
+    for number, array in enumerate(arrays):
+        out[(number, *[slice(0, n) for n in array.shape])] = array
+    return new_tensor(out)
+
+
+class Unbatch(Node):
+    """The elements of batches, one by one."""
+
+    def start(self):
+        return {"inside": 0}
+
+    def run(self, place):
+        # The place of the input stays before the batch whose rows are being given.
+        live = copied(place["inputs"][0])
+        for batch in self.inputs[0].run(live):
+            leaves, make = flatten(batch), packer(batch)
+            lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
+            if len(lengths) != 1 or lengths == {()}:
+                raise ValueError("unbatch: all components need one axis of one length")
+            for row in range(place["inside"], *lengths.pop()):
+                place["inside"] = row + 1
+                yield make([new_tensor(leaf.array[row]) for leaf in leaves])
+            place["inputs"][0], place["inside"] = copied(live), 0
+
+    def size(self):
+        size = self.inputs[0].size()
+        if size in (0, INFINITE):
+            return size
+        first = flatten(self.inputs[0].spec())[0].shape
+        known = first.rank and first[0] is not None and size > 0
+        return size * first[0] if known else UNKNOWN
+
+    def spec(self):
+        return map_structure(
+            lambda spec: TensorSpec(spec.shape[1:], spec.dtype), self.inputs[0].spec()
+        )

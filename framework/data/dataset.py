@@ -1,0 +1,390 @@
+"""`Dataset`: chains of transformations that yield elements, with positions to keep.
+
+The names, arguments and defaults are those of ``tf.data``. Functions run as Python, on
+tensors in host memory; nothing runs before an element is asked for.
+"""
+
+import operator
+
+from ..dtypes import int64
+from ..nest import flatten, map_structure, pack
+from ..tensor import constant
+from .batching import Batch, PaddedBatch, Unbatch
+from .elements import as_element, called
+from .mapping import Concatenate, Enumerate, Filter, Map, Zip
+from .nesting import Interleave, Window
+from .node import INFINITE, UNKNOWN, copied
+from .ordering import Repeat, Shard, Shuffle, Skip, Take
+from .sources import Counter, Elements, FromGenerator, Slices, signature
+from .storing import Cache, Prefetch
+
+__all__ = [
+    "AUTOTUNE",
+    "Dataset",
+    "DatasetIterator",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+]
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
+
+
+class Dataset:
+    """Elements, made when they are asked for: tensors, or tuples and dicts of tensors.
+
+    Made by a ``from_`` function and transformed by methods, each of which returns a new
+    data set. An iterator can tell its position and go to one: see `DatasetIterator`.
+
+    >>> from tapewright import data
+    >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
+    >>> list(ds.batch(3).as_numpy_iterator())
+    [array([ 0,  4, 16]), array([36, 64])]
+    """
+
+    def __init__(self, node):
+        self._node = node
+
+    # --- sources
+
+    @staticmethod
+    def from_tensor_slices(tensors):
+        """The rows of arrays: ``(x, y)`` gives pairs of a row of ``x`` and one of ``y``.
+
+        Arrays are copied once. With `shuffle` and `batch`, directly behind, whole batches
+        are gathered.
+        """
+        return Dataset(Slices(tensors))
+
+    @staticmethod
+    def from_tensors(tensors):
+        """One element: ``tensors`` as a whole."""
+        return Dataset(Elements([as_element(tensors)]))
+
+    @staticmethod
+    def from_generator(
+        generator,
+        output_types=None,
+        output_shapes=None,
+        args=None,
+        output_signature=None,
+    ):
+        """What the iterator yields that ``generator(*args)`` returns, anew for each run.
+
+        Args: ``output_signature``: a `TensorSpec` for each tensor, against which elements
+        are checked; or ``output_types`` and ``output_shapes``.
+        """
+        spec = signature(output_signature, output_types, output_shapes)
+        return Dataset(FromGenerator(generator, args or (), spec))
+
+    @staticmethod
+    def range(*args, output_type=int64):
+        """Whole numbers: ``range(stop)`` or ``range(start, stop, step)``, as int64."""
+        return Dataset(Counter(*args, output_type=output_type))
+
+    @staticmethod
+    def zip(*args, datasets=None):
+        """One element of each data set, in the structure in which they are given.
+
+        >>> from tapewright.data import Dataset
+        >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
+        >>> [(int(a), int(b)) for a, b in pairs]
+        [(0, 5), (1, 6)]
+        """
+        given = (
+            datasets if datasets is not None else args[0] if len(args) == 1 else args
+        )
+        nodes = [_checked(each, "zip")._node for each in flatten(given)]
+        return Dataset(Zip(lambda parts: pack(given, list(parts)), nodes))
+
+    # --- functions of elements
+
+    def map(self, map_func, num_parallel_calls=None, deterministic=None):
+        """``map_func`` of each element; a tuple arrives as several arguments.
+
+        It runs in Python, one call after the other, whatever ``num_parallel_calls`` says;
+        `prefetch` runs it in a thread.
+        """
+        return Dataset(Map(self._node, map_func))
+
+    def filter(self, predicate):
+        """The elements for which ``predicate`` is true."""
+        return Dataset(Filter(self._node, predicate))
+
+    def flat_map(self, map_func):
+        """The elements of the data sets that ``map_func`` makes, one after the other."""
+        return Dataset(Interleave(self._node, map_func))
+
+    def interleave(
+        self,
+        map_func,
+        cycle_length=None,
+        block_length=None,
+        num_parallel_calls=None,
+        deterministic=None,
+    ):
+        """`flat_map` with ``cycle_length`` data sets open, which take turns.
+
+        Each gives ``block_length`` elements at a time.
+        """
+        cycle = 1 if cycle_length in (None, AUTOTUNE) else cycle_length
+        cycle = _count("interleave", "cycle_length", cycle, 1)
+        block = _count("interleave", "block_length", block_length or 1, 1)
+        return Dataset(Interleave(self._node, map_func, cycle, block))
+
+    def reduce(self, initial_state, reduce_func):
+        """``reduce_func(state, element)`` from element to element; returns the last state.
+
+        >>> import numpy as np
+        >>> from tapewright.data import Dataset
+        >>> int(Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
+        10
+        """
+        state = as_element(initial_state)
+        for element in self:
+            state = as_element(called(reduce_func, (state, element)))
+        return state
+
+    def apply(self, transformation_func):
+        """``transformation_func`` of this data set."""
+        return _checked(transformation_func(self), "apply")
+
+    # --- elements together
+
+    def batch(
+        self,
+        batch_size,
+        drop_remainder=False,
+        num_parallel_calls=None,
+        deterministic=None,
+    ):
+        """``batch_size`` elements as one, with an axis in front; the last may be shorter."""
+        batch_size = _count("batch", "batch_size", batch_size, 1)
+        return Dataset(Batch(self._node, batch_size, drop_remainder))
+
+    def padded_batch(
+        self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False
+    ):
+        """`batch`, with each element padded at the end to the longest, or as given.
+
+        Args: ``padded_shapes``: for each component a shape, None for an axis padded to
+        the longest of the batch; ``padding_values``: by default 0, or "" for strings.
+        """
+        batch_size = _count("padded_batch", "batch_size", batch_size, 1)
+        return Dataset(
+            PaddedBatch(
+                self._node, batch_size, padded_shapes, padding_values, drop_remainder
+            )
+        )
+
+    def unbatch(self):
+        """The rows of each element, one by one."""
+        return Dataset(Unbatch(self._node))
+
+    def window(self, size, shift=None, stride=1, drop_remainder=False):
+        """Data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
+
+        >>> from tapewright.data import Dataset
+        >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
+        >>> [w.numpy().tolist() for w in windows.flat_map(lambda w: w.batch(3))]
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        """
+        size = _count("window", "size", size, 1)
+        shift = size if shift is None else _count("window", "shift", shift, 1)
+        stride = _count("window", "stride", stride, 1)
+        return Dataset(Window(self._node, Dataset, size, shift, stride, drop_remainder))
+
+    def enumerate(self, start=0):
+        """Pairs of a number, from ``start`` on, and the element."""
+        return Dataset(Enumerate(self._node, int(start)))
+
+    def concatenate(self, dataset):
+        """The elements of this data set, then those of the other."""
+        return Dataset(Concatenate(self._node, _checked(dataset, "concatenate")._node))
+
+    # --- which, and in which order
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+        """Elements in an order drawn from a buffer of ``buffer_size``.
+
+        A buffer as large as the data set gives each order the same chance. Without
+        ``seed`` the order follows from `random.set_seed` or
+        ``keras.utils.set_random_seed``; each run has another one, unless told not to.
+        """
+        buffer_size = _count("shuffle", "buffer_size", buffer_size, 1)
+        again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
+        return Dataset(Shuffle(self._node, buffer_size, seed, again))
+
+    def repeat(self, count=None):
+        """The elements ``count`` times over, without end for None or -1."""
+        if count is not None:
+            count = _count("repeat", "count", count, -1)
+        return Dataset(Repeat(self._node, count))
+
+    def take(self, count):
+        """The first ``count`` elements, all of them for -1."""
+        return Dataset(Take(self._node, _count("take", "count", count, -1)))
+
+    def skip(self, count):
+        """All but the first ``count`` elements; none at all for -1."""
+        return Dataset(Skip(self._node, _count("skip", "count", count, -1)))
+
+    def shard(self, num_shards, index):
+        """Every ``num_shards``-th element, from number ``index`` on."""
+        num_shards = _count("shard", "num_shards", num_shards, 1)
+        index = _count("shard", "index", index, 0)
+        if index >= num_shards:
+            raise ValueError(
+                f"shard: index must be below num_shards, got {index} and {num_shards}"
+            )
+        return Dataset(Shard(self._node, num_shards, index))
+
+    # --- kept, and ahead
+
+    def cache(self, filename=""):
+        """The elements of the first run, kept in memory for those that follow.
+
+        Raises: ``ValueError`` for a ``filename``: nothing is kept in files.
+        """
+        if filename:
+            raise ValueError(
+                f"cache: elements are kept in memory only; got filename={filename!r}"
+            )
+        return Dataset(Cache(self._node))
+
+    def prefetch(self, buffer_size):
+        """Makes up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2."""
+        buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
+        return Dataset(Prefetch(self._node, buffer_size))
+
+    # --- what it is
+
+    @property
+    def element_spec(self):
+        """An element with a `TensorSpec` for each tensor, None where a size may vary.
+
+        For `map` the function is traced once, or else the first element looked at.
+        """
+        return self._node.spec()
+
+    def cardinality(self):
+        """The number of elements, an int64 tensor: -1 for endless, -2 for unknown."""
+        return constant(self._node.size(), int64)
+
+    def __len__(self):
+        size = self._node.size()
+        if size < 0:
+            kind = "endless" if size == INFINITE else "of unknown length"
+            raise TypeError(f"The data set is {kind}; see cardinality()")
+        return size
+
+    def __bool__(self):
+        return True
+
+    def __iter__(self):
+        return DatasetIterator(self._node)
+
+    def as_numpy_iterator(self):
+        """The elements with NumPy arrays in the place of tensors."""
+        for element in self:
+            yield map_structure(
+                lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
+            )
+
+    def get_single_element(self):
+        """The only element. Raises: ``ValueError`` if there is none, or more."""
+        elements = list(self.take(2))
+        if len(elements) != 1:
+            raise ValueError(
+                "get_single_element: there must be one element, the data set "
+                f"{'is empty' if not elements else 'has more'}"
+            )
+        return elements[0]
+
+    def __repr__(self):
+        return f"<Dataset {' < '.join(self._node.pipeline())}>"
+
+
+class DatasetIterator:
+    """One run through a `Dataset`, with a position that can be kept.
+
+    >>> from tapewright.data import Dataset
+    >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
+    >>> iterator = iter(ds)
+    >>> first, state = next(iterator), iterator.state()
+    >>> second = next(iterator).numpy()
+    >>> iterator.restore(state)
+    >>> bool((next(iterator).numpy() == second).all())
+    True
+    """
+
+    def __init__(self, node):
+        self._node = node
+        self._place = node.begin()
+        self._elements = node.run(self._place)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            return next(self._elements)
+        except StopIteration:
+            raise
+        except BaseException:
+            self._elements = _failed()
+            raise
+
+    def get_next(self):
+        """The next element; ``next(iterator)``."""
+        return next(self)
+
+    @property
+    def element_spec(self):
+        return self._node.spec()
+
+    def state(self) -> dict:
+        """The position after the last element, of plain values: ``json`` can keep it."""
+        return {"pipeline": self._node.pipeline(), "place": copied(self._place)}
+
+    def restore(self, state):
+        """Goes to the position at which an iterator of the same chain gave ``state``.
+
+        Orders are as they were there; functions are called again where elements have to
+        be found by going through them. Later runs go on from this one.
+
+        Raises: ``ValueError`` if the state is of another chain of transformations.
+        """
+        ours = self._node.pipeline()
+        if not isinstance(state, dict) or state.get("pipeline") != ours:
+            theirs = state.get("pipeline") if isinstance(state, dict) else state
+            raise ValueError(
+                "restore: the state is of another data set:\n"
+                f"  this one: {ours}\n  the state: {theirs}"
+            )
+        self._place = copied(state["place"])
+        self._node.adopt(self._place)
+        self._elements = self._node.run(self._place)
+
+
+def _failed():
+    raise RuntimeError(
+        "The iterator failed before; make a new one, or restore() an earlier state"
+    )
+    yield
+
+
+def _checked(dataset, who):
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"{who}: must get a Dataset, got {type(dataset).__name__}")
+    return dataset
+
+
+def _count(who, name, value, least):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{who}: {name} must be an integer, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{who}: {name} must be at least {least}, got {number}")
+    return number

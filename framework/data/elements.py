@@ -1,0 +1,124 @@
+"""Elements of data sets: tensors in host memory, alone or in tuples and dicts.
+
+As in ``tf.data`` a list is no structure: it is one tensor.
+"""
+
+import numpy as np
+
+from .. import backend
+from ..nest import flatten, is_nested, map_structure, pack
+from ..tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor, to_array
+
+__all__ = [
+    "as_element",
+    "called",
+    "described",
+    "host",
+    "packer",
+    "spec_of",
+    "stacked",
+]
+
+
+def as_element(value, spec=None):
+    """``value`` with a tensor at each leaf, of the dtypes of ``spec`` if that is given."""
+    if isinstance(value, tuple):
+        specs = spec if isinstance(spec, tuple) else [spec] * len(value)
+        items = [as_element(item, s) for item, s in zip(value, specs, strict=True)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, dict):
+        specs = spec if isinstance(spec, dict) else dict.fromkeys(value, spec)
+        return {key: as_element(item, specs[key]) for key, item in value.items()}
+    if hasattr(value, "element_spec"):  # a data set in a data set
+        return value
+    return host(value, None if spec is None else spec.dtype)
+
+
+def host(value, dtype=None):
+    """``value`` as a tensor in host memory; arrays are copied."""
+    if is_tensor(value):
+        tensor = convert_to_tensor(value)
+        if isinstance(tensor.array, (np.ndarray, np.generic)) and dtype in (
+            None,
+            tensor.dtype,
+        ):
+            return new_tensor(tensor.array)  # apart from tapes
+        value = tensor
+    elif backend.current_module() is np:
+        return convert_to_tensor(value, dtype)
+    return new_tensor(backend.to_numpy(to_array(value, dtype, module=np)))
+
+
+def called(function, element):
+    """``function`` of an element: a tuple gives several arguments, as in ``tf.data``."""
+    if backend.current_module() is not np:
+        with backend.use_module(np):
+            return called(function, element)
+    return function(*element) if type(element) is tuple else function(element)
+
+
+def packer(structure):
+    """A quick `pack` for one structure: leaves in, element out."""
+    if not isinstance(structure, (tuple, dict)):
+        return _single
+    if type(structure) is tuple and not any(map(is_nested, structure)):
+        return tuple
+    return lambda leaves: pack(structure, leaves)
+
+
+def _single(leaves):
+    return leaves[0]
+
+
+def stacked(elements, who="batch"):
+    """Elements of one structure as one, with an axis in front.
+
+    Raises: ``ValueError`` where their shapes differ.
+    """
+    first = elements[0]
+    columns = zip(*[_leaves(element, first, who) for element in elements], strict=True)
+    return pack(first, [_stack(column, i, who) for i, column in enumerate(columns)])
+
+
+def _leaves(element, first, who):
+    leaves = flatten(element)
+    if type(element) is not type(first) or len(leaves) != len(flatten(first)):
+        raise ValueError(
+            f"{who}: elements differ in structure: {described(first)} and "
+            f"{described(element)}"
+        )
+    return leaves
+
+
+def _stack(tensors, component, who):
+    arrays = [tensor.array for tensor in tensors]
+    shape, dtype = arrays[0].shape, arrays[0].dtype
+    for number, array in enumerate(arrays):
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(
+                f"{who}: elements of one batch must have one shape and dtype; component "
+                f"{component} has {shape}, {dtype.name} in the first and {array.shape}, "
+                f"{array.dtype.name} in element {number}; padded_batch pads"
+            )
+    return new_tensor(np.stack(arrays))
+
+
+def spec_of(element):
+    """``element`` with a `TensorSpec` in the place of each tensor."""
+    return map_structure(
+        lambda leaf: (
+            getattr(leaf, "element_spec", None) or TensorSpec.from_tensor(leaf)
+        ),
+        element,
+    )
+
+
+def described(structure):
+    """A structure in words, short."""
+    if isinstance(structure, dict):
+        items = [f"{key!r}: {described(item)}" for key, item in structure.items()]
+        return f"{{{', '.join(items)}}}"
+    if isinstance(structure, tuple):
+        return f"({', '.join(described(item) for item in structure)})"
+    shape = getattr(structure, "shape", None)
+    return type(structure).__name__ if shape is None else f"shape {tuple(shape)}"

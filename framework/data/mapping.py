@@ -1,0 +1,180 @@
+"""Functions of elements, and several data sets as one: map, filter, zip, and their like."""
+
+import numpy as np
+
+from ..graph.functions.function import function as traced
+from ..nest import flatten
+from ..ops.generators import Generator, drawing_from
+from ..tensor import TensorSpec, new_tensor
+from .elements import as_element, called, spec_of
+from .node import INFINITE, UNKNOWN, Node, Seeded
+
+__all__ = ["Concatenate", "Enumerate", "Filter", "Map", "Zip"]
+
+
+class _Applied(Seeded):
+    """What calls a function of each element.
+
+    Random numbers that the function draws without a seed follow from the number of the
+    element, so that they are the same in a thread ahead, and after a restore.
+    """
+
+    name = "map"
+
+    def __init__(self, source, function):
+        super().__init__(source)
+        self._function = function
+
+    def results(self, place):
+        """Pairs of an element and what the function makes of it."""
+        draws = _Draws(place)
+        for element in self.run_input(place):
+            place["given"] += 1
+            draws.moved = False
+            with drawing_from(draws):
+                try:
+                    result = called(self._function, element)
+                except Exception as error:
+                    error.add_note(
+                        f"In Dataset.{self.name}, at element {place['given'] - 1}"
+                    )
+                    raise
+            yield element, result
+
+
+class _Draws:
+    """The generator for one element after the other, made when it is first asked for."""
+
+    def __init__(self, place):
+        self._place = place
+        self._generator = None
+        self.moved = False
+
+    def __call__(self):
+        if self._generator is None:
+            mixed = np.random.SeedSequence(
+                [self._place["seed"], self._place["run"], self._place["round"]]
+            )
+            self._generator = Generator(int(mixed.generate_state(1, np.uint64)[0]) >> 1)
+        if not self.moved:
+            self.moved = True
+            self._generator.reset([self._generator.key, self._place["given"] << 32])
+        return self._generator
+
+
+class Map(_Applied):
+    """What a function makes of each element."""
+
+    _spec = None
+
+    def run(self, place):
+        for _, result in self.results(place):
+            # A list is a tuple here, not one tensor: tf.data makes this exception, too.
+            yield as_element(tuple(result) if type(result) is list else result)
+
+    def spec(self):
+        if self._spec is None:
+            self._spec = self._traced_spec() or self._first_spec()
+        return self._spec
+
+    def _traced_spec(self):
+        """From a trace, which knows what stays open; None where there can be none."""
+        spec = self.inputs[0].spec()
+        arguments = spec if type(spec) is tuple else (spec,)
+        if not all(isinstance(leaf, TensorSpec) for leaf in flatten(spec)):
+            return None
+        try:
+            concrete = traced(self._function).get_concrete_function(*arguments)
+            outputs = concrete.structured_outputs
+        except Exception:  # it is Python: NumPy, files, anything may be in it
+            return None
+        if type(outputs) is list:
+            outputs = tuple(outputs)
+        known = all(isinstance(leaf, TensorSpec) for leaf in flatten(outputs))
+        return outputs if known else None
+
+    def _first_spec(self):
+        runs = self._runs
+        first = next(self.run(self.begin()), None)
+        self._runs = runs  # as if it had not been looked at
+        if first is None:
+            raise ValueError(
+                "element_spec: an empty data set has nothing to see it from"
+            )
+        return spec_of(first)
+
+
+class Filter(_Applied):
+    """The elements for which a function is true."""
+
+    name = "filter"
+
+    def run(self, place):
+        for element, kept in self.results(place):
+            if bool(kept):
+                yield element
+
+    def size(self):
+        size = self.inputs[0].size()
+        return size if size in (0, INFINITE) else UNKNOWN
+
+
+class Enumerate(Node):
+    """Pairs of a number, counted from ``start``, and the element."""
+
+    def __init__(self, source, start):
+        super().__init__(source)
+        self._first = start
+
+    def start(self):
+        return {"number": self._first}
+
+    def run(self, place):
+        for element in self.run_input(place):
+            place["number"] += 1
+            yield new_tensor(np.array(place["number"] - 1)), element
+
+    def spec(self):
+        return TensorSpec((), "int64"), self.inputs[0].spec()
+
+
+class Zip(Node):
+    """One element of each input, together; ends with the shortest."""
+
+    def __init__(self, pack, inputs):
+        super().__init__(*inputs)
+        self._pack = pack
+
+    def run(self, place):
+        pairs = zip(self.inputs, place["inputs"], strict=True)
+        runs = [node.run(its_place) for node, its_place in pairs]
+        for elements in zip(*runs, strict=False):
+            yield self._pack(elements)
+
+    def size(self):
+        sizes = [node.size() for node in self.inputs]
+        if 0 in sizes or UNKNOWN in sizes:
+            return 0 if 0 in sizes else UNKNOWN
+        return min([size for size in sizes if size >= 0], default=INFINITE)
+
+    def spec(self):
+        return self._pack([node.spec() for node in self.inputs])
+
+
+class Concatenate(Node):
+    """The elements of one input, then those of the other."""
+
+    def start(self):
+        return {"part": 0}
+
+    def run(self, place):
+        while place["part"] < len(self.inputs):
+            part = place["part"]
+            yield from self.inputs[part].run(place["inputs"][part])
+            place["part"] += 1
+
+    def size(self):
+        sizes = [node.size() for node in self.inputs]
+        if INFINITE in sizes:
+            return INFINITE
+        return UNKNOWN if UNKNOWN in sizes else sum(sizes)

@@ -1,0 +1,105 @@
+"""Data sets of data sets: flat_map, interleave, window. Positions are found by replaying."""
+
+from collections import deque
+from itertools import islice
+
+from ..nest import flatten, pack
+from .elements import called
+from .node import UNKNOWN, Replayed
+from .sources import Elements
+
+__all__ = ["Interleave", "Window"]
+
+
+class Interleave(Replayed):
+    """Elements of the data sets that a function makes of each element, in turns.
+
+    ``cycle_length`` of them are open at a time; each gives ``block_length`` elements
+    when it is its turn.
+    """
+
+    def __init__(self, source, function, cycle_length=1, block_length=1):
+        super().__init__(source)
+        self._function = function
+        self._cycle_length, self._block_length = cycle_length, block_length
+
+    def replay(self, inputs):
+        outer = self.inputs[0].run(inputs[0])
+        open_runs = [None] * self._cycle_length
+        turn, waiting = 0, True
+        while waiting or any(run is not None for run in open_runs):
+            if open_runs[turn] is None and waiting:
+                element = next(outer, self)
+                waiting = element is not self
+                open_runs[turn] = self._opened(element) if waiting else None
+            if open_runs[turn] is not None:
+                block = list(islice(open_runs[turn], self._block_length))
+                yield from block
+                if len(block) < self._block_length:
+                    open_runs[turn] = None  # filled again when it is its turn
+            turn = (turn + 1) % self._cycle_length
+
+    def _opened(self, element):
+        inner = called(self._function, element)
+        if not hasattr(inner, "element_spec"):
+            raise TypeError(
+                "flat_map, interleave: the function must return a Dataset, got "
+                f"{type(inner).__name__}"
+            )
+        return iter(inner)
+
+    def size(self):
+        return UNKNOWN
+
+    def spec(self):
+        first = next(self.inputs[0].run(self.inputs[0].begin()), None)
+        if first is None:
+            raise ValueError(
+                "element_spec: an empty data set has nothing to see it from"
+            )
+        return called(self._function, first).element_spec
+
+
+class Window(Replayed):
+    """Data sets of ``size`` elements that follow each other, ``shift`` apart."""
+
+    def __init__(self, source, wrap, size, shift, stride, drop_remainder):
+        super().__init__(source)
+        self._wrap = wrap
+        self._length, self._shift, self._stride = size, shift, stride
+        self._drop_remainder = drop_remainder
+
+    def replay(self, inputs):
+        elements = self.inputs[0].run(inputs[0])
+        span = (self._length - 1) * self._stride + 1
+        held = deque(islice(elements, span))
+        while held:
+            window = list(islice(held, 0, span, self._stride))
+            if len(window) == self._length or not self._drop_remainder:
+                yield self._windows(window)
+            for _ in range(self._shift):
+                if not held and next(elements, self) is self:
+                    return
+                if held:
+                    held.popleft()
+            held.extend(islice(elements, span - len(held)))
+
+    def _windows(self, elements):
+        """One data set per component, nested like an element."""
+        first = elements[0]
+        if not isinstance(first, (tuple, dict)):
+            return self._wrap(Elements(elements))
+        columns = zip(*map(flatten, elements), strict=True)
+        return pack(first, [self._wrap(Elements(list(column))) for column in columns])
+
+    def size(self):
+        size = self.inputs[0].size()
+        if size < 0:
+            return size
+        span = (self._length - 1) * self._stride + 1 if self._drop_remainder else 1
+        return len(range(0, size - span + 1, self._shift))
+
+    def spec(self):
+        spec = self.inputs[0].spec()
+        nodes = [self._wrap(Elements((), leaf)).element_spec for leaf in flatten(spec)]
+        return pack(spec, nodes) if isinstance(spec, (tuple, dict)) else nodes[0]

@@ -1,0 +1,204 @@
+"""Links of a chain of transformations, and the position in them.
+
+A *place* is a dict of plain values that says where a run through a node stands:
+``{"inputs": [places of its inputs], ...counts of its own}``. `Node.run` yields elements
+and keeps the place up to date, so that at every element the place is the position after
+it: a run from a copy goes on from there.
+"""
+
+from itertools import islice
+
+import numpy as np
+
+from ..ops.generators import get_global_generator
+from ..tensor import new_tensor
+from .elements import packer
+
+__all__ = [
+    "INFINITE",
+    "Node",
+    "Replayed",
+    "Rows",
+    "Seeded",
+    "Selection",
+    "UNKNOWN",
+    "copied",
+    "new_seed",
+]
+
+INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
+
+
+def copied(place):
+    """A copy of a place."""
+    if isinstance(place, dict):
+        return {key: copied(value) for key, value in place.items()}
+    return [copied(value) for value in place] if isinstance(place, list) else place
+
+
+def new_seed(seed=None):
+    """A key for random numbers: ``seed``, or one drawn from the global generator."""
+    if seed is None:
+        seed = get_global_generator().make_seeds()[0, 0]
+    return int(seed) % 2**63
+
+
+class Node:
+    """A source or a transformation of the nodes that are its ``inputs``."""
+
+    rows = None  # for nodes whose elements are rows of arrays: `Rows`
+
+    def __init__(self, *inputs):
+        self.inputs = inputs
+
+    def begin(self):
+        """The place of a new run."""
+        return {"inputs": [node.begin() for node in self.inputs], **self.start()}
+
+    def start(self):
+        """What a new run counts, besides the inputs."""
+        return {}
+
+    def again(self, place):
+        """The place of the run that follows the one at ``place``, for `repeat`."""
+        pairs = zip(self.inputs, place["inputs"], strict=True)
+        return {
+            "inputs": [node.again(p) for node, p in pairs],
+            **self.next_round(place),
+        }
+
+    def next_round(self, place):
+        """What a run counts that repeats the one at ``place``."""
+        return self.start()
+
+    def adopt(self, place):
+        """Takes over what later runs depend on, from a place that is restored."""
+        for node, its_place in zip(self.inputs, place["inputs"], strict=True):
+            node.adopt(its_place)
+
+    def run(self, place):
+        """The elements from ``place`` on, which is kept up to date."""
+        raise NotImplementedError
+
+    def run_input(self, place):
+        """The elements of the only input."""
+        return self.inputs[0].run(place["inputs"][0])
+
+    def size(self):
+        """The number of elements, or `INFINITE` or `UNKNOWN`."""
+        return self.inputs[0].size()
+
+    def spec(self):
+        """The structure of an element, with specs for tensors."""
+        return self.inputs[0].spec()
+
+    def pipeline(self):
+        """The kinds of all nodes, from this one up."""
+        names = [type(self).__name__]
+        return names + [name for node in self.inputs for name in node.pipeline()]
+
+
+class Rows:
+    """Arrays of one length, whose rows are the elements of a node."""
+
+    def __init__(self, structure, arrays):
+        self.arrays = arrays
+        self._pack = packer(structure)
+
+    def __len__(self):
+        return len(self.arrays[0])
+
+    def element(self, index):
+        """The row of that number."""
+        return self._pack([new_tensor(array[index]) for array in self.arrays])
+
+    def batch(self, rows):
+        """Rows as one element, with an axis in front: views of a slice, else a gather."""
+        if isinstance(rows, slice):
+            return self._pack([new_tensor(array[rows]) for array in self.arrays])
+        return self._pack(
+            [new_tensor(array.take(rows, axis=0)) for array in self.arrays]
+        )
+
+
+class Selection(Node):
+    """A node that chooses and orders elements without a look at them.
+
+    Where they are rows of arrays it works on their numbers, so that `batch` can gather.
+    """
+
+    @property
+    def rows(self):
+        return self.inputs[0].rows
+
+    def select(self, place, run):
+        """The chosen items; ``run(node, place)`` gives those of the input."""
+        raise NotImplementedError
+
+    def run(self, place):
+        rows = self.rows
+        if rows is None:
+            return self.select(place, _run)
+        return map(rows.element, self.indices(place))
+
+    def indices(self, place):
+        """Where there are `rows`: their numbers in place of the elements."""
+        return self.select(place, _indices)
+
+    def blocks(self, place, size):
+        """`indices`, ``size`` at a time: arrays, or slices."""
+        indices = self.indices(place)
+        while len(block := np.fromiter(islice(indices, size), np.intp)):
+            yield block
+
+
+class Seeded(Node):
+    """A node with random numbers: a function of its seed, of the run, and of the round.
+
+    Runs are counted here as they begin; rounds are those of a `repeat` above.
+    """
+
+    def __init__(self, *inputs, seed=None):
+        super().__init__(*inputs)
+        self._seed = new_seed(seed)
+        self._runs = 0
+
+    def start(self):
+        self._runs += 1
+        return {"seed": self._seed, "run": self._runs - 1, "round": 0, "given": 0}
+
+    def next_round(self, place):
+        kept = {"seed": place["seed"], "run": place["run"]}
+        return {**kept, "round": place["round"] + 1, "given": 0}
+
+    def adopt(self, place):
+        super().adopt(place)
+        self._seed, self._runs = place["seed"], place["run"] + 1
+
+
+def _run(node, place):
+    return node.run(place)
+
+
+def _indices(node, place):
+    return node.indices(place)
+
+
+class Replayed(Node):
+    """A node whose state is no plain value: a position is found again from the start.
+
+    The place keeps that of the inputs at the start, and how many elements were given.
+    """
+
+    def start(self):
+        return {"given": 0}
+
+    def replay(self, inputs):
+        """The elements, from the start; ``inputs`` are places of its own."""
+        raise NotImplementedError
+
+    def run(self, place):
+        elements = self.replay(copied(place["inputs"]))
+        for element in islice(elements, place["given"], None):
+            place["given"] += 1
+            yield element

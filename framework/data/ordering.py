@@ -1,0 +1,167 @@
+"""Which elements come, and in which order: shuffle, repeat, take, skip, shard."""
+
+from itertools import islice
+
+import numpy as np
+
+from .node import INFINITE, UNKNOWN, Seeded, Selection, copied
+
+__all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
+
+
+class Shuffle(Seeded, Selection):
+    """Elements drawn at random from a buffer that the input fills.
+
+    A position is found again by drawing the same elements, from the start of the run.
+    """
+
+    def __init__(self, source, buffer_size, seed=None, reshuffle_each_iteration=True):
+        super().__init__(source, seed=seed)
+        self._buffer_size = buffer_size
+        self._reshuffle = reshuffle_each_iteration
+
+    def _generator(self, place):
+        turn = (place["run"], place["round"]) if self._reshuffle else (0, 0)
+        bits = np.random.Philox(key=place["seed"], counter=[0, 0, *turn])
+        return np.random.Generator(bits)
+
+    def select(self, place, run):
+        items = self._drawn(place, run)
+        for item in islice(items, place["given"], None):
+            place["given"] += 1
+            yield item
+
+    def _drawn(self, place, run):
+        """The items in their new order, from the start of the run."""
+        random = self._generator(place)
+        items = run(self.inputs[0], copied(place["inputs"][0]))
+        buffer = list(islice(items, self._buffer_size))
+        for item in items:
+            slot = _slot(random, len(buffer))
+            drawn, buffer[slot] = buffer[slot], item
+            yield drawn
+        for slot in random.permutation(len(buffer)).tolist():
+            yield buffer[slot]
+
+    def blocks(self, place, size):
+        if not 0 <= self.inputs[0].size() <= self._buffer_size:
+            yield from super().blocks(place, size)
+            return
+        source = self.inputs[0]
+        indices = source.indices(copied(place["inputs"][0]))
+        order = np.fromiter(indices, np.intp, count=source.size())
+        order = order[self._generator(place).permutation(len(order))]
+        for first in range(place["given"], len(order), size):
+            block = order[first : first + size]
+            place["given"] += len(block)
+            yield block
+
+
+def _slot(random, size):
+    """A number below ``size``; a float is drawn thrice as quickly as an integer."""
+    return int(random.random() * size)
+
+
+class Repeat(Selection):
+    """The input, again and again; without end for a ``count`` of None or -1."""
+
+    def __init__(self, source, count=None):
+        super().__init__(source)
+        self._count = -1 if count is None else count
+
+    def start(self):
+        return {"round": 0}
+
+    def select(self, place, run):
+        source, idle = self.inputs[0], 0
+        # Two empty rounds in turn: the input is empty. One may be left of a restored place.
+        while idle < 2 and (self._count < 0 or place["round"] < self._count):
+            idle += 1
+            for item in run(source, place["inputs"][0]):
+                idle = 0
+                yield item
+            place["inputs"][0] = source.again(place["inputs"][0])
+            place["round"] += 1
+
+    def size(self):
+        size = self.inputs[0].size()
+        if self._count == 0 or size == 0:
+            return 0
+        if size < 0 or self._count < 0:
+            return UNKNOWN if size == UNKNOWN and self._count >= 0 else INFINITE
+        return size * self._count
+
+
+class Take(Selection):
+    """The first ``count`` elements; all of them for -1."""
+
+    def __init__(self, source, count):
+        super().__init__(source)
+        self._count = count
+
+    def start(self):
+        return {"taken": 0}
+
+    def select(self, place, run):
+        left = None if self._count < 0 else self._count - place["taken"]
+        if left == 0:
+            return
+        for item in islice(run(self.inputs[0], place["inputs"][0]), left):
+            place["taken"] += 1
+            yield item
+
+    def size(self):
+        size = self.inputs[0].size()
+        if self._count < 0 or size == UNKNOWN:
+            return size
+        return self._count if size == INFINITE else min(size, self._count)
+
+
+class Skip(Selection):
+    """What follows the first ``count`` elements; nothing for -1."""
+
+    def __init__(self, source, count):
+        super().__init__(source)
+        self._count = count
+
+    def start(self):
+        return {"skipped": False}
+
+    def select(self, place, run):
+        if self._count < 0:
+            return
+        items = run(self.inputs[0], place["inputs"][0])
+        if not place["skipped"]:
+            place["skipped"] = True
+            for _ in islice(items, self._count):
+                pass
+        yield from items
+
+    def size(self):
+        size = self.inputs[0].size()
+        if self._count < 0:
+            return 0
+        return size if size < 0 else max(size - self._count, 0)
+
+
+class Shard(Selection):
+    """Every ``num_shards``-th element, from the one numbered ``index`` on."""
+
+    def __init__(self, source, num_shards, index):
+        super().__init__(source)
+        self._num_shards, self._index = num_shards, index
+
+    def start(self):
+        return {"number": 0}
+
+    def select(self, place, run):
+        for item in run(self.inputs[0], place["inputs"][0]):
+            place["number"] += 1
+            if (place["number"] - 1) % self._num_shards == self._index:
+                yield item
+
+    def size(self):
+        size = self.inputs[0].size()
+        if size < 0:
+            return size
+        return len(range(self._index, size, self._num_shards))

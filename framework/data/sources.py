@@ -1,0 +1,181 @@
+"""Where elements come from: arrays, numbers, Python's generators."""
+
+from itertools import islice
+
+import numpy as np
+
+from ..dtypes import as_dtype, int64
+from ..nest import assert_same_structure, flatten, is_nested, map_structure
+from ..tensor import TensorSpec, new_tensor
+from .elements import as_element, described, spec_of
+from .node import UNKNOWN, Node, Rows, Selection
+
+__all__ = ["Counter", "Elements", "FromGenerator", "Slices", "signature"]
+
+
+class Slices(Selection):
+    """The rows of arrays of one length."""
+
+    def __init__(self, tensors):
+        super().__init__()
+        element = as_element(tensors)
+        arrays = [tensor.array for tensor in flatten(element)]
+        if not arrays or not all(np.ndim(array) for array in arrays):
+            raise ValueError(
+                "from_tensor_slices: needs arrays with an axis to slice, got "
+                f"{described(element)}"
+            )
+        if len({len(array) for array in arrays}) > 1:
+            raise ValueError(
+                "from_tensor_slices: all arrays must have the same length, got "
+                f"{described(element)}"
+            )
+        self._rows = Rows(element, arrays)
+        self._spec = map_structure(
+            lambda tensor: TensorSpec(tensor.shape[1:], tensor.dtype), element
+        )
+
+    @property
+    def rows(self):
+        return self._rows
+
+    def start(self):
+        return {"index": 0}
+
+    def select(self, place, run):
+        for index in range(place["index"], self.size()):
+            place["index"] = index + 1
+            yield index
+
+    def blocks(self, place, size):
+        end = self.size()
+        for first in range(place["index"], end, size):
+            place["index"] = min(first + size, end)
+            yield slice(first, place["index"])
+
+    def size(self):
+        return len(self._rows)
+
+    def spec(self):
+        return self._spec
+
+
+class Elements(Node):
+    """Elements that are at hand, one after the other."""
+
+    def __init__(self, elements, spec=None):
+        super().__init__()
+        self._elements, self._spec = elements, spec
+
+    def start(self):
+        return {"index": 0}
+
+    def run(self, place):
+        for element in islice(self._elements, place["index"], None):
+            place["index"] += 1
+            yield element
+
+    def size(self):
+        return len(self._elements)
+
+    def spec(self):
+        return spec_of(self._elements[0]) if self._spec is None else self._spec
+
+
+class Counter(Node):
+    """Whole numbers, as Python's ``range`` gives them."""
+
+    def __init__(self, *bounds, output_type=int64):
+        super().__init__()
+        self._range = range(*[int(bound) for bound in bounds])
+        self._dtype = as_dtype(output_type)
+
+    def start(self):
+        return {"index": 0}
+
+    def run(self, place):
+        kind = self._dtype.dtype
+        for number in self._range[place["index"] :]:
+            place["index"] += 1
+            yield new_tensor(np.array(number, kind))
+
+    def size(self):
+        return len(self._range)
+
+    def spec(self):
+        return TensorSpec((), self._dtype)
+
+
+class FromGenerator(Node):
+    """What a function's generator yields; a position is found again by skipping."""
+
+    def __init__(self, generator, args=(), spec=None):
+        super().__init__()
+        if not callable(generator):
+            raise TypeError(
+                "from_generator: generator must be a function that returns an iterator, "
+                f"so that each run can start anew; got {type(generator).__name__}"
+            )
+        self._generator, self._args, self._spec = generator, tuple(args), spec
+
+    def start(self):
+        return {"given": 0}
+
+    def run(self, place):
+        values = iter(self._generator(*self._args))
+        for value in islice(values, place["given"], None):
+            place["given"] += 1
+            yield self._checked(value)
+
+    def _checked(self, value):
+        if self._spec is None:
+            return as_element(value)
+        try:
+            element = as_element(value, self._spec)
+            assert_same_structure(self._spec, element)
+        except (TypeError, ValueError, KeyError) as error:
+            raise TypeError(
+                f"from_generator: the generator yielded {described(value)}, which does "
+                f"not fit output_signature {self._spec}: {error}"
+            ) from None
+        for leaf, spec in zip(flatten(element), flatten(self._spec), strict=True):
+            if not spec.shape.is_compatible_with(leaf.shape):
+                raise TypeError(
+                    f"from_generator: the generator yielded shape {leaf.shape} where "
+                    f"output_signature says {spec.shape}"
+                )
+        return element
+
+    def size(self):
+        return UNKNOWN
+
+    def spec(self):
+        if self._spec is None:
+            first = next(self.run(self.begin()), None)
+            if first is None:
+                raise ValueError(
+                    "element_spec: the generator gave nothing to see it from"
+                )
+            self._spec = spec_of(first)
+        return self._spec
+
+
+def signature(output_signature, output_types, output_shapes):
+    """The specs of `from_generator`, from either way to give them."""
+    if output_signature is not None or output_types is None:
+        return output_signature
+    if output_shapes is None:
+        return _specs(output_types, lambda dtype: TensorSpec(None, dtype))
+    if isinstance(output_types, dict):
+        return {
+            key: signature(None, dtype, output_shapes[key])
+            for key, dtype in output_types.items()
+        }
+    if is_nested(output_types):
+        pairs = zip(output_types, output_shapes, strict=True)
+        return tuple([signature(None, dtype, shape) for dtype, shape in pairs])
+    return TensorSpec(output_shapes, output_types)
+
+
+def _specs(types, make):
+    return map_structure(make, types)

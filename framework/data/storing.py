@@ -1,0 +1,156 @@
+"""Elements kept for later, and made ahead of time: cache, prefetch."""
+
+import queue
+import threading
+
+import numpy as np
+
+from ..nest import flatten
+from .node import Node, Rows, Selection, copied
+
+__all__ = ["Cache", "Prefetch"]
+
+
+class Cache(Selection):
+    """Elements of the first run, kept in memory for all that follow.
+
+    Those of one shape are kept as arrays, from which `batch` gathers.
+    """
+
+    def __init__(self, source):
+        super().__init__(source)
+        self._memory = None
+        self._rows = None
+        self._origin = None  # where the run begins that fills the memory
+
+    @property
+    def rows(self):
+        return self._rows
+
+    def begin(self):
+        if self._origin is None:
+            return super().begin()
+        return {"inputs": [copied(self._origin)], **self.start()}
+
+    def start(self):
+        return {"given": 0}
+
+    def again(self, place):
+        return {"inputs": copied(place["inputs"]), **self.start()}
+
+    def adopt(self, place):
+        super().adopt(place)
+        if self._origin != place["inputs"][0]:
+            self._memory = self._rows = None
+            self._origin = copied(place["inputs"][0])
+
+    def run(self, place):
+        if self._rows is not None:
+            yield from super().run(place)
+            return
+        elements = self._filling(place) if self._memory is None else self._memory
+        for number, element in enumerate(elements):
+            if number == place["given"]:
+                place["given"] += 1
+                yield element
+
+    def _filling(self, place):
+        memory = []
+        for element in self.inputs[0].run(copied(place["inputs"][0])):
+            memory.append(element)
+            yield element
+        if self._memory is None:
+            self._origin, self._memory = copied(place["inputs"][0]), memory
+            self._rows = _as_rows(memory)
+            if self._rows is not None:
+                self._memory = self._rows
+
+    def select(self, place, run):
+        for index in range(place["given"], len(self._rows)):
+            place["given"] = index + 1
+            yield index
+
+    def size(self):
+        return self.inputs[0].size() if self._memory is None else len(self._memory)
+
+
+def _as_rows(elements):
+    """The elements as `Rows`; None if they differ in structure, shape or dtype."""
+    columns = [flatten(element) for element in elements]
+    kinds = {
+        (type(element), *[_kind(leaf) for leaf in column])
+        for element, column in zip(elements, columns, strict=True)
+    }
+    if len(kinds) != 1 or None in next(iter(kinds)) or not columns[0]:
+        return None
+    arrays = [
+        np.stack([t.array for t in column]) for column in zip(*columns, strict=True)
+    ]
+    return Rows(elements[0], arrays)
+
+
+def _kind(leaf):
+    array = getattr(leaf, "array", None)
+    return None if array is None else (np.shape(array), array.dtype)
+
+
+class Prefetch(Node):
+    """The input, run ahead by a thread; up to ``buffer_size`` elements wait.
+
+    What goes wrong there is raised where the element would have come. The thread ends
+    with the run, also if that is dropped half-way.
+    """
+
+    def __init__(self, source, buffer_size):
+        super().__init__(source)
+        self._buffer_size = buffer_size if buffer_size > 0 else 2
+
+    def run(self, place):
+        waiting = queue.Queue(self._buffer_size)
+        stopped = threading.Event()
+        thread = threading.Thread(
+            target=_produce,
+            args=(self.inputs[0], copied(place["inputs"][0]), waiting, stopped),
+            name="tapewright-prefetch",
+            daemon=True,
+        )
+        thread.start()
+        try:
+            while True:
+                element, place["inputs"][0], error = waiting.get()
+                if error is not None:
+                    raise error
+                if element is _END:
+                    return
+                yield element
+        finally:
+            stopped.set()
+            _drain(waiting)  # a thread that waits for room goes on, and sees the flag
+
+
+_END = object()
+
+
+def _produce(node, place, waiting, stopped):
+    """Puts ``(element, place after it, error)`` until the end, or until stopped."""
+    elements = None
+    try:
+        elements = node.run(place)
+        for element in elements:
+            waiting.put((element, copied(place), None))
+            if stopped.is_set():
+                return
+        waiting.put((_END, copied(place), None))
+    except BaseException as error:  # it belongs to the consumer, whatever it is
+        if not stopped.is_set():
+            waiting.put((_END, copied(place), error))
+    finally:
+        del elements
+
+
+def _drain(waiting):
+    try:
+        while True:
+            waiting.get_nowait()
+    except queue.Empty:
+        pass

@@ -1,0 +1,295 @@
+"""`tw.plot`: pictures of a training, as matplotlib figures; needs the extra ``plot``.
+
+Every function returns the figure, which a notebook shows, and with ``path=`` writes it:
+PNG, SVG or PDF, as the ending says. pyplot and its settings are left alone.
+"""
+
+import io
+import math
+import os
+
+import numpy as np
+
+__all__ = [
+    "confusion_matrix",
+    "curves",
+    "images",
+    "new_figure",
+    "save",
+    "weight_histograms",
+]
+
+BLUE, ORANGE, GREEN, RED, GREY = "#3266ad", "#e07b39", "#2f8f5b", "#c0392b", "#5f6672"
+MAX_NUMBERED = 25  # classes in a confusion matrix that has its numbers written in
+
+
+def curves(history, metrics=None, *, path=None):
+    """Loss and metrics by epoch, one panel each, training and validation together.
+
+    Args: ``history``: what `fit` returned, or a dict of lists; ``metrics``: the names to
+    draw, without "val_" (default: all there are).
+    Raises: ``ValueError`` for a name that is not there, or an empty history.
+    """
+    values = getattr(history, "history", history)
+    epochs = getattr(history, "epoch", None)
+    known = list(dict.fromkeys(name.removeprefix("val_") for name in values))
+    known.sort(key=lambda name: (name != "loss", name == "learning_rate"))
+    metrics = known if metrics is None else list(_as_list(metrics))
+    unknown = [name for name in metrics if name not in known]
+    if unknown or not metrics:
+        raise ValueError(
+            f"plot.curves: metrics must be among {known}, got {unknown or metrics}"
+        )
+    columns = min(len(metrics), 3)
+    figure, panels = _panels(len(metrics), columns, width=4.6, height=3.4)
+    for axes, name in zip(panels, metrics):
+        for key, color in ((name, BLUE), (f"val_{name}", ORANGE)):
+            if key in values:
+                _draw_curve(axes, key, epochs, values[key], color)
+        _style(axes, name.replace("_", " "), "epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if len(axes.lines) > 1:
+            axes.legend(frameon=False, fontsize=9)
+    return save(figure, path)
+
+
+def _draw_curve(axes, key, epochs, values, color):
+    values = np.asarray(values, float)
+    if epochs is None or len(epochs) != len(values):
+        epochs = range(len(values))
+    label = "validation" if key.startswith("val_") else "training"
+    marker = "o" if len(values) <= 30 else None
+    x = np.asarray(epochs) + 1
+    axes.plot(x, values, color=color, label=label, marker=marker, ms=3.5, lw=1.8)
+
+
+def images(
+    images, labels=None, predictions=None, *, class_names=None, columns=None, path=None
+):
+    """A grid of images, with their labels above, wrong predictions in red.
+
+    Args: ``images``: ``[n, height, width]``, or with 1, 3 or 4 channels behind, integers
+    up to 255 or floats, which are scaled if they leave 0 to 1; ``labels``,
+    ``predictions``: ``[n]``, or scores ``[n, classes]``; ``class_names``: by label;
+    ``columns`` of the grid.
+    Raises: ``ValueError`` for other shapes.
+    """
+    pixels = _pixels(np.asarray(images))
+    n = len(pixels)
+    labels = _labels("labels", labels, n)
+    predictions = _labels("predictions", predictions, n)
+    columns = columns or min(n, max(4, math.ceil(math.sqrt(n * 1.6))))
+    titled = labels is not None or predictions is not None
+    height = 1.25 * pixels.shape[1] / pixels.shape[2] + 0.3 * titled
+    figure, panels = _panels(n, columns, width=1.25, height=height)
+    for i, axes in enumerate(panels):
+        axes.imshow(pixels[i], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axes.set_axis_off()
+        if titled:
+            text, color = _caption(i, labels, predictions, class_names)
+            axes.set_title(text, fontsize=9, color=color, pad=3)
+    return save(figure, path)
+
+
+def _pixels(pixels):
+    if pixels.ndim == 4 and pixels.shape[-1] == 1:
+        pixels = pixels[..., 0]
+    is_grid = pixels.ndim == 3 or pixels.ndim == 4 and pixels.shape[-1] in (3, 4)
+    if not is_grid or not pixels.size:
+        raise ValueError(
+            "plot.images: images must be [n, height, width] or [n, height, width, "
+            f"channels] with 1, 3 or 4 channels, got shape {pixels.shape}"
+        )
+    if pixels.dtype.kind in "iu":
+        return np.clip(pixels / 255, 0, 1)
+    pixels = pixels.astype(float)
+    low, high = np.nanmin(pixels), np.nanmax(pixels)
+    if low < 0 or high > 1:
+        pixels = (pixels - low) / max(high - low, 1e-12)
+    return pixels
+
+
+def _caption(i, labels, predictions, class_names):
+    """The text above image ``i``, and its colour."""
+    label = None if labels is None else _class_name(labels[i], class_names)
+    if predictions is None:
+        return label, GREY
+    guess = _class_name(predictions[i], class_names)
+    if labels is None:
+        return guess, GREY
+    right = labels[i] == predictions[i]
+    return (guess, GREEN) if right else (f"{guess} (is {label})", RED)
+
+
+def confusion_matrix(
+    y_true, y_pred, class_names=None, *, normalize=False, title=None, path=None
+):
+    """How often each class (row) was predicted as each (column).
+
+    Args: ``y_true``, ``y_pred``: labels ``[n]``, or scores ``[n, classes]``;
+    ``class_names``: by label; ``normalize``: shares of each row instead of counts;
+    ``title`` (default: the accuracy).
+    Raises: ``ValueError`` if the lengths differ, or for labels that have no name.
+    """
+    y_true = _labels("y_true", y_true)
+    y_pred = _labels("y_pred", y_pred, len(y_true))
+    classes = 1 + max(y_true.max(initial=0), y_pred.max(initial=0))
+    if class_names is not None:
+        if len(class_names) < classes:
+            raise ValueError(
+                f"plot.confusion_matrix: class_names has {len(class_names)} names, but "
+                f"there is a label {classes - 1}"
+            )
+        classes = len(class_names)
+    counts = np.zeros((classes, classes), int)
+    np.add.at(counts, (y_true, y_pred), 1)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    side = min(12, 2.2 + 0.5 * classes)
+    figure, (axes,) = _panels(1, 1, width=side, height=side * 0.92)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    names = [_class_name(i, class_names) for i in range(classes)]
+    rotation = 45 if max(map(len, names)) > 3 else 0
+    anchor = {"ha": "right", "rotation_mode": "anchor"} if rotation else {}
+    axes.set_xticks(range(classes), names, rotation=rotation, fontsize=9, **anchor)
+    axes.set_yticks(range(classes), names, fontsize=9)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+    if classes <= MAX_NUMBERED:
+        _write_numbers(axes, counts, shares, normalize)
+    accuracy = np.trace(counts) / max(counts.sum(), 1)
+    axes.set_title(title or f"{accuracy:.1%} right of {counts.sum():,}", fontsize=11)
+    return save(figure, path)
+
+
+def _write_numbers(axes, counts, shares, normalize):
+    for (row, column), count in np.ndenumerate(counts):
+        share = shares[row, column]
+        text = f"{share:.2f}" if normalize else f"{count:,}"
+        color = "white" if share > 0.55 else GREY if count else "#c9ced6"
+        axes.text(column, row, text, ha="center", va="center", color=color, fontsize=8)
+
+
+def weight_histograms(model, *, path=None):
+    """The distribution of the entries of every weight, one panel each.
+
+    Args: ``model``: a model or layer, or a list of variables.
+    Raises: ``ValueError`` if there are none, as in a model that is not built.
+    """
+    weights = list(getattr(model, "weights", model))
+    if not weights:
+        raise ValueError(
+            "plot.weight_histograms: there are no weights; a model has them once it is "
+            "built, by a call or by build(input_shape)"
+        )
+    columns = min(len(weights), 4)
+    figure, panels = _panels(len(weights), columns, width=3, height=2.3)
+    for axes, weight in zip(panels, weights):
+        values = np.asarray(weight.numpy(), float).ravel()
+        finite = values[np.isfinite(values)]
+        color = BLUE if weight.trainable else GREY
+        axes.hist(finite, bins=min(60, max(10, finite.size // 4)), color=color)
+        shape = " x ".join(map(str, weight.shape)) or "scalar"
+        lost = values.size - finite.size
+        name = "/".join(weight.path.split("/")[-2:])
+        _style(axes, f"{name}\n{shape}", f"{lost} not finite" if lost else None)
+        axes.title.set_fontsize(8.5)
+        axes.tick_params(labelsize=7.5)
+    return save(figure, path)
+
+
+# -------------------------------------------------------------------------- figures
+
+
+def new_figure(width, height, **options):
+    """A figure of its own, in inches, that notebooks show and pyplot does not know."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "tw.plot needs matplotlib: pip install 'tapewright[plot]'"
+        ) from error
+
+    class Picture(Figure):
+        def _repr_png_(self):
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    figure = Picture(figsize=(width, height), **{"layout": "constrained", **options})
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure, path, dpi=150):
+    """Writes the figure to ``path``, if there is one, whole or not at all; returns it.
+
+    Raises: ``ValueError`` for an ending that stands for no format.
+    """
+    if path is None:
+        return figure
+    path = os.fspath(path)
+    kind = os.path.splitext(path)[1][1:].lower()
+    kinds = figure.canvas.get_supported_filetypes()
+    if kind not in kinds:
+        raise ValueError(
+            f"plot: path must end in one of {', '.join(f'.{k}' for k in sorted(kinds))}, "
+            f"got {path!r}"
+        )
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        figure.savefig(part, format=kind, dpi=dpi)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+    return figure
+
+
+def _panels(n, columns, width, height):
+    """A figure of ``n`` panels of this size, in inches, in rows of ``columns``."""
+    rows = math.ceil(n / columns)
+    figure = new_figure(width * columns, height * rows)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[n:]:
+        axes.set_axis_off()
+    return figure, grid[:n]
+
+
+def _style(axes, title, xlabel=None):
+    axes.set_title(title, fontsize=11)
+    axes.set_xlabel(xlabel or "", fontsize=9, color=GREY)
+    axes.tick_params(labelsize=8.5, colors=GREY, length=3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#b5bac2")
+    axes.grid(axis="y", color="#e6e8ec", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _as_list(names):
+    return (names,) if isinstance(names, str) else names
+
+
+def _labels(name, values, count=None):
+    """Labels as integers, ``[n]``; of scores the largest."""
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.ndim == 2:
+        one = values.shape[1] == 1
+        values = values[:, 0] if one else values.argmax(1)
+        if one and values.dtype.kind == "f":
+            values = values > 0.5  # the probability of class 1
+    if values.ndim != 1 or (count is not None and len(values) != count):
+        wanted = "n" if count is None else count
+        raise ValueError(
+            f"plot: {name} must be labels [{wanted}] or scores [{wanted}, classes], "
+            f"got shape {values.shape}"
+        )
+    return values.astype(int) if values.dtype.kind in "biuf" else values
+
+
+def _class_name(label, class_names):
+    return str(label) if class_names is None else str(class_names[label])

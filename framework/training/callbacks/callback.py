@@ -1,0 +1,136 @@
+"""`Callback`: methods that `fit`, `evaluate` and `predict` call at the points they name."""
+
+import copy
+
+__all__ = ["Callback", "only_when"]
+
+
+class Callback:
+    """Base of all callbacks: every hook does nothing until a subclass defines it.
+
+    ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy") to
+    floats. A batch's values are means since the epoch began. A callback that defines no
+    hook for batches costs nothing per batch.
+
+    Attributes: ``model``, to which ``model.stop_training = True`` says that it is enough;
+    ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).
+
+    >>> class Loud(Callback):
+    ...     def on_epoch_end(self, epoch, logs=None):
+    ...         print(f"{epoch}: {logs['loss']}")
+    >>> Loud().on_epoch_end(0, {"loss": 0.5})
+    0: 0.5
+    """
+
+    # Names of the attributes that say how far a callback has got.
+    state_names = ()
+
+    params = None
+    _model = None
+
+    def __init__(self):
+        self.params = None
+        self._model = None
+
+    @property
+    def model(self):
+        """The model that is trained."""
+        return self._model
+
+    def set_model(self, model):
+        self._model = model
+
+    def set_params(self, params):
+        self.params = params
+
+    def get_state(self) -> dict:
+        """How far the callback has got, as numbers, strings, lists and arrays."""
+        return {n: copy.copy(getattr(self, n)) for n in self.state_names}
+
+    def set_state(self, state):
+        """Goes on from what `get_state` gave; ``on_train_begin`` comes before.
+
+        Raises: ``ValueError`` if the names are not those of this callback.
+        """
+        if set(state) != set(self.state_names):
+            raise ValueError(
+                f"{type(self).__name__}.set_state: the names must be "
+                f"{sorted(self.state_names)}, got {sorted(state)}"
+            )
+        for name in self.state_names:
+            setattr(self, name, copy.copy(state[name]))
+
+    # --- training
+
+    def on_train_begin(self, logs=None):
+        """`fit` begins."""
+
+    def on_train_end(self, logs=None):
+        """`fit` has come to its end; not called after an error."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """An epoch begins."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        """An epoch is over, its validation too, whose names begin with "val_"."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """A step of training begins."""
+        self.on_batch_begin(batch, logs=logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        """A step of training is done."""
+        self.on_batch_end(batch, logs=logs)
+
+    def on_batch_begin(self, batch, logs=None):
+        """Another name of `on_train_batch_begin`."""
+
+    def on_batch_end(self, batch, logs=None):
+        """Another name of `on_train_batch_end`."""
+
+    # --- evaluation and validation
+
+    def on_test_begin(self, logs=None):
+        """`evaluate`, or the validation of an epoch, begins."""
+
+    def on_test_end(self, logs=None):
+        """`evaluate`, or the validation of an epoch, is over."""
+
+    def on_test_batch_begin(self, batch, logs=None):
+        """A batch of evaluation begins."""
+
+    def on_test_batch_end(self, batch, logs=None):
+        """A batch of evaluation is done."""
+
+    # --- prediction
+
+    def on_predict_begin(self, logs=None):
+        """`predict` begins."""
+
+    def on_predict_end(self, logs=None):
+        """`predict` is over."""
+
+    def on_predict_batch_begin(self, batch, logs=None):
+        """A batch of prediction begins."""
+
+    def on_predict_batch_end(self, batch, logs=None):
+        """A batch is predicted: ``logs["outputs"]``."""
+
+    # --- the very end
+
+    def on_close(self):
+        """Comes last of all, after errors and interrupts too: closes files and bars."""
+
+
+def only_when(condition):
+    """Marks a hook for batches that is only called while ``condition(callback)`` holds.
+
+    It is asked as training, an epoch, evaluation or prediction begins. `fit` leaves work
+    out if no callback wants it. An override in a subclass is called always.
+    """
+
+    def mark(hook):
+        hook.only_when = condition
+        return hook
+
+    return mark

@@ -1,0 +1,212 @@
+"""`CallbackList`: many callbacks, called as one."""
+
+from ...nest import flatten
+from .callback import Callback
+from .history import History
+from .logs import Logs
+from .progbar_logger import ProgbarLogger
+
+__all__ = ["CallbackList"]
+
+
+class CallbackList(Callback):
+    """Calls the hooks of its callbacks in turn, all of them with the same logs.
+
+    Args: ``callbacks``, a callback or a (nested) list; ``add_history``, ``add_progbar``:
+    append a `History`, a `ProgbarLogger`, if there is none; ``model``; ``params``:
+    ``epochs``, ``steps`` and ``verbose``, for all callbacks.
+
+    Logs may hold tensors: they become floats when a callback looks (`Logs`). An error in
+    a callback is not caught; `close`, in a ``finally``, closes what is open.
+
+    >>> callbacks = CallbackList(add_history=True, epochs=1)
+    >>> callbacks.on_train_begin()
+    >>> callbacks.on_epoch_begin(0)
+    >>> callbacks.wants_train_batches
+    False
+    >>> callbacks.on_epoch_end(0, {"loss": 0.5})
+    >>> callbacks.callbacks[0].history
+    {'loss': [0.5]}
+    """
+
+    def __init__(
+        self,
+        callbacks=None,
+        add_history=False,
+        add_progbar=False,
+        model=None,
+        **params,
+    ):
+        super().__init__()
+        self.callbacks = []
+        self._hooks = {}  # of batches: those of the callbacks that want them
+        for callback in flatten([] if callbacks is None else callbacks):
+            self.append(callback)
+        self._history = self._first(History)
+        self._progbar = self._first(ProgbarLogger)
+        if self._history is None and add_history:
+            self._history = History()
+            self.append(self._history)
+        if self._progbar is None and add_progbar:
+            self._progbar = ProgbarLogger()
+            self.append(self._progbar)
+        self.set_model(model)
+        self.set_params(params)
+
+    def append(self, callback):
+        """Adds a callback at the end. Raises: ``TypeError`` for what is none."""
+        if isinstance(callback, type) or not hasattr(callback, "set_model"):
+            hint = ""
+            if isinstance(callback, type):
+                hint = f"; make one: {callback.__name__}(...)"
+            raise TypeError(f"callbacks must be Callbacks, got {callback!r}{hint}")
+        self.callbacks.append(callback)
+        self._hooks.clear()
+        if self._model is not None:
+            callback.set_model(self._model)
+        if self.params:
+            callback.set_params(self.params)
+
+    def _first(self, kind):
+        found = [c for c in self.callbacks if isinstance(c, kind)]
+        return found[0] if found else None
+
+    def set_model(self, model):
+        if model is None:
+            return
+        super().set_model(model)
+        if self._history is not None:
+            model.history = self._history
+        for callback in self.callbacks:
+            callback.set_model(model)
+
+    def set_params(self, params):
+        self.params = params
+        self._hooks.clear()
+        if params:
+            for callback in self.callbacks:
+                callback.set_params(params)
+
+    def close(self):
+        """Closes the files and bars of all callbacks; the first error is raised last."""
+        first = None
+        for callback in self.callbacks:
+            try:
+                getattr(callback, "on_close", _nothing)()
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    on_close = close
+
+    # --- who wants to know of batches
+
+    @property
+    def wants_train_batches(self) -> bool:
+        """Whether a callback has a hook for training batches; else they can be left out."""
+        return self._wants("on_train_batch_begin", "on_train_batch_end")
+
+    @property
+    def wants_test_batches(self) -> bool:
+        """Whether a callback has a hook for evaluated batches."""
+        return self._wants("on_test_batch_begin", "on_test_batch_end")
+
+    @property
+    def wants_predict_batches(self) -> bool:
+        """Whether a callback has a hook for predicted batches."""
+        return self._wants("on_predict_batch_begin", "on_predict_batch_end")
+
+    def _wants(self, *names):
+        return any(self._hooks_of(name) for name in names)
+
+    def _hooks_of(self, name):
+        hooks = self._hooks.get(name)
+        if hooks is None:
+            wanting = [c for c in self.callbacks if _wants_hook(c, name)]
+            hooks = self._hooks[name] = [getattr(c, name) for c in wanting]
+        return hooks
+
+    def _call_for_batch(self, name, batch, logs):
+        hooks = self._hooks.get(name)
+        if hooks is None:
+            hooks = self._hooks_of(name)
+        if hooks:
+            logs = Logs(logs)
+            for hook in hooks:
+                hook(batch, logs=logs)
+
+    def _call(self, name, *args):
+        *args, logs = args
+        self._hooks.clear()  # hooks may come and go between epochs
+        logs = Logs(logs)
+        for callback in self.callbacks:
+            getattr(callback, name)(*args, logs)
+
+    # --- the hooks
+
+    def on_train_begin(self, logs=None):
+        self._call("on_train_begin", logs)
+
+    def on_train_end(self, logs=None):
+        self._call("on_train_end", logs)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._call("on_epoch_begin", epoch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._call("on_epoch_end", epoch, logs)
+
+    def on_test_begin(self, logs=None):
+        self._call("on_test_begin", logs)
+
+    def on_test_end(self, logs=None):
+        self._call("on_test_end", logs)
+
+    def on_predict_begin(self, logs=None):
+        self._call("on_predict_begin", logs)
+
+    def on_predict_end(self, logs=None):
+        self._call("on_predict_end", logs)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._call_for_batch("on_train_batch_begin", batch, logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._call_for_batch("on_train_batch_end", batch, logs)
+
+    def on_batch_begin(self, batch, logs=None):
+        self._call_for_batch("on_batch_begin", batch, logs)
+
+    def on_batch_end(self, batch, logs=None):
+        self._call_for_batch("on_batch_end", batch, logs)
+
+    def on_test_batch_begin(self, batch, logs=None):
+        self._call_for_batch("on_test_batch_begin", batch, logs)
+
+    def on_test_batch_end(self, batch, logs=None):
+        self._call_for_batch("on_test_batch_end", batch, logs)
+
+    def on_predict_batch_begin(self, batch, logs=None):
+        self._call_for_batch("on_predict_batch_begin", batch, logs)
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self._call_for_batch("on_predict_batch_end", batch, logs)
+
+
+def _nothing():
+    pass
+
+
+def _wants_hook(callback, name):
+    """Whether ``callback`` does something in the hook ``name``, now."""
+    if not isinstance(callback, Callback) or name in vars(callback):
+        return hasattr(callback, name)
+    hook = getattr(type(callback), name)
+    if isinstance(callback, CallbackList):
+        return bool(callback._hooks_of(name))
+    if hook is getattr(Callback, name):  # which hands on to the short name, if any
+        short = name.replace("on_train_batch", "on_batch")
+        return short != name and _wants_hook(callback, short)
+    condition = getattr(hook, "only_when", None)
+    return condition is None or bool(condition(callback))

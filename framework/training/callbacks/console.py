@@ -1,0 +1,161 @@
+"""Bars and lines on the user's screen: a tqdm bar that costs little, and plain lines.
+
+The bar is drawn at most twenty times a second; nothing is formatted in between. What is
+no terminal gets lines without control codes.
+"""
+
+import os
+import sys
+import time
+import warnings
+
+__all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
+
+INTERVAL = 0.05  # seconds between two drawings
+TERMINAL_FORM = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
+
+
+def say(message):
+    """Prints a line on standard output, above the bars if there are any."""
+    if "tqdm" in sys.modules:
+        from tqdm import tqdm
+
+        tqdm.write(message, file=sys.stdout)
+    else:
+        print(message, file=sys.stdout)
+    sys.stdout.flush()
+
+
+def in_notebook() -> bool:
+    """Whether this is the process behind a notebook."""
+    return "ipykernel.zmqshell" in sys.modules
+
+
+def is_live() -> bool:
+    """Whether standard output can show a bar that moves."""
+    return in_notebook() or bool(getattr(sys.stdout, "isatty", bool)())
+
+
+class Bar:
+    """A tqdm bar of a known or unknown number of steps, with values behind it.
+
+    Args: ``total`` steps, or None; ``title`` in front; ``leave`` it on the screen at the
+    end; ``bar``: a class to take in place of tqdm's own choice, with ``options``.
+    """
+
+    def __init__(self, total, title="", unit="step", leave=True, bar=None, **options):
+        self._free_form = bar is None
+        if bar is None:
+            bar = _bar_class()
+            options.setdefault("file", sys.stdout)
+            if not in_notebook():
+                options.setdefault("bar_format", TERMINAL_FORM + "{postfix}")
+                title = f"{title} " if title else ""
+        settings = {**_screen(), "mininterval": 0, "miniters": 0, **options}
+        self._bar = bar(total=total, desc=title, unit=unit, leave=leave, **settings)
+        self._next = 0.0
+
+    def move_to(self, count, logs=None, at_once=False):
+        """Shows ``count`` steps and ``logs``, unless the bar was drawn just now."""
+        now = time.perf_counter()
+        if at_once or now >= self._next:
+            self._draw(count, logs)
+            self._next = now + INTERVAL
+
+    def _draw(self, count, logs):
+        if logs:
+            self._bar.set_postfix_str(values_text(logs), refresh=False)
+        if count > self._bar.n:
+            self._bar.update(count - self._bar.n)
+        else:
+            self._bar.refresh()
+
+    def start_at(self, count):
+        """Begins with ``count`` steps that were made before, if there are more of them."""
+        if self._bar.n < count:
+            self._bar.n = self._bar.last_print_n = self._bar.initial = count
+
+    def restart(self, total):
+        """Begins anew, with another total."""
+        self._bar.set_postfix_str("", refresh=False)
+        self._bar.reset(total=total)
+        self._next = 0.0
+
+    def finish(self, count, logs=None):
+        """Shows the last values, even where they need more than a line, and closes."""
+        if self._bar is None:
+            return
+        if self._bar.total is None:
+            self._bar.total = count
+        if logs:
+            self._bar.set_postfix_str(values_text(logs), refresh=False)
+        self._bar.n = count
+        if self._free_form:
+            self._bar.dynamic_ncols = self._bar.ncols = None  # nothing is cut off
+        self.close()
+
+    def close(self, count=None):
+        """Leaves the bar as it is, or at ``count``, and the cursor on a new line."""
+        if self._bar is not None:
+            bar, self._bar = self._bar, None
+            bar.n = bar.n if count is None else count
+            bar.close()
+
+    def widget(self):
+        """The bar's widget in a notebook, else None."""
+        return getattr(self._bar, "container", None)
+
+
+def _screen():
+    """tqdm follows the size of the terminal, but on one that says 0 it draws nothing."""
+    try:
+        is_known = all(os.get_terminal_size(sys.stdout.fileno()))
+    except (OSError, AttributeError, ValueError):  # no terminal, or no file at all
+        is_known = True
+    return {"dynamic_ncols": True} if is_known else {"ncols": 80, "nrows": 24}
+
+
+def _bar_class():
+    """tqdm's bar for where we are, without its thread, and silent if it lacks widgets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+
+    class QuietBar(tqdm):
+        monitor_interval = 0  # the thread would speed up bars that lag; ours do not
+
+    return QuietBar
+
+
+def values_text(logs) -> str:
+    """The values as they stand on a line.
+
+    >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
+    'accuracy: 0.9124 - loss: 2.0000e-05'
+    """
+    return " - ".join(f"{name}: {_value_text(value)}" for name, value in logs.items())
+
+
+def _value_text(value):
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"
+
+
+def epoch_line(title, count, total, seconds, logs=None) -> str:
+    """What stands for a whole bar where there are none.
+
+    >>> epoch_line("Epoch 1/3", 79, 79, 1.2, {"loss": 0.5})
+    'Epoch 1/3 - 79/79 - 1s - 15ms/step - loss: 0.5000'
+    """
+    parts = [f"{count}/{total}", f"{seconds:.0f}s", _duration(seconds / max(count, 1))]
+    parts = [title, *parts] if title else parts
+    return " - ".join([*parts, values_text(logs)] if logs else parts)
+
+
+def _duration(seconds):
+    if seconds >= 1:
+        return f"{seconds:.0f}s/step"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.0f}ms/step"
+    return f"{seconds * 1e6:.0f}us/step"

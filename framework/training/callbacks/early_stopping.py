@@ -1,0 +1,84 @@
+"""`EarlyStopping`: no more epochs once a value stops improving."""
+
+from .console import say
+from .monitor_callback import MonitorCallback
+
+__all__ = ["EarlyStopping"]
+
+
+class EarlyStopping(MonitorCallback):
+    """Stops after ``patience`` epochs in which ``monitor`` did not improve.
+
+    Args: ``monitor``, a name in the logs; ``min_delta``: what counts as improvement;
+    ``patience``, in epochs; ``verbose``: 1 says so; ``mode``: "auto", "min" or "max";
+    ``baseline``: without a value better than this, waiting goes on;
+    ``restore_best_weights``: at the end the model gets the weights of its best epoch;
+    ``start_from_epoch``: earlier ones are not looked at.
+
+    Attributes: ``best``, ``best_epoch``, ``stopped_epoch`` (0 if it did not stop).
+    """
+
+    state_names = ("wait", "stopped_epoch", "best", "best_epoch", "best_weights")
+
+    def __init__(
+        self,
+        monitor="val_loss",
+        min_delta=0,
+        patience=0,
+        verbose=0,
+        mode="auto",
+        baseline=None,
+        restore_best_weights=False,
+        start_from_epoch=0,
+    ):
+        super().__init__(monitor, mode, min_delta=min_delta)
+        self.patience = patience
+        self.verbose = verbose
+        self.baseline = baseline
+        self.restore_best_weights = restore_best_weights
+        self.start_from_epoch = start_from_epoch
+        self._reset()
+
+    def _reset(self):
+        self.wait = 0
+        self.stopped_epoch = 0
+        self.best = None
+        self.best_epoch = 0
+        self.best_weights = None
+
+    def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        self._reset()
+
+    def on_epoch_end(self, epoch, logs=None):
+        current = self.get_monitor_value(logs)
+        if current is None or epoch < self.start_from_epoch:
+            return
+        self.wait += 1
+        if self._is_improvement(current, self.best):
+            self.best = current
+            self._keep(epoch)
+            if self.baseline is None or self._is_improvement(current, self.baseline):
+                self.wait = 0
+            return
+        if self.restore_best_weights and self.best_weights is None:
+            self._keep(epoch)
+        if self.wait >= self.patience and epoch > 0:
+            self.stopped_epoch = epoch
+            self.model.stop_training = True
+
+    def _keep(self, epoch):
+        self.best_epoch = epoch
+        if self.restore_best_weights:
+            self.best_weights = self.model.get_weights()
+
+    def on_train_end(self, logs=None):
+        if self.stopped_epoch > 0 and self.verbose > 0:
+            say(f"Epoch {self.stopped_epoch + 1}: early stopping")
+        if self.restore_best_weights and self.best_weights is not None:
+            if self.verbose > 0:
+                say(
+                    "Restoring model weights from the end of the best epoch: "
+                    f"{self.best_epoch + 1}."
+                )
+            self.model.set_weights(self.best_weights)

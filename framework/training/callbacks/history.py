@@ -1,0 +1,40 @@
+"""`History`: what `fit` returns."""
+
+from .callback import Callback
+
+__all__ = ["History"]
+
+
+class History(Callback):
+    """Keeps the values of every epoch.
+
+    Attributes: ``history``: a dict of lists, by name; ``epoch``: the epochs' numbers.
+    `fit` adds one by itself, returns it and sets ``model.history``.
+    """
+
+    state_names = ("epoch", "history")
+
+    def __init__(self):
+        super().__init__()
+        self.epoch = []
+        self.history = {}
+
+    def on_train_begin(self, logs=None):
+        self.epoch = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch.append(epoch)
+        for name, value in (logs or {}).items():
+            self.history.setdefault(name, []).append(value)
+        if self.model is not None:
+            self.model.history = self
+
+    def get_state(self):
+        history = {name: list(values) for name, values in self.history.items()}
+        return {"epoch": list(self.epoch), "history": history}
+
+    def plot(self, path=None, metrics=None):
+        """Draws the curves of training and validation; see `plot.curves`."""
+        from ...plot import curves
+
+        return curves(self, metrics, path=path)

@@ -1,0 +1,139 @@
+"""`Logs`: what callbacks are told of a step, made into Python floats at the first look.
+
+A step's loss and metrics are tensors. To read one is to wait for it (on a GPU) and costs
+a microsecond or two; most callbacks look at few steps or none.
+"""
+
+import numpy as np
+
+__all__ = ["Logs"]
+
+
+class Logs(dict):
+    """A dict of names, in alphabetical order, and floats, made of ``source`` when read.
+
+    Dicts inside are laid out flat. What is no number stays as it is, and arrays of more
+    than one entry become NumPy's.
+
+    >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
+    {'accuracy': 1.0, 'loss': 0.5}
+    """
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, source=None):
+        # The entries are held from the start: C code asks a dict for its size only.
+        super().__init__(source or {})
+        self._raw = True
+
+    def _read(self):
+        if self._raw:
+            self._raw = False
+            entries = list(_flat(dict.items(self)))
+            dict.clear(self)
+            dict.update(self, sorted(entries, key=lambda entry: str(entry[0])))
+        return self
+
+    def __getitem__(self, key):
+        return dict.__getitem__(self._read(), key)
+
+    def __setitem__(self, key, value):
+        dict.__setitem__(self._read(), key, value)
+
+    def __delitem__(self, key):
+        dict.__delitem__(self._read(), key)
+
+    def __contains__(self, key):
+        return dict.__contains__(self._read(), key)
+
+    def __iter__(self):  # that it is defined also makes dict(logs) and **logs come here
+        return dict.__iter__(self._read())
+
+    def __reversed__(self):
+        return dict.__reversed__(self._read())
+
+    def __len__(self):
+        return dict.__len__(self._read() if self._raw else self)
+
+    def __eq__(self, other):
+        return dict.__eq__(self._read(), _plain(other))
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
+    def __or__(self, other):
+        return self.copy() | _plain(other)
+
+    def __ror__(self, other):
+        return _plain(other) | self.copy()
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __repr__(self):
+        return dict.__repr__(self._read())
+
+    def __reduce__(self):
+        return dict, (self.copy(),)
+
+    def get(self, key, default=None):
+        return dict.get(self._read(), key, default)
+
+    def keys(self):
+        return dict.keys(self._read())
+
+    def values(self):
+        return dict.values(self._read())
+
+    def items(self):
+        return dict.items(self._read())
+
+    def copy(self):
+        """A plain dict of the same entries."""
+        return dict(self.items())
+
+    def pop(self, *args):
+        return dict.pop(self._read(), *args)
+
+    def popitem(self):
+        return dict.popitem(self._read())
+
+    def clear(self):
+        dict.clear(self._read())
+
+    def setdefault(self, key, default=None):
+        return dict.setdefault(self._read(), key, default)
+
+    def update(self, *args, **kwargs):
+        dict.update(self._read(), *args, **kwargs)
+
+
+def _plain(other):
+    return other.copy() if isinstance(other, Logs) else other
+
+
+def _flat(items):
+    for name, value in items:
+        if isinstance(value, dict):
+            yield from _flat(value.items())
+        else:
+            yield name, _number(value)
+
+
+def _number(value):
+    """``value`` as a float if it is one number."""
+    if type(value) is float or isinstance(value, str):
+        return value
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value

@@ -1,0 +1,95 @@
+"""`MonitorCallback`: watches one value of the logs for improvement."""
+
+import difflib
+import operator
+import warnings
+
+from .callback import Callback
+
+__all__ = ["MonitorCallback", "closest_names"]
+
+
+class MonitorCallback(Callback):
+    """Base of callbacks that compare a value with the best one so far.
+
+    Args: ``monitor``, a name in the logs; ``mode``: "min", "max", or "auto", which knows
+    that losses fall and asks the model's metrics for their direction; ``baseline``: what
+    the first value has to beat; ``min_delta``: by how much it has to be better.
+    """
+
+    def __init__(self, monitor="val_loss", mode="auto", baseline=None, min_delta=0):
+        super().__init__()
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(
+                f"{type(self).__name__}: mode must be 'auto', 'min' or 'max', got {mode!r}"
+            )
+        self.monitor = monitor
+        self.mode = mode
+        self.best = baseline
+        self.min_delta = abs(min_delta)
+        self.monitor_op = None  # known when the metrics are
+        self._has_warned = False
+
+    def on_train_begin(self, logs=None):
+        self._has_warned = False
+
+    def get_monitor_value(self, logs):
+        """The monitored value; None, after one warning, if the logs do not have it."""
+        logs = logs or {}
+        value = logs.get(self.monitor)
+        if value is None and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{type(self).__name__}: the logs have no {self.monitor!r} to monitor"
+                f"{closest_names(self.monitor, logs)}",
+                stacklevel=2,
+            )
+        return value
+
+    def _is_improvement(self, value, reference):
+        if self.monitor_op is None:
+            self.monitor_op = self._comparison()
+        if reference is None or reference != reference:  # anything is better than NaN
+            return reference is None or value == value
+        toward = 1 if self.monitor_op is operator.lt else -1
+        return bool(self.monitor_op(value + toward * self.min_delta, reference))
+
+    def _comparison(self):
+        if self.mode != "auto":
+            return operator.lt if self.mode == "min" else operator.gt
+        name = self.monitor.removeprefix("val_")
+        if name == "loss" or name.endswith("_loss"):
+            return operator.lt
+        for metric in _metrics_in(getattr(self.model, "metrics", ())):
+            if name == metric.name or name.endswith(f"_{metric.name}"):
+                direction = getattr(metric, "_direction", None)
+                if direction is not None:
+                    return operator.gt if direction == "up" else operator.lt
+        raise ValueError(
+            f"{type(self).__name__}: whether {self.monitor!r} is to grow or to fall is "
+            "not known; pass mode='max' or mode='min'"
+        )
+
+
+def _metrics_in(metrics):
+    """The metrics of a list, and those that they are made of."""
+    for metric in metrics:
+        yield from _metrics_in(getattr(metric, "metrics", ()))
+        if hasattr(metric, "name"):
+            yield metric
+
+
+def closest_names(name, logs) -> str:
+    """The end of a message on an unknown name: names like it, and all there are.
+
+    >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
+    "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
+    """
+    names = [str(known) for known in logs]
+    close = difflib.get_close_matches(str(name), names, n=3)
+    if not names:
+        return "; there are none at all"
+    known = ", ".join(map(repr, names))
+    if not close:
+        return f"; there are {known}"
+    return f"; did you mean {' or '.join(map(repr, close))}? There are {known}"

@@ -1,0 +1,89 @@
+"""`ReduceLROnPlateau`: smaller steps where a value no longer improves."""
+
+import numpy as np
+
+from .console import say
+from .learning_rate_scheduler import current_rate
+from .monitor_callback import MonitorCallback
+
+__all__ = ["ReduceLROnPlateau"]
+
+
+class ReduceLROnPlateau(MonitorCallback):
+    """``learning_rate <- max(learning_rate * factor, min_lr)`` where ``monitor`` stays.
+
+    Args: ``monitor``, a name in the logs; ``factor``, below 1; ``patience``: epochs
+    without improvement before each reduction; ``verbose``: 1 says so; ``mode``: "auto",
+    "min" or "max"; ``min_delta``: what counts as improvement; ``cooldown``: epochs after
+    a reduction that do not count; ``min_lr``: the least.
+    Raises: ``ValueError`` if ``factor`` is 1 or more.
+
+    The logs get the epoch's ``learning_rate``.
+    """
+
+    state_names = ("best", "wait", "cooldown_counter")
+
+    def __init__(
+        self,
+        monitor="val_loss",
+        factor=0.1,
+        patience=10,
+        verbose=0,
+        mode="auto",
+        min_delta=1e-4,
+        cooldown=0,
+        min_lr=0.0,
+    ):
+        super().__init__(monitor, mode, min_delta=min_delta)
+        if factor >= 1.0:
+            raise ValueError(
+                f"ReduceLROnPlateau: factor must be less than 1, got {factor!r}"
+            )
+        self.factor = factor
+        self.min_lr = min_lr
+        self.patience = patience
+        self.verbose = verbose
+        self.cooldown = cooldown
+        self._reset()
+
+    def _reset(self):
+        self.best = None
+        self.cooldown_counter = 0
+        self.wait = 0
+
+    def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        self._reset()
+
+    def in_cooldown(self):
+        return self.cooldown_counter > 0
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = {} if logs is None else logs
+        logs["learning_rate"] = current_rate(self.model.optimizer)
+        current = self.get_monitor_value(logs)
+        if current is None:
+            return
+        if self.in_cooldown():
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self._is_improvement(current, self.best):
+            self.best = current
+            self.wait = 0
+        elif not self.in_cooldown():
+            self.wait += 1
+            if self.wait >= self.patience:
+                self._reduce(epoch)
+
+    def _reduce(self, epoch):
+        rate = current_rate(self.model.optimizer)
+        if rate <= np.float32(self.min_lr):  # the rate is kept in float32
+            return
+        rate = max(rate * self.factor, self.min_lr)
+        self.model.optimizer.learning_rate = rate
+        if self.verbose > 0:
+            say(
+                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}."
+            )
+        self.cooldown_counter = self.cooldown
+        self.wait = 0

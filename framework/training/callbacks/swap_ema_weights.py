@@ -1,0 +1,70 @@
+"""`SwapEMAWeights`: evaluation with the averages of the weights."""
+
+from .callback import Callback
+
+__all__ = ["SwapEMAWeights"]
+
+
+class SwapEMAWeights(Callback):
+    """Evaluation and prediction see the averages that the optimizer keeps of the weights.
+
+    Args: ``swap_on_epoch``: the averages stay in the model from the end of an epoch to
+    the beginning of the next, so that a `ModelCheckpoint` behind this callback saves
+    them.
+    Raises: ``ValueError`` unless the optimizer was made with ``use_ema=True``.
+    """
+
+    def __init__(self, swap_on_epoch=False):
+        super().__init__()
+        self.swap_on_epoch = swap_on_epoch
+        self._has_averages = False  # whether the model holds them now
+
+    def _pairs(self):
+        """The trained variables and their averages."""
+        optimizer = self.model.optimizer
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        averages = getattr(optimizer, "_model_variables_moving_average", None)
+        if not getattr(optimizer, "use_ema", False) or averages is None:
+            raise ValueError(
+                "SwapEMAWeights: the optimizer must be made with use_ema=True, got "
+                f"{optimizer!r}"
+            )
+        return zip(optimizer._trainable_variables, averages)
+
+    def _swap(self, has_averages):
+        if self._has_averages == has_averages:
+            return
+        for variable, average in self._pairs():
+            value = variable.numpy().copy()
+            variable.assign(average)
+            average.assign(value)
+        self._has_averages = has_averages
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.swap_on_epoch:
+            self._swap(False)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not self.swap_on_epoch:
+            return
+        self._swap(True)
+        if epoch == self.params["epochs"] - 1 or self.model.stop_training:
+            # At the end of `fit` the optimizer assigns its averages to the variables.
+            for variable, average in self._pairs():
+                average.assign(variable)
+            self._has_averages = False
+
+    def on_test_begin(self, logs=None):
+        self._swap(True)
+
+    def on_test_end(self, logs=None):
+        self._swap(False)
+
+    def on_predict_begin(self, logs=None):
+        self._swap(True)
+
+    def on_predict_end(self, logs=None):
+        self._swap(False)
+
+    def on_close(self):
+        self._swap(False)  # after an error

@@ -1,0 +1,252 @@
+"""`TensorBoard`: event files of a training, under the tags that Keras writes."""
+
+import itertools
+import os
+import time
+
+import numpy as np
+
+from ...profiler import trace
+from .callback import Callback, only_when
+from .learning_rate_scheduler import current_rate
+
+__all__ = ["TensorBoard"]
+
+MAX_IMAGES = 3  # of one weight
+_numbers = itertools.count()
+
+
+class TensorBoard(Callback):
+    """Writes what ``tensorboard --logdir log_dir`` shows; needs tensorboardX.
+
+    Scalars go to ``train/`` and ``validation/``: ``epoch_loss`` and the like, with the
+    learning rate, by epoch; ``batch_loss`` by batch; ``evaluation_loss_vs_iterations``
+    after each evaluation. Values that are no single number are left out.
+
+    Args: ``log_dir``; ``histogram_freq``: every how many epochs the weights are written
+    as histograms, 0 for never; ``write_graph``: write the model's summary as text;
+    ``write_images``: with the histograms, weights as images, black for the least entry;
+    ``write_steps_per_second``; ``update_freq``: "epoch", "batch" or a number of batches
+    between values by batch; ``profile_batch``: a batch (from 1) or the first and last of
+    several: `profiler.trace` writes them to ``train/profile_batch_FIRST.json``, which
+    opens in Perfetto; ``embeddings_freq`` must be 0.
+    Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
+    """
+
+    state_names = ("_train_batch", "_test_batch")
+
+    def __init__(
+        self,
+        log_dir="logs",
+        histogram_freq=0,
+        write_graph=True,
+        write_images=False,
+        write_steps_per_second=False,
+        update_freq="epoch",
+        profile_batch=0,
+        embeddings_freq=0,
+        embeddings_metadata=None,
+    ):
+        super().__init__()
+        if embeddings_freq or embeddings_metadata:
+            raise ValueError(
+                "TensorBoard: the embedding projector is not supported, embeddings_freq "
+                f"must be 0 and embeddings_metadata None, got {embeddings_freq!r} and "
+                f"{embeddings_metadata!r}; histogram_freq shows embeddings as weights"
+            )
+        if update_freq not in ("epoch", "batch") and not _is_count(update_freq, 1):
+            raise ValueError(
+                "TensorBoard: update_freq must be 'epoch', 'batch' or a number of "
+                f"batches, got {update_freq!r}"
+            )
+        self._summary_writer = _summary_writer()
+        self.log_dir = os.fspath(log_dir)
+        self.histogram_freq = histogram_freq
+        self.write_graph = write_graph
+        self.write_images = write_images
+        self.write_steps_per_second = write_steps_per_second
+        self.update_freq = 1 if update_freq == "batch" else update_freq
+        self.profile_batch = profile_batch
+        self._first_profiled, self._last_profiled = _batches(profile_batch)
+        self._writers = {}  # made when there is something to write
+        self._profile = None
+        self._wrote_summary = False
+        self._train_batch = self._test_batch = 0
+        self._epoch_start = self._batch_start = (0.0, 0)
+
+    def _writer(self, name):
+        if name not in self._writers:
+            path = os.path.join(self.log_dir, name)
+            # Names have seconds only: a second fit must not write over the first.
+            suffix = f".{os.getpid()}.{next(_numbers)}"
+            writer = self._summary_writer(path, filename_suffix=suffix)
+            self._writers[name] = writer
+        return self._writers[name]
+
+    def _write_scalars(self, where, logs, form, step):
+        writer = self._writer(where)
+        for name, value in logs.items():
+            if isinstance(value, (int, float)):
+                writer.add_scalar(form.format(name), value, step)
+
+    # --- training
+
+    def set_model(self, model):
+        super().set_model(model)
+        self._wrote_summary = False
+
+    def on_train_begin(self, logs=None):
+        self._train_batch = 0
+
+    def on_train_end(self, logs=None):
+        self.on_close()
+
+    def on_close(self):
+        if self._profile is not None:
+            self._end_profile()
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}  # a later fit opens files of its own
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.write_steps_per_second:
+            self._epoch_start = time.perf_counter(), self._iterations()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._write_epoch(epoch, logs or {})
+        if self.write_graph and not self._wrote_summary:
+            self._wrote_summary = True  # by now the model is built
+            self._write_summary()
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            self._write_weights(epoch)
+        for writer in self._writers.values():
+            writer.flush()
+
+    def _write_epoch(self, epoch, logs):
+        validation = {k[4:]: v for k, v in logs.items() if k.startswith("val_")}
+        training = {k: v for k, v in logs.items() if not k.startswith("val_")}
+        if not training and not validation:
+            return
+        if getattr(self.model, "optimizer", None) is not None:
+            training["learning_rate"] = current_rate(self.model.optimizer)
+        if self.write_steps_per_second:
+            start, iterations = self._epoch_start
+            seconds = max(time.perf_counter() - start, 1e-9)
+            training["steps_per_second"] = (self._iterations() - iterations) / seconds
+        self._write_scalars("train", training, "epoch_{}", epoch)
+        if validation:
+            self._write_scalars("validation", validation, "epoch_{}", epoch)
+
+    def _iterations(self):
+        return int(self.model.optimizer.iterations.numpy())
+
+    # --- batches
+
+    def _wants_batches(self):
+        return self.update_freq != "epoch" or self._first_profiled > 0
+
+    @only_when(_wants_batches)
+    def on_train_batch_begin(self, batch, logs=None):
+        self._train_batch += 1
+        if self.write_steps_per_second:
+            self._batch_start = time.perf_counter(), self._train_batch
+        if self._profile is None and self._train_batch == self._first_profiled:
+            self._begin_profile()
+
+    @only_when(_wants_batches)
+    def on_train_batch_end(self, batch, logs=None):
+        if self._profile is not None and self._train_batch >= self._last_profiled:
+            self._end_profile()
+        if self.update_freq == "epoch" or self._train_batch % self.update_freq:
+            return
+        values = dict(logs or {})
+        if self.write_steps_per_second:
+            seconds = max(time.perf_counter() - self._batch_start[0], 1e-9)
+            values["steps_per_second"] = 1.0 / seconds
+        self._write_scalars("train", values, "batch_{}", self._train_batch)
+
+    def on_test_end(self, logs=None):
+        if getattr(self.model, "optimizer", None) is None:
+            return
+        form = "evaluation_{}_vs_iterations"
+        self._write_scalars("validation", logs or {}, form, self._iterations())
+        self._writer("validation").flush()
+
+    def _begin_profile(self):
+        folder = os.path.join(self.log_dir, "train")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, f"profile_batch_{self._first_profiled}.json")
+        self._profile = trace(path, table=False)
+        self._profile.__enter__()
+
+    def _end_profile(self):
+        profile, self._profile = self._profile, None
+        profile.__exit__(None, None, None)
+
+    # --- the model
+
+    def _write_summary(self):
+        if not hasattr(self.model, "summary"):
+            return
+        lines = []
+        self.model.summary(print_fn=lambda text, **_: lines.append(str(text)))
+        text = "\n".join(lines).replace("\n", "\n    ")  # a block of code in Markdown
+        self._writer("train").add_text("model", f"    {text}", 0)
+
+    def _write_weights(self, epoch):
+        writer = self._writer("train")
+        for layer in self.model.layers:
+            for weight in layer.weights:
+                values = np.asarray(weight.numpy())
+                writer.add_histogram(f"{weight.path}/histogram", values, epoch)
+                if self.write_images:
+                    self._write_images(writer, f"{weight.path}/image", values, epoch)
+
+    def _write_images(self, writer, tag, values, epoch):
+        images = _as_images(values)[:MAX_IMAGES]
+        for i, image in enumerate(images):
+            name = tag if len(images) == 1 else f"{tag}/{i}"
+            writer.add_image(name, image, epoch, dataformats="HW")
+
+
+def _summary_writer():
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError as error:
+        raise ImportError(
+            "TensorBoard needs tensorboardX to write event files: "
+            "pip install 'tapewright[tensorboard]'"
+        ) from error
+    return SummaryWriter
+
+
+def _is_count(value, least):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _batches(profile_batch):
+    """The first and the last batch to profile; both 0 for none."""
+    batches = profile_batch
+    if isinstance(batches, str):
+        batches = [int(part) if part.isdigit() else -1 for part in batches.split(",")]
+        batches = batches[0] if len(batches) == 1 else batches
+    pair = tuple(batches) if isinstance(batches, (list, tuple)) else (batches,) * 2
+    if len(pair) == 2 and all(_is_count(n, 0) for n in pair) and pair[0] <= pair[1]:
+        return pair
+    raise ValueError(
+        "TensorBoard: profile_batch must be a number of a batch, or the first and the "
+        f"last of several, got {profile_batch!r}"
+    )
+
+
+def _as_images(values):
+    """A vector as one row, a matrix lying, of more axes the leading two for each entry."""
+    values = np.squeeze(values)
+    if values.ndim < 2:
+        values = values.reshape(1, -1)
+    elif values.ndim == 2 and values.shape[0] > values.shape[1]:
+        values = values.T
+    images = np.atleast_3d(values).reshape(*values.shape[:2], -1)
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+    scaled = (images - low) / (high - low) if high > low else np.zeros(images.shape)
+    return [scaled[..., i] for i in range(scaled.shape[-1])] if values.size else []

@@ -1,0 +1,140 @@
+"""`get_file`: a file from the network, kept in a cache folder, unpacked if wanted."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from tapewright.datasets.fetch import cache_folder, fetch, has_checksum
+
+__all__ = ["get_file"]
+
+
+def get_file(
+    fname=None,
+    origin=None,
+    untar=False,
+    md5_hash=None,
+    file_hash=None,
+    cache_subdir="datasets",
+    hash_algorithm="auto",
+    extract=False,
+    archive_format="auto",
+    cache_dir=None,
+    force_download=False,
+):
+    """The path of a file, or of the folder it unpacks to, downloaded if it is not there.
+
+    The file is ``cache_dir/cache_subdir/fname``; it comes to be there whole or not at
+    all. With ``extract`` a folder beside it is filled; archive members that would lie
+    outside of it are refused.
+
+    Args: ``origin``: the URL; ``fname``: by default its last part; ``file_hash``: hex
+    digits, sha256 or md5, told apart by length or ``hash_algorithm``; ``untar``,
+    ``md5_hash``: older forms of ``extract`` and ``file_hash``; ``archive_format``:
+    ``"auto"``, ``"tar"``, ``"zip"`` or a list of these; ``cache_dir``: by default
+    ``$TAPEWRIGHT_HOME`` or ``~/.cache/tapewright``; ``force_download``: even if it is
+    there.
+    Returns: a string.
+    Raises: ``DownloadError`` (an ``OSError``) if the right file is not to be had;
+    ``ValueError`` for what is no archive.
+    """
+    if not origin:
+        raise ValueError("get_file: origin, the URL, is missing")
+    name = _name(fname, origin)
+    folder = Path(cache_dir or cache_folder().parent).expanduser() / cache_subdir
+    extract = extract or untar
+    path, target = folder / name, folder / name
+    if extract:
+        path, target = _places(folder, name, named=fname is not None)
+    checksum = _checksum(file_hash or md5_hash, "md5" if md5_hash else hash_algorithm)
+    fresh = force_download or not path.is_file() or not has_checksum(path, checksum)
+    if fresh:
+        folder.mkdir(parents=True, exist_ok=True)
+        fetch(origin, path, checksum)
+    if extract and (fresh or not target.is_dir()):
+        _extract(path, target, "tar" if untar else archive_format)
+    return str(target)
+
+
+def _name(fname, origin):
+    from urllib.parse import urlsplit
+
+    name = os.fspath(fname) if fname else os.path.basename(urlsplit(origin).path)
+    if not name or name in (".", "..") or "/" in name or os.sep in name:
+        raise ValueError(
+            "get_file: fname must be the name of a file, without folders (these are "
+            f"cache_dir and cache_subdir); got {name!r} from fname={fname!r}, "
+            f"origin={origin!r}"
+        )
+    return name
+
+
+def _places(folder, name, named):
+    """Where the archive lies, and the folder it fills: Keras' names for both."""
+    if named and "." in name:
+        return folder / name, folder / f"{name.partition('.')[0]}_extracted"
+    return folder / f"{name}_archive", folder / name
+
+
+def _checksum(digits, algorithm):
+    if not digits:
+        return ""
+    if algorithm == "auto":
+        algorithm = "sha256" if len(digits) == 64 else "md5"
+    if algorithm not in ("sha256", "md5"):
+        raise ValueError(
+            f"get_file: hash_algorithm must be 'auto', 'sha256' or 'md5', got {algorithm!r}"
+        )
+    return f"{algorithm}:{digits.lower()}"
+
+
+def _extract(path, target, archive_format):
+    """Unpacks into a new folder, which takes the place of ``target`` when it is full."""
+    formats = ("tar", "zip") if archive_format == "auto" else archive_format
+    formats = (formats,) if isinstance(formats, str) else tuple(formats or ())
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        if not any(_unpacked(path, part, kind) for kind in formats):
+            raise ValueError(f"get_file: {path} is no archive of the format {formats}")
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+            os.replace(target, old / target.name)
+            os.replace(part, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _unpacked(path, folder, kind):
+    """Whether ``path`` is an archive of this kind; if so, it has been unpacked."""
+    import tarfile
+    import zipfile
+
+    os.chmod(folder, 0o755)
+    if kind == "tar" and tarfile.is_tarfile(path):
+        with tarfile.open(path) as archive:
+            # The filter refuses absolute paths, "..", links that lead out, and devices.
+            archive.extractall(folder, filter="data")
+        return True
+    if kind == "zip" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                _stays_inside(folder, name)
+            archive.extractall(folder)
+        return True
+    if kind not in ("tar", "zip"):
+        raise ValueError(
+            f"get_file: archive_format must be 'tar' or 'zip', got {kind!r}"
+        )
+    return False
+
+
+def _stays_inside(folder, name):
+    inside = Path(folder).resolve()
+    if not (inside / name).resolve().is_relative_to(inside) or os.path.isabs(name):
+        raise ValueError(
+            f"get_file: the archive's member {name!r} leads out of its folder"
+        )

@@ -1,0 +1,254 @@
+"""`Loops`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
+
+import numpy as np
+
+from .. import backend
+from ..nest import flatten, pack
+from ..tensor import is_tensor
+from .array_batches import train_validation_split
+from .batches import as_batches
+from .callbacks.callback_list import CallbackList
+from .callbacks.logs import Logs
+from .packing import as_arrays, unpack_x_y_sample_weight
+
+__all__ = ["Loops"]
+
+
+class Loops:
+    """The part of a `Model` that goes through data."""
+
+    history = None
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_steps=None,
+        validation_batch_size=None,
+        validation_freq=1,
+    ):
+        """Trains for ``epochs`` runs through the data; `History` of losses and metrics.
+
+        Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
+        inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset` or anything that
+        yields ``(x, y)`` or ``(x, y, sample_weight)`` in batches; ``batch_size`` of
+        arrays, default 32; ``verbose``: 0 silent, 1 a bar, 2 a line for each epoch,
+        "auto" 1; ``callbacks``: a list; ``validation_split``: the share of the arrays,
+        at their end, to evaluate on after each epoch, or ``validation_data``: tuple or
+        source of its own; ``shuffle`` arrays before each epoch; ``class_weight``: class
+        number to factor; ``initial_epoch``: with which to go on; ``steps_per_epoch``,
+        needed for sources without an end; ``validation_freq``: the number of epochs from
+        one evaluation to the next, or a list of epochs.
+
+        Raises: ``RuntimeError`` before `compile`; ``ValueError`` if arrays, labels or
+        names do not fit, before anything is changed.
+        """
+        self._need_compiled("fit")
+        if validation_split and validation_data is None:
+            arrays = (x, y, sample_weight)
+            (x, y, sample_weight), validation_data = train_validation_split(
+                arrays, validation_split
+            )
+        batches = as_batches(
+            x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
+        )
+        self._check_given(y)
+        validation = self._validation(
+            validation_data, validation_batch_size or batch_size, validation_steps
+        )
+        validates = _validates(validation_freq)
+        step = self.make_train_function()
+        callbacks = self._callbacks(
+            callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
+        )
+        self.stop_training = False
+        try:
+            callbacks.on_train_begin()
+            logs = {}
+            for epoch in range(initial_epoch, epochs):
+                self.reset_metrics()
+                callbacks.on_epoch_begin(epoch)
+                logs = self._train_epoch(step, batches, callbacks)
+                if validation is not None and validates(epoch + 1):
+                    for name, value in self._test(validation, callbacks).items():
+                        logs[f"val_{name}"] = value
+                callbacks.on_epoch_end(epoch, logs)
+                if self.stop_training or batches.ran_out:
+                    break
+                if not self._is_eager(step):  # layers may have been frozen meanwhile
+                    step = self.make_train_function()
+            if hasattr(self.optimizer, "finalize_variable_values") and epochs:
+                self.optimizer.finalize_variable_values(self.trainable_weights)
+            callbacks.on_train_end(logs)
+        finally:
+            callbacks.close()
+        return self.history
+
+    def _train_epoch(self, step, batches, callbacks):
+        """One epoch; its logs as floats."""
+        logs, count = {}, 0
+        hooks = callbacks.wants_train_batches
+        checks = not self._labels_checked
+        for batch in batches:
+            if checks:
+                self._check_labels(batch)
+            if hooks:
+                callbacks.on_train_batch_begin(count)
+            logs = step(batch)
+            if hooks:
+                callbacks.on_train_batch_end(count, logs)
+            count += 1
+            if self.stop_training:
+                break
+        return Logs(logs).copy()
+
+    _labels_checked = False
+
+    def _check_given(self, y):
+        """Looks at labels given as arrays once; those of other sources, batch by batch."""
+        self._labels_checked = y is not None
+        if y is not None:
+            self._check_labels((None, as_arrays("y", y)))
+
+    def _validation(self, data, batch_size, steps):
+        if data is None:
+            return None
+        if isinstance(data, (list, tuple)):
+            x, y, sample_weight = unpack_x_y_sample_weight(data)
+            return as_batches(x, y, sample_weight, batch_size, steps)
+        return as_batches(data, batch_size=None, steps=steps)
+
+    def _callbacks(self, callbacks, verbose, add_history, **params):
+        if isinstance(callbacks, CallbackList):
+            return callbacks
+        if verbose == "auto":
+            verbose = 1
+        if verbose not in (0, 1, 2):
+            raise ValueError(f'verbose must be 0, 1, 2 or "auto", got {verbose!r}')
+        return CallbackList(
+            callbacks,
+            add_history=add_history,
+            add_progbar=verbose != 0,
+            model=self,
+            verbose=verbose,
+            **params,
+        )
+
+    def _is_eager(self, step):
+        return getattr(step, "__self__", None) is self
+
+    # --- evaluate
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+    ):
+        """The loss, and metrics if there are any, over the data.
+
+        Returns: a number, a list in the order of `metrics_names`, or with
+        ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
+        of batches. Raises: ``RuntimeError`` before `compile`.
+        """
+        self._need_compiled("evaluate")
+        batches = as_batches(x, y, sample_weight, batch_size, steps)
+        callbacks = self._callbacks(
+            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+        )
+        try:
+            logs = self._test(batches, callbacks)
+        finally:
+            callbacks.close()
+        return logs if return_dict else self._in_order(logs)
+
+    def _test(self, batches, callbacks):
+        step, logs, count = self.make_test_function(), {}, 0
+        self.reset_metrics()
+        callbacks.on_test_begin()
+        hooks = callbacks.wants_test_batches
+        for batch in batches:
+            if hooks:
+                callbacks.on_test_batch_begin(count)
+            logs = step(batch)
+            if hooks:
+                callbacks.on_test_batch_end(count, logs)
+            count += 1
+        logs = Logs(logs)
+        callbacks.on_test_end(logs)
+        return logs.copy()
+
+    # --- predict
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """The outputs for the data, as NumPy arrays: batches joined along axis 0.
+
+        ``x`` is what `fit` takes; labels in it are passed over. Returns: an array, or
+        the nest of them that the model gives.
+        """
+        batches = as_batches(x, batch_size=batch_size, steps=steps)
+        callbacks = self._callbacks(
+            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+        )
+        step, outputs, structure = self.make_predict_function(), [], None
+        try:
+            callbacks.on_predict_begin()
+            hooks = callbacks.wants_predict_batches
+            for count, batch in enumerate(batches):
+                if hooks:
+                    callbacks.on_predict_batch_begin(count)
+                structure = step(batch)
+                outputs.append([_array(y) for y in flatten(structure)])
+                if hooks:
+                    logs = {"outputs": structure}
+                    callbacks.on_predict_batch_end(count, logs)
+            callbacks.on_predict_end()
+        finally:
+            callbacks.close()
+        return pack(structure, [_joined(parts) for parts in zip(*outputs)])
+
+
+def _validates(validation_freq):
+    """Whether to evaluate after an epoch, counted from 1."""
+    if isinstance(validation_freq, int):
+        if validation_freq < 1:
+            raise ValueError(
+                f"validation_freq must be 1 or more, got {validation_freq}"
+            )
+        return lambda epoch: epoch % validation_freq == 0
+    if isinstance(validation_freq, (list, tuple, set, range)):
+        return lambda epoch: epoch in validation_freq
+    raise ValueError(
+        "validation_freq must be an integer or a list of epochs, got "
+        f"{validation_freq!r}"
+    )
+
+
+def _array(y):
+    if is_tensor(y):
+        return backend.to_numpy(y.array)
+    return np.asarray(y)
+
+
+def _joined(parts):
+    if len(parts) == 1:
+        return np.array(parts[0])
+    if not parts[0].ndim:
+        return np.stack(parts)
+    return np.concatenate(parts)

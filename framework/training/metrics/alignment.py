@@ -1,0 +1,82 @@
+"""How labels, predictions and weights of different dtypes and ranks fit together."""
+
+from ...errors import ShapeError
+from ...ops.conversion import cast
+from ...ops.shape import broadcast_to, expand_dims, reshape, squeeze
+from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
+
+__all__ = [
+    "as_tensor",
+    "check_pair",
+    "fitted_weight",
+    "pair",
+    "same_rank",
+    "trailing_axes",
+]
+
+
+def as_tensor(value, dtype=None, beside=None):
+    """``value`` as a tensor of ``dtype``, on the device of the tensor ``beside``."""
+    if is_tensor(value):
+        tensor = convert_to_tensor(value)
+    else:
+        module = None if beside is None else module_of(beside)
+        tensor = new_tensor(to_array(value, None, None, module))
+    return tensor if dtype is None or tensor.dtype is dtype else cast(tensor, dtype)
+
+
+def pair(who, y_true, y_pred, dtype=None):
+    """Both as tensors of one dtype, that of ``y_pred`` if none is given, and one rank.
+
+    Raises: ``ShapeError`` if they do not broadcast at the same rank.
+    """
+    y_pred = as_tensor(y_pred, dtype)
+    y_true, y_pred = same_rank(as_tensor(y_true, y_pred.dtype, y_pred), y_pred)
+    check_pair(who, y_true, y_pred)
+    return y_true, y_pred
+
+
+def check_pair(who, y_true, y_pred):
+    """Raises ``ShapeError`` unless the shapes broadcast at the same rank."""
+    a, b = y_true.array.shape, y_pred.array.shape
+    if a == b or not a or not b:
+        return
+    if len(a) != len(b) or any(m != n and m != 1 and n != 1 for m, n in zip(a, b)):
+        what = "the shapes of y_true and y_pred must be the same"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
+
+
+def same_rank(a, b, expand_vectors=True):
+    """Where one has a last axis of size 1 too many, it goes, or a vector gets one."""
+    surplus = a.array.ndim - b.array.ndim
+    if surplus == 1 and a.array.shape[-1] == 1:
+        if b.array.ndim == 1 and expand_vectors:
+            return a, expand_dims(b, -1)
+        return squeeze(a, -1), b
+    if surplus == -1 and b.array.shape[-1] == 1:
+        b, a = same_rank(b, a, expand_vectors)
+    return a, b
+
+
+def trailing_axes(x, rank):
+    """``x`` with axes of size 1 at its end, of at least this rank."""
+    missing = rank - x.array.ndim
+    return reshape(x, (*x.array.shape, *[1] * missing)) if missing > 0 else x
+
+
+def fitted_weight(who, sample_weight, values):
+    """Weights in the shape of ``values``; broadcast where an axis has size 1.
+
+    Raises: ``ShapeError`` that names both.
+    """
+    if sample_weight.array.shape == values.array.shape:
+        return sample_weight
+    try:
+        return broadcast_to(sample_weight, values.shape)
+    except ValueError:
+        raise ShapeError(
+            who,
+            "sample_weight must broadcast to the values that it weights",
+            values=values,
+            sample_weight=sample_weight,
+        ) from None

@@ -1,0 +1,147 @@
+"""`Metric`: running figures of how well a model does, kept in variables."""
+
+import functools
+
+from tapewright.layers import initializers
+from tapewright.layers.layer import unique_name
+
+from ...dtypes import as_dtype, float32
+from ...module import Module, snake_case
+from ...nest import flatten
+from ...ops.creation import zeros_like
+from ...readers import Recording, active_reader, active_readers, reading
+from ...registry import Configured
+from ...variable import Variable
+
+__all__ = ["Metric"]
+
+
+class Metric(Module, Configured):
+    """Base of all metrics: `update_state` adds up, `result` tells, `reset_state` forgets.
+
+    Args: ``dtype`` of the result and of most sums, float32 by default; ``name``, by
+    default that of the class. Constructor arguments kept as attributes are the config.
+
+    Subclasses make their state with `add_variable`. What `update_state` computes is
+    recorded by no tape, since no gradient can pass through an assignment.
+
+    >>> class Largest(Metric):
+    ...     def __init__(self, name="largest", dtype=None):
+    ...         super().__init__(dtype, name)
+    ...         self.value = self.add_variable((), "zeros", name="value")
+    ...
+    ...     def update_state(self, values, sample_weight=None):
+    ...         self.value.assign(max(self.value, max(values)))
+    ...
+    ...     def result(self):
+    ...         return self.value.read()
+    >>> metric = Largest()
+    >>> metric([1.0, 3.0]).numpy(), metric([2.0, 1.0]).numpy()
+    (np.float32(3.0), np.float32(3.0))
+    """
+
+    kind = "metric"
+    _direction = None  # "up" or "down": which way is better, if that is known
+    _own = None  # variables in the order in which they were made
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "update_state" in vars(cls):
+            cls.update_state = _unrecorded(cls.update_state)
+
+    def __init__(self, dtype=None, name=None):
+        self._own = []
+        self.name = name or unique_name(snake_case(type(self).__name__))
+        self._dtype = float32 if dtype is None else as_dtype(dtype)
+
+    # --- what subclasses define
+
+    def update_state(self, *args, **kwargs):
+        """Adds what one more batch has to say."""
+        raise NotImplementedError(f"{type(self).__name__} must define update_state")
+
+    def result(self):
+        """The figure for all batches since the last reset: a tensor, or a dict of them."""
+        raise NotImplementedError(f"{type(self).__name__} must define result")
+
+    def reset_state(self):
+        """Sets all variables to zero."""
+        for variable in self.variables:
+            variable.assign(zeros_like(variable))
+
+    def __call__(self, *args, **kwargs):
+        """`update_state`, then `result`: of all batches so far, this one included."""
+        self._check_initialized()
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+    # --- state
+
+    def add_variable(
+        self, shape, initializer, dtype=None, aggregation="sum", name=None
+    ):
+        """A new variable, not trainable, of ``dtype`` (default float32).
+
+        ``aggregation`` says what Keras does with several replicas; here there is one.
+        """
+        self._check_initialized()
+        dtype = float32 if dtype is None else as_dtype(dtype)
+        make = initializers.get("zeros" if initializer is None else initializer)
+        with reading(()):  # made at once, even while a function is traced
+            value = make(tuple(shape), dtype=dtype)
+            variable = Variable(value, False, name=name, dtype=dtype)
+        variable.path = f"{self.name}/{variable.name}"
+        self._own.append(variable)
+        return variable
+
+    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):
+        """`add_variable`, with defaults."""
+        return self.add_variable(shape, initializer, dtype, name=name)
+
+    @property
+    def variables(self):
+        """The variables in the order of making, then those of metrics inside."""
+        parts = flatten(list(vars(self).values()))
+        found = [part for part in parts if isinstance(part, Variable)]
+        for part in parts:
+            if isinstance(part, Metric):
+                found += part.variables
+        return list({id(variable): variable for variable in found}.values())
+
+    def _check_initialized(self):
+        if self._own is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
+
+    # --- describing
+
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, name):
+        self._name = name
+
+    @property
+    def dtype(self):
+        """The name of the dtype."""
+        return self._dtype.name
+
+    def __repr__(self):
+        return f"<{type(self).__name__} name={self.name}>"
+
+
+def _unrecorded(update_state):
+    """``update_state``, seen by no tape; what traces still sees it."""
+
+    @functools.wraps(update_state)
+    def update_quietly(self, *args, **kwargs):
+        if active_reader() is None:
+            return update_state(self, *args, **kwargs)
+        others = [r for r in active_readers() if not isinstance(r, Recording)]
+        with reading(tuple(others)):
+            return update_state(self, *args, **kwargs)
+
+    return update_quietly

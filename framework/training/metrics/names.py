@@ -1,0 +1,123 @@
+"""Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
+
+from contextlib import nullcontext
+
+from ... import registry
+from ...module import snake_case
+from ...registry import custom_object_scope, plain, register
+from .. import losses
+from . import accuracy, correlation, probabilistic, regression
+from .metric import Metric
+from .reduction import MeanMetricWrapper
+
+__all__ = ["deserialize", "get", "kind_of_labels", "resolve", "serialize"]
+
+_SHORT = {
+    "bce": probabilistic.BinaryCrossentropy,
+    "mae": regression.MeanAbsoluteError,
+    "mape": regression.MeanAbsolutePercentageError,
+    "mse": regression.MeanSquaredError,
+    "msle": regression.MeanSquaredLogarithmicError,
+}
+_BY_LABELS = {  # what depends on the kind of the labels
+    "acc": "accuracy",
+    "accuracy": "accuracy",
+    "ce": "crossentropy",
+    "crossentropy": "crossentropy",
+}
+
+
+def get(identifier):
+    """The metric that a name, class, config or callable stands for; None for None.
+
+    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+
+    >>> get("mse")
+    <MeanSquaredError name=mean_squared_error>
+    """
+    return registry.resolve("metric", identifier)
+
+
+def serialize(metric):
+    """The name of a function, the config of an object, as `deserialize` takes them."""
+    return plain(metric)
+
+
+def deserialize(config, custom_objects=None):
+    """The metric that `serialize` described; ``custom_objects``: more names for this.
+
+    >>> deserialize(serialize(get("top_k_categorical_accuracy"))).k
+    5
+    """
+    scope = custom_object_scope(custom_objects) if custom_objects else nullcontext()
+    with scope:
+        return get(config)
+
+
+def resolve(identifier, y_true, y_pred):
+    """The `Metric` that `compile` makes of an identifier, for labels and outputs.
+
+    "accuracy" ("acc") and "crossentropy" ("ce") stand for the metric that fits the
+    `kind_of_labels`. A function becomes its mean. The name is the identifier, or that of
+    the object.
+
+    Raises: ``ValueError`` for None and unknown names.
+
+    >>> import tapewright as tw
+    >>> resolve("acc", tw.zeros([4]), tw.zeros([4, 10]))
+    <SparseCategoricalAccuracy name=acc>
+    """
+    if identifier is None:
+        raise ValueError("metrics: a name, function or Metric was expected, got None")
+    if isinstance(identifier, str):
+        name, stem = identifier, _BY_LABELS.get(identifier.lower())
+        kind = kind_of_labels(y_true, y_pred) if stem else None
+        metric = get(f"{kind}_{stem}" if stem else identifier)
+    else:
+        metric = get(identifier)
+        name = _name_of(metric)
+    if not isinstance(metric, Metric):
+        return MeanMetricWrapper(metric, name=name)
+    metric.name = name
+    return metric
+
+
+def kind_of_labels(y_true, y_pred):
+    """ "binary", "sparse_categorical" or "categorical", from two things with shapes.
+
+    Binary are outputs of size 1 on their last axis; else labels are sparse that have one
+    axis less, or size 1 on the last.
+
+    >>> import tapewright as tw
+    >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
+    'sparse_categorical'
+    """
+    labels, outputs = tuple(y_true.shape), tuple(y_pred.shape)
+    if outputs[-1:] == (1,):
+        return "binary"
+    fewer = len(labels) < len(outputs) or labels[-1:] == (1,)
+    return "sparse_categorical" if fewer else "categorical"
+
+
+def _name_of(thing):
+    """What a result is called: the name of an object, or of its function or class."""
+    if hasattr(thing, "name"):
+        return thing.name
+    name = getattr(thing, "__name__", type(thing).__name__)
+    return snake_case("".join([c for c in name if c.isalnum() or c == "_"]))
+
+
+def _register():
+    for name, cls in _SHORT.items():
+        register("metric", name, cls)
+    functions = [
+        getattr(module, name)
+        for module in (losses, accuracy, correlation)
+        for name in module.__all__
+        if name.islower() and name not in ("get", "serialize", "deserialize")
+    ]
+    for function in (*functions, regression.cosine_similarity):
+        register("metric function", function.__name__, function)
+
+
+_register()

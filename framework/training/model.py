@@ -1,0 +1,280 @@
+"""`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
+
+from tapewright.layers.layer import Layer
+from tapewright.layers.masks import attach, in_use, mask_of
+from tapewright.layers.names import unique_name
+
+from ..errors import ShapeError
+from ..nest import is_nested, map_structure
+from ..ops.conversion import cast
+from ..ops.shape import expand_dims, squeeze
+from ..registry import constructor_arguments, custom_object_scope, plain
+from ..tensor import convert_to_tensor
+from .loops import Loops
+from .network import Network, network_from_config, standardized
+from .steps import Steps
+from .summary import print_summary
+
+__all__ = ["Model"]
+
+
+class Model(Loops, Steps, Layer):
+    """Layers put together, and how they are trained.
+
+    ``Model(inputs, outputs)`` is what leads from the first to the second, which are
+    symbolic: see `Input`. A subclass keeps layers as attributes and defines ``call``;
+    it may define `train_step`, too.
+
+    >>> from tapewright.layers import Dense, Input
+    >>> x = Input((3,))
+    >>> model = Model(inputs=x, outputs=Dense(2)(x))
+    >>> model.compile("sgd", "mse")
+    >>> model.output_shape, model.count_params()
+    ((None, 2), 8)
+    """
+
+    _network = None
+
+    def __init__(self, *args, inputs=None, outputs=None, **kwargs):
+        if args and outputs is None and inputs is None and len(args) > 1:
+            inputs, outputs, *args = args
+        elif args and inputs is None:
+            inputs, *args = args
+        if args and "name" not in kwargs:
+            kwargs["name"], *args = args
+        if args:
+            raise TypeError(f"{type(self).__name__}: too many arguments, {args!r}")
+        if inputs is not None and type(self) is Model and kwargs.get("name") is None:
+            kwargs["name"] = unique_name("functional")
+        super().__init__(**kwargs)
+        if (inputs is None) != (outputs is None):
+            raise TypeError(
+                f"{type(self).__name__}: inputs and outputs must be given together"
+            )
+        if inputs is not None:
+            self._set_network(Network(inputs, outputs))
+
+    def _set_network(self, network):
+        self._network = network
+        self._network_layers = network.layers
+        self.built = True
+        if len(network.outputs) == 1:
+            self._output_shape = tuple(network.outputs[0].shape)
+
+    # --- calling
+
+    def call(self, inputs, training=None, mask=None):
+        """The outputs; a subclass defines it unless it was made from inputs and outputs."""
+        if self._network is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} must define call(inputs), or be made from "
+                "inputs and outputs"
+            )
+        network = self._network
+        flat = standardized(network, inputs, self._title)
+        if mask is not None:
+            attach(flat, mask)
+        pairs = zip(flat, network.inputs)
+        return network.run([self._as_input(x, expected) for x, expected in pairs])
+
+    def _as_input(self, x, expected):
+        """A tensor of the rank and dtype of an input."""
+        if x is None:
+            return None
+        tensor = convert_to_tensor(x)
+        rank, wanted = len(tensor.shape), tuple(expected.shape)
+        mask = mask_of(tensor) if in_use() else None
+        if rank == len(wanted) + 1 and tensor.shape[-1] == 1:
+            tensor = squeeze(tensor, -1)
+        elif rank == len(wanted) - 1 and wanted[-1] == 1:
+            tensor = expand_dims(tensor, -1)
+        sizes = tuple(tensor.shape)
+        fits = len(sizes) == len(wanted) and all(
+            [n is None or m is None or m == n for m, n in zip(sizes, wanted)]
+        )
+        if not fits:
+            raise ShapeError(
+                self._title, f"the input '{expected.name}' must have shape {wanted}",
+                given=tensor,
+            )  # fmt: skip
+        if tensor.dtype is not expected.dtype:
+            tensor = cast(tensor, expected.dtype)
+        if mask is not None:
+            attach(tensor, mask)
+        return tensor
+
+    def compute_mask(self, inputs, previous_mask):
+        """None: masks come out with the outputs of the layers."""
+        return None
+
+    def _converted(self, inputs):
+        if self._network is not None:  # each input has a dtype of its own
+            return map_structure(
+                lambda x: x if x is None else convert_to_tensor(x), inputs
+            )
+        return super()._converted(inputs)
+
+    def build(self, input_shape):
+        """Makes the weights for inputs of this shape, by a trace of ``call``."""
+        if self._network is None and not self.built:
+            self.compute_output_shape(input_shape)
+        self.built = True
+
+    def _build_for(self, args, kwargs):
+        """On a call, layers see real inputs and build themselves."""
+        if type(self).build is not Model.build:
+            super()._build_for(args, kwargs)
+
+    # --- what it is made of
+
+    @property
+    def layers(self):
+        """The layers, in a new list: from inputs to outputs, or as they became attributes."""
+        found = list(self._network.layers) if self._network is not None else []
+        found += [part for part in self._parts() if isinstance(part, Layer)]
+        return list({id(layer): layer for layer in found}.values())
+
+    @layers.setter
+    def layers(self, value):
+        raise AttributeError("Model.layers is computed; use another name")
+
+    @property
+    def operations(self):
+        """The layers and ops from inputs to outputs."""
+        return list(self._network.operations) if self._network else self.layers
+
+    def get_layer(self, name=None, index=None):
+        """The layer of that name or number. Raises: ``ValueError`` if there is none."""
+        layers = self.layers
+        if (name is None) == (index is None):
+            raise ValueError("get_layer: pass either name or index")
+        if index is not None:
+            if not -len(layers) <= index < len(layers):
+                raise ValueError(
+                    f"get_layer: index must be below {len(layers)}, got {index}"
+                )
+            return layers[index]
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        names = ", ".join([layer.name for layer in layers])
+        raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
+
+    def _need_network(self, what):
+        if self._network is None:
+            raise AttributeError(
+                f"{self._title}: there are no symbolic {what}: it was not made from "
+                "inputs and outputs"
+            )
+        return self._network
+
+    @property
+    def inputs(self):
+        """The symbolic inputs, in a list."""
+        return self._need_network("inputs").inputs
+
+    @property
+    def outputs(self):
+        """The symbolic outputs, in a list."""
+        return self._need_network("outputs").outputs
+
+    @property
+    def input(self):
+        """The symbolic inputs as they were given."""
+        return self._need_network("inputs").input_nest
+
+    @property
+    def output(self):
+        """The symbolic outputs as they were given."""
+        return self._need_network("outputs").output_nest
+
+    @property
+    def input_shape(self):
+        return _single(map_structure(lambda x: tuple(x.shape), self.input))
+
+    @property
+    def output_shape(self):
+        if self._network is None and self._output_shape is not None:
+            return self._output_shape
+        return _single(map_structure(lambda x: tuple(x.shape), self.output))
+
+    @property
+    def input_names(self):
+        return [x.name for x in self.inputs]
+
+    @property
+    def output_names(self):
+        """The names of the outputs: keys of a dict, else the layers that give them.
+
+        None for a subclass, whose outputs have no names.
+        """
+        if self._network is None:
+            return None
+        nest = self._network.output_nest
+        if isinstance(nest, dict) and len(nest) == len(self._network.outputs):
+            return sorted(nest)
+        names = []
+        for x in self._network.outputs:
+            name = x._keras_history.operation.name
+            names.append(f"{name}_{names.count(name)}" if name in names else name)
+        return names
+
+    def summary(
+        self,
+        line_length=None,
+        positions=None,
+        print_fn=None,
+        expand_nested=False,
+        show_trainable=False,
+        layer_range=None,
+    ):
+        """Prints a table of the layers, their output shapes and numbers of weights.
+
+        Args: ``print_fn`` is called with the whole text instead of ``print``;
+        ``line_length``: the width of the table; ``expand_nested``: the layers of models
+        inside, too; ``show_trainable``: which of them train; ``layer_range``: names of
+        the first and the last layer to be shown.
+        """
+        print_summary(
+            self,
+            line_length,
+            positions,
+            print_fn,
+            expand_nested,
+            show_trainable,
+            layer_range,
+        )
+
+    # --- config
+
+    def get_config(self):
+        """Name and layers of a model from inputs and outputs; else the arguments."""
+        if self._network is None:
+            return super().get_config()
+        config = {"name": self.name, "trainable": self.trainable}
+        own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
+        config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
+        return config | self._network.get_config()
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model like the one that gave the config, with weights of its own."""
+        with custom_object_scope(custom_objects or {}):
+            if not {"layers", "input_layers", "output_layers"} <= set(config):
+                return cls(**config)
+            inputs, outputs = network_from_config(config)
+            rest = {k: v for k, v in config.items()
+                    if k not in ("layers", "input_layers", "output_layers")}  # fmt: skip
+            trainable = rest.pop("trainable", True)
+            model = cls(inputs=inputs, outputs=outputs, **rest)
+            if not trainable:
+                model.trainable = False
+            return model
+
+
+def _single(shapes):
+    """The shape itself where there is a list of one."""
+    if is_nested(shapes) and len(shapes) == 1 and not isinstance(shapes, dict):
+        inner = shapes[0]
+        return inner if isinstance(inner, tuple) else shapes
+    return shapes

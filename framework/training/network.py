@@ -1,0 +1,315 @@
+"""`Network`: the layers and ops between symbolic inputs and outputs, and how to run them.
+
+The order of the layers is Keras', as files hold weights in it: by their distance from the
+outputs, far ones first, and at one distance as a walk from the outputs meets them.
+"""
+
+from tapewright.layers.input_layer import InputLayer
+from tapewright.layers.layer import Layer
+from tapewright.layers.symbolic import KerasTensor, OpCall, node_of
+
+from ..nest import flatten, is_nested, pack
+from ..registry import deserialize, plain, serialize
+
+__all__ = ["Network", "network_from_config", "standardized"]
+
+
+class Network:
+    """What leads from symbolic inputs to symbolic outputs, nests of `KerasTensor`.
+
+    Raises: ``ValueError`` if an output does not follow from the inputs, an input is no
+    `Input`, or two layers have one name.
+    """
+
+    def __init__(self, inputs, outputs):
+        self.input_nest, self.output_nest = inputs, outputs
+        self.inputs, self.outputs = flatten(inputs), flatten(outputs)
+        for what, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
+            for x in tensors:
+                if type(x) is not KerasTensor:
+                    raise ValueError(
+                        f"Model: {what} must come from Input(...) and layers called on "
+                        f"it, got {x!r}"
+                    )
+        if len({id(x) for x in self.inputs}) < len(self.inputs):
+            raise ValueError("Model: an input is listed twice")
+        self.nodes, seen = self._collect()
+        depths = self._depths()
+        self.operations = sorted(seen, key=lambda op: (-depths[id(op)], seen[op]))
+        self._check_names()
+
+    # --- finding what belongs to it
+
+    def _collect(self):
+        """The nodes, each after those that it needs; operations by their first visit."""
+        own = {id(x) for x in self.inputs}
+        nodes, done, seen = [], set(), {}
+        ahead = [(node_of(x), False) for x in reversed(self.outputs)]
+        while ahead:
+            node, ready = ahead.pop()
+            if ready:
+                nodes.append(node)
+                continue
+            if id(node) in done:
+                continue
+            if node.args and all([id(x) in own for x in node.output_tensors]):
+                done.add(id(node))  # an inner tensor that is given: nothing before it
+                continue
+            done.add(id(node))
+            seen.setdefault(node.operation, len(seen))
+            ahead.append((node, True))
+            needed = [x for x in node.input_tensors if id(x) not in own or _is_input(x)]
+            ahead += [(node_of(x), False) for x in reversed(needed)]
+            if not node.args and id(node.outputs) not in own:
+                known = ", ".join([x.name for x in self.inputs])
+                raise ValueError(
+                    f"Model: the outputs need the input '{node.outputs.name}', which is "
+                    f"not among the inputs ({known})"
+                )
+        for x in self.inputs:  # those that nothing needs
+            node = node_of(x)
+            if id(node) not in done and not node.args:
+                nodes.insert(0, node)
+                seen[node.operation] = -1
+        return nodes, seen
+
+    def _depths(self):
+        """The distance of each operation from the outputs, by its id."""
+        own = {id(node) for node in self.nodes}
+        of_nodes, of_operations = {}, {}
+        for node in reversed(self.nodes):
+            depth = of_nodes.setdefault(id(node), 0)
+            depth = max(depth, of_operations.get(id(node.operation), 0))
+            of_nodes[id(node)] = of_operations[id(node.operation)] = depth
+            for parent in node.parents:
+                if id(parent) in own:
+                    of_nodes[id(parent)] = max(depth + 1, of_nodes.get(id(parent), 0))
+        return of_operations
+
+    def _check_names(self):
+        names = [operation.name for operation in self.operations]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"Model: {names.count(name)} layers have the name '{name}'; names "
+                    "must differ, pass name= to one of them"
+                )
+
+    @property
+    def layers(self):
+        return [op for op in self.operations if isinstance(op, Layer)]
+
+    # --- running
+
+    def run(self, inputs):
+        """The outputs for a nest of tensors like the inputs."""
+        values = {id(x): y for x, y in zip(self.inputs, inputs, strict=True)}
+        for node in self.nodes:
+            if all([id(x) in values for x in node.output_tensors]):
+                continue
+            answer = flatten(node.call(values))
+            for x, y in zip(node.output_tensors, answer, strict=True):
+                values[id(x)] = y
+        return pack(self.output_nest, [values[id(x)] for x in self.outputs])
+
+    def rebuilt(self, copy):
+        """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each."""
+        values = {}
+        for node in self.nodes:
+            operation = copy(node.operation)
+            if not node.args:
+                values[id(node.outputs)] = operation.output
+                continue
+            answer = flatten(node.call(values, operation))
+            for x, y in zip(node.output_tensors, answer, strict=True):
+                values[id(x)] = y
+        nests = self.input_nest, self.output_nest
+        return tuple([pack(n, [values[id(x)] for x in flatten(n)]) for n in nests])
+
+    # --- config
+
+    def get_config(self):
+        """Layers, each with the calls that belong to the model, inputs and outputs."""
+        own = {id(node) for node in self.nodes}
+        numbers = {}
+        for operation in self.operations:
+            kept = [n for n in operation._inbound_nodes if id(n) in own]
+            numbers |= {id(node): i for i, node in enumerate(kept)}
+
+        def place(x):
+            return [x._keras_history.operation.name, numbers[id(node_of(x))],
+                    x._keras_history.tensor_index]  # fmt: skip
+
+        def described(x):
+            if type(x) is not KerasTensor:
+                return plain(x)
+            shape = list(x.shape)
+            config = {"shape": shape, "dtype": x.dtype.name, "keras_history": place(x)}
+            return {"class_name": "__keras_tensor__", "config": config}
+
+        def call(node):
+            args = [_mapped(described, x) for x in node.args]
+            kwargs = {key: _mapped(described, x) for key, x in node.kwargs.items()}
+            return {"args": args, "kwargs": kwargs}
+
+        layers = []
+        for operation in self.operations:
+            kept = [n for n in operation._inbound_nodes if id(n) in own and n.args]
+            entry = _operation_config(operation)
+            entry |= {"name": operation.name, "inbound_nodes": [call(n) for n in kept]}
+            layers.append(entry)
+        return {
+            "layers": layers,
+            "input_layers": _mapped(place, self.input_nest),
+            "output_layers": _mapped(place, self.output_nest),
+        }
+
+
+def _is_input(x):
+    return isinstance(x._keras_history.operation, InputLayer)
+
+
+def _mapped(function, nest):
+    if isinstance(nest, dict):
+        return {key: _mapped(function, value) for key, value in nest.items()}
+    if is_nested(nest):
+        return [_mapped(function, value) for value in nest]
+    return function(nest)
+
+
+def _operation_config(operation):
+    if isinstance(operation, OpCall):
+        config = {"op": operation.op, "attributes": plain(operation.attributes)}
+        return {"class_name": "OpCall", "config": config | {"name": operation.name}}
+    return serialize(operation)
+
+
+# -------------------------------------------------------------------- from a config
+
+
+def network_from_config(config):
+    """``(inputs, outputs)`` of new layers like those of `Network.get_config`.
+
+    Raises: ``ValueError`` if a layer is called on what no other layer gives.
+    """
+    made, waiting = {}, []
+    for entry in config["layers"]:
+        operation = _operation(entry)
+        made[entry["name"]] = operation
+        first = len(operation._inbound_nodes)
+        waiting += [(operation, first, i, call)
+                    for i, call in enumerate(_calls(entry))]  # fmt: skip
+    starts = {name: len(op._inbound_nodes) for name, op in made.items()}
+    for name, operation in made.items():  # an input layer has its node already
+        starts[name] -= isinstance(operation, InputLayer)
+
+    def tensor(place):
+        name, node, index = place[:3]
+        if name not in made:
+            raise ValueError(f"Model: there is no layer '{name}' in the config")
+        nodes = made[name]._inbound_nodes[starts[name] :]
+        return nodes[node].output_tensors[index] if node < len(nodes) else None
+
+    while waiting:
+        left = []
+        for operation, first, i, call in waiting:
+            done = len(operation._inbound_nodes) - first
+            if done != i or not _call(operation, call, tensor):
+                left.append((operation, first, i, call))
+        if len(left) == len(waiting):
+            names = sorted({operation.name for operation, *_ in left})
+            raise ValueError(
+                f"Model: the layers {', '.join(names)} wait for tensors that none gives"
+            )
+        waiting = left
+    return _places(config["input_layers"], tensor), _places(
+        config["output_layers"], tensor
+    )
+
+
+def _operation(entry):
+    if entry["class_name"] == "OpCall":
+        return OpCall(**entry["config"])
+    return deserialize("layer", entry)
+
+
+def _calls(entry):
+    """The calls of a layer, in the form of Keras 3."""
+    calls = []
+    for node in entry.get("inbound_nodes", ()):
+        if isinstance(node, dict):
+            calls.append(node)
+            continue
+        node = [node] if node and isinstance(node[0], str) else node  # Keras 2
+        tensors = [_old_tensor(place) for place in node]
+        kwargs = node[0][3] if len(node[0]) > 3 else {}
+        calls.append(
+            {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": kwargs}
+        )
+    return calls
+
+
+def _old_tensor(place):
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": place[:3]}}
+
+
+def _call(operation, call, tensor):
+    """Makes the call unless one of its tensors is still to come; whether it did."""
+    missing = []
+
+    def filled(value):
+        if isinstance(value, dict):
+            if value.get("class_name") == "__keras_tensor__":
+                found = tensor(value["config"]["keras_history"])
+                if found is None:
+                    missing.append(value)
+                return found
+            return {key: filled(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [filled(each) for each in value]
+        return value
+
+    args, kwargs = filled(call.get("args", [])), filled(call.get("kwargs", {}))
+    if not missing:
+        operation(*args, **kwargs)
+    return not missing
+
+
+def _places(places, tensor):
+    if isinstance(places, dict):
+        return {key: _places(each, tensor) for key, each in places.items()}
+    if places and isinstance(places[0], str):
+        return tensor(places)
+    found = [_places(each, tensor) for each in places]
+    return found
+
+
+def standardized(network, inputs, title):
+    """What a model was called with, as a list of tensors in the order of its inputs.
+
+    Raises: ``ValueError`` naming the inputs if their number, names or shapes differ.
+    """
+    expected = network.input_nest
+    names = [x.name for x in network.inputs]
+    if isinstance(inputs, dict) and not isinstance(expected, dict):
+        missing = [name for name in names if name not in inputs]
+        if missing:
+            raise ValueError(
+                f"{title}: the inputs are {names}; a dict without {missing} was given, "
+                f"with {list(inputs)}"
+            )
+        flat = [inputs[name] for name in names]
+    elif isinstance(expected, dict) and isinstance(inputs, dict):
+        missing = sorted(set(expected) - set(inputs))
+        if missing:
+            raise ValueError(
+                f"{title}: the inputs are {sorted(expected)}; {missing} is missing"
+            )
+        flat = flatten({key: inputs[key] for key in expected})
+    else:
+        flat = flatten(inputs)
+    if len(flat) != len(names):
+        raise ValueError(
+            f"{title}: there are {len(names)} inputs, {names}; got {len(flat)} tensors"
+        )
+    return flat

@@ -1,0 +1,196 @@
+"""What a batch is made of: tuples of ``x``, ``y`` and ``sample_weight``, and their leaves."""
+
+import numpy as np
+
+from .. import backend
+from ..nest import flatten, is_nested
+from ..tensor import convert_to_tensor, is_tensor, new_tensor
+
+__all__ = [
+    "as_arrays",
+    "as_batch",
+    "named_leaves",
+    "pack_x_y_sample_weight",
+    "unpack_x_y_sample_weight",
+]
+
+FLOATX = np.dtype(np.float32)  # what floating data become, as in Keras
+
+
+def unpack_x_y_sample_weight(data):
+    """``(x, y, sample_weight)`` of a batch, with None for what it does not hold.
+
+    Raises: ``ValueError`` for a tuple of another length than 1, 2 or 3.
+
+    >>> unpack_x_y_sample_weight(("features", "labels"))
+    ('features', 'labels', None)
+    """
+    if not isinstance(data, (list, tuple)):
+        return data, None, None
+    if not 1 <= len(data) <= 3:
+        raise ValueError(
+            "A batch must be x, (x,), (x, y) or (x, y, sample_weight); got a "
+            f"{type(data).__name__} of {len(data)}"
+        )
+    return (*data, None, None)[:3]
+
+
+def pack_x_y_sample_weight(x, y=None, sample_weight=None):
+    """The shortest tuple that holds what is given; ``x`` alone if that is no list.
+
+    >>> pack_x_y_sample_weight("features", "labels")
+    ('features', 'labels')
+    """
+    if y is None:
+        return (x,) if isinstance(x, (list, tuple)) else x
+    return (x, y) if sample_weight is None else (x, y, sample_weight)
+
+
+def named_leaves(name, structure):
+    """``[(path, leaf), ...]`` such as ``("x[0]", array)``; None is left out."""
+    if isinstance(structure, dict):
+        items = [(f"{name}[{key!r}]", item) for key, item in structure.items()]
+    elif is_nested(structure):
+        items = [(f"{name}[{i}]", item) for i, item in enumerate(structure)]
+    else:
+        return [] if structure is None else [(name, structure)]
+    return [leaf for path, item in items for leaf in named_leaves(path, item)]
+
+
+def as_batch(who, batch):
+    """What a source yields as a tuple of one to three structures of tensors.
+
+    Floating arrays become float32, and arrays are copied: their owner may fill them anew
+    for the next batch.
+    """
+    if isinstance(batch, list):
+        batch = tuple(batch)
+    elif not isinstance(batch, tuple):
+        batch = (batch,)
+    if not 1 <= len(batch) <= 3 or batch[0] is None or isinstance(batch[0], str):
+        raise ValueError(
+            f"{who}: each batch must be a tuple (x,), (x, y) or (x, y, sample_weight); "
+            f"got {_described(batch)}"
+        )
+    names = ("x", "y", "sample_weight")
+    return tuple(
+        [
+            _tensors(f"{who}: {name}", part)
+            for name, part in zip(names, batch, strict=False)
+        ]
+    )
+
+
+def _described(batch):
+    if isinstance(batch, tuple) and len(batch) == 1 and not is_nested(batch[0]):
+        return f"{type(batch[0]).__name__} {str(batch[0])[:60]}"
+    return f"{len(batch)} parts: {', '.join(type(part).__name__ for part in batch)}"
+
+
+def _tensors(name, structure):
+    return _converted(name, structure, _tensor)
+
+
+def _tensor(name, value):
+    array = _array(name, value)
+    if array is value and not is_tensor(value):
+        array = array.copy()
+    module = backend.current_module()
+    if backend.array_module(type(array)) is not module:
+        array = backend.copy_to(module, array)
+    return new_tensor(array)
+
+
+def as_arrays(name, structure):
+    """``structure`` with an array at each leaf, floating ones as float32.
+
+    A list of Python numbers is one array. What has no array behind it raises
+    ``TypeError`` by name.
+    """
+    return _converted(name, structure, _array)
+
+
+def _converted(name, structure, convert):
+    if structure is None:
+        return None
+    if isinstance(structure, dict):
+        return {
+            key: _converted(f"{name}[{key!r}]", item, convert)
+            for key, item in structure.items()
+        }
+    if not is_nested(structure):
+        return convert(name, structure)
+    if _is_numbers(structure):
+        return convert(name, _packed(name, structure))
+    items = [
+        _converted(f"{name}[{i}]", item, convert) for i, item in enumerate(structure)
+    ]
+    if hasattr(structure, "_fields"):
+        return type(structure)(*items)
+    return items if isinstance(structure, list) else tuple(items)
+
+
+_NUMBERS = (int, float, complex, str, np.generic)
+
+
+def _is_numbers(structure):
+    return all(
+        type(leaf) in _NUMBERS or isinstance(leaf, _NUMBERS)
+        for leaf in flatten(structure)
+    )
+
+
+def _packed(name, numbers):
+    try:
+        return np.array(numbers)
+    except ValueError:
+        raise ValueError(
+            f"{name}: the lists in it differ in length; pad them to one length, for "
+            "example with keras.utils.pad_sequences"
+        ) from None
+
+
+def _array(name, value):
+    """The array behind ``value``: its own, not a copy, where nothing is to be cast."""
+    if is_tensor(value):
+        array = convert_to_tensor(value).array
+        if not backend.is_array(array):
+            raise TypeError(f"{name}: a symbolic tensor has no values to train on")
+    elif isinstance(value, np.ndarray) or (
+        backend.is_array(value) and not isinstance(value, np.generic)
+    ):
+        array = value
+    elif type(value).__module__.partition(".")[0] == "torch":
+        array = value.detach().cpu().numpy()
+    elif hasattr(value, "__array__"):
+        array = np.asarray(value)
+    else:
+        raise TypeError(f"{name}: {_no_array(value)}")
+    return _checked(name, array)
+
+
+def _no_array(value):
+    if hasattr(value, "toarray"):
+        return "a sparse matrix is not taken; pass its toarray()"
+    return (
+        "arrays, tensors, or lists, tuples and dicts of them are taken, got "
+        f"{type(value).__name__}"
+    )
+
+
+def _checked(name, array):
+    if array.dtype.kind == "O":
+        if not all(isinstance(item, str) for item in array.flat):
+            raise TypeError(
+                f"{name}: an array of dtype object holds no numbers; convert it, for "
+                "example with np.array(list(values), 'float32') if all have one shape"
+            )
+        array = array.astype(str)
+    if array.ndim == 0:
+        raise ValueError(
+            f"{name}: data need a batch axis in front, got the single value {array!r}; "
+            "a Dataset gets one by batch(n)"
+        )
+    if array.dtype.kind == "f" and array.dtype != FLOATX:
+        array = array.astype(FLOATX)
+    return array

@@ -1,0 +1,173 @@
+"""A data set as two, and a series as windows."""
+
+import random
+from numbers import Integral
+
+import numpy as np
+
+from ..data.batching import Batch
+from ..data.dataset import Dataset
+from ..data.elements import stacked
+from ..nest import flatten, is_nested, map_structure
+
+__all__ = ["split_dataset", "timeseries_dataset_from_array"]
+
+
+def split_dataset(dataset, left_size=None, right_size=None, shuffle=False, seed=None):
+    """Two data sets: ``left_size`` samples from the front, ``right_size`` from the end.
+
+    Args: ``dataset``: an array, a list or tuple of arrays of one length, or a
+    `data.Dataset`, which is read as a whole; ``left_size``, ``right_size``: a number of
+    samples or a fraction below 1, by default what the other leaves; ``shuffle``: whether
+    to mix the samples first, in Python's ``random`` order for ``seed``.
+    Returns: two of `data.Dataset`, batched like ``dataset`` if that is a batched one.
+
+    >>> left, right = split_dataset(np.arange(10), left_size=0.8)
+    >>> len(left), list(right.as_numpy_iterator())
+    (8, [np.int64(8), np.int64(9)])
+    """
+    arrays, batch_size = _arrays(dataset)
+    total = len(flatten(arrays)[0])
+    left, right = _sizes(left_size, right_size, total)
+    order = list(range(total))
+    if shuffle:
+        random.Random(random.randint(0, 10**6) if seed is None else seed).shuffle(order)
+    parts = []
+    for rows in (order[:left], order[total - right :]):
+        part = map_structure(lambda array, rows=rows: array[rows], arrays)
+        split = Dataset.from_tensor_slices(part)
+        parts.append(split if batch_size is None else split.batch(batch_size))
+    return tuple(parts)
+
+
+def _arrays(dataset):
+    """The samples as a structure of arrays, and the size of batches, if there are any."""
+    batch_size = None
+    if isinstance(dataset, Dataset):
+        if isinstance(dataset._node, Batch):
+            batch_size = dataset._node.batch_size
+            dataset = dataset.unbatch()
+        elements = list(dataset)
+        if not elements:
+            raise ValueError("split_dataset: the Dataset is empty")
+        dataset = stacked(elements, "split_dataset")
+    elif not is_nested(dataset) and not hasattr(dataset, "__array__"):
+        raise TypeError(
+            "split_dataset: dataset must be an array, a list or tuple of arrays, or a "
+            f"Dataset, got {type(dataset).__name__}"
+        )
+    arrays = map_structure(np.asarray, dataset)
+    shapes = [array.shape for array in flatten(arrays)]
+    if (
+        not shapes
+        or len({shape[:1] for shape in shapes}) > 1
+        or shapes[0] in ((), (0,))
+    ):
+        raise ValueError(
+            "split_dataset: all arrays must hold the same number of samples, and some; "
+            f"got shapes {shapes}"
+        )
+    return tuple(arrays) if isinstance(arrays, list) else arrays, batch_size
+
+
+def _sizes(left, right, total):
+    if left is None and right is None:
+        raise ValueError("split_dataset: give left_size, right_size or both")
+    left = _size("left_size", left, total)
+    right = _size("right_size", right, total)
+    left = total - right if left is None else left
+    right = total - left if right is None else right
+    if left + right > total or not left or not right:
+        raise ValueError(
+            f"split_dataset: {total} samples cannot be split into {left} and {right}"
+        )
+    return left, right
+
+
+def _size(name, size, total):
+    if size is None:
+        return None
+    if isinstance(size, Integral) and not isinstance(size, bool):
+        if 0 < size < total:
+            return int(size)
+    elif isinstance(size, float):
+        if 0 < size < 1:
+            return round(size * total)
+    else:
+        raise TypeError(
+            f"split_dataset: {name} must be an int or a float, got {size!r}"
+        )
+    raise ValueError(
+        f"split_dataset: {name} must be a number from 1 to {total - 1} or a fraction "
+        f"between 0 and 1, got {size}"
+    )
+
+
+def timeseries_dataset_from_array(
+    data,
+    targets,
+    sequence_length,
+    sequence_stride=1,
+    sampling_rate=1,
+    batch_size=128,
+    shuffle=False,
+    seed=None,
+    start_index=None,
+    end_index=None,
+):
+    """Windows over a series, in batches, each with the target at its first index.
+
+    Window ``k`` holds ``data[s], data[s + sampling_rate], ...``, ``sequence_length`` of
+    them, where ``s = k * sequence_stride``.
+
+    Args: ``data``: ``[time, ...]``; ``targets``: ``[time, ...]`` or None; ``batch_size``:
+    None for single windows; ``shuffle``, ``seed``: their order; ``start_index``,
+    ``end_index``: the part of ``data`` and ``targets`` that is used.
+    Returns: a `data.Dataset` of ``windows`` or ``(windows, targets)``.
+
+    >>> windows = timeseries_dataset_from_array(np.arange(5), None, 3)
+    >>> next(windows.as_numpy_iterator())
+    array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 4]])
+    """
+    data = np.asarray(data)
+    start, end = _bounds(start_index, end_index, len(data))
+    for name, given in (
+        ("sequence_length", sequence_length),
+        ("sequence_stride", sequence_stride),
+        ("sampling_rate", sampling_rate),
+    ):
+        if given <= 0 or (name != "sequence_length" and given >= len(data)):
+            raise ValueError(
+                f"timeseries_dataset_from_array: {name} must be from 1 to the length of "
+                f"data, {len(data)}, got {given}"
+            )
+    count = end - start - (sequence_length - 1) * sampling_rate
+    if targets is not None:
+        targets = np.asarray(targets)
+        count = min(count, len(targets))
+        targets = targets[start:end]
+    series = data[start:end]
+    offsets = np.arange(sequence_length) * sampling_rate
+
+    def windows(positions):
+        first = positions.numpy()
+        found = series[np.asarray(first)[..., None] + offsets]
+        return found if targets is None else (found, targets[first])
+
+    positions = np.arange(0, max(count, 0), sequence_stride)
+    dataset = Dataset.from_tensor_slices(positions)
+    if shuffle:
+        dataset = dataset.shuffle(max(len(positions), 1), seed=seed)
+    return (dataset if batch_size is None else dataset.batch(batch_size)).map(windows)
+
+
+def _bounds(start, end, length):
+    start, end = start or 0, length if end is None else end
+    if not 0 <= start < end <= length:
+        raise ValueError(
+            "timeseries_dataset_from_array: start_index and end_index must be in order "
+            f"and within data of length {length}, got {start} and {end}"
+        )
+    return start, end

@@ -1,0 +1,171 @@
+"""Activations as layers: relu and its kin, one of them with weights, and softmax."""
+
+from tapewright.errors import ShapeError
+from tapewright.ops.activation import softmax
+from tapewright.ops.comparison import greater, where
+from tapewright.ops.conversion import cast
+from tapewright.ops.elementwise import exp
+from tapewright.ops.reduction import reduce_logsumexp
+from tapewright.tensor import convert_to_tensor
+
+from . import activations, constraints, initializers, regularizers
+from .layer import InputSpec, Layer
+
+__all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
+
+
+class _Activation(Layer):
+    supports_masking = True
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+
+class ReLU(_Activation):
+    """``x`` above ``threshold``, at most ``max_value``; below, ``negative_slope`` as steep.
+
+        negative_slope * (x - threshold)   where x <= threshold
+
+    >>> ReLU(max_value=6.0, negative_slope=0.5)([-2.0, 3.0, 9.0]).numpy()
+    array([-1.,  3.,  6.], dtype=float32)
+    """
+
+    def __init__(self, max_value=None, negative_slope=0.0, threshold=0.0, **kwargs):
+        super().__init__(**kwargs)
+        if max_value is not None:
+            _not_negative("ReLU", "max_value", max_value)
+        self.max_value = max_value
+        self.negative_slope = _not_negative("ReLU", "negative_slope", negative_slope)
+        self.threshold = _not_negative("ReLU", "threshold", threshold)
+
+    def call(self, inputs):
+        return activations.relu(
+            inputs, self.negative_slope, self.max_value, self.threshold
+        )
+
+
+class LeakyReLU(_Activation):
+    """``x`` where positive, else ``negative_slope * x``.
+
+    Reference: Maas et al., "Rectifier nonlinearities improve neural network acoustic
+    models" (2013).
+    """
+
+    def __init__(self, negative_slope=0.3, **kwargs):
+        super().__init__(**kwargs)
+        slope = _not_negative("LeakyReLU", "negative_slope", negative_slope)
+        self.negative_slope = slope
+
+    def call(self, inputs):
+        return activations.leaky_relu(inputs, self.negative_slope)
+
+
+class PReLU(_Activation):
+    """``x`` where positive, else ``alpha * x`` with ``alpha`` learned.
+
+    The weight ``alpha`` has the shape of one example. Args: ``shared_axes``: axes, the
+    batch being 0, along which it is the same, as ``[1, 2]`` for images.
+
+    Reference: He et al., "Delving deep into rectifiers" (2015).
+    """
+
+    def __init__(
+        self,
+        alpha_initializer="Zeros",
+        alpha_regularizer=None,
+        alpha_constraint=None,
+        shared_axes=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.alpha_initializer = initializers.get(alpha_initializer)
+        self.alpha_regularizer = regularizers.get(alpha_regularizer)
+        self.alpha_constraint = constraints.get(alpha_constraint)
+        if isinstance(shared_axes, int):
+            shared_axes = [shared_axes]
+        self.shared_axes = None if shared_axes is None else list(shared_axes)
+
+    def build(self, input_shape):
+        rank, shared = len(input_shape), self.shared_axes or []
+        for axis in shared:
+            if not 0 < axis < rank:
+                raise ValueError(
+                    f"{self._title}: shared_axes must be from 1 to {rank - 1} for inputs "
+                    f"of rank {rank}, got {shared}"
+                )
+        axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
+        self.alpha = self.add_weight(
+            name="alpha",
+            shape=tuple([axes.get(i, 1) for i in range(1, rank)]),
+            initializer=self.alpha_initializer,
+            regularizer=self.alpha_regularizer,
+            constraint=self.alpha_constraint,
+        )
+        self.input_spec = InputSpec(ndim=rank, axes=axes)
+
+    def call(self, inputs):
+        return activations.relu(inputs) - self.alpha * activations.relu(-inputs)
+
+
+class ELU(_Activation):
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Reference: Clevert et al., "Fast and accurate deep network learning by exponential
+    linear units" (2016).
+    """
+
+    def __init__(self, alpha=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.alpha = alpha
+
+    def call(self, inputs):
+        return activations.elu(inputs, self.alpha)
+
+
+class Softmax(_Activation):
+    """``exp(x) / sum(exp(x))`` over ``axis``, one or several.
+
+    ``mask``, an argument of the call that broadcasts to the inputs, is False (or at most
+    0.5) where an entry does not count: there the output is 0.
+
+    >>> Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()
+    array([[0.5, 0.5, 0. ]], dtype=float32)
+    """
+
+    def __init__(self, axis=-1, **kwargs):
+        super().__init__(**kwargs)
+        self.axis = axis if isinstance(axis, int) else list(axis)
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            return self._normalized(inputs)
+        mask = self._checked(mask, inputs)
+        lowest = -3e4 if inputs.dtype == "float16" else -1e9
+        outputs = self._normalized(where(mask, inputs, lowest))
+        return where(mask, outputs, 0.0)  # also where nothing counts
+
+    def _normalized(self, inputs):
+        if isinstance(self.axis, int):
+            return softmax(inputs, self.axis)
+        if len(self.axis) == 1:
+            return softmax(inputs, self.axis[0])
+        return exp(inputs - reduce_logsumexp(inputs, self.axis, keepdims=True))
+
+    def _checked(self, mask, inputs):
+        mask = convert_to_tensor(mask)
+        sizes, own = tuple(mask.shape), tuple(inputs.shape)
+        fits = [m == 1 or m == n for m, n in zip(sizes[::-1], own[::-1])]
+        if len(sizes) > len(own) or not all(fits):
+            raise ShapeError(
+                self._title,
+                "mask must broadcast to the inputs",
+                inputs=inputs,
+                mask=mask,
+            )
+        return mask if mask.dtype == "bool" else greater(cast(mask, inputs.dtype), 0.5)
+
+
+def _not_negative(who, name, value):
+    if value is None or not value >= 0:
+        raise ValueError(f"{who}: {name} must be 0 or more, got {value!r}")
+    return value

@@ -1,0 +1,118 @@
+"""Pooling to a given size: the windows are as large as it takes."""
+
+from tapewright.ops.indexing import getitem
+from tapewright.ops.joining import stack
+from tapewright.ops.reduction import reduce_max, reduce_mean
+
+from .layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    from_channels_last,
+    numbers,
+    spatial_axes,
+    to_channels_last,
+)
+
+__all__ = [
+    "AdaptiveAveragePooling1D",
+    "AdaptiveAveragePooling2D",
+    "AdaptiveAveragePooling3D",
+    "AdaptiveMaxPooling1D",
+    "AdaptiveMaxPooling2D",
+    "AdaptiveMaxPooling3D",
+]
+
+
+class _AdaptivePooling(Layer):
+    """``reduced`` over ``output_size`` windows that cover each spatial axis.
+
+    Of n entries and k windows, window i has those from ``i n / k``, rounded down, to
+    ``(i + 1) n / k``, rounded up; neighbours may share an entry.
+    """
+
+    rank = None
+
+    def __init__(self, output_size, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.output_size = numbers(self, "output_size", output_size, self.rank)
+        self.data_format = checked_format(self, data_format)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    def call(self, inputs):
+        axes = spatial_axes(self.data_format, self.rank)
+        for axis, count in zip(axes, self.output_size):
+            inputs = self._along(inputs, axis, count)
+        return inputs
+
+    def _along(self, inputs, axis, count):
+        size, lead = inputs.shape[axis], (slice(None),) * axis
+        if size == count:
+            return inputs
+        windows = []
+        for i in range(count):
+            start, stop = i * size // count, -(-(i + 1) * size // count)
+            window = getitem(inputs, (*lead, slice(start, stop)))
+            windows.append(self.reduced(window, axis))
+        return stack(windows, axis=axis)
+
+    def compute_output_shape(self, input_shape):
+        batch, *_, channels = to_channels_last(input_shape, self.data_format)
+        return from_channels_last(
+            (batch, *self.output_size, channels), self.data_format
+        )
+
+
+class _AdaptiveAveragePooling(_AdaptivePooling):
+    reduced = staticmethod(reduce_mean)
+
+
+class _AdaptiveMaxPooling(_AdaptivePooling):
+    reduced = staticmethod(reduce_max)
+
+
+class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
+    """The means of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+
+    rank = 1
+
+
+class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
+    """The means of ``output_size`` windows that cover each spatial axis.
+
+    Of n entries and k windows, window i has those from ``i n / k``, rounded down, to
+    ``(i + 1) n / k``, rounded up; neighbours may share an entry.
+
+    Args: ``output_size``: an int or (height, width); ``data_format``: "channels_last"
+    (default) or "channels_first".
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
+    channels]``.
+
+    >>> AdaptiveAveragePooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+    array([1.5, 4. ], dtype=float32)
+    """
+
+    rank = 2
+
+
+class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
+    """The means of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+
+    rank = 3
+
+
+class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
+    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+
+    rank = 1
+
+
+class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
+    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+
+    rank = 2
+
+
+class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
+    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+
+    rank = 3

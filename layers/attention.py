@@ -1,0 +1,189 @@
+"""Attention between two sequences: `Attention` and `AdditiveAttention`.
+
+Those with several heads and weights are in `multi_head_attention`.
+"""
+
+from tapewright.ops.activation import softmax
+from tapewright.ops.comparison import greater_equal, less, logical_and, where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import range as arange
+from tapewright.ops.dropout import apply_dropout
+from tapewright.ops.elementwise import abs
+from tapewright.ops.linalg import matmul
+from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.reduction import reduce_sum
+from tapewright.ops.shape import expand_dims
+from tapewright.ops.trigonometry import tanh
+from tapewright.tensor import convert_to_tensor
+
+from .layer import Layer
+
+__all__ = ["AdditiveAttention", "Attention"]
+
+
+class Attention(Layer):
+    """Each query takes the mean of the values, weighted by ``softmax(query @ key^T)``.
+
+    The inputs are a list ``[query, value]`` or ``[query, value, key]``; without ``key``
+    the values serve as keys, too. Shapes: ``query [batch, queries, dim]``, ``key [batch,
+    keys, dim]``, ``value [batch, keys, values]``, outputs ``[batch, queries, values]``.
+
+    Args: ``use_scale``: whether the scores are multiplied by a learned ``scale []``;
+    ``score_mode``: "dot", or "concat" for ``concat_score_weight * sum(tanh(scale * (query
+    + key)))``; ``dropout``: the share of the weights that is dropped in training, with
+    noise from ``seed``.
+
+    Call arguments: ``mask``: a list with the masks of query, whose outputs are 0 where it
+    is False, and of value, which does not count there; ``use_causal_mask``: a query sees
+    keys up to its own place; ``return_attention_scores``: give the weights ``[batch,
+    queries, keys]`` as well.
+
+    Reference: Luong et al., "Effective approaches to attention-based neural machine
+    translation" (2015).
+
+    >>> from tapewright import constant
+    >>> query, value = constant([[[0.0]]]), constant([[[2.0], [4.0]]])
+    >>> Attention()([query, value]).numpy()
+    array([[[3.]]], dtype=float32)
+    """
+
+    scale = concat_score_weight = None
+
+    def __init__(
+        self, use_scale=False, score_mode="dot", dropout=0.0, seed=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if score_mode not in ("dot", "concat"):
+            raise ValueError(
+                f"Attention: score_mode must be 'dot' or 'concat', got {score_mode!r}"
+            )
+        self.use_scale = use_scale
+        self.score_mode = score_mode
+        self.dropout = checked_rate(type(self).__name__, dropout)
+        self.seed = seed
+        self.seed_generator = None if seed is None else Generator(seed)
+
+    def build(self, input_shape):
+        self._check_count(input_shape, "inputs")
+        if self.use_scale:
+            self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+        if self.score_mode == "concat":
+            self.concat_score_weight = self.add_weight(
+                name="concat_score_weight", shape=(), initializer="ones"
+            )
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        training=False,
+        return_attention_scores=False,
+        use_causal_mask=False,
+    ):
+        self._check_count(inputs, "inputs")
+        if mask is not None:
+            self._check_count(mask, "mask")
+        query, value, key = (*inputs, inputs[1])[:3]
+        query_mask, value_mask = (None, None) if mask is None else mask[:2]
+        scores = self._scores(query, key)
+        visible = None if value_mask is None else expand_dims(value_mask, -2)
+        if use_causal_mask:
+            visible = both(visible, causal_mask(*scores.shape[-2:]))
+        if visible is not None:
+            low = 65504.0 if scores.dtype == "float16" else 1e9
+            scores = where(cast(visible, "bool"), scores, scores - low)
+        weights = softmax(scores)
+        used = self._with_dropout(weights) if training and self.dropout else weights
+        outputs = matmul(used, value)
+        if query_mask is not None:
+            kept = cast(expand_dims(query_mask, -1), "bool")
+            outputs = where(kept, outputs, cast(0, outputs.dtype))
+        return (outputs, weights) if return_attention_scores else outputs
+
+    def _scores(self, query, key):
+        if self.score_mode == "dot":
+            scores = matmul(query, key, transpose_b=True)
+            return scores if self.scale is None else scores * self.scale
+        together = expand_dims(query, -2) + expand_dims(key, -3)
+        if self.scale is not None:
+            together = together * self.scale
+        return reduce_sum(tanh(together), -1) * self.concat_score_weight
+
+    def _with_dropout(self, weights):
+        generator = self.seed_generator or get_global_generator()
+        return apply_dropout(self._title, weights, self.dropout, None, generator.stream)
+
+    def compute_mask(self, inputs, previous_mask):
+        if previous_mask is None or previous_mask[0] is None:
+            return None
+        return convert_to_tensor(previous_mask[0])
+
+    def compute_output_shape(self, input_shape):
+        query, value = input_shape[:2]
+        return (*query[:-1], value[-1])
+
+    def _check_count(self, given, what):
+        if not isinstance(given, list | tuple) or not 2 <= len(given) <= 3:
+            count = f" of {len(given)}" if isinstance(given, list | tuple) else ""
+            raise ValueError(
+                f"{self._title}: {what} must be a list for query and value, or for query, "
+                f"value and key; got {type(given).__name__}{count}"
+            )
+
+
+class AdditiveAttention(Attention):
+    """Each query takes the mean of the values, weighted by ``softmax(scores)``.
+
+        scores = sum(scale * tanh(query + key))
+
+    ``scale [dim]`` is learned, or 1 without ``use_scale``. All else is as in `Attention`.
+
+    Reference: Bahdanau et al., "Neural machine translation by jointly learning to align
+    and translate" (2015).
+    """
+
+    def __init__(self, use_scale=True, dropout=0.0, **kwargs):
+        super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)
+
+    def build(self, input_shape):
+        self._check_count(input_shape, "inputs")
+        if self.use_scale:
+            dim = input_shape[0][-1]
+            self.scale = self.add_weight(name="scale", shape=(dim,))
+
+    def _scores(self, query, key):
+        values = tanh(expand_dims(query, -2) + expand_dims(key, -3))
+        return reduce_sum(values if self.scale is None else values * self.scale, -1)
+
+    def get_config(self):
+        config = super().get_config()
+        del config["score_mode"]
+        return config
+
+
+def checked_rate(who, dropout):
+    """The rate of a dropout. Raises: ``ValueError`` if it is not from 0 to 1."""
+    if not 0 <= dropout <= 1:
+        raise ValueError(f"{who}: dropout must be from 0 to 1, got {dropout!r}")
+    return dropout
+
+
+def causal_mask(queries, keys):
+    """``[1, queries, keys]``: a query sees keys up to its own place."""
+    return greater_equal(_places(queries, -1), _places(keys, -2))
+
+
+def band_mask(queries, keys, width):
+    """``[1, queries, keys]``: a query sees keys less than ``width`` away."""
+    return less(abs(_places(queries, -1) - _places(keys, -2)), width)
+
+
+def _places(count, axis):
+    return expand_dims(expand_dims(arange(count), axis), 0)
+
+
+def both(first, second):
+    """What two masks let through; None lets everything through."""
+    if first is None or second is None:
+        return second if first is None else first
+    return logical_and(first, second)

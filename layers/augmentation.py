@@ -1,0 +1,381 @@
+"""Random changes of images, in training only: turned, moved, zoomed, cropped, brighter.
+
+Each layer draws a transformation (`get_random_transformation`) and carries it out
+(`transform_images`). Alone, outside of a model, a layer is in training, as in Keras.
+"""
+
+import math
+
+from tapewright.ops.comparison import less_equal, where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import ones_like, zeros_like
+from tapewright.ops.creation import range as arange
+from tapewright.ops.elementwise import clip_by_value
+from tapewright.ops.gather import gather
+from tapewright.ops.joining import concat, reverse, stack
+from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.reduction import reduce_mean
+from tapewright.ops.shape import reshape
+from tapewright.ops.trigonometry import cos, sin
+from tapewright.ops.warping import FILL_MODES, INTERPOLATIONS, affine_transform
+
+from .images import ImageLayer
+from .spatial import one_of, whole
+
+__all__ = [
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+]
+
+
+class _RandomLayer(ImageLayer):
+    """Draws a transformation of each image and carries it out, in training.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image.
+    Integers are cast. ``seed``: for a stream of random numbers of its own.
+    """
+
+    def _keep_seed(self, seed, data_format=None):
+        self.seed = seed
+        self.generator = None if seed is None else Generator(seed)
+        self._keep_format(data_format)
+
+    def get_random_transformation(self, data, training=True, seed=None):
+        """A transformation for these images; None if not ``training``."""
+        generator = self.generator or get_global_generator()
+        generator = generator if seed is None else Generator(seed)
+
+        def draw(low, high, shape):
+            return generator.uniform(shape, low, high)
+
+        return self._drawn(data, draw) if training else None
+
+    def transform_images(self, images, transformation, training=True):
+        """The images, floating, after ``transformation``; as they are if not ``training``."""
+        images = self._as_own_dtype(images)
+        return self._changed(images, transformation) if training else images
+
+    def call(self, inputs, training=True):
+        transformation = self.get_random_transformation(inputs, training)
+        return self.transform_images(inputs, transformation, training)
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+    def _one_for_each(self, images, *ones):
+        """The shape of numbers that belong to an image each."""
+        return (images.shape[0] if len(images.shape) == 4 else 1, *ones)
+
+
+class RandomFlip(_RandomLayer):
+    """In training, mirrors each image with probability 1/2.
+
+    ``mode``: "horizontal" (left and right change places), "vertical" (up and down) or
+    "horizontal_and_vertical" (both at once).
+    """
+
+    def __init__(
+        self, mode="horizontal_and_vertical", seed=None, data_format=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        modes = ("horizontal", "vertical", "horizontal_and_vertical")
+        self.mode = one_of(self, "mode", mode, modes)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        shape = self._one_for_each(images, 1, 1, 1)[-len(images.shape) :]
+        return {"flips": less_equal(draw(0.0, 1.0, shape), 0.5)}
+
+    def _changed(self, images, transformation):
+        axes = {"horizontal": [self._columns], "vertical": [self._rows]}
+        axes = axes.get(self.mode, [self._rows, self._columns])
+        return where(transformation["flips"], reverse(images, axes), images)
+
+
+# ---------------------------------------------------------------------- affine changes
+
+
+class _Warping(_RandomLayer):
+    """A random affine map; what comes from outside the image is as ``fill_mode`` says.
+
+    ``fill_mode``: "reflect" (``d c b a | a b c d``), "wrap", "nearest" or "constant",
+    which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
+    """
+
+    def _keep_filling(self, fill_mode, interpolation, fill_value):
+        self.fill_mode = one_of(self, "fill_mode", fill_mode, FILL_MODES)
+        self.interpolation = one_of(
+            self, "interpolation", interpolation, INTERPOLATIONS
+        )
+        self.fill_value = fill_value
+
+    def _changed(self, images, transformation):
+        matrices = self._matrices(images, transformation)
+        if len(images.shape) == 3:
+            matrices = reshape(matrices, (8,))
+        return affine_transform(
+            images,
+            matrices,
+            self.interpolation,
+            self.fill_mode,
+            self.fill_value,
+            self.data_format,
+        )
+
+    def _middle(self, images):
+        """Half of the last row's and of the last column's number."""
+        return [(cast(n, "float32") - 1.0) / 2.0 for n in self._size_of(images)]
+
+
+def _rows_of_eight(a0, a1, a2, b0, b1, b2):
+    """``[batch, 8]``: the map of (x, y) to (a0 x + a1 y + a2, b0 x + b1 y + b2)."""
+    zeros = zeros_like(a0)
+    return stack([a0, a1, a2, b0, b1, b2, zeros, zeros], axis=1)
+
+
+class RandomRotation(_Warping):
+    """In training, turns each image about its middle by a random angle.
+
+    Args: ``factor``: the largest angle either way, as a share of a full turn, or a pair
+    (lowest, highest) of which positive ones turn counter-clockwise; ``fill_mode``: what
+    comes from outside the image, "reflect" (``d c b a | a b c d``), "wrap", "nearest" or
+    "constant", which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image.
+    """
+
+    def __init__(
+        self,
+        factor,
+        fill_mode="reflect",
+        interpolation="bilinear",
+        seed=None,
+        fill_value=0.0,
+        data_format=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.factor = _range(self, "factor", factor)
+        self._keep_filling(fill_mode, interpolation, fill_value)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        low, high = [share * 360.0 for share in self.factor]
+        angle = draw(low, high, self._one_for_each(images))
+        return {"angle": angle, "rotation_matrix": self._rotation(images, angle)}
+
+    def _rotation(self, images, degrees):
+        y, x = self._middle(images)
+        angle = degrees * (math.pi / 180.0)
+        c, s = cos(angle), sin(angle)
+        return _rows_of_eight(c, -s, x - x * c + y * s, s, c, y - x * s - y * c)
+
+    def _matrices(self, images, transformation):
+        return transformation["rotation_matrix"]
+
+
+class RandomTranslation(_Warping):
+    """In training, moves each image by a random share of its height and of its width.
+
+    Args: ``height_factor``, ``width_factor``: the largest share either way, or a pair
+    (lowest, highest) of which positive ones move down and to the right; the others as
+    for `RandomRotation`.
+    """
+
+    def __init__(
+        self,
+        height_factor,
+        width_factor,
+        fill_mode="reflect",
+        interpolation="bilinear",
+        seed=None,
+        fill_value=0.0,
+        data_format=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.height_factor, self.width_factor = height_factor, width_factor
+        self._down = _range(self, "height_factor", height_factor)
+        self._right = _range(self, "width_factor", width_factor)
+        self._keep_filling(fill_mode, interpolation, fill_value)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        height, width = [cast(n, "float32") for n in self._size_of(images)]
+        shape = self._one_for_each(images, 1)
+        down, right = draw(*self._down, shape), draw(*self._right, shape)
+        return {"translations": concat([right * width, down * height], axis=1)}
+
+    def _matrices(self, images, transformation):
+        moves = transformation["translations"]
+        right, down = moves[:, 0], moves[:, 1]
+        one, zero = ones_like(right), zeros_like(right)
+        return _rows_of_eight(one, zero, -right, zero, one, -down)
+
+
+class RandomZoom(_Warping):
+    """In training, makes each image larger or smaller by a random factor.
+
+    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest);
+    0.2 shows a fifth more of the height, and so smaller, -0.2 a fifth less;
+    ``width_factor``: the same for the width; None keeps the ratio. The others as for
+    `RandomRotation`.
+    """
+
+    def __init__(
+        self,
+        height_factor,
+        width_factor=None,
+        fill_mode="reflect",
+        interpolation="bilinear",
+        seed=None,
+        fill_value=0.0,
+        data_format=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.height_factor, self.width_factor = height_factor, width_factor
+        self._tall = _range(self, "height_factor", height_factor)
+        self._wide = None
+        if width_factor is not None:
+            self._wide = _range(self, "width_factor", width_factor)
+        for low, _ in filter(None, (self._tall, self._wide)):
+            if low <= -1:
+                raise ValueError(
+                    "RandomZoom: height_factor and width_factor must be above -1, got "
+                    f"{height_factor} and {width_factor}"
+                )
+        self._keep_filling(fill_mode, interpolation, fill_value)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        shape = self._one_for_each(images, 1)
+        tall = 1.0 + draw(*self._tall, shape)
+        wide = tall if self._wide is None else 1.0 + draw(*self._wide, shape)
+        return {"height_zoom": tall, "width_zoom": wide}
+
+    def _matrices(self, images, transformation):
+        middle_y, middle_x = self._middle(images)
+        tall = transformation["height_zoom"][:, 0]
+        wide = transformation["width_zoom"][:, 0]
+        zero = zeros_like(tall)
+        x, y = middle_x * (1.0 - wide), middle_y * (1.0 - tall)
+        return _rows_of_eight(wide, zero, x, zero, tall, y)
+
+
+# ------------------------------------------------------------------------- other changes
+
+
+class RandomCrop(_RandomLayer):
+    """In training, cuts a box of ``height`` by ``width`` out of the images, anywhere.
+
+    It is the same for the images of a batch. Otherwise, and where the images are not
+    larger on both axes, the largest box in the middle with that ratio is cut and
+    resized.
+    """
+
+    def __init__(self, height, width, seed=None, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.height = whole(self, "height", height)
+        self.width = whole(self, "width", width)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        rows, columns = self._size_of(images)
+        if rows <= self.height or columns <= self.width:
+            return None
+        spare = rows - self.height + 1, columns - self.width + 1
+        starts = [draw(0.0, 1.0, ()) * cast(n, "float32") for n in spare]
+        return tuple([cast(start, "int32") for start in starts])
+
+    def transform_images(self, images, transformation, training=True):
+        """The box whose upper left corner is ``transformation``; None: see the class."""
+        images = self._as_own_dtype(images)
+        if transformation is None:
+            images = self._largest_cut(images, self.height, self.width)
+            return self._resized(images, self.height, self.width)
+        top, left = transformation
+        images = gather(images, top + arange(self.height), axis=self._rows)
+        return gather(images, left + arange(self.width), axis=self._columns)
+
+    def compute_output_shape(self, input_shape):
+        return self._shape_with(input_shape, self.height, self.width)
+
+
+class RandomBrightness(_RandomLayer):
+    """In training, adds a random number to each image, within ``value_range``.
+
+    ``factor``: the largest share of the range either way, or a pair (lowest, highest).
+    """
+
+    def __init__(
+        self, factor, value_range=(0, 255), seed=None, data_format=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.factor = _range(self, "factor", factor)
+        self.value_range = _value_range(self, value_range)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        shape = self._one_for_each(images, 1, 1, 1)[-len(images.shape) :]
+        low, high = self.value_range
+        return {"rgb_delta": draw(*self.factor, shape) * float(high - low)}
+
+    def _changed(self, images, transformation):
+        brighter = images + cast(transformation["rgb_delta"], images.dtype)
+        return clip_by_value(brighter, *self.value_range)
+
+
+class RandomContrast(_RandomLayer):
+    """In training, ``(x - mean) * factor + mean`` with a random factor for each image.
+
+    The mean is that of a channel. ``factor``: a pair (lower, upper), for factors from
+    ``1 - lower`` to ``1 + upper``, or one number for both. What leaves ``value_range``
+    is set to its ends.
+    """
+
+    def __init__(
+        self, factor, value_range=(0, 255), seed=None, data_format=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
+        _range(self, "factor", pair, least=0)
+        self.factor = tuple(pair)
+        self.value_range = _value_range(self, value_range)
+        self._keep_seed(seed, data_format)
+
+    def _drawn(self, images, draw):
+        shape = self._one_for_each(images, 1, 1, 1)[-len(images.shape) :]
+        lower, upper = self.factor
+        return {"contrast_factor": draw(1.0 - lower, 1.0 + upper, shape)}
+
+    def _changed(self, images, transformation):
+        mean = reduce_mean(images, (self._rows, self._columns), True)
+        factor = cast(transformation["contrast_factor"], images.dtype)
+        return clip_by_value((images - mean) * factor + mean, *self.value_range)
+
+
+def _range(layer, name, factor, least=-1):
+    """``(lowest, highest)``; one number stands for itself either way."""
+    pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
+    numbers = [isinstance(n, (int, float)) and least <= n <= 1 for n in pair]
+    if len(pair) != 2 or not all(numbers):
+        raise ValueError(
+            f"{type(layer).__name__}: {name} must be a number from {least} to 1, or two "
+            f"of them, got {factor!r}"
+        )
+    if pair is factor:
+        return tuple(sorted(pair))
+    return -abs(factor), abs(factor)
+
+
+def _value_range(layer, value_range):
+    if not isinstance(value_range, (list, tuple)) or len(value_range) != 2:
+        raise ValueError(
+            f"{type(layer).__name__}: value_range must be two numbers, got {value_range!r}"
+        )
+    return tuple(sorted(value_range))

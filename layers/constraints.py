@@ -1,0 +1,116 @@
+"""Constraints: what a weight is put through after each update, to stay in bounds."""
+
+from tapewright import registry
+from tapewright.ops.elementwise import clip_by_value, maximum, sqrt, square
+from tapewright.ops.reduction import reduce_sum
+from tapewright.tensor import convert_to_tensor
+
+__all__ = [
+    "Constraint",
+    "MaxNorm",
+    "MinMaxNorm",
+    "NonNeg",
+    "UnitNorm",
+    "deserialize",
+    "get",
+    "max_norm",
+    "min_max_norm",
+    "non_neg",
+    "serialize",
+    "unit_norm",
+]
+
+EPSILON = 1e-7  # Keras': keeps a norm of 0 from being divided by
+
+
+class Constraint(registry.Configured):
+    """Base: a subclass defines ``__call__(w)``, which gives the weight as it should be."""
+
+    kind = "constraint"
+
+    def __call__(self, w):
+        return convert_to_tensor(w)
+
+
+class MaxNorm(Constraint):
+    """Scales down what has a norm above ``max_value``.
+
+    The norm is taken over ``axis``, a number or several: 0 for the kernel of a dense
+    layer, whose columns are then limited; [0, 1, 2] for that of a 2D convolution.
+
+    >>> MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3).tolist()
+    [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
+    """
+
+    def __init__(self, max_value=2, axis=0):
+        self.max_value, self.axis = max_value, axis
+
+    def __call__(self, w):
+        w = convert_to_tensor(w)
+        norms = _norms(w, self.axis)
+        return w * (clip_by_value(norms, 0, self.max_value) / (norms + EPSILON))
+
+
+class NonNeg(Constraint):
+    """``max(w, 0)``."""
+
+    def __call__(self, w):
+        return maximum(convert_to_tensor(w), 0)
+
+
+class UnitNorm(Constraint):
+    """Scales to the norm 1, taken over ``axis`` as in `MaxNorm`."""
+
+    def __init__(self, axis=0):
+        self.axis = axis
+
+    def __call__(self, w):
+        w = convert_to_tensor(w)
+        return w / (_norms(w, self.axis) + EPSILON)
+
+
+class MinMaxNorm(Constraint):
+    """Scales to a norm from ``min_value`` to ``max_value``, taken as in `MaxNorm`.
+
+    With a ``rate`` below 1 only by that share of the way.
+    """
+
+    def __init__(self, min_value=0.0, max_value=1.0, rate=1.0, axis=0):
+        self.min_value, self.max_value = min_value, max_value
+        self.rate, self.axis = rate, axis
+
+    def __call__(self, w):
+        w = convert_to_tensor(w)
+        norms = _norms(w, self.axis)
+        wanted = self.rate * clip_by_value(norms, self.min_value, self.max_value)
+        wanted = wanted + (1 - self.rate) * norms
+        return w * (wanted / (norms + EPSILON))
+
+
+max_norm, min_max_norm, non_neg, unit_norm = MaxNorm, MinMaxNorm, NonNeg, UnitNorm
+
+
+def get(identifier):
+    """The constraint that a name, class, config or callable stands for; None for None.
+
+    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+
+    >>> get("non_neg")
+    NonNeg()
+    """
+    return registry.resolve("constraint", identifier)
+
+
+def serialize(constraint):
+    """``{"class_name", "config"}`` of a constraint, or the name of a function."""
+    return registry.plain(constraint)
+
+
+def deserialize(config, custom_objects=None):
+    """The constraint that `serialize` described."""
+    with registry.custom_object_scope(custom_objects or {}):
+        return get(config)
+
+
+def _norms(w, axis):
+    return sqrt(reduce_sum(square(w), axis=axis, keepdims=True))

@@ -1,0 +1,239 @@
+"""Convolution layers of one to three dimensions.
+
+The mathematics is one op, `convolution`; transposed ones are in `transposed_convolution`,
+those that treat each channel by itself in `separable_convolution`.
+"""
+
+from tapewright.errors import ShapeError
+from tapewright.ops.bias import bias_add
+from tapewright.ops.convolution import convolution
+
+from . import activations, constraints, initializers, regularizers
+from .layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    checked_padding,
+    format_of_ops,
+    from_channels_last,
+    numbers,
+    to_channels_last,
+    whole,
+    window_counts,
+)
+
+__all__ = [
+    "Conv1D",
+    "Conv2D",
+    "Conv3D",
+    "Convolution1D",
+    "Convolution2D",
+    "Convolution3D",
+]
+
+
+class ConvolutionBase(Layer):
+    """What all layers with a sliding window share: the window, the bias, the activation.
+
+    Args: ``kernel_size``, ``strides``, ``dilation_rate``: an int, or one for each spatial
+    axis; ``padding``: "valid" (windows inside the inputs only), "same" (zeros around, so
+    that stride 1 keeps the size) or, along one axis, "causal" (zeros before);
+    ``data_format``: "channels_last" (default) or "channels_first".
+    """
+
+    rank = None
+    paddings = ("valid", "same")
+
+    def _keep(
+        self,
+        kernel_size,
+        strides,
+        padding,
+        data_format,
+        dilation_rate,
+        activation,
+        use_bias,
+        bias_initializer,
+        bias_regularizer,
+        bias_constraint,
+    ):
+        self.kernel_size = numbers(self, "kernel_size", kernel_size, self.rank)
+        self.strides = numbers(self, "strides", strides, self.rank)
+        self.padding = checked_padding(self, padding, self.paddings)
+        self.data_format = checked_format(self, data_format)
+        self.dilation_rate = numbers(self, "dilation_rate", dilation_rate, self.rank)
+        self.activation = activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._format = format_of_ops(self.data_format, self.rank)
+
+    def _keep_for(self, weight, initializer, regularizer, constraint):
+        """The three arguments of one weight, under the names that its name gives them."""
+        setattr(self, f"{weight}_initializer", initializers.get(initializer))
+        setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
+        setattr(self, f"{weight}_constraint", constraints.get(constraint))
+
+    def _refuse_strides_with_dilation(self):
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: strides and dilation_rate cannot both be above "
+                f"1, got {self.strides} and {self.dilation_rate}"
+            )
+
+    def _channels_of(self, input_shape):
+        """The size of the channel axis, on which the layer insists from now on."""
+        axis = 1 if self.data_format == "channels_first" else -1
+        channels = input_shape[axis]
+        self.input_spec = InputSpec(ndim=self.rank + 2, axes={axis: channels})
+        return channels
+
+    def _add(self, name, shape, arguments):
+        """A weight whose initializer, regularizer and constraint are ``arguments``'s."""
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=getattr(self, f"{arguments}_initializer"),
+            regularizer=getattr(self, f"{arguments}_regularizer"),
+            constraint=getattr(self, f"{arguments}_constraint"),
+        )
+
+    def _add_bias(self, count):
+        self.bias = self._add("bias", (count,), "bias") if self.use_bias else None
+
+    def _convolved(self, inputs, kernel):
+        """The convolution with the layer's strides, padding and dilation."""
+        padding = self.padding
+        if padding == "causal":
+            before = (self.kernel_size[0] - 1) * self.dilation_rate[0]
+            padding = ((0, 0), (before, 0), (0, 0))
+            padding = from_channels_last(padding, self.data_format)
+        return convolution(
+            inputs, kernel, self.strides, padding, self._format, self.dilation_rate
+        )
+
+    def _finished(self, outputs):
+        if self.use_bias:
+            outputs = bias_add(outputs, self.bias, self._format)
+        return self.activation(outputs)
+
+    def _shape_with(self, count, input_shape):
+        batch, *sizes, _ = to_channels_last(input_shape, self.data_format)
+        counts = window_counts(
+            self,
+            sizes,
+            self.kernel_size,
+            self.strides,
+            self.padding,
+            self.dilation_rate,
+        )
+        return from_channels_last((batch, *counts, count), self.data_format)
+
+
+class _Convolution(ConvolutionBase):
+    """`ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
+
+    def __init__(
+        self,
+        filters,
+        kernel_size,
+        strides=1,
+        padding="valid",
+        data_format=None,
+        dilation_rate=1,
+        groups=1,
+        activation=None,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep(
+            kernel_size, strides, padding, data_format, dilation_rate, activation,
+            use_bias, bias_initializer, bias_regularizer, bias_constraint,
+        )  # fmt: skip
+        self._keep_for(
+            "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
+        )
+        self._refuse_strides_with_dilation()
+        self.filters = whole(self, "filters", filters)
+        self.groups = whole(self, "groups", groups)
+        if self.filters % self.groups:
+            raise ValueError(
+                f"{type(self).__name__}: filters must be a multiple of groups, got "
+                f"{filters} and {groups}"
+            )
+
+    def build(self, input_shape):
+        channels = self._channels_of(input_shape)
+        if channels is not None and channels % self.groups:
+            raise ShapeError(
+                self._title,
+                f"the channels of the inputs must be a multiple of groups={self.groups}, "
+                f"got shape {tuple(input_shape)}",
+            )
+        self.compute_output_shape(input_shape)  # refuses inputs below the window
+        depth = None if channels is None else channels // self.groups
+        shape = (*self.kernel_size, depth, self.filters)
+        self.kernel = self._add("kernel", shape, "kernel")
+        self._add_bias(self.filters)
+
+    def call(self, inputs):
+        return self._finished(self._convolved(self._as_own_dtype(inputs), self.kernel))
+
+    def compute_output_shape(self, input_shape):
+        return self._shape_with(self.filters, input_shape)
+
+
+class Conv1D(_Convolution):
+    """Each output step is the product of its window of the inputs with the filters.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
+    weights ``kernel [kernel_size, channels / groups, filters]``, ``bias [filters]``.
+    Arguments as for `Conv2D`, and ``padding`` may be "causal": zeros before the first
+    step, so that no output sees what comes later.
+    """
+
+    rank = 1
+    paddings = ("valid", "same", "causal")
+
+
+class Conv2D(_Convolution):
+    """Each output pixel is the product of its window of the inputs with the filters.
+
+        outputs[y, x, o] = activation(bias[o] + sum_{i, j, c}
+            inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, o])
+
+    Args: ``filters``: how many channels come out; ``kernel_size``, ``strides`` s,
+    ``dilation_rate`` d: an int or (height, width), and not both of the last two above 1;
+    ``padding``: "valid" (windows inside the inputs only) or "same" (zeros around, so that
+    stride 1 keeps the size); ``groups``: the i-th of so many parts of the input channels
+    makes the i-th part of the outputs.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
+    filters]``, both with the channels behind the batch for ``data_format``
+    "channels_first"; weights ``kernel [height, width, channels / groups, filters]`` and
+    ``bias [filters]``. Integer inputs are cast.
+    Raises: ``ShapeError`` for a window larger than the inputs.
+
+    >>> layer = Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
+    >>> layer([[[[1.0], [2.0], [-5.0]]]]).numpy()[0, :, :, 0]
+    array([[3., 0.]], dtype=float32)
+    """
+
+    rank = 2
+
+
+class Conv3D(_Convolution):
+    """`Conv2D` with a third spatial axis: ``[batch, depth, height, width, channels]``."""
+
+    rank = 3
+
+
+Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D

@@ -1,0 +1,121 @@
+"""`Embedding`: rows of a table for whole numbers; `Masking`: steps that do not count."""
+
+import operator
+
+from tapewright.ops.comparison import not_equal, where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import zeros
+from tapewright.ops.gather import gather
+from tapewright.ops.reduction import reduce_any
+
+from . import constraints, initializers, regularizers
+from .layer import Layer
+
+__all__ = ["Embedding", "Masking"]
+
+
+class Embedding(Layer):
+    """A learned vector for each whole number: ``outputs = embeddings[inputs]``.
+
+    Args: ``input_dim``: how many numbers there are, from 0 on; ``output_dim``: the size
+    of a vector; ``mask_zero``: the number 0 stands for no entry, and layers behind skip
+    it; ``weights``: an array to start with.
+
+    Shapes: inputs ``[...]``, outputs ``[..., output_dim]``, weight ``embeddings
+    [input_dim, output_dim]``, whose gradient is an `IndexedSlices` of the rows in use.
+
+    >>> layer = Embedding(3, 2, weights=[[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+    >>> layer([[2, 1]]).numpy()
+    array([[[3., 4.],
+            [1., 2.]]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        input_dim,
+        output_dim,
+        embeddings_initializer="uniform",
+        embeddings_regularizer=None,
+        embeddings_constraint=None,
+        mask_zero=False,
+        weights=None,
+        **kwargs,
+    ):
+        kwargs.pop("input_length", None)  # of Keras 2
+        super().__init__(**kwargs)
+        self.input_dim = _positive("input_dim", input_dim)
+        self.output_dim = _positive("output_dim", output_dim)
+        self.embeddings_initializer = initializers.get(embeddings_initializer)
+        self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
+        self.embeddings_constraint = constraints.get(embeddings_constraint)
+        self.mask_zero = bool(mask_zero)
+        self.supports_masking = self.mask_zero
+        if weights is not None:
+            self.build((None,))
+            many = isinstance(weights, (list, tuple)) and len(weights) == 1
+            self.set_weights(weights if many else [weights])
+
+    def build(self, input_shape=None):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.input_dim, self.output_dim),
+            initializer=self.embeddings_initializer,
+            regularizer=self.embeddings_regularizer,
+            constraint=self.embeddings_constraint,
+        )
+
+    def call(self, inputs):
+        if not inputs.dtype.is_integer:
+            inputs = cast(inputs, "int32")
+        return gather(self.embeddings, inputs)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, self.output_dim)
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("weights", None)  # they are in the files of weights
+        return config
+
+
+def _positive(name, value):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ValueError(f"Embedding: {name} must be a positive integer, got {value!r}")
+    return number
+
+
+class Masking(Layer):
+    """Marks steps whose features all are ``mask_value``: layers behind skip them.
+
+    Shapes: inputs and outputs ``[batch, time, ...]``; the mask is without the last axis.
+    Where it is False the outputs are 0.
+
+    >>> Masking()([[[1.0, 2.0], [0.0, 0.0]]])._keras_mask.numpy()
+    array([[ True, False]])
+    """
+
+    supports_masking = True
+
+    def __init__(self, mask_value=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.mask_value = mask_value
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return self._counted(inputs, False)
+
+    def call(self, inputs):
+        return where(self._counted(inputs, True), inputs, zeros((), inputs.dtype))
+
+    def _counted(self, inputs, keepdims):
+        value = cast(self.mask_value, inputs.dtype)
+        return reduce_any(not_equal(inputs, value), -1, keepdims)
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)

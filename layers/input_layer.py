@@ -1,0 +1,106 @@
+"""`Input`: where a model begins."""
+
+from tapewright.dtypes import as_dtype
+
+from .layer import Layer
+from .symbolic import KerasTensor, Node
+
+__all__ = ["Input", "InputLayer"]
+
+
+class InputLayer(Layer):
+    """Stands for what a model is called with; made by `Input`."""
+
+    def __init__(
+        self,
+        shape=None,
+        batch_size=None,
+        dtype=None,
+        sparse=None,
+        ragged=None,
+        batch_shape=None,
+        input_tensor=None,
+        optional=False,
+        name=None,
+        **kwargs,
+    ):
+        if sparse or ragged:
+            raise ValueError("Input: sparse and ragged tensors are not supported")
+        super().__init__(name=name, **kwargs)
+        if batch_shape is None:
+            if self._given_shape is not None:
+                batch_shape = self._given_shape
+            elif shape is None:
+                raise ValueError(
+                    "Input: shape must be given, without the batch: Input(shape=(32,)); "
+                    "or batch_shape, with it"
+                )
+            else:
+                batch_shape = (batch_size, *_shape("shape", shape))
+        self.batch_shape = _shape("batch_shape", batch_shape)
+        self.optional = optional
+        self._dtype = as_dtype(dtype or "float32")
+        self.built = True
+        tensor = input_tensor
+        if tensor is None:
+            tensor = KerasTensor(self.batch_shape, self._dtype, name=self.name)
+        self._output_shape = self.batch_shape
+        Node(self, (), {}, tensor)
+
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        """The shape with the batch, dtype and name."""
+        return {
+            "batch_shape": self.batch_shape and list(self.batch_shape),
+            "dtype": self.dtype,
+            "name": self.name,
+        } | ({"optional": True} if self.optional else {})
+
+
+def Input(
+    shape=None,
+    batch_size=None,
+    dtype=None,
+    sparse=None,
+    ragged=None,
+    batch_shape=None,
+    name=None,
+    tensor=None,
+    optional=False,
+):
+    """A symbolic tensor with which a model begins: ``Model(inputs, outputs)``.
+
+    Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;
+    ``batch_shape``: both in one; ``dtype``, default float32; ``name``: by which `fit` can
+    be given the input in a dict.
+
+    Raises: ``ValueError`` without a shape.
+
+    >>> from tapewright.layers import Dense, Input
+    >>> x = Input((3,))
+    >>> Dense(2)(x).shape
+    TensorShape([None, 2])
+    """
+    if tensor is not None:
+        shape = shape or tuple(tensor.shape[1:])
+        dtype = dtype or tensor.dtype
+    layer = InputLayer(
+        shape, batch_size, dtype, sparse, ragged, batch_shape, None, optional, name
+    )
+    return layer.output
+
+
+def _shape(name, shape):
+    if isinstance(shape, int):
+        raise ValueError(
+            f"Input: {name} must be a tuple, ({shape},) for vectors of {shape}; got "
+            f"{shape}"
+        )
+    sizes = tuple(shape)
+    if not all([n is None or (hasattr(n, "__index__") and n >= 0) for n in sizes]):
+        raise ValueError(
+            f"Input: {name} must hold sizes, None where unknown; got {shape!r}"
+        )
+    return tuple([n if n is None else int(n) for n in sizes])

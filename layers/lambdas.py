@@ -1,0 +1,123 @@
+"""`Lambda`: a function as a layer. Its config names the function, and never holds code."""
+
+from inspect import signature
+
+from tapewright import registry
+from tapewright.nest import flatten
+from tapewright.tensor import convert_to_tensor
+
+from .layer import Layer
+
+__all__ = ["Lambda"]
+
+_KINDS = ("function", "activation")
+
+
+class Lambda(Layer):
+    """``function(inputs, **arguments)``, for what needs no weights.
+
+    Args: ``function``: a callable, or the name of a registered one; it also gets
+    ``training`` and ``mask`` if it has arguments of these names. ``output_shape``: that of
+    the outputs without the batch, or a function of the shape of the inputs; found by a
+    trace if None. ``mask``: that of the outputs, or a function ``mask(inputs, mask)``.
+    ``arguments``: a dict of further arguments.
+
+    A config only names functions, those that are registered. For any other function
+    `get_config` raises ``ValueError``: code is neither saved nor loaded.
+
+    >>> Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
+    array([9.], dtype=float32)
+    """
+
+    def __init__(
+        self, function, output_shape=None, mask=None, arguments=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.function = _found("function", function)
+        if not callable(self.function):
+            raise TypeError(
+                f"Lambda: function must be a callable or a name, got {function!r}"
+            )
+        self._given_output_shape = output_shape
+        self.mask = _found("mask", mask)
+        self.supports_masking = mask is not None
+        self.arguments = dict(arguments or {})
+        self._wanted = _arguments_of(self.function) & {"training", "mask"}
+
+    def call(self, inputs, mask=None, training=None):
+        own = {"mask": mask, "training": training}
+        wanted = {name: own[name] for name in own if name in self._wanted}
+        return self.function(inputs, **self.arguments, **wanted)
+
+    def compute_mask(self, inputs, previous_mask):
+        if self.mask is None or callable(self.mask):
+            return self.mask and self.mask(inputs, previous_mask)
+        return convert_to_tensor(self.mask)
+
+    def compute_output_shape(self, input_shape):
+        given = self._given_output_shape
+        if given is None:
+            return super().compute_output_shape(input_shape)
+        if callable(given):
+            return given(input_shape)
+        return (flatten(input_shape)[0], *given)
+
+    def get_config(self):
+        config = super().get_config()
+        given = (self.function, self._given_output_shape, self.mask)
+        for name, value in zip(("function", "output_shape", "mask"), given):
+            config.pop(name, None)
+            if callable(value):
+                config[name] = self._name_of(name, value)
+            elif value is not None:
+                config[name] = registry.plain(value)
+        return config
+
+    def _name_of(self, argument, function):
+        for kind in _KINDS:
+            name = registry.registered_name(kind, function)
+            if name is not None:
+                return name
+        raise ValueError(
+            f"{self._title}: a config cannot hold the function given as {argument}, "
+            f"{function!r}, since code is never saved. Register it, so that its name will "
+            "do, or write a subclass of Layer"
+        )
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("function", "output_shape", "mask"):
+            value = config.get(name)
+            if isinstance(value, dict) and value.get("class_name") == "__lambda__":
+                raise ValueError(
+                    f"Lambda: the config holds Python code as {name}, which is never run. "
+                    "Make the layer anew with a registered function"
+                )
+            if isinstance(value, dict) and isinstance(value.get("config"), str):
+                config[name] = value["config"]
+        if isinstance(config.get("output_shape"), str):
+            config["output_shape"] = _found("output_shape", config["output_shape"])
+        return cls(**config)
+
+
+def _found(argument, value):
+    """What a name stands for; anything but a name is that itself."""
+    if not isinstance(value, str):
+        return value
+    for kind in _KINDS:
+        try:
+            return registry.find(kind, value)
+        except ValueError:
+            continue
+    raise ValueError(
+        f"Lambda: {argument} names {value!r}, which is not registered; give the function "
+        "itself, or register it under that name"
+    )
+
+
+def _arguments_of(function):
+    try:
+        return set(signature(function).parameters)
+    except (TypeError, ValueError):  # some functions written in C tell nothing
+        return set()

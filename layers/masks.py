@@ -1,0 +1,36 @@
+"""Masks on their way from layer to layer: which entries, time steps mostly, count.
+
+A tensor carries its mask as ``_keras_mask``, as in Keras. `in_use` tells whether any
+tensor of this process ever did: where none does, layers need not look.
+"""
+
+from tapewright.nest import flatten, is_nested, map_structure
+
+__all__ = ["attach", "in_use", "mask_of"]
+
+_seen = False
+
+
+def in_use():
+    """Whether a mask was ever attached."""
+    return _seen
+
+
+def mask_of(value):
+    """The mask of a tensor, or None; of a nest, the nest of theirs."""
+    if is_nested(value):
+        return map_structure(mask_of, value)
+    return getattr(value, "_keras_mask", None)
+
+
+def attach(outputs, masks):
+    """Gives the tensors among ``outputs`` the masks in the same places.
+
+    A tensor that has one keeps it, and None is none.
+    """
+    global _seen
+    masks = flatten(masks)
+    for tensor, mask in zip(flatten(outputs), masks):
+        if mask is not None and mask_of(tensor) is None:
+            _seen = True
+            tensor._keras_mask = mask

@@ -1,0 +1,360 @@
+"""Layers that make one tensor of several: entry by entry, side by side, or by products.
+
+Each has a function of the same name, in lower case, for the same.
+"""
+
+import operator
+from functools import reduce
+
+from tapewright.nest import flatten
+from tapewright.ops import elementwise as ops
+from tapewright.ops.comparison import logical_and, logical_or, where
+from tapewright.ops.contraction import einsum
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import ones_like
+from tapewright.ops.joining import concat
+from tapewright.ops.normalization import l2_normalize
+from tapewright.ops.reduction import reduce_any
+from tapewright.ops.shape import expand_dims
+
+from .layer import Layer
+from .masks import mask_of
+
+__all__ = [
+    "Add",
+    "Average",
+    "Concatenate",
+    "Dot",
+    "Maximum",
+    "Minimum",
+    "Multiply",
+    "Subtract",
+    "add",
+    "average",
+    "concatenate",
+    "dot",
+    "maximum",
+    "minimum",
+    "multiply",
+    "subtract",
+]
+
+
+class _Merge(Layer):
+    """Base: ``_merged(inputs)`` of inputs that broadcast, batch by batch.
+
+    Inputs of lower rank get axes of size 1 behind the batch axis. The outputs have a mask
+    if all inputs have one: what counts in any of them.
+    """
+
+    supports_masking = True
+
+    def build(self, input_shape):
+        shapes = self._checked_shapes(input_shape)
+        self._merged_shape(shapes)  # raises if they do not fit
+
+    def call(self, inputs):
+        if not isinstance(inputs, list | tuple):
+            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+        rank = max([len(x.shape) for x in inputs])
+        return self._merged([_of_rank(x, rank) for x in inputs])
+
+    def _merged(self, inputs):
+        return reduce(self.function, inputs)
+
+    def compute_output_shape(self, input_shape):
+        return self._merged_shape(self._checked_shapes(input_shape))
+
+    def compute_mask(self, inputs, previous_mask):
+        if previous_mask is None or any([m is None for m in previous_mask]):
+            return None
+        return reduce(logical_or, previous_mask)
+
+    def _checked_shapes(self, shapes):
+        if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
+            raise ValueError(
+                f"{self._title}: inputs must be a list of at least 1 tensor, got shapes "
+                f"{shapes}"
+            )
+        return [tuple(s) for s in shapes]
+
+    def _merged_shape(self, shapes):
+        rank = max([len(s) for s in shapes])
+        batch = {s[0] for s in shapes if s and isinstance(s[0], int)}
+        padded = [s[:1] + (1,) * (rank - len(s)) + s[1:] for s in shapes]
+        merged = [_broadcast([s[i] for s in padded]) for i in range(1, rank)]
+        if len(batch) > 1 or "misfit" in merged:
+            raise ValueError(
+                f"{self._title}: the shapes of the inputs must have one batch size and "
+                f"broadcast, got {', '.join(map(str, shapes))}"
+            )
+        return (batch.pop() if batch else shapes[0][0], *merged) if rank else ()
+
+
+def _broadcast(sizes):
+    """The size of an axis of the outputs; None if it is open, "misfit" for a clash."""
+    known = {n for n in sizes if isinstance(n, int)} - {1}
+    if len(known) > 1:
+        return "misfit"
+    open_sizes = [n for n in sizes if not isinstance(n, int)]
+    return known.pop() if known and not open_sizes else (open_sizes or [1])[0]
+
+
+def _of_rank(x, rank):
+    for _ in range(rank - len(x.shape)):
+        x = expand_dims(x, 1)
+    return x
+
+
+class Add(_Merge):
+    """The sum of the inputs.
+
+    >>> from tapewright import constant
+    >>> Add()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[4., 6.]], dtype=float32)
+    """
+
+    function = staticmethod(ops.add)
+
+
+class Subtract(_Merge):
+    """``inputs[0] - inputs[1]``."""
+
+    function = staticmethod(ops.subtract)
+
+    def _checked_shapes(self, shapes):
+        if len(shapes) != 2:
+            raise ValueError(f"{self._title}: takes 2 inputs, got {len(shapes)}")
+        return super()._checked_shapes(shapes)
+
+
+class Average(_Merge):
+    """The mean of the inputs."""
+
+    function = staticmethod(ops.add)
+
+    def _merged(self, inputs):
+        inputs = [
+            x if x.dtype.is_differentiable else cast(x, self.dtype) for x in inputs
+        ]
+        return super()._merged(inputs) / float(len(inputs))
+
+
+class Multiply(_Merge):
+    """The product of the inputs; what a mask leaves out counts as 1.
+
+    Where all inputs are left out the outputs are 0.
+    """
+
+    function = staticmethod(ops.multiply)
+
+    def _merged(self, inputs):
+        masks = [_along(mask_of(x)) for x in inputs]
+        kept = [x if m is None else where(m, x, cast(1, x.dtype))
+                for x, m in zip(inputs, masks)]  # fmt: skip
+        outputs = super()._merged(kept)
+        if any([m is None for m in masks]):
+            return outputs
+        return where(reduce(logical_or, masks), outputs, cast(0, outputs.dtype))
+
+
+class _Extremum(_Merge):
+    """Where a mask leaves one input out, the other counts."""
+
+    def _merged(self, inputs):
+        outputs, kept = inputs[0], _along(mask_of(inputs[0]))
+        for x in inputs[1:]:
+            mask = _along(mask_of(x))
+            x = x if mask is None else where(mask, x, outputs)
+            outputs = outputs if kept is None else where(kept, outputs, x)
+            kept = None if kept is None or mask is None else logical_or(kept, mask)
+            outputs = self.function(outputs, x)
+        return outputs
+
+
+class Maximum(_Extremum):
+    """The greatest of the inputs, entry by entry."""
+
+    function = staticmethod(ops.maximum)
+
+
+class Minimum(_Extremum):
+    """The least of the inputs, entry by entry."""
+
+    function = staticmethod(ops.minimum)
+
+
+def _along(mask):
+    """A mask that lacks the last axis, made to broadcast; None for None."""
+    return None if mask is None else expand_dims(mask, -1)
+
+
+class Concatenate(_Merge):
+    """The inputs side by side along ``axis``; they agree in all other axes.
+
+    >>> from tapewright import constant
+    >>> Concatenate()([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+    array([[1., 2., 3.]], dtype=float32)
+    """
+
+    def __init__(self, axis=-1, **kwargs):
+        super().__init__(**kwargs)
+        self.axis = axis
+
+    def call(self, inputs):
+        if not isinstance(inputs, list | tuple):
+            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+        return concat(inputs, self.axis)
+
+    def _merged_shape(self, shapes):
+        rank = len(shapes[0])
+        if any([len(s) != rank for s in shapes]) or not -rank <= self.axis < rank:
+            raise self._misfit(shapes)
+        at, merged = self.axis % rank, []
+        for i, sizes in enumerate(zip(*shapes)):
+            known = {n for n in sizes if isinstance(n, int)}
+            if i == at:
+                merged.append(None if None in sizes else sum(sizes))
+            elif len(known) > 1:
+                raise self._misfit(shapes)
+            else:
+                merged.append(known.pop() if known else sizes[0])
+        return tuple(merged)
+
+    def _misfit(self, shapes):
+        return ValueError(
+            f"{self._title}: the inputs must agree in all axes but {self.axis}, got "
+            f"shapes {', '.join(map(str, shapes))}"
+        )
+
+    def compute_mask(self, inputs, previous_mask):
+        if all([m is None for m in flatten(previous_mask)]):
+            return None
+        masks = []
+        for x, mask in zip(inputs, previous_mask):
+            everywhere = ones_like(x, dtype="bool")
+            if mask is None:
+                mask = everywhere
+            elif len(mask.shape) < len(x.shape):
+                mask = logical_and(expand_dims(mask, -1), everywhere)
+            masks.append(mask)
+        return reduce_any(concat(masks, self.axis), axis=-1)
+
+
+class Dot(_Merge):
+    """Sums of products over one axis of each of two inputs, example by example.
+
+        outputs = [batch, other axes of the first, other axes of the second]
+
+    Args: ``axes``: that of both, or a pair, none of them the batch axis 0; ``normalize``:
+    whether to scale both to length 1 along it first, which gives cosines. Two inputs of
+    rank 2 give ``[batch, 1]``. The outputs have no mask.
+
+    >>> from tapewright import constant
+    >>> Dot(axes=1)([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[11.]], dtype=float32)
+    """
+
+    def __init__(self, axes, normalize=False, **kwargs):
+        super().__init__(**kwargs)
+        pair = [axes, axes] if isinstance(axes, int) else axes
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(
+            [hasattr(a, "__index__") for a in pair]
+        ):  # fmt: skip
+            raise ValueError(
+                f"Dot: axes must be an int or a pair of ints, got {axes!r}"
+            )
+        self.axes = axes
+        self.normalize = normalize
+
+    def call(self, inputs):
+        (x, y), axes = inputs, self._both_axes([x.shape for x in inputs])
+        if self.normalize:
+            x, y = (l2_normalize(z, a, epsilon=1e-14) for z, a in zip((x, y), axes))
+        letters = iter("bcdefghijklmnopqrstuvw")
+        first, second = (["a", *[next(letters) for _ in z.shape[1:]]] for z in (x, y))
+        first[axes[0]] = second[axes[1]] = "z"
+        rest = [c for c in first + second[1:] if c != "z"]
+        terms = ["".join(term) for term in (first, second, rest)]
+        outputs = einsum("{},{}->{}".format(*terms), x, y)
+        return outputs if len(rest) > 1 else expand_dims(outputs, 1)
+
+    def _checked_shapes(self, shapes):
+        if len(shapes) != 2 or isinstance(shapes[0], int | type(None)):
+            raise ValueError(f"{self._title}: takes a list of 2 inputs, got {shapes}")
+        return super()._checked_shapes(shapes)
+
+    def _merged_shape(self, shapes):
+        (x, y), (i, j) = shapes, self._both_axes(shapes)
+        if _clash(x[i], y[j]) or _clash(x[0], y[0]):
+            raise ValueError(
+                f"{self._title}: the sizes of axis {i} of the first and axis {j} of the "
+                f"second input must agree, and the batch sizes; got shapes {x} and {y}"
+            )
+        merged = (*x[:i], *x[i + 1 :], *y[1:j], *y[j + 1 :])
+        return merged if len(merged) > 1 else (*merged, 1)
+
+    def _both_axes(self, shapes):
+        pair = [self.axes] * 2 if isinstance(self.axes, int) else self.axes
+        axes = []
+        for axis, shape in zip(pair, shapes):
+            rank = len(shape)
+            at = operator.index(axis) + (rank if axis < 0 else 0)
+            if not 0 < at < rank:
+                raise ValueError(
+                    f"{self._title}: axes must name an axis of each input behind the "
+                    f"batch, got {self.axes} for shapes "
+                    f"{', '.join([str(tuple(s)) for s in shapes])}"
+                )
+            axes.append(at)
+        return axes
+
+    def compute_mask(self, inputs, previous_mask):
+        return None
+
+
+def _clash(m, n):
+    return isinstance(m, int) and isinstance(n, int) and m != n
+
+
+# ---------------------------------------------------------------- the same as functions
+
+
+def add(inputs, **kwargs):
+    """The sum of the inputs, by an `Add` layer."""
+    return Add(**kwargs)(inputs)
+
+
+def subtract(inputs, **kwargs):
+    """``inputs[0] - inputs[1]``, by a `Subtract` layer."""
+    return Subtract(**kwargs)(inputs)
+
+
+def multiply(inputs, **kwargs):
+    """The product of the inputs, by a `Multiply` layer."""
+    return Multiply(**kwargs)(inputs)
+
+
+def average(inputs, **kwargs):
+    """The mean of the inputs, by an `Average` layer."""
+    return Average(**kwargs)(inputs)
+
+
+def maximum(inputs, **kwargs):
+    """The greatest of the inputs, by a `Maximum` layer."""
+    return Maximum(**kwargs)(inputs)
+
+
+def minimum(inputs, **kwargs):
+    """The least of the inputs, by a `Minimum` layer."""
+    return Minimum(**kwargs)(inputs)
+
+
+def concatenate(inputs, axis=-1, **kwargs):
+    """The inputs side by side, by a `Concatenate` layer."""
+    return Concatenate(axis=axis, **kwargs)(inputs)
+
+
+def dot(inputs, axes=-1, **kwargs):
+    """Sums of products over an axis, by a `Dot` layer."""
+    return Dot(axes=axes, **kwargs)(inputs)

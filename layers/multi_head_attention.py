@@ -1,0 +1,405 @@
+"""Attention with several heads, each with projections of its own."""
+
+import math
+import string
+
+from tapewright.ops.attention import dot_product_attention
+from tapewright.ops.contraction import einsum
+from tapewright.ops.conversion import cast
+from tapewright.ops.gather import repeat
+from tapewright.ops.shape import expand_dims
+from tapewright.registry import plain
+
+from . import constraints, initializers, regularizers
+from .activation_layers import Softmax
+from .attention import band_mask, both, causal_mask, checked_rate
+from .core import EinsumDense, positive
+from .layer import Layer
+from .noise import Dropout
+
+__all__ = ["GroupQueryAttention", "GroupedQueryAttention", "MultiHeadAttention"]
+
+_SETTINGS = (
+    "kernel_initializer",
+    "bias_initializer",
+    "kernel_regularizer",
+    "bias_regularizer",
+    "activity_regularizer",
+    "kernel_constraint",
+    "bias_constraint",
+)
+
+
+class _Heads(Layer):
+    """What both kinds share: projections, masks, the softmax between them.
+
+    Call arguments: ``query``, ``value`` and, if it is not ``value``, ``key``; their masks
+    ``query_mask``, ``value_mask`` and ``key_mask`` ``[batch, length]``, by default those
+    that the tensors carry; ``attention_mask`` ``[batch, queries, keys]``, or what
+    broadcasts to it: False where a query may not look; ``use_causal_mask``: a query sees
+    keys up to its own place; ``return_attention_scores``: give the weights ``[batch,
+    heads, queries, keys]`` as well.
+    """
+
+    supports_masking = True
+
+    def _keep(self, use_bias, dropout, sliding_window, use_gate, seed, settings):
+        who = type(self).__name__
+        if sliding_window is not None:
+            sliding_window = positive(who, "sliding_window", sliding_window)
+        self.use_bias = use_bias
+        self.dropout = checked_rate(who, dropout)
+        self.sliding_window = sliding_window
+        self.use_gate = use_gate
+        self.seed = seed
+        self._settings = {
+            name: _FAMILIES[name.rpartition("_")[2]].get(value)
+            for name, value in zip(_SETTINGS, settings)
+        }
+        for name, value in self._settings.items():
+            if name != "activity_regularizer":  # it is that of the projections
+                setattr(self, name, value)
+
+    def _projection(self, name, equation, output_shape, bias_axes, activation=None):
+        dense = EinsumDense(
+            equation,
+            output_shape=output_shape,
+            bias_axes=bias_axes if self.use_bias else None,
+            activation=activation,
+            name=name,
+            dtype=self._dtype,
+            **self._settings,
+        )
+        dense.supports_masking = True  # masks are read here, and end here
+        return dense
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        key = value if key is None else key
+        visible = None if attention_mask is None else cast(attention_mask, "bool")
+        if query_mask is not None:
+            visible = both(visible, expand_dims(cast(query_mask, "bool"), -1))
+        for mask in (value_mask, key_mask):
+            if mask is not None:
+                visible = both(visible, expand_dims(cast(mask, "bool"), -2))
+        lengths = query.shape[1], value.shape[1]
+        if use_causal_mask:
+            visible = both(visible, causal_mask(*lengths))
+        if self.sliding_window is not None:
+            visible = both(visible, band_mask(*lengths, self.sliding_window))
+        gate = self._gate_dense(query) if self.use_gate else None
+        outputs, weights = self._attend(
+            self._query_dense(query),
+            self._for_each_head(self._key_dense(key)),
+            self._for_each_head(self._value_dense(value)),
+            visible,
+            training,
+            return_attention_scores,
+        )
+        outputs = self._output_dense(outputs if gate is None else outputs * gate)
+        return (outputs, weights) if return_attention_scores else outputs
+
+    def _for_each_head(self, x):
+        return x
+
+    def _attend(self, query, key, value, visible, training, return_weights):
+        """The weighted means, and the weights where these are wanted."""
+        if visible is not None:
+            for _ in range(self._scores_rank - len(visible.shape)):
+                visible = expand_dims(visible, -2 * self._attention_rank - 1)
+        scale = 1.0 / math.sqrt(query.shape[-1])
+        if not self.dropout and not return_weights and len(query.shape) == 4:
+            outputs = dot_product_attention(
+                query, key, value, mask=visible, scale=scale
+            )
+            return outputs, None
+        scores = einsum(self._score_equation, key, query * scale)
+        weights = self._softmax(scores, mask=visible)
+        used = self._dropout_layer(weights, training=training)
+        return einsum(self._mean_equation, used, value), weights
+
+    def _build_attention(self, rank, axes):
+        """Equations over projected queries and keys ``[batch, ..., heads, dim]``.
+
+        Scores are ``[batch, heads, query axes, key axes]``, with axes that take no part in
+        the attention behind the batch.
+        """
+        of_query = string.ascii_lowercase[:rank]
+        of_key = list(of_query)
+        for axis in axes:
+            of_key[axis] = string.ascii_uppercase[axis]
+        kept = [c for i, c in enumerate(of_query[:-1]) if i not in axes]
+        scores = kept + [of_query[i] for i in axes] + [of_key[i] for i in axes]
+        of_key, scores = "".join(of_key), "".join(scores)
+        self._score_equation = f"{of_key},{of_query}->{scores}"
+        self._mean_equation = f"{scores},{of_key}->{of_query}"
+        self._scores_rank, self._attention_rank = len(scores), len(axes)
+        last = list(range(len(scores) - len(axes), len(scores)))
+        self._softmax = Softmax(axis=last, dtype=self._dtype)
+        self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self._dtype)
+
+    @property
+    def query_dense(self):
+        """The projection of the queries, an `EinsumDense`; likewise the next three."""
+        return self._query_dense
+
+    @property
+    def key_dense(self):
+        return self._key_dense
+
+    @property
+    def value_dense(self):
+        return self._value_dense
+
+    @property
+    def output_dense(self):
+        return self._output_dense
+
+    def get_config(self):
+        regularizer = plain(self._settings["activity_regularizer"])
+        return {**super().get_config(), "activity_regularizer": regularizer}
+
+    def _check_lengths(self, value_shape, key_shape):
+        lengths = zip(value_shape[1:-1], key_shape[1:-1])
+        known = [pair for pair in lengths if {*map(type, pair)} == {int}]
+        if len(value_shape) != len(key_shape) or any([m != n for m, n in known]):
+            raise ValueError(
+                f"{self._title}: value and key must agree in all axes but the last, got "
+                f"shapes {tuple(value_shape)} and {tuple(key_shape)}"
+            )
+
+
+_FAMILIES = {
+    "initializer": initializers,
+    "regularizer": regularizers,
+    "constraint": constraints,
+}
+
+
+class MultiHeadAttention(_Heads):
+    """``num_heads`` means of the values, weighted by how queries match keys, side by side.
+
+        head = softmax(scale * (query @ q) @ (key @ k)^T) @ (value @ v)
+        outputs = all heads @ kernel + bias,   scale = 1 / sqrt(key_dim)
+
+    Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
+    outputs ``[batch, queries, dim]``. Weights: ``query/kernel [dim, heads, key_dim]``,
+    likewise ``key`` and ``value``, ``attention_output/kernel [heads, value_dim, dim]``,
+    each with a ``bias``.
+
+    Args: ``value_dim``: ``key_dim`` if None; ``output_shape``: in place of ``dim``, a size
+    or several; ``attention_axes``: over which to attend, by default all between batch and
+    features; ``sliding_window``: a query sees keys less than that far away; ``use_gate``:
+    multiply the heads by ``sigmoid(query @ gate)``. The call takes a mask for each input,
+    ``attention_mask`` ``[batch, queries, keys]``, ``use_causal_mask`` and
+    ``return_attention_scores``.
+
+    Reference: Vaswani et al., "Attention is all you need" (2017).
+
+    >>> from tapewright import ones
+    >>> layer = MultiHeadAttention(num_heads=2, key_dim=3)
+    >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+    TensorShape([5, 3, 2])
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        output_shape=None,
+        attention_axes=None,
+        sliding_window=None,
+        flash_attention=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        who = "MultiHeadAttention"
+        _refuse_flash(who, flash_attention)
+        self.num_heads = positive(who, "num_heads", num_heads)
+        self.key_dim = positive(who, "key_dim", key_dim)
+        value_dim = key_dim if value_dim is None else value_dim
+        self.value_dim = positive(who, "value_dim", value_dim)
+        self._given_output_shape = _tuple_of_sizes(output_shape)
+        self.attention_axes = _tuple_of_sizes(attention_axes)
+        settings = (kernel_initializer, bias_initializer, kernel_regularizer,
+                    bias_regularizer, activity_regularizer, kernel_constraint,
+                    bias_constraint)  # fmt: skip
+        self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        key_shape = value_shape if key_shape is None else key_shape
+        self._check_lengths(value_shape, key_shape)
+        sizes = {"query": self.key_dim, "key": self.key_dim, "value": self.value_dim}
+        shapes = {"query": query_shape, "key": key_shape, "value": value_shape}
+        for name, shape in shapes.items():
+            dense = self._head_projection(name, len(shape), sizes[name])
+            setattr(self, f"_{name}_dense", dense)
+            dense.build(shape)
+            if name == "key" and self.use_gate:
+                rank = len(query_shape)
+                self._gate_dense = self._head_projection(
+                    "gate", rank, self.value_dim, "sigmoid"
+                )
+                self._gate_dense.build(query_shape)
+        rank = len(value_shape) + 1
+        axes = self.attention_axes or range(1, rank - 2)
+        # as in Keras, an axis from the back is counted in the inputs, not in the heads
+        axes = tuple([a if a >= 0 else rank - 1 + a for a in axes])
+        self._build_attention(rank, axes)
+        self._build_outputs(query_shape)
+
+    def _head_projection(self, name, rank, size, activation=None):
+        letters = string.ascii_lowercase[: rank + 2]
+        free, bound, heads = letters[: rank - 1], letters[rank - 1], letters[rank:]
+        equation = f"{free}{bound},{bound}{heads}->{free}{heads}"
+        shape = [*[None] * (rank - 2), self.num_heads, size]
+        return self._projection(name, equation, shape, heads, activation)
+
+    def _build_outputs(self, query_shape):
+        rank = len(query_shape)
+        sizes = self._given_output_shape or (query_shape[-1],)
+        letters = string.ascii_lowercase[: rank + 1 + len(sizes)]
+        free, bound, made = (
+            letters[: rank - 1], letters[rank - 1 : rank + 1], letters[rank + 1 :]
+        )  # fmt: skip
+        self._output_dense = self._projection(
+            "attention_output",
+            f"{free}{bound},{bound}{made}->{free}{made}",
+            [*[None] * (rank - 2), *sizes],
+            made,
+        )
+        self._output_dense.build((*query_shape[:-1], self.num_heads, self.value_dim))
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        self._check_lengths(value_shape, key_shape or value_shape)
+        return (*query_shape[:-1], *(self._given_output_shape or query_shape[-1:]))
+
+    def get_config(self):
+        config = super().get_config()
+        shape = self._given_output_shape
+        return {**config, "output_shape": None if shape is None else list(shape)}
+
+
+class GroupedQueryAttention(_Heads):
+    """Attention with fewer heads for keys and values than for queries.
+
+        num_query_heads / num_key_value_heads  query heads share a head of keys and values
+
+    Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, dim]``,
+    outputs as ``query``. Weights: ``query/kernel [dim, num_query_heads, head_dim]``,
+    ``key/kernel`` and ``value/kernel [dim, num_key_value_heads, head_dim]``,
+    ``attention_output/kernel [num_query_heads, head_dim, dim]``, each with a ``bias``.
+    All else is as in `MultiHeadAttention`.
+
+    Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
+    from multi-head checkpoints" (2023).
+    """
+
+    def __init__(
+        self,
+        head_dim,
+        num_query_heads,
+        num_key_value_heads,
+        dropout=0.0,
+        use_bias=True,
+        sliding_window=None,
+        flash_attention=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        who = "GroupedQueryAttention"
+        _refuse_flash(who, flash_attention)
+        self.head_dim = positive(who, "head_dim", head_dim)
+        self.num_query_heads = positive(who, "num_query_heads", num_query_heads)
+        self.num_key_value_heads = positive(
+            who, "num_key_value_heads", num_key_value_heads
+        )
+        if self.num_query_heads % self.num_key_value_heads:
+            raise ValueError(
+                f"{who}: num_key_value_heads must divide num_query_heads, "
+                f"{num_query_heads}, got {num_key_value_heads}"
+            )
+        settings = (kernel_initializer, bias_initializer, kernel_regularizer,
+                    bias_regularizer, activity_regularizer, kernel_constraint,
+                    bias_constraint)  # fmt: skip
+        self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
+        # as in Keras, here it also counts for the outputs of the layer
+        self.activity_regularizer = self._settings["activity_regularizer"]
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        key_shape = value_shape if key_shape is None else key_shape
+        self._check_lengths(value_shape, key_shape)
+        heads, groups = self.num_query_heads, self.num_key_value_heads
+        self._query_dense = self._head_projection("query", heads)
+        self._query_dense.build(query_shape)
+        self._key_dense = self._head_projection("key", groups)
+        self._key_dense.build(key_shape)
+        if self.use_gate:
+            self._gate_dense = self._head_projection("gate", heads, "sigmoid")
+            self._gate_dense.build(query_shape)
+        self._value_dense = self._head_projection("value", groups)
+        self._value_dense.build(value_shape)
+        self._build_attention(4, (1,))
+        self._output_dense = self._projection(
+            "attention_output", "abcd,cde->abe", (None, query_shape[-1]), "e"
+        )
+        self._output_dense.build((*query_shape[:-1], heads, self.head_dim))
+
+    def _head_projection(self, name, heads, activation=None):
+        shape = (None, heads, self.head_dim)
+        return self._projection(name, "abc,cde->abde", shape, "de", activation)
+
+    def _for_each_head(self, x):
+        return repeat(x, self.num_query_heads // self.num_key_value_heads, axis=2)
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        self._check_lengths(value_shape, key_shape or value_shape)
+        return tuple(query_shape)
+
+
+GroupQueryAttention = GroupedQueryAttention  # Keras has it under this name
+
+
+def _refuse_flash(who, flash_attention):
+    if flash_attention:
+        raise ValueError(
+            f"{who}: flash_attention is not available; leave it None or False"
+        )
+
+
+def _tuple_of_sizes(value):
+    if value is None or isinstance(value, int):
+        return None if value is None else (value,)
+    return tuple(value)

@@ -1,0 +1,259 @@
+"""Layers that are noisy in training: kinds of dropout, Gaussian noise; and a penalty.
+
+Outside of training each hands its inputs on. Random numbers are from the global stream,
+or from a stream of the layer's own if it has a ``seed``.
+"""
+
+import math
+import operator
+
+from tapewright.ops.comparison import greater, where
+from tapewright.ops.creation import ones_like
+from tapewright.ops.dropout import apply_dropout
+from tapewright.ops.random import Generator, get_global_generator
+
+from . import regularizers
+from .layer import InputSpec, Layer
+
+__all__ = [
+    "ActivityRegularization",
+    "AlphaDropout",
+    "Dropout",
+    "GaussianDropout",
+    "GaussianNoise",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+]
+
+
+class _Noise(Layer):
+    """What draws random numbers in training, and keeps the shape of its inputs."""
+
+    supports_masking = True
+
+    def _keep_seed(self, seed):
+        self.seed = seed
+        self.seed_generator = None if seed is None else Generator(seed)
+
+    @property
+    def _generator(self):
+        return self.seed_generator or get_global_generator()
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+
+class Dropout(_Noise):
+    """In training, zeroes each input with probability ``rate`` and scales the others up.
+
+        outputs = inputs * mask / (1 - rate),   mask 0 or 1
+
+    Otherwise the inputs pass unchanged. Args: ``noise_shape``: the shape of the mask,
+    None where it is that of the inputs; axes of size 1 share one draw. ``seed``: for a
+    stream of random numbers of its own.
+
+    Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
+    overfitting" (2014).
+    """
+
+    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = _rate("Dropout", rate)
+        self.noise_shape = _checked_shape("Dropout", noise_shape)
+        self._keep_seed(seed)
+
+    def call(self, inputs, training=False):
+        if not training or self.rate == 0:
+            return inputs
+        return self._dropped(inputs, self.noise_shape)
+
+    def _dropped(self, inputs, noise_shape):
+        return apply_dropout(
+            self._title, inputs, self.rate, noise_shape, self._generator.stream
+        )
+
+
+class _SpatialDropout(Dropout):
+    """Drops all of a channel, of an example, at once: ``rank`` is that of the inputs."""
+
+    rank = 3
+    data_format = "channels_last"
+
+    def __init__(self, rate, seed=None, name=None, dtype=None):
+        super().__init__(rate, seed=seed, name=name, dtype=dtype)
+        self.input_spec = InputSpec(ndim=self.rank)
+
+    def call(self, inputs, training=False):
+        if not training or self.rate == 0:
+            return inputs
+        ones = (1,) * (self.rank - 2)
+        if self.data_format == "channels_first":
+            return self._dropped(inputs, (None, None, *ones))
+        return self._dropped(inputs, (None, *ones, None))
+
+
+class SpatialDropout1D(_SpatialDropout):
+    """`Dropout` of whole channels: those of an example are zeroed over all time steps.
+
+    Shapes: inputs ``[batch, steps, channels]``.
+
+    Reference: Tompson et al., "Efficient object localization using convolutional
+    networks" (2015).
+    """
+
+
+class _SpatialDropoutOfImages(_SpatialDropout):
+    def __init__(self, rate, data_format=None, seed=None, name=None, dtype=None):
+        super().__init__(rate, seed=seed, name=name, dtype=dtype)
+        self.data_format = data_format or "channels_last"
+        if self.data_format not in ("channels_first", "channels_last"):
+            raise ValueError(
+                f"{type(self).__name__}: data_format must be 'channels_last' or "
+                f"'channels_first', got {data_format!r}"
+            )
+
+
+class SpatialDropout2D(_SpatialDropoutOfImages):
+    """`Dropout` of whole channels: ``[batch, height, width, channels]`` is the default.
+
+    ``data_format``: "channels_last", or "channels_first" where channels are axis 1.
+    """
+
+    rank = 4
+
+
+class SpatialDropout3D(_SpatialDropoutOfImages):
+    """`Dropout` of whole channels of volumes: ``[batch, x, y, z, channels]`` by default.
+
+    ``data_format``: "channels_last", or "channels_first" where channels are axis 1.
+    """
+
+    rank = 5
+
+
+class GaussianNoise(_Noise):
+    """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``."""
+
+    def __init__(self, stddev, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        if not stddev >= 0:
+            raise ValueError(f"GaussianNoise: stddev must be 0 or more, got {stddev!r}")
+        self.stddev = stddev
+        self._keep_seed(seed)
+
+    def call(self, inputs, training=False):
+        if not training or self.stddev == 0:
+            return inputs
+        noise = self._generator.normal(
+            inputs.shape, stddev=self.stddev, dtype=inputs.dtype
+        )
+        return inputs + noise
+
+
+class GaussianDropout(_Noise):
+    """In training, multiplies by normal noise: ``outputs = inputs * normal(1, stddev)``.
+
+    ``stddev`` is ``sqrt(rate / (1 - rate))``, that of the mask of a `Dropout`.
+
+    Reference: Srivastava et al., "Dropout" (2014), section 10.
+    """
+
+    def __init__(self, rate, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = _rate_below_1("GaussianDropout", rate)
+        self._keep_seed(seed)
+
+    def call(self, inputs, training=False):
+        if not training or self.rate == 0:
+            return inputs
+        stddev = math.sqrt(self.rate / (1.0 - self.rate))
+        return inputs * self._generator.normal(
+            inputs.shape, mean=1.0, stddev=stddev, dtype=inputs.dtype
+        )
+
+
+# The value that `selu` tends to far below 0: -alpha * scale.
+_LOWEST = -1.6732632423543772 * 1.0507009873554805
+
+
+class AlphaDropout(_Noise):
+    """In training, sets inputs to the low end of `selu`, and keeps mean and variance.
+
+        outputs = a * where(kept, inputs, low) + b
+
+    ``a`` and ``b`` are such that inputs of mean 0 and variance 1 keep both. Args: those
+    of `Dropout`.
+
+    Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
+    """
+
+    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = _rate_below_1("AlphaDropout", rate)
+        self.noise_shape = _checked_shape("AlphaDropout", noise_shape)
+        self._keep_seed(seed)
+
+    def call(self, inputs, training=False):
+        if not training or self.rate == 0:
+            return inputs
+        drawn = apply_dropout(
+            self._title,
+            ones_like(inputs),
+            self.rate,
+            self.noise_shape,
+            self._generator.stream,
+        )
+        a = ((1 - self.rate) * (1 + self.rate * _LOWEST**2)) ** -0.5
+        kept = where(greater(drawn, 0.0), inputs, _LOWEST)
+        return kept * a - a * _LOWEST * self.rate
+
+
+class ActivityRegularization(Layer):
+    """The inputs, and the penalty ``l1 * sum(|x|) + l2 * sum(x ** 2)`` in `losses`.
+
+    The penalty is that of one example: it is divided by the batch size.
+    """
+
+    supports_masking = True
+
+    def __init__(self, l1=0.0, l2=0.0, **kwargs):
+        super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
+        self.l1, self.l2 = l1, l2
+
+    def call(self, inputs):
+        return inputs
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("activity_regularizer", None)  # l1 and l2 say it
+        return config
+
+
+def _rate(who, rate):
+    if not 0 <= rate <= 1:
+        raise ValueError(f"{who}: rate must be from 0 to 1, got {rate!r}")
+    return rate
+
+
+def _rate_below_1(who, rate):
+    if not 0 <= rate < 1:
+        raise ValueError(f"{who}: rate must be from 0 up to, not 1, got {rate!r}")
+    return rate
+
+
+def _checked_shape(who, noise_shape):
+    if noise_shape is None:
+        return None
+    if isinstance(noise_shape, str):
+        raise ValueError(f"{who}: noise_shape must be a tuple, got {noise_shape!r}")
+    for n in noise_shape:
+        if n is not None and (not hasattr(n, "__index__") or operator.index(n) < 1):
+            raise ValueError(
+                f"{who}: each entry of noise_shape must be a positive integer or None, "
+                f"got {n!r}"
+            )
+    return tuple(noise_shape)

@@ -1,0 +1,261 @@
+"""Pooling layers: the largest entry or the mean of windows, or of all there is."""
+
+from tapewright.ops.comparison import where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import zeros_like
+from tapewright.ops.pooling import avg_pool, max_pool
+from tapewright.ops.reduction import reduce_max, reduce_mean, reduce_sum
+from tapewright.ops.shape import expand_dims
+
+from .layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    checked_padding,
+    format_of_ops,
+    from_channels_last,
+    numbers,
+    spatial_axes,
+    to_channels_last,
+    window_counts,
+)
+
+__all__ = [
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "GlobalAveragePooling1D",
+    "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "GlobalMaxPooling1D",
+    "GlobalMaxPooling2D",
+    "GlobalMaxPooling3D",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
+]
+
+
+class _Pooling(Layer):
+    """What a window of ``pool_size`` shows, by ``pooled``, windows ``strides`` apart.
+
+    Args: ``pool_size``, ``strides`` (by default the pool size): an int, or one for each
+    spatial axis; ``padding``: "valid", or "same" with margins that do not count;
+    ``data_format``: "channels_last" (default) or "channels_first".
+    """
+
+    rank = None
+
+    def __init__(
+        self, pool_size, strides=None, padding="valid", data_format=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        strides = pool_size if strides is None else strides
+        self.pool_size = numbers(self, "pool_size", pool_size, self.rank)
+        self.strides = numbers(self, "strides", strides, self.rank)
+        self.padding = checked_padding(self, padding)
+        self.data_format = checked_format(self, data_format)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._format = format_of_ops(self.data_format, self.rank)
+
+    def call(self, inputs):
+        padding = self.padding.upper()
+        return self.pooled(inputs, self.pool_size, self.strides, padding, self._format)
+
+    def compute_output_shape(self, input_shape):
+        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        counts = window_counts(self, sizes, self.pool_size, self.strides, self.padding)
+        return from_channels_last((batch, *counts, channels), self.data_format)
+
+
+class _MaxPooling(_Pooling):
+    pooled = staticmethod(max_pool)
+
+    def __init__(
+        self, pool_size=2, strides=None, padding="valid", data_format=None, **kwargs
+    ):
+        super().__init__(pool_size, strides, padding, data_format, **kwargs)
+
+
+class _AveragePooling(_Pooling):
+    pooled = staticmethod(avg_pool)
+
+
+class MaxPooling1D(_MaxPooling):
+    """The largest entry of each window of ``pool_size`` steps.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``;
+    arguments as for `MaxPooling2D`.
+    """
+
+    rank = 1
+
+
+class MaxPooling2D(_MaxPooling):
+    """The largest entry of each window of ``pool_size`` pixels, for each channel.
+
+    Args: ``pool_size`` (2), ``strides`` (as the pool size): an int or (height, width);
+    ``padding``: "valid", or "same" with margins that never win; ``data_format``:
+    "channels_last" (default) or "channels_first".
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
+    channels]`` with ``(size - pool_size) // strides + 1`` windows ("valid") or ``size /
+    strides``, rounded up ("same").
+
+    >>> MaxPooling2D()([[[[1.0], [2.0]], [[4.0], [3.0]]]]).numpy().ravel()
+    array([4.], dtype=float32)
+    """
+
+    rank = 2
+
+
+class MaxPooling3D(_MaxPooling):
+    """`MaxPooling2D` with a third spatial axis: ``[batch, depth, height, width, channels]``."""
+
+    rank = 3
+
+
+class AveragePooling1D(_AveragePooling):
+    """The mean of each window of ``pool_size`` steps.
+
+    Shapes and arguments as for `MaxPooling1D`.
+    """
+
+    rank = 1
+
+
+class AveragePooling2D(_AveragePooling):
+    """The mean of each window of ``pool_size`` pixels; "same" margins do not count.
+
+    Shapes and arguments as for `MaxPooling2D`.
+
+    >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
+    array([3.], dtype=float32)
+    """
+
+    rank = 2
+
+
+class AveragePooling3D(_AveragePooling):
+    """The mean of each window of ``pool_size`` voxels; see `AveragePooling2D`."""
+
+    rank = 3
+
+
+# ------------------------------------------------------------------- all that there is
+
+
+class _GlobalPooling(Layer):
+    """``reduced`` over all spatial axes; ``keepdims`` leaves them with size 1."""
+
+    rank = None
+
+    def __init__(self, data_format=None, keepdims=False, **kwargs):
+        super().__init__(**kwargs)
+        self.data_format = checked_format(self, data_format)
+        self.keepdims = bool(keepdims)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._axes = spatial_axes(self.data_format, self.rank)
+
+    def call(self, inputs):
+        return self.reduced(inputs, self._axes, self.keepdims)
+
+    def compute_output_shape(self, input_shape):
+        batch, *_, channels = to_channels_last(input_shape, self.data_format)
+        if not self.keepdims:
+            return batch, channels
+        ones = (1,) * self.rank
+        return from_channels_last((batch, *ones, channels), self.data_format)
+
+
+class _GlobalMaxPooling(_GlobalPooling):
+    reduced = staticmethod(reduce_max)
+
+
+class _GlobalAveragePooling(_GlobalPooling):
+    reduced = staticmethod(reduce_mean)
+
+
+class GlobalMaxPooling1D(_GlobalMaxPooling):
+    """The largest entry of each channel: ``[batch, steps, channels]`` to ``[batch, channels]``.
+
+    Arguments as for `GlobalAveragePooling2D`.
+    """
+
+    rank = 1
+
+
+class GlobalMaxPooling2D(_GlobalMaxPooling):
+    """The largest entry of each channel of an image; see `GlobalAveragePooling2D`."""
+
+    rank = 2
+
+
+class GlobalMaxPooling3D(_GlobalMaxPooling):
+    """The largest entry of each channel of a volume; see `GlobalAveragePooling2D`."""
+
+    rank = 3
+
+
+class GlobalAveragePooling1D(_GlobalAveragePooling):
+    """The mean of each channel over the steps, masked ones left out.
+
+    Shapes: inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
+    ``[batch, channels]``; arguments as for `GlobalAveragePooling2D`. Where every step is
+    masked the mean is that of nothing, NaN.
+    """
+
+    rank = 1
+    supports_masking = True
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            return super().call(inputs)
+        (axis,) = self._axes
+        mask = expand_dims(cast(mask, "bool"), 3 - axis)
+        kept = where(mask, inputs, zeros_like(inputs))
+        count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
+        return reduce_sum(kept, axis, self.keepdims) / count
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+
+class GlobalAveragePooling2D(_GlobalAveragePooling):
+    """The mean of each channel of an image.
+
+    Args: ``data_format``: "channels_last" (default) or "channels_first"; ``keepdims``:
+    leaves the spatial axes there, with size 1.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``.
+
+    >>> GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
+    array([[3.]], dtype=float32)
+    """
+
+    rank = 2
+
+
+class GlobalAveragePooling3D(_GlobalAveragePooling):
+    """The mean of each channel of a volume; see `GlobalAveragePooling2D`."""
+
+    rank = 3
+
+
+AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
+MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
+GlobalAvgPool1D = GlobalAveragePooling1D
+GlobalAvgPool2D = GlobalAveragePooling2D
+GlobalAvgPool3D = GlobalAveragePooling3D
+GlobalMaxPool1D = GlobalMaxPooling1D
+GlobalMaxPool2D = GlobalMaxPooling2D
+GlobalMaxPool3D = GlobalMaxPooling3D

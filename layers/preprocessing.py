@@ -1,0 +1,426 @@
+"""Layers that prepare numbers: scaled, normalized, put into bins, as categories."""
+
+import math
+
+import numpy as np
+
+from tapewright.errors import ShapeError
+from tapewright.ops.conversion import cast
+from tapewright.ops.elementwise import maximum, sqrt
+from tapewright.ops.indexing import one_hot
+from tapewright.ops.reduction import reduce_max, reduce_sum
+from tapewright.ops.shape import expand_dims, reshape, squeeze
+from tapewright.ops.sorting import searchsorted
+from tapewright.registry import plain
+from tapewright.tensor import convert_to_tensor, is_tensor
+
+from .layer import Layer
+from .spatial import one_of, whole
+
+__all__ = ["CategoryEncoding", "Discretization", "Normalization", "Rescaling"]
+
+_EPSILON = 1e-7  # the least standard deviation that is divided by
+_BLOCK = 1 << 20  # numbers of an array that `adapt` looks at together
+
+
+class Rescaling(Layer):
+    """``outputs = inputs * scale + offset``; integers are cast first.
+
+    ``scale``, ``offset``: numbers, or what broadcasts to the inputs.
+
+    >>> Rescaling(1 / 127.5, offset=-1)(np.array([0, 255], np.uint8)).numpy()
+    array([-1.,  1.], dtype=float32)
+    """
+
+    supports_masking = True
+
+    def __init__(self, scale, offset=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.scale = scale
+        self.offset = offset
+
+    def call(self, inputs):
+        inputs = self._as_own_dtype(inputs)
+        return inputs * cast(self.scale, self.dtype) + cast(self.offset, self.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+
+# ---------------------------------------------------------------------- normalization
+
+
+class Normalization(Layer):
+    """``outputs = (inputs - mean) / sqrt(variance)``, with statistics of a data set.
+
+    They are given, or found by `adapt`, for each position along ``axis`` (an int, several,
+    or None for the same of all entries). ``invert`` undoes it: ``inputs * sqrt(variance)
+    + mean``. A deviation below 1e-7 counts as 1e-7.
+
+    Weights, unless mean and variance are given: ``mean``, ``variance``, ``count``.
+
+    >>> layer = Normalization(axis=None)
+    >>> layer.adapt(np.array([1.0, 3.0]))
+    >>> layer(np.array([2.0, 5.0])).numpy()
+    array([0., 3.], dtype=float32)
+    """
+
+    supports_masking = True
+
+    def __init__(self, axis=-1, mean=None, variance=None, invert=False, **kwargs):
+        super().__init__(**kwargs)
+        axes = () if axis is None else (axis,) if isinstance(axis, int) else axis
+        self.axis = tuple(axes)
+        self.input_mean = mean
+        self.input_variance = variance
+        self.invert = bool(invert)
+        if (mean is None) != (variance is None):
+            raise ValueError(
+                "Normalization: mean and variance must both be given, or neither; got "
+                f"mean={mean} and variance={variance}"
+            )
+        shape = np.shape(mean)
+        if mean is not None and shape != np.shape(variance):
+            raise ValueError(
+                "Normalization: mean and variance must have the same shape, got "
+                f"{shape} and {np.shape(variance)}"
+            )
+        if mean is not None and len(shape) > len(self.axis):
+            raise ValueError(
+                f"Normalization: mean must have no more axes than there are in axis="
+                f"{self.axis}, got shape {shape}"
+            )
+
+    def build(self, input_shape):
+        rank = len(input_shape)
+        if any([not -rank <= axis < rank for axis in self.axis]):
+            raise ShapeError(
+                self._title,
+                f"axis {self.axis} must be from {-rank} to {rank - 1} for inputs of "
+                f"shape {tuple(input_shape)}",
+            )
+        kept = sorted({axis % rank for axis in self.axis})
+        sizes = tuple([input_shape[axis] for axis in kept])
+        if None in sizes:
+            raise ShapeError(
+                self._title,
+                f"the sizes along axis {self.axis} must be known, got inputs of shape "
+                f"{tuple(input_shape)}",
+            )
+        self._kept, self._sizes = kept, sizes
+        self._reduced = tuple([i for i in range(rank) if i not in kept])
+        self._aligned = [input_shape[i] if i in kept else 1 for i in range(rank)]
+        if self.input_mean is not None:
+            self._given = [
+                self._align(v) for v in (self.input_mean, self.input_variance)
+            ]
+            return
+        self.adapt_mean = self._state("mean", sizes, "zeros")
+        self.adapt_variance = self._state("variance", sizes, "ones")
+        self.count = self._state("count", (), "zeros", "int32")
+
+    def _state(self, name, shape, initializer, dtype=None):
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            dtype=dtype,
+            trainable=False,
+        )
+
+    def _align(self, statistic):
+        """What the user gave in a shape that meets the inputs, its last axes last."""
+        statistic = np.asarray(statistic, self._dtype.dtype)
+        shape = [1] * len(self._aligned)
+        for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):
+            shape[axis] = size
+        wide = np.broadcast_to(statistic.reshape(shape), self._aligned)
+        return convert_to_tensor(np.array(wide))
+
+    @property
+    def mean(self):
+        """The mean, in a shape that meets the inputs; None before the layer is built."""
+        return self._statistic(0)
+
+    @property
+    def variance(self):
+        """The variance, in a shape that meets the inputs; None before it is built."""
+        return self._statistic(1)
+
+    def _statistic(self, which):
+        if not hasattr(self, "_kept"):
+            return None
+        if self.input_mean is not None:
+            return self._given[which]
+        adapted = self.adapt_variance if which else self.adapt_mean
+        return reshape(adapted, self._aligned)
+
+    def call(self, inputs):
+        inputs = self._as_own_dtype(inputs)
+        deviation = maximum(sqrt(self._statistic(1)), _EPSILON)
+        if self.invert:
+            return self._statistic(0) + inputs * deviation
+        return (inputs - self._statistic(0)) / deviation
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+    def get_config(self):
+        mean, variance = plain(self.input_mean), plain(self.input_variance)
+        return {**super().get_config(), "mean": mean, "variance": variance}
+
+    def adapt(self, data):
+        """Takes over the mean and the (biased) variance of ``data``, exactly.
+
+        ``data``: an array or tensor, or batches: a dataset, or anything that iterates
+        over arrays or over tuples whose first entry is one. Starts anew at each call.
+        """
+        if self.input_mean is not None:
+            raise ValueError(
+                "Normalization.adapt: the layer was given mean and variance, so that "
+                "there is nothing to find; leave them out to adapt"
+            )
+        count, mean, spread = 0, 0.0, 0.0  # spread: the sum of squared deviations
+        for batch in _batches(data):
+            if not self.built:
+                self.build(batch.shape)
+            self._check_sizes(batch)
+            batch = np.asarray(batch, np.float64)
+            size = math.prod([batch.shape[i] for i in self._reduced])
+            if size == 0:
+                continue
+            # Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for
+            # computing sample variances" (1979)
+            shift = batch.mean(axis=self._reduced) - mean
+            spread = spread + batch.var(axis=self._reduced) * size
+            spread = spread + shift**2 * (count * size / (count + size))
+            count += size
+            mean = mean + shift * (size / count)
+        if count == 0:
+            raise ValueError("Normalization.adapt: data must not be empty")
+        self.adapt_mean.assign(np.asarray(mean, self._dtype.dtype))
+        self.adapt_variance.assign(np.asarray(spread / count, self._dtype.dtype))
+
+    def _check_sizes(self, batch):
+        fits = batch.ndim == len(self._aligned)
+        if not fits or tuple([batch.shape[i] for i in self._kept]) != self._sizes:
+            raise ShapeError(
+                self._title,
+                f"adapt: data must have rank {len(self._aligned)} and size "
+                f"{self._sizes} along axis {self.axis}, as the layer was built for; got "
+                f"shape {batch.shape}",
+            )
+
+
+def _batches(data):
+    """Arrays of a data set, one after the other; an array comes in blocks of rows."""
+    if is_tensor(data) or isinstance(data, np.ndarray) or hasattr(data, "__array__"):
+        array = np.asarray(data.numpy() if hasattr(data, "numpy") else data)
+        rows = array.reshape(-1) if array.ndim == 0 else array
+        step = max(1, _BLOCK // max(1, math.prod(rows.shape[1:])))
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]
+        return
+    if not hasattr(data, "__iter__"):
+        if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+            raise TypeError(
+                "adapt: data must be an array or iterate over batches, got "
+                f"{type(data).__name__}"
+            )
+        data = (data[i] for i in range(len(data)))
+    for batch in data:
+        batch = batch[0] if isinstance(batch, (tuple, list)) else batch
+        if not hasattr(batch, "shape"):
+            raise TypeError(
+                "adapt: data must be an array or iterate over arrays, got an element of "
+                f"type {type(batch).__name__}"
+            )
+        yield np.asarray(batch.numpy() if hasattr(batch, "numpy") else batch)
+
+
+# ------------------------------------------------------------------------- categories
+
+
+class CategoryEncoding(Layer):
+    """Integers from 0 to ``num_tokens - 1`` as rows of ``num_tokens`` numbers.
+
+    ``output_mode``: "multi_hot" (1 for each that occurs in an example), "one_hot" (a row
+    for each integer; a last axis of size 1 goes away) or "count" (how often each
+    occurs, or the sum of its ``count_weights``). Others leave no trace.
+
+    Shapes: ``[batch, n]`` to ``[batch, num_tokens]``; "one_hot" ``[..., num_tokens]``.
+
+    >>> CategoryEncoding(3, "count")([[0, 2, 2]]).numpy()
+    array([[1., 0., 2.]], dtype=float32)
+    """
+
+    def __init__(
+        self, num_tokens=None, output_mode="multi_hot", sparse=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        output_mode = "multi_hot" if output_mode == "binary" else output_mode
+        self.num_tokens = whole(self, "num_tokens", num_tokens)
+        modes = ("multi_hot", "one_hot", "count")
+        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+        self.sparse = _dense(self, sparse)
+
+    def call(self, inputs, count_weights=None):
+        if count_weights is not None and self.output_mode != "count":
+            raise ValueError(
+                "CategoryEncoding: count_weights are for output_mode 'count', not "
+                f"{self.output_mode!r}"
+            )
+        return _encoded(
+            inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
+        )
+
+    def compute_output_shape(self, input_shape):
+        return _encoded_shape(input_shape, self.output_mode, self.num_tokens)
+
+
+def _dense(layer, sparse):
+    if sparse:
+        raise ValueError(
+            f"{type(layer).__name__}: sparse=True is not supported; outputs are dense"
+        )
+    return False
+
+
+def _encoded(indices, mode, depth, dtype, weights=None):
+    """Integers as "int", "one_hot", "multi_hot" or "count"."""
+    if mode == "int":
+        return cast(indices, dtype)
+    indices = cast(indices, "int64")
+    if len(indices.shape) == 0:
+        indices = expand_dims(indices, -1)
+    rank = len(indices.shape)
+    if mode == "one_hot":
+        if rank > 1 and indices.shape[-1] == 1:
+            indices = squeeze(indices, -1)
+        return one_hot(indices, depth, dtype=dtype)
+    axis = 1 if rank > 1 else 0
+    rows = one_hot(indices, depth, dtype=dtype)
+    if mode == "multi_hot":
+        return reduce_max(rows, axis)
+    if weights is not None:
+        rows = rows * expand_dims(cast(weights, dtype), -1)
+    return reduce_sum(rows, axis)
+
+
+def _encoded_shape(shape, mode, depth):
+    shape = tuple(shape)
+    if mode == "int":
+        return shape
+    if mode == "one_hot":
+        return (*(shape[:-1] if len(shape) > 1 and shape[-1] == 1 else shape), depth)
+    return (*shape[:1], *shape[2:], depth) if len(shape) > 1 else (depth,)
+
+
+class Discretization(Layer):
+    """The number of the bin in which each input lies: how many boundaries are not above it.
+
+    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds
+    boundaries with as many values between any two, up to a share of ``epsilon``;
+    ``output_mode``: "int" (int32), or "one_hot", "multi_hot", "count", as for
+    `CategoryEncoding`.
+
+    >>> Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
+    array([[0, 1, 2]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        bin_boundaries=None,
+        num_bins=None,
+        epsilon=0.01,
+        output_mode="int",
+        sparse=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if (bin_boundaries is None) == (num_bins is None):
+            raise ValueError(
+                "Discretization: either bin_boundaries or num_bins must be given, got "
+                f"{bin_boundaries} and {num_bins}"
+            )
+        self.num_bins = None if num_bins is None else whole(self, "num_bins", num_bins)
+        self.bin_boundaries = bin_boundaries and list(bin_boundaries)
+        self.epsilon = epsilon
+        modes = ("int", "one_hot", "multi_hot", "count")
+        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+        self.sparse = _dense(self, sparse)
+
+    @classmethod
+    def from_config(cls, config):
+        found = None
+        if config.get("num_bins") is not None:  # boundaries beside it were adapted
+            found, config = config.get("bin_boundaries"), {**config}
+            config["bin_boundaries"] = None
+        layer = cls(**config)
+        if found is not None:
+            layer.bin_boundaries = list(found)
+        return layer
+
+    def call(self, inputs):
+        if self.bin_boundaries is None:
+            raise ValueError(
+                f"{self._title}: there are no boundaries yet; call adapt(data) first, or "
+                "give bin_boundaries"
+            )
+        boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
+        indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
+        dtype = "int32" if self.output_mode == "int" else self.dtype
+        return _encoded(indices, self.output_mode, self._depth(), dtype)
+
+    def compute_output_shape(self, input_shape):
+        return _encoded_shape(input_shape, self.output_mode, self._depth())
+
+    def _depth(self):
+        found = self.bin_boundaries
+        return self.num_bins if found is None else len(found) + 1
+
+    def adapt(self, data, steps=None):
+        """Finds ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
+
+        ``data``: as for `Normalization.adapt`; ``steps``: the most batches to look at.
+        """
+        if self.num_bins is None:
+            raise ValueError(
+                "Discretization.adapt: the layer was given bin_boundaries; give num_bins "
+                "to adapt"
+            )
+        summary = np.zeros((2, 0), np.float32)
+        whole_array = is_tensor(data) or isinstance(data, np.ndarray)
+        for i, batch in enumerate(
+            [np.asarray(data)] if whole_array else _batches(data)
+        ):
+            if steps is not None and i >= steps:
+                break
+            both = np.concatenate([_summary(batch, self.epsilon), summary], axis=1)
+            both = both[:, np.argsort(both[0])]
+            summary = _compressed(both, self.epsilon)
+        if not summary.size:
+            raise ValueError("Discretization.adapt: data must not be empty")
+        self.bin_boundaries = _compressed(summary, 1 / self.num_bins)[0, :-1].tolist()
+
+
+# A summary has in its first row some of the values, ascending, in its second how many
+# values each stands for: about a share of epsilon.
+
+
+def _summary(values, epsilon):
+    values = np.sort(np.ravel(np.asarray(values, np.float32)))
+    step = max(values.size * epsilon, 1)
+    values = values[int(step - 1) :: int(step)]
+    return np.stack([values, np.full_like(values, step)])
+
+
+def _compressed(summary, epsilon):
+    """A summary of ``1 / epsilon`` values, between the old ones by their shares."""
+    values, counts = summary
+    if values.size * epsilon < 1:
+        return summary
+    totals = counts.cumsum()
+    shares = epsilon + np.arange(0.0, 1.0, epsilon)
+    found = [np.interp(shares, totals / totals[-1], each) for each in (values, totals)]
+    return np.stack([found[0], np.diff(found[1], prepend=0)]).astype(np.float32)

@@ -1,0 +1,258 @@
+"""`SimpleRNN`, `LSTM` and `GRU`: layers that make a cell and run it.
+
+With the usual activations all steps are one op, which holds for their gradients too (see
+`tapewright.ops.recurrence`); else the cell is run step by step, as by `RNN`.
+"""
+
+from operator import attrgetter
+
+from tapewright.ops.gru import gru
+from tapewright.ops.joining import reverse
+from tapewright.ops.lstm import lstm
+from tapewright.ops.shape import expand_dims
+from tapewright.ops.simple_rnn import simple_rnn
+from tapewright.registry import constructor_arguments
+
+from . import activations
+from .input_spec import InputSpec
+from .recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
+from .rnn import RNN
+
+__all__ = ["GRU", "LSTM", "SimpleRNN"]
+
+
+class _WithCell(RNN):
+    """An `RNN` that makes its cell of its own arguments, which are the config."""
+
+    left_out = {**RNN.left_out, "implementation": 2, "use_cudnn": "auto"}
+    use_cudnn = "auto"
+
+    def _make(self, cell_class, name, arguments):
+        """Keeps a constructor's arguments: in a cell, and what is left here."""
+        kwargs = arguments["kwargs"]
+        known = [n for n in constructor_arguments(cell_class) if n in arguments]
+        of_cell = {n: arguments[n] for n in known if n != "activity_regularizer"}
+        same = {n: kwargs[n] for n in ("dtype", "trainable") if n in kwargs}
+        own = {n: v for n, v in arguments.items() if n not in of_cell}
+        for n in ("self", "kwargs", "__class__"):
+            own.pop(n, None)
+        use_cudnn = own.pop("use_cudnn", "auto")
+        RNN.__init__(self, cell_class(name=name, **of_cell, **same), **own, **kwargs)
+        self.input_spec = InputSpec(ndim=3)
+        fits = use_cudnn in ("auto", False) or (use_cudnn is True and self._is_one_op())
+        if not fits:
+            raise ValueError(
+                f"{type(self).__name__}: use_cudnn must be 'auto' or False, or True with "
+                f"the default activations and no recurrent_dropout; got {use_cudnn!r}"
+            )
+        self.use_cudnn = use_cudnn
+
+    def get_config(self):
+        config = super().get_config()
+        del config["cell"]
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        cell = self.cell
+        masks = []
+        if not self._is_one_op(training):
+            return super().inner_loop(sequences, initial_state, mask, training)
+        if training:
+            masks = cell.dropped("dropout", sequences[:, 0])
+        x = sequences * expand_dims(masks[0], 1) if masks else sequences
+        if self.go_backwards:
+            x = reverse(x, [1])
+            mask = None if mask is None else reverse(mask, [1])
+        outputs, *states = self._one_op(cell, x, initial_state, mask)
+        if self.return_sequences:
+            return outputs, states
+        return states[0] if mask is None else outputs[:, -1], states
+
+    def _is_one_op(self, training=True):
+        """Whether all steps can be one op: there are others activations than the usual
+        ones, and dropout with masks for each gate."""
+        cell = self.cell
+        dropped = training and (cell.dropout or cell.recurrent_dropout)
+        plain = not cell.recurrent_dropout and cell.implementation != 1
+        usual = getattr(cell, "recurrent_activation", None) in (
+            None,
+            activations.sigmoid,
+        )
+        return usual and self._has_op() and (plain or not dropped)
+
+    def _has_op(self):
+        return self.cell.activation is activations.tanh
+
+
+for _name in (
+    "units", "activation", "recurrent_activation", "use_bias", "unit_forget_bias",
+    "reset_after", "kernel_initializer", "recurrent_initializer", "bias_initializer",
+    "kernel_regularizer", "recurrent_regularizer", "bias_regularizer",
+    "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout",
+    "recurrent_dropout", "seed", "implementation",
+):  # fmt: skip
+    setattr(_WithCell, _name, property(attrgetter(f"cell.{_name}")))
+
+
+class SimpleRNN(_WithCell):
+    """A plain recurrent network: `RNN` of a `SimpleRNNCell`.
+
+        h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
+
+    Arguments as of `SimpleRNNCell`, then of `RNN`. Shapes: inputs ``[batch, time,
+    features]``, outputs ``[batch, units]``, or ``[batch, time, units]`` with
+    ``return_sequences``.
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        seed=None,
+        implementation=2,
+        **kwargs,
+    ):
+        self._make(SimpleRNNCell, "simple_rnn_cell", locals())
+
+    def _has_op(self):
+        return self.cell.activation in _ACTIVATIONS
+
+    def _one_op(self, cell, x, states, mask):
+        return simple_rnn(
+            x, states[0], cell.kernel, cell.recurrent_kernel, cell.bias,
+            _ACTIVATIONS[cell.activation], mask, self.zero_output_for_mask,
+        )  # fmt: skip
+
+
+_ACTIVATIONS = {
+    activations.tanh: "tanh",
+    activations.relu: "relu",
+    activations.linear: "linear",
+}
+
+
+class LSTM(_WithCell):
+    """A long short-term memory: `RNN` of an `LSTMCell`, whose states are h and c.
+
+        i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
+        c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
+
+    Arguments as of `LSTMCell`, then of `RNN`. Shapes: inputs ``[batch, time, features]``,
+    outputs ``[batch, units]``, or ``[batch, time, units]`` with ``return_sequences``.
+
+    Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        seed=None,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        use_cudnn="auto",
+        implementation=2,
+        **kwargs,
+    ):
+        self._make(LSTMCell, "lstm_cell", locals())
+
+    def _one_op(self, cell, x, states, mask):
+        return lstm(
+            x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
+            self.zero_output_for_mask,
+        )  # fmt: skip
+
+
+class GRU(_WithCell):
+    """A gated recurrent unit: `RNN` of a `GRUCell`.
+
+        x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
+        z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
+        h <- z * h + (1 - z) * tanh(x_n + r * y_n)
+
+    Arguments as of `GRUCell`, then of `RNN`. Shapes: inputs ``[batch, time, features]``,
+    outputs ``[batch, units]``, or ``[batch, time, units]`` with ``return_sequences``.
+
+    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
+    statistical machine translation" (2014).
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        seed=None,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        reset_after=True,
+        use_cudnn="auto",
+        implementation=2,
+        **kwargs,
+    ):
+        self._make(GRUCell, "gru_cell", locals())
+
+    def _has_op(self):
+        return super()._has_op() and self.cell.reset_after
+
+    def _one_op(self, cell, x, states, mask):
+        return gru(
+            x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
+            self.zero_output_for_mask,
+        )  # fmt: skip

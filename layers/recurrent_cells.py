@@ -1,0 +1,383 @@
+"""One step of a recurrent network: the cells that `RNN` takes through sequences.
+
+A cell is called with the inputs of a step and a list of states, and gives the outputs and
+the new states: ``outputs, states = cell(inputs, states)``.
+"""
+
+import operator
+from contextlib import contextmanager
+
+from tapewright.nest import flatten, is_nested
+from tapewright.ops.creation import ones_like, zeros
+from tapewright.ops.dropout import apply_dropout
+from tapewright.ops.joining import concat, split
+from tapewright.ops.linalg import affine, matmul
+from tapewright.ops.random import Generator, get_global_generator
+from tapewright.registry import deserialize
+
+from . import activations, constraints, initializers, regularizers
+from .layer import Layer
+
+__all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
+
+
+class _Cell(Layer):
+    """What the cells share: two kernels, a bias, and dropout in front of the kernels.
+
+    ``gates``: how many blocks of columns the kernels have. With ``implementation`` 1, or
+    ``recurrent_dropout``, each block has masks of its own.
+    """
+
+    left_out = {**Layer.left_out, "implementation": 2}
+    gates = 1
+
+    def _keep(self, arguments):
+        """Makes attributes of the constructor's arguments."""
+        for name, value in arguments.items():
+            if name not in ("self", "kwargs", "__class__"):
+                module = _MODULES.get(name.rpartition("_")[2])
+                setattr(self, name, module.get(value) if module else value)
+        self.units = _positive(type(self).__name__, self.units)
+        self.dropout = min(1.0, max(0.0, self.dropout))
+        self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
+        self.seed_generator = None if self.seed is None else Generator(self.seed)
+        self.state_size = self.output_size = self.units
+        self._masks = None  # those of dropout, while an RNN runs
+
+    def build(self, input_shape):
+        width = self.gates * self.units
+        self.kernel = self._add("kernel", "kernel", (input_shape[-1], width))
+        self.recurrent_kernel = self._add(
+            "recurrent_kernel", "recurrent", (self.units, width)
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self._add("bias", "bias", self._bias_shape())
+
+    def _add(self, name, part, shape, initializer=None):
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer or getattr(self, f"{part}_initializer"),
+            regularizer=getattr(self, f"{part}_regularizer"),
+            constraint=getattr(self, f"{part}_constraint"),
+        )
+
+    def _bias_shape(self):
+        return (self.gates * self.units,)
+
+    def get_initial_state(self, batch_size=None):
+        """States of zeros, ``[batch, units]``."""
+        sizes = flatten(self.state_size)
+        return [zeros((batch_size, size), self._dtype) for size in sizes]
+
+    # --- products with dropout in front
+
+    @contextmanager
+    def one_mask(self):
+        """Inside, dropout draws its masks once, for all steps."""
+        self._masks = {}
+        try:
+            yield
+        finally:
+            self._masks = None
+
+    def of_inputs(self, inputs, training):
+        """``inputs @ kernel + bias``."""
+        masks = self.dropped("dropout", inputs) if training else []
+        bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
+        if len(masks) < 2:
+            inputs = inputs * masks[0] if masks else inputs
+            if bias is None:
+                return matmul(inputs, self.kernel)
+            return affine(inputs, self.kernel, bias)
+        product = _by_blocks(inputs, masks, self.kernel)
+        return product if bias is None else product + bias
+
+    def of_state(self, state, training):
+        """``state @ recurrent_kernel``."""
+        masks = self.dropped("recurrent_dropout", state) if training else []
+        if not masks:
+            return matmul(state, self.recurrent_kernel)
+        return _by_blocks(state, masks, self.recurrent_kernel)
+
+    def dropped(self, which, inputs):
+        """The masks of "dropout" or "recurrent_dropout": one, or one for each gate."""
+        rate = getattr(self, which)
+        if not 0 < rate < 1 and (rate == 0 or self.gates > 1):  # as in Keras
+            return []
+        if self._masks is not None and which in self._masks:
+            return self._masks[which]
+        by_gate = self.implementation == 1 or self.recurrent_dropout
+        count = self.gates if by_gate else 1
+        stream = (self.seed_generator or get_global_generator()).stream
+        ones = ones_like(inputs)
+        masks = [apply_dropout(self._title, ones, rate, None, stream)
+                 for _ in range(count)]  # fmt: skip
+        if self._masks is not None:
+            self._masks[which] = masks
+        return masks
+
+
+_MODULES = {
+    "activation": activations,
+    "initializer": initializers,
+    "regularizer": regularizers,
+    "constraint": constraints,
+}
+
+
+def _by_blocks(x, masks, kernel):
+    """``x @ kernel``, where each block of columns has a mask of its own."""
+    blocks = split(kernel, len(masks), axis=1)
+    return concat([matmul(x * m, block) for m, block in zip(masks, blocks)], 1)
+
+
+def _positive(who, units):
+    try:
+        number = operator.index(units)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{who}: units must be a positive integer, got {units!r}")
+    return number
+
+
+class SimpleRNNCell(_Cell):
+    """A step of a plain recurrent network, whose output is its state.
+
+        h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
+
+    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``.
+    ``dropout`` and ``recurrent_dropout`` act on what the two kernels are given; inside
+    an `RNN` with one mask for all steps of a call.
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        seed=None,
+        implementation=2,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._keep(locals())
+
+    def call(self, sequence, states, training=False):
+        h = states[0] if is_nested(states) else states
+        h = self.of_inputs(sequence, training) + self.of_state(h, training)
+        h = self.activation(h)
+        return h, [h] if is_nested(states) else h
+
+
+class LSTMCell(_Cell):
+    """A step of a long short-term memory, with the states h (the output) and c.
+
+        i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
+        c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
+
+    Shapes: inputs ``[batch, features]``, states and outputs ``[batch, units]``; kernels
+    ``[features or units, 4 * units]``, bias ``[4 * units]``. ``recurrent_activation``
+    takes the place of the sigmoids, ``activation`` that of tanh. ``unit_forget_bias``:
+    the bias of f starts at 1. Dropout as in `SimpleRNNCell`.
+
+    Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+    """
+
+    gates = 4
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        seed=None,
+        implementation=2,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._keep(locals())
+        self.state_size = [self.units, self.units]
+
+    def _add(self, name, part, shape, initializer=None):
+        if name == "bias" and self.unit_forget_bias:
+            initializer = self._forgetting
+        return super()._add(name, part, shape, initializer)
+
+    def _forgetting(self, shape, dtype=None):
+        make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
+        blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
+        return concat(list(blocks), 0)
+
+    def call(self, inputs, states, training=False):
+        h, c = states
+        x = self.of_inputs(inputs, training) + self.of_state(h, training)
+        i, f, n, o = split(x, 4, axis=1)
+        gate = self.recurrent_activation
+        c = gate(f) * c + gate(i) * self.activation(n)
+        h = gate(o) * self.activation(c)
+        return h, [h, c]
+
+
+class GRUCell(_Cell):
+    """A step of a gated recurrent unit, whose output is its state.
+
+        x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
+        z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
+        h <- z * h + (1 - z) * tanh(x_n + r * y_n)
+
+    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; kernels
+    ``[features or units, 3 * units]`` in the order z, r, n, bias ``[2, 3 * units]``.
+    Without ``reset_after``, r acts on h instead of the product, and the bias is the first
+    alone, ``[3 * units]``. ``recurrent_activation`` takes the place of the sigmoids,
+    ``activation`` that of tanh. Dropout as in `SimpleRNNCell`.
+
+    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
+    statistical machine translation" (2014).
+    """
+
+    gates = 3
+
+    def __init__(
+        self,
+        units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        reset_after=True,
+        seed=None,
+        implementation=2,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._keep(locals())
+
+    def _bias_shape(self):
+        width = 3 * self.units
+        return (2, width) if self.reset_after else (width,)
+
+    def call(self, inputs, states, training=False):
+        h = states[0] if is_nested(states) else states
+        x_z, x_r, x_n = split(self.of_inputs(inputs, training), 3, axis=1)
+        gate = self.recurrent_activation
+        if self.reset_after:
+            y = self.of_state(h, training)
+            y_z, y_r, y_n = split(
+                y if self.bias is None else y + self.bias[1], 3, axis=1
+            )
+            z, r = gate(x_z + y_z), gate(x_r + y_r)
+            n = self.activation(x_n + r * y_n)
+        else:
+            masks = self.dropped("recurrent_dropout", h) if training else []
+            h_z, h_r, h_n = [h * m for m in masks] if masks else (h, h, h)
+            of_z, of_r, of_n = split(self.recurrent_kernel, 3, axis=1)
+            z, r = gate(x_z + matmul(h_z, of_z)), gate(x_r + matmul(h_r, of_r))
+            n = self.activation(x_n + matmul(r * h_n, of_n))
+        h = z * h + (1.0 - z) * n
+        return h, [h] if is_nested(states) else h
+
+
+class StackedRNNCells(Layer):
+    """Cells one above the other as a single one: each takes the outputs of the one below.
+
+    The states are those of all cells, a list for each with several.
+    """
+
+    def __init__(self, cells, **kwargs):
+        super().__init__(**kwargs)
+        for cell in cells:
+            for what in ("call", "state_size"):
+                if not hasattr(cell, what):
+                    raise ValueError(
+                        f"StackedRNNCells: each of cells must have '{what}', which "
+                        f"{cell!r} has not"
+                    )
+        self.cells = list(cells)
+
+    @property
+    def state_size(self):
+        return [cell.state_size for cell in self.cells]
+
+    @property
+    def output_size(self):
+        return size_of_output(self.cells[-1])
+
+    def build(self, input_shape):
+        for cell in self.cells:
+            if isinstance(cell, Layer) and not cell.built:
+                cell.build(input_shape)
+            input_shape = (input_shape[0], size_of_output(cell))
+
+    def get_initial_state(self, batch_size=None):
+        """States of zeros for each cell."""
+        found = []
+        for cell in self.cells:
+            if hasattr(cell, "get_initial_state"):
+                found.append(cell.get_initial_state(batch_size=batch_size))
+            elif is_nested(cell.state_size):
+                found.append(
+                    [zeros((batch_size, n), self._dtype) for n in cell.state_size]
+                )
+            else:
+                found.append(zeros((batch_size, cell.state_size), self._dtype))
+        return found
+
+    def call(self, inputs, states, training=False):
+        found = []
+        for cell, own in zip(self.cells, states):
+            run = cell if callable(cell) else cell.call
+            many = is_nested(own)
+            inputs, own = run(inputs, list(own) if many else [own])
+            found.append(own if many or not is_nested(own) else own[0])
+        return inputs, found
+
+    @classmethod
+    def from_config(cls, config):
+        cells = [deserialize("layer", cell) for cell in config["cells"]]
+        return cls(**{**config, "cells": cells})
+
+
+def size_of_output(cell):
+    """What ``output_size`` of a cell says, or else the size of its first state."""
+    size = getattr(cell, "output_size", None)
+    if size is None:
+        size = cell.state_size
+        size = size[0] if is_nested(size) else size
+    return size

@@ -1,0 +1,403 @@
+"""Layers that arrange entries anew: flat, permuted, repeated, padded, cropped."""
+
+import math
+
+from tapewright.errors import ShapeError
+from tapewright.ops.image import resize
+from tapewright.ops.indexing import getitem
+from tapewright.ops.joining import pad
+from tapewright.ops.resizing import upsample
+from tapewright.ops.shape import broadcast_to, expand_dims, reshape, transpose
+
+from .layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    from_channels_last,
+    numbers,
+    one_of,
+    spatial_axes,
+    to_channels_last,
+    whole,
+)
+
+__all__ = [
+    "Cropping1D",
+    "Cropping2D",
+    "Cropping3D",
+    "Flatten",
+    "Permute",
+    "RepeatVector",
+    "Reshape",
+    "UpSampling1D",
+    "UpSampling2D",
+    "UpSampling3D",
+    "ZeroPadding1D",
+    "ZeroPadding2D",
+    "ZeroPadding3D",
+]
+
+
+class Flatten(Layer):
+    """All axes but the first become one; a scalar for each example, one of size 1.
+
+    Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``. ``data_format``:
+    "channels_last" (default), or "channels_first" to move axis 1 to the end first.
+    """
+
+    def __init__(self, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.data_format = checked_format(self, data_format)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def call(self, inputs):
+        batch, *rest = inputs.shape
+        if self.data_format == "channels_first" and len(rest) > 1:
+            inputs = transpose(inputs, (0, *range(2, len(rest) + 1), 1))
+        return reshape(inputs, (batch, math.prod(rest)))
+
+    def compute_output_shape(self, input_shape):
+        batch, *rest = input_shape
+        return batch, None if None in rest else math.prod(rest)
+
+
+class Reshape(Layer):
+    """Each example in another shape, ``target_shape``, where one axis may be -1: the rest.
+
+    Shapes: inputs ``[batch, ...]``, outputs ``[batch, *target_shape]``.
+
+    >>> Reshape((-1, 2))([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]).shape
+    TensorShape([1, 3, 2])
+    """
+
+    def __init__(self, target_shape, **kwargs):
+        super().__init__(**kwargs)
+        shape = [target_shape] if isinstance(target_shape, int) else target_shape
+        self.target_shape = tuple(
+            [
+                -1 if n == -1 else whole(self, "each of target_shape", n, 0)
+                for n in shape
+            ]
+        )
+        if self.target_shape.count(-1) > 1:
+            raise ValueError(
+                f"Reshape: at most one axis of target_shape may be -1, got {target_shape}"
+            )
+
+    def call(self, inputs):
+        batch, *rest = inputs.shape
+        return reshape(inputs, (batch, *self._resolved(rest)))
+
+    def compute_output_shape(self, input_shape):
+        batch, *rest = input_shape
+        if None in rest:
+            return batch, *[None if n == -1 else n for n in self.target_shape]
+        return batch, *self._resolved(rest)
+
+    def _resolved(self, rest):
+        total, known = (
+            math.prod(rest),
+            math.prod(n for n in self.target_shape if n > -1),
+        )
+        if -1 in self.target_shape:
+            fits, missing = known and total % known == 0, total // max(known, 1)
+        else:
+            fits, missing = total == known, None
+        if not fits:
+            raise ShapeError(
+                self._title,
+                f"target_shape {self.target_shape} must hold the {total} entries of an "
+                f"example, of shape {tuple(rest)}",
+            )
+        return [missing if n == -1 else n for n in self.target_shape]
+
+
+class Permute(Layer):
+    """The axes of each example in another order: ``dims`` numbers them from 1.
+
+    >>> Permute((2, 1))([[[1, 2, 3]]]).shape
+    TensorShape([1, 3, 1])
+    """
+
+    def __init__(self, dims, **kwargs):
+        super().__init__(**kwargs)
+        self.dims = tuple(dims)
+        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+            raise ValueError(
+                f"Permute: dims must be an order of the axes 1 to {len(self.dims)}, the "
+                f"batch left out; got {dims}"
+            )
+        self.input_spec = InputSpec(ndim=len(self.dims) + 1)
+
+    def call(self, inputs):
+        return transpose(inputs, (0, *self.dims))
+
+    def compute_output_shape(self, input_shape):
+        return tuple([input_shape[i] for i in (0, *self.dims)])
+
+
+class RepeatVector(Layer):
+    """Each vector ``n`` times: ``[batch, features]`` to ``[batch, n, features]``.
+
+    >>> RepeatVector(2)([[1.0, 2.0]]).numpy()
+    array([[[1., 2.],
+            [1., 2.]]], dtype=float32)
+    """
+
+    def __init__(self, n, **kwargs):
+        super().__init__(**kwargs)
+        self.n = whole(self, "n", n)
+        self.input_spec = InputSpec(ndim=2)
+
+    def call(self, inputs):
+        batch, features = inputs.shape
+        return broadcast_to(expand_dims(inputs, 1), (batch, self.n, features))
+
+    def compute_output_shape(self, input_shape):
+        batch, features = input_shape
+        return batch, self.n, features
+
+
+# ------------------------------------------------------------------------- upsampling
+
+
+class _UpSampling(Layer):
+    """Each entry ``size`` times along the spatial axes."""
+
+    rank = None
+    data_format = "channels_last"
+
+    def _keep_size(self, size):
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        return numbers(self, "size", size, self.rank)
+
+    def call(self, inputs):
+        rank = len(inputs.shape)
+        for axis, times in zip(spatial_axes(self.data_format, self.rank), self._times):
+            if times > 1:
+                inputs = upsample(inputs, axis - rank, times)
+        return inputs
+
+    def compute_output_shape(self, input_shape):
+        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        sizes = [None if n is None else n * k for n, k in zip(sizes, self._times)]
+        return from_channels_last((batch, *sizes, channels), self.data_format)
+
+
+class UpSampling1D(_UpSampling):
+    """Each step ``size`` times.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * size,
+    channels]``.
+    """
+
+    rank = 1
+
+    def __init__(self, size=2, **kwargs):
+        super().__init__(**kwargs)
+        self._times = self._keep_size(size)
+        (self.size,) = self._times
+
+
+class UpSampling2D(_UpSampling):
+    """Each row and column ``size`` times, or the image resized to as many.
+
+    Args: ``size``: an int or (height, width); ``interpolation``: "nearest" (repeats),
+    "bilinear", "bicubic", "lanczos3" or "lanczos5"; ``data_format``: "channels_last"
+    (default) or "channels_first".
+    Shapes: ``[batch, height, width, channels]``, height and width times ``size``.
+
+    >>> UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
+    array([1., 1., 2., 2.], dtype=float32)
+    """
+
+    rank = 2
+
+    def __init__(self, size=2, data_format=None, interpolation="nearest", **kwargs):
+        super().__init__(**kwargs)
+        self.size = self._times = self._keep_size(size)
+        self.data_format = checked_format(self, data_format)
+        self.interpolation = one_of(
+            self,
+            "interpolation",
+            str(interpolation).lower(),
+            ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"),
+        )
+
+    def call(self, inputs):
+        if self.interpolation == "nearest":
+            return super().call(inputs)
+        first = self.data_format == "channels_first"
+        images = transpose(inputs, (0, 2, 3, 1)) if first else inputs
+        size = [n * k for n, k in zip(tuple(images.shape)[1:3], self.size)]
+        images = resize(images, size, self.interpolation)
+        return transpose(images, (0, 3, 1, 2)) if first else images
+
+
+class UpSampling3D(_UpSampling):
+    """Each entry ``size`` times along the three spatial axes.
+
+    Shapes: ``[batch, depth, height, width, channels]``; see `UpSampling2D`.
+    """
+
+    rank = 3
+
+    def __init__(self, size=2, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.size = self._times = self._keep_size(size)
+        self.data_format = checked_format(self, data_format)
+
+
+# ---------------------------------------------------------------- padding and cropping
+
+
+def _pairs(layer, name, value, rank):
+    """A pair (before, after) for each axis: from an int, ints, or pairs."""
+    values = value if isinstance(value, (list, tuple)) else [value] * rank
+    try:
+        if len(values) != rank:
+            raise ValueError
+        return tuple([numbers(layer, name, pair, 2, least=0) for pair in values])
+    except ValueError:
+        many = f", {rank} of them, or {rank} pairs" if rank > 1 else ", or a pair"
+        raise ValueError(
+            f"{type(layer).__name__}: {name} must be an int of 0 or more{many} (before, "
+            f"after), got {value!r}"
+        ) from None
+
+
+class _ZeroPadding(Layer):
+    """Zeros around the spatial axes, as many as ``_margins`` has for each."""
+
+    rank = None
+
+    def __init__(self, padding=1, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self._margins = self._margins_of(padding)
+        self.padding = self._margins if self.rank > 1 else self._margins[0]
+        self.data_format = checked_format(self, data_format)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    def _margins_of(self, padding):
+        return _pairs(self, "padding", padding, self.rank)
+
+    def call(self, inputs):
+        widths = ((0, 0), *self._margins, (0, 0))
+        return pad(inputs, from_channels_last(widths, self.data_format))
+
+    def compute_output_shape(self, input_shape):
+        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        sizes = [
+            None if n is None else n + sum(m) for n, m in zip(sizes, self._margins)
+        ]
+        return from_channels_last((batch, *sizes, channels), self.data_format)
+
+
+class ZeroPadding1D(_ZeroPadding):
+    """Zeros before and after the steps of ``[batch, steps, channels]``.
+
+    ``padding``: how many, an int or (before, after); ``data_format``: "channels_last"
+    (default) or "channels_first".
+    """
+
+    rank = 1
+
+    def _margins_of(self, padding):
+        return _pairs(self, "padding", [padding], 1)
+
+
+class ZeroPadding2D(_ZeroPadding):
+    """Rows and columns of zeros around images ``[batch, height, width, channels]``.
+
+    ``padding``: an int, (height, width), or ((top, bottom), (left, right));
+    ``data_format``: "channels_last" (default) or "channels_first".
+
+    >>> ZeroPadding2D(((0, 1), (1, 0)))([[[[5.0]]]]).numpy()[0, :, :, 0]
+    array([[0., 5.],
+           [0., 0.]], dtype=float32)
+    """
+
+    rank = 2
+
+
+class ZeroPadding3D(_ZeroPadding):
+    """Zeros around volumes ``[batch, depth, height, width, channels]``.
+
+    ``padding``: an int, one for each axis, or a pair (before, after) for each.
+    """
+
+    rank = 3
+
+
+class _Cropping(Layer):
+    """The spatial axes without as many entries at both ends as ``_margins`` has."""
+
+    rank = None
+    data_format = "channels_last"
+
+    def _keep_margins(self, cropping):
+        self._margins = _pairs(self, "cropping", cropping, self.rank)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        return self._margins
+
+    def call(self, inputs):
+        self.compute_output_shape(inputs.shape)  # refuses to leave nothing
+        kept = [slice(before, -after or None) for before, after in self._margins]
+        everything = slice(None)
+        index = from_channels_last((everything, *kept, everything), self.data_format)
+        return getitem(inputs, index)
+
+    def compute_output_shape(self, input_shape):
+        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        left = [None if n is None else n - sum(m) for n, m in zip(sizes, self._margins)]
+        if any([n is not None and n <= 0 for n in left]):
+            raise ShapeError(
+                self._title,
+                f"cropping {self.cropping} leaves nothing of inputs whose spatial axes "
+                f"have sizes {tuple(sizes)}",
+            )
+        return from_channels_last((batch, *left, channels), self.data_format)
+
+
+class Cropping1D(_Cropping):
+    """The steps of ``[batch, steps, channels]`` without some at both ends.
+
+    ``cropping``: how many, an int or (before, after).
+
+    >>> Cropping1D((1, 0))([[[1.0], [2.0], [3.0]]]).numpy().ravel()
+    array([2., 3.], dtype=float32)
+    """
+
+    rank = 1
+
+    def __init__(self, cropping=(1, 1), **kwargs):
+        super().__init__(**kwargs)
+        (self.cropping,) = self._keep_margins([cropping])
+
+
+class Cropping2D(_Cropping):
+    """Images ``[batch, height, width, channels]`` without some rows and columns around.
+
+    ``cropping``: an int, (height, width), or ((top, bottom), (left, right));
+    ``data_format``: "channels_last" (default) or "channels_first".
+    """
+
+    rank = 2
+
+    def __init__(self, cropping=((0, 0), (0, 0)), data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.cropping = self._keep_margins(cropping)
+        self.data_format = checked_format(self, data_format)
+
+
+class Cropping3D(_Cropping):
+    """Volumes ``[batch, depth, height, width, channels]`` without some entries around.
+
+    ``cropping``: an int, one for each axis, or a pair (before, after) for each.
+    """
+
+    rank = 3
+
+    def __init__(self, cropping=((1, 1), (1, 1), (1, 1)), data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.cropping = self._keep_margins(cropping)
+        self.data_format = checked_format(self, data_format)

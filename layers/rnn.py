@@ -1,0 +1,238 @@
+"""`RNN`: a cell taken through the steps of sequences.
+
+Outside of traced functions, or with ``unroll``, that is a loop of Python; inside, one
+node repeats the cell, whatever the number of steps, known or not.
+"""
+
+from contextlib import ExitStack
+
+from tapewright.graph.control.mapping import foldl, scan
+from tapewright.nest import flatten, is_nested, map_structure, pack
+from tapewright.ops.comparison import where
+from tapewright.ops.conversion import cast
+from tapewright.ops.creation import zeros, zeros_like
+from tapewright.ops.indexing import getitem
+from tapewright.ops.joining import concat, reverse, stack
+from tapewright.ops.shape import expand_dims, transpose
+from tapewright.readers import active_tracer, reading
+from tapewright.registry import deserialize
+from tapewright.tensor import convert_to_tensor
+from tapewright.variable import Variable
+
+from .layer import Layer
+from .recurrent_cells import StackedRNNCells, size_of_output
+
+__all__ = ["RNN"]
+
+
+class RNN(Layer):
+    """Takes a cell through all steps of sequences.
+
+    Args: ``cell``: has ``call(inputs, states)``, which gives the outputs of a step and
+    the new states, ``state_size`` (a number or a list of them), and may have
+    ``output_size`` and ``get_initial_state(batch_size)``; a list of cells is stacked.
+    ``return_sequences``: outputs of all steps, not the last; ``return_state``: the last
+    states, too; ``go_backwards``: from the last step to the first; ``stateful``: a call
+    starts with the states in which the one before ended, see `reset_state`; ``unroll``:
+    each step is written down in traced functions; ``zero_output_for_mask``: steps that
+    the mask leaves out give 0, not the output before.
+
+    Call: ``sequences [batch, time, ...]``, ``mask`` (boolean, ``[batch, time]``): where
+    it is False the states stay as they are; ``initial_state``, a list, zeros by default.
+    Returns outputs ``[batch, time, ...]`` or ``[batch, ...]``; with ``return_state``
+    then each state.
+
+    >>> from tapewright.layers import RNN, SimpleRNNCell
+    >>> layer = RNN(SimpleRNNCell(4), return_sequences=True, return_state=True)
+    >>> [tuple(x.shape) for x in layer(zeros((2, 5, 3)))]
+    [(2, 5, 4), (2, 4)]
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self,
+        cell,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        zero_output_for_mask=False,
+        **kwargs,
+    ):
+        if isinstance(cell, (list, tuple)):
+            cell = StackedRNNCells(cell)
+        for what in ("call", "state_size"):
+            if not hasattr(cell, what):
+                raise ValueError(
+                    f"RNN: the cell must have '{what}', which {cell!r} has not"
+                )
+        super().__init__(**kwargs)
+        self.cell = cell
+        self.return_sequences = return_sequences
+        self.return_state = return_state
+        self.go_backwards = go_backwards
+        self.stateful = stateful
+        self.unroll = unroll
+        self.zero_output_for_mask = zero_output_for_mask
+        sizes = cell.state_size
+        self.state_size = list(sizes) if is_nested(sizes) else [sizes]
+        self._kept = _Kept()
+
+    @property
+    def states(self):
+        """The states that a ``stateful`` layer keeps, a list of variables; or None."""
+        return self._kept.states
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        batch, _, *rest = sequences_shape
+        if isinstance(self.cell, Layer) and not self.cell.built:
+            self.cell.build((batch, *rest))
+        if self.stateful and self.states is None:
+            if batch is None:
+                raise ValueError(
+                    f"{self._title}: with stateful=True the batch size must be known, "
+                    f"got inputs of shape {tuple(sequences_shape)}; give batch_shape to "
+                    "Input"
+                )
+            with reading(()):
+                self._kept.states = map_structure(
+                    self._kept_state, self.get_initial_state(batch)
+                )
+
+    def _kept_state(self, value):
+        return Variable(value, trainable=False, name="rnn_state")
+
+    def get_initial_state(self, batch_size):
+        """The states at the start, a list of zeros unless the cell says otherwise."""
+        make = getattr(self.cell, "get_initial_state", None)
+        if make is None:
+            return [zeros((batch_size, n), self._dtype) for n in self.state_size]
+        states = make(batch_size=batch_size)
+        return list(states) if is_nested(states) else [states]
+
+    def reset_state(self):
+        """Sets the states of a ``stateful`` layer to zero."""
+        for state in flatten(self.states or []):
+            state.assign(zeros_like(state))
+
+    reset_states = reset_state
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        if initial_state is None:
+            initial_state = self.states if self.stateful else None
+        if initial_state is None:
+            initial_state = self.get_initial_state(sequences.array.shape[0])
+        states = list(initial_state) if is_nested(initial_state) else [initial_state]
+        states = map_structure(convert_to_tensor, states)
+        self._check_batch(sequences, states)
+        mask = None if mask is None else flatten(mask)[0]
+        outputs, states = self.inner_loop(sequences, states, mask, training)
+        if self.stateful:
+            for kept, state in zip(flatten(self.states), flatten(states)):
+                kept.assign(state)
+        return (outputs, *states) if self.return_state else outputs
+
+    def _check_batch(self, sequences, states):
+        if not self.stateful:
+            return
+        batch, kept = sequences.array.shape[0], flatten(states)[0].array.shape[0]
+        if batch != kept:
+            raise ValueError(
+                f"{self._title}: with stateful=True all batches must be alike: it keeps "
+                f"states for {kept} examples, and got {batch}"
+            )
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        """The outputs that `call` gives, of all steps or the last, and the last states."""
+        x = _time_first(sequences)
+        mask = None if mask is None else _time_first(cast(mask, "bool"))
+        if self.go_backwards:
+            x = reverse(x, [0])
+            mask = None if mask is None else reverse(mask, [0])
+        with ExitStack() as stacked:
+            for cell in _cells_of(self.cell):
+                if hasattr(cell, "one_mask"):
+                    stacked.enter_context(cell.one_mask())
+            outputs, states = self._steps(x, mask, initial_state)
+        return _time_first(outputs) if self.return_sequences else outputs, states
+
+    def _steps(self, x, mask, states):
+        """Outputs, time first, and the last states. The first step is done outside of
+        the loop: it shows what the outputs are, and draws the masks of dropout."""
+        first = self._step(None, states, x[0], None if mask is None else mask[0])
+        rows = x[1:] if mask is None else (x[1:], mask[1:])
+
+        def step(before, row):
+            row, counted = (row, None) if mask is None else row
+            return self._step(*before, row, counted)
+
+        if self.unroll or active_tracer() is None:
+            return self._in_python(step, first, rows, x.array.shape[0])
+        if not self.return_sequences:
+            return foldl(step, rows, first)
+        outputs, states = scan(step, rows, first)
+        states = map_structure(lambda first, x: concat([expand_dims(first, 0), x], 0)[-1],
+                               first[1], states)  # fmt: skip
+        return concat([expand_dims(first[0], 0), outputs], 0), states
+
+    def _in_python(self, step, now, rows, count):
+        outputs = [now[0]]
+        for t in range(count - 1):
+            now = step(now, map_structure(lambda x: getitem(x, t), rows))  # noqa: B023
+            outputs.append(now[0])
+        return stack(outputs) if self.return_sequences else now[0], now[1]
+
+    def _step(self, before, states, inputs, counted):
+        """Outputs and states after one more step; ``before``: the outputs before it."""
+        run = self.cell if callable(self.cell) else self.cell.call
+        outputs, found = run(inputs, tuple(states))
+        found = pack(states, [convert_to_tensor(x) for x in flatten(found)])
+        if counted is not None:
+            if before is None or self.zero_output_for_mask:
+                before = zeros_like(outputs)
+            outputs = _where(counted, outputs, before)
+            found = map_structure(lambda x, y: _where(counted, x, y), found, states)
+        return outputs, found
+
+    def compute_mask(self, inputs, previous_mask):
+        mask = flatten(previous_mask)[0] if previous_mask is not None else None
+        mask = mask if self.return_sequences else None
+        return [mask, *[None for _ in self.state_size]] if self.return_state else mask
+
+    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+        batch, time = sequences_shape[:2]
+        size = size_of_output(self.cell)
+        shape = (batch, time, size) if self.return_sequences else (batch, size)
+        if not self.return_state:
+            return shape
+        return shape, *map_structure(lambda n: (batch, n), self.state_size)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "cell": deserialize("layer", config["cell"])})
+
+
+class _Kept:
+    """Holds states that are no weights: a layer does not look for variables here."""
+
+    states = None
+
+
+def _cells_of(cell):
+    if isinstance(cell, StackedRNNCells):
+        return [each for inner in cell.cells for each in _cells_of(inner)]
+    return [cell]
+
+
+def _time_first(x):
+    """Batch and time change places."""
+    return transpose(x, (1, 0, *range(2, len(x.shape))))
+
+
+def _where(counted, x, y):
+    """``x`` for the examples that count, else ``y``."""
+    for _ in range(len(x.shape) - 1):
+        counted = expand_dims(counted, -1)
+    return where(counted, x, y)

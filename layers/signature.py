@@ -1,0 +1,45 @@
+"""What `Layer.__call__` must know of a ``call`` method: its arguments."""
+
+import math
+
+__all__ = ["CallSignature"]
+
+
+class CallSignature:
+    """The arguments of a ``call`` method, ``self`` left out."""
+
+    def __init__(self, call):
+        while hasattr(call, "__wrapped__"):
+            call = call.__wrapped__
+        code, defaults = call.__code__, call.__defaults__ or ()
+        names = code.co_varnames[1 : code.co_argcount]
+        keywords = code.co_varnames[len(names) + 1 :][: code.co_kwonlyargcount]
+        values = dict(zip(names[len(names) - len(defaults) :], defaults))
+        values.update(call.__kwdefaults__ or {})
+        self.names, self.defaults = names, values
+        self.first = names[0] if names else "inputs"
+        self.takes_training = "training" in names + keywords
+        self.takes_any = bool(code.co_flags & 0x08)  # **kwargs
+        self.default = values.get("training")
+        # among the arguments after the first
+        self.training_at = names.index("training") if "training" in names else math.inf
+        self.masks = {}  # argument for a mask -> the argument whose mask it is
+        for name in names + keywords:
+            if name.endswith("_mask") and name[: -len("_mask")] in names:
+                self.masks[name] = name[: -len("_mask")]
+        if "mask" in names + keywords and f"{self.first}_mask" not in self.masks:
+            self.masks["mask"] = self.first
+
+    def first_of(self, kwargs, title):
+        """The inputs, given by name."""
+        if self.first not in kwargs:
+            raise TypeError(f"{title}: the argument '{self.first}' is missing")
+        return kwargs.pop(self.first)
+
+    def training_among(self, args):
+        """The value of ``training`` if it was given by position."""
+        return args[self.training_at - 1] if len(args) >= self.training_at else None
+
+    def given(self, inputs, args, kwargs):
+        """The arguments of a call by name."""
+        return dict(zip(self.names, (inputs, *args))) | kwargs

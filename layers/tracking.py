@@ -1,0 +1,190 @@
+"""`Tracked`: finds the weights of a layer and of the layers inside, freezes and counts them."""
+
+import math
+
+import numpy as np
+
+from tapewright.module import Module
+from tapewright.nest import flatten
+from tapewright.ops.random import Generator
+from tapewright.variable import Variable
+
+__all__ = ["Tracked"]
+
+_PARTS = (Variable, Module, Generator)
+
+
+class Tracked(Module):
+    """What is known of a layer by its attributes: weights, layers inside, penalties."""
+
+    built = False
+
+    def _track(self, trainable):
+        """Starts with no weights."""
+        self._trainable = bool(trainable)
+        self._weights = []
+        self._frozen = set()  # references to variables that `trainable` switched off
+        self._penalties = []  # pairs of a weight and its regularizer
+        self._added = []  # what `add_loss` was given in the latest call
+
+    @property
+    def weights(self):
+        """All weights, those of layers inside too; of each, the trainable ones first."""
+        return self._gather(with_states=False)
+
+    @property
+    def variables(self):
+        """The weights, and the states of random generators."""
+        return self._gather(with_states=True)
+
+    @property
+    def trainable_variables(self):
+        if not self._trainable:
+            return []
+        return [v for v in self.variables if v.trainable]
+
+    @property
+    def non_trainable_variables(self):
+        if not self._trainable:
+            return self.variables
+        return [v for v in self.variables if not v.trainable]
+
+    @property
+    def trainable_weights(self):
+        return [v for v in self.weights if v.trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self):
+        if not self._trainable:
+            return self.weights
+        return [v for v in self.weights if not v.trainable]
+
+    @property
+    def trainable(self):
+        """Whether the weights are to be trained; setting it reaches the layers inside."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        for layer, parts in self._walk():
+            layer._trainable = bool(value)
+            for variable in _variables_of(parts):
+                if not value:
+                    layer._freeze(variable)
+                elif variable.ref() in layer._frozen:
+                    variable.trainable = True
+            if value:
+                layer._frozen.clear()
+
+    @property
+    def losses(self):
+        """What was given to `add_loss` in the latest call, then the penalties of
+        regularized trainable weights: one scalar each."""
+        added, penalties = [], []
+        for layer, _ in self._walk():
+            added += layer._added
+            for variable, regularizer in layer._penalties:
+                if layer._trainable and variable.trainable:
+                    penalties.append(regularizer(variable))
+        return added + penalties
+
+    @property
+    def metrics(self):
+        """The metrics among the attributes, of layers inside too."""
+        found = []
+        for layer, _ in self._walk():
+            leaves = flatten(list(vars(layer).values()))
+            found += [leaf for leaf in leaves if _is_metric(leaf)]
+        return list({id(metric): metric for metric in found}.values())
+
+    def count_params(self):
+        """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
+        if not self.built and not self.weights:
+            raise ValueError(
+                f"count_params: layer '{self._name}' is not built, so that its weights "
+                "are not known yet; call it, or build(input_shape)"
+            )
+        return sum(math.prod(v.shape) for v in self.weights)
+
+    def get_weights(self):
+        """The weights as NumPy arrays."""
+        return [np.asarray(v.numpy()) for v in self.weights]
+
+    def set_weights(self, weights):
+        """Assigns arrays, in the order of `get_weights`.
+
+        Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
+        """
+        variables, values = self.weights, list(weights)
+        if len(values) != len(variables):
+            hint = "" if self.built else ": it is not built yet"
+            raise ValueError(
+                f"set_weights: layer '{self._name}' has {len(variables)} weights{hint}; "
+                f"got {len(values)}"
+            )
+        for variable, value in zip(variables, values):
+            if tuple(np.shape(value)) != tuple(variable.shape):
+                raise ValueError(
+                    f"set_weights: the shape of '{variable.path}' is {variable.shape}, "
+                    f"got {tuple(np.shape(value))}"
+                )
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+
+    def _freeze(self, variable):
+        if variable.trainable:
+            variable.trainable = False
+            self._frozen.add(variable.ref())
+
+    def _is_never_trainable(self, variable):
+        return not (variable.trainable or variable.ref() in self._frozen)
+
+    def _parts(self):
+        """Variables, modules and generators, in the order in which they became attributes."""
+        parts = []
+        for value in vars(self).values():
+            if isinstance(value, _PARTS):
+                parts.append(value)
+            elif isinstance(value, (list, tuple, dict)) and value:
+                parts += [leaf for leaf in flatten(value) if isinstance(leaf, _PARTS)]
+        return [part for part in parts if not _is_metric(part)]
+
+    def _walk(self):
+        """Pairs of a layer and its `_parts`: this one and all inside, each once."""
+        pairs, seen, ahead = [], set(), [self]
+        while ahead:
+            layer = ahead.pop()
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                parts = layer._parts()
+                pairs.append((layer, parts))
+                ahead += [part for part in reversed(parts) if isinstance(part, Tracked)]
+        return pairs
+
+    def _gather(self, with_states):
+        found = []
+        for layer, parts in self._walk():
+            own = _variables_of(parts)
+            if not all([v.trainable for v in own]):
+                own.sort(key=layer._is_never_trainable)
+            found += own
+            if with_states:
+                found += [part.state for part in parts if isinstance(part, Generator)]
+        return list({id(v): v for v in found}.values())
+
+
+def _is_metric(part):
+    if isinstance(part, type):
+        return False
+    return getattr(part, "kind", None) == "metric"  # its state is no weight
+
+
+def _variables_of(parts):
+    """The variables among them, and those of modules that are no layers."""
+    found = []
+    for part in parts:
+        if isinstance(part, Variable):
+            found.append(part)
+        elif isinstance(part, Module) and not isinstance(part, Tracked):
+            found.extend(part.variables)
+    return found

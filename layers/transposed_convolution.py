@@ -1,0 +1,171 @@
+"""Transposed convolutions: the adjoints of convolutions, which make images larger."""
+
+from tapewright.ops.convolution import conv_transpose
+
+from .convolution import ConvolutionBase
+from .spatial import from_channels_last, numbers, to_channels_last, whole
+
+__all__ = [
+    "Conv1DTranspose",
+    "Conv2DTranspose",
+    "Conv3DTranspose",
+    "Convolution1DTranspose",
+    "Convolution2DTranspose",
+    "Convolution3DTranspose",
+]
+
+
+class _TransposedConvolution(ConvolutionBase):
+    def __init__(
+        self,
+        filters,
+        kernel_size,
+        strides=1,
+        padding="valid",
+        output_padding=None,
+        data_format=None,
+        dilation_rate=1,
+        activation=None,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep(
+            kernel_size, strides, padding, data_format, dilation_rate, activation,
+            use_bias, bias_initializer, bias_regularizer, bias_constraint,
+        )  # fmt: skip
+        self._keep_for(
+            "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
+        )
+        self._refuse_strides_with_dilation()
+        self.filters = whole(self, "filters", filters)
+        self.output_padding = self._checked_output_padding(output_padding)
+
+    def _checked_output_padding(self, value):
+        if value is None:
+            return None
+        more = numbers(self, "output_padding", value, self.rank, least=0)
+        if any([n >= stride for n, stride in zip(more, self.strides)]):
+            raise ValueError(
+                f"{type(self).__name__}: output_padding must be less than strides on each "
+                f"axis, got {more} for {self.strides}"
+            )
+        return more
+
+    def build(self, input_shape):
+        channels = self._channels_of(input_shape)
+        shape = (*self.kernel_size, self.filters, channels)
+        self.kernel = self._add("kernel", shape, "kernel")
+        self._add_bias(self.filters)
+
+    def call(self, inputs):
+        inputs = self._as_own_dtype(inputs)
+        _, *sizes, _ = to_channels_last(inputs.shape, self.data_format)
+        margins = ((0, 0), *self._margins(), (0, 0))
+        outputs = conv_transpose(
+            inputs,
+            self.kernel,
+            [self._size(i, n) for i, n in enumerate(sizes)],
+            self.strides,
+            from_channels_last(margins, self.data_format),
+            self._format,
+            self.dilation_rate,
+        )
+        return self._finished(outputs)
+
+    def compute_output_shape(self, input_shape):
+        batch, *sizes, _ = to_channels_last(input_shape, self.data_format)
+        sizes = [None if n is None else self._size(i, n) for i, n in enumerate(sizes)]
+        return from_channels_last((batch, *sizes, self.filters), self.data_format)
+
+    # Spread out with the strides, n inputs reach over (n - 1) * stride + reach entries.
+    # The outputs are these without `_excess` of them, or with more where it is negative.
+
+    def _size(self, i, count):
+        return (count - 1) * self.strides[i] + self._reach(i) - self._excess(i)
+
+    def _reach(self, i):
+        return (self.kernel_size[i] - 1) * self.dilation_rate[i] + 1
+
+    def _excess(self, i):
+        reach, stride = self._reach(i), self.strides[i]
+        if self.output_padding is not None:
+            kept = reach % 2 if self.padding == "same" else reach
+            return reach - kept - self.output_padding[i]
+        return reach - stride if self.padding == "same" else min(reach - stride, 0)
+
+    def _margins(self):
+        """What the convolution whose adjoint this is pads with: pairs (before, after)."""
+        totals = [max(self._excess(i), 0) for i in range(self.rank)]
+        return [(total // 2, total - total // 2) for total in totals]
+
+
+class Conv1DTranspose(_TransposedConvolution):
+    """`Conv2DTranspose` with one spatial axis: ``[batch, steps, channels]``.
+
+    Weights: ``kernel [kernel_size, filters, channels]``, ``bias [filters]``.
+    """
+
+    rank = 1
+
+
+class Conv2DTranspose(_TransposedConvolution):
+    """Each input pixel adds its product with the filters to a window of the outputs.
+
+        outputs[y * s + i * d, x * s + j * d, o] += inputs[y, x, c] * kernel[i, j, o, c]
+
+    The adjoint of a `Conv2D` with these arguments; then bias and activation.
+
+    Args: ``filters``: how many channels come out; ``kernel_size``, ``strides`` s,
+    ``dilation_rate`` d: an int or (height, width), and not both of the last two above 1;
+    ``padding``: "same" makes the size ``size * strides``, "valid" keeps all that a window
+    reaches; ``output_padding``: for another size, ``(size - 1) * strides`` and
+    ``kernel_size`` ("valid") or its remainder by 2 ("same"), plus this number, which is
+    below the stride.
+    Shapes: inputs ``[batch, height, width, channels]``, channels behind the batch for
+    ``data_format`` "channels_first"; weights ``kernel [height, width, filters,
+    channels]`` and ``bias [filters]``.
+
+    >>> layer = Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
+    >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
+    array([[1., 1., 2., 2.]], dtype=float32)
+    """
+
+    rank = 2
+
+
+class Conv3DTranspose(_TransposedConvolution):
+    """`Conv2DTranspose` with a third spatial axis, depth, before height and width.
+
+    By position ``data_format`` comes before ``output_padding``, as in Keras.
+    """
+
+    rank = 3
+
+    def __init__(
+        self,
+        filters,
+        kernel_size,
+        strides=1,
+        padding="valid",
+        data_format=None,
+        output_padding=None,
+        *args,
+        **kwargs,
+    ):
+        super().__init__(
+            filters, kernel_size, strides, padding, output_padding, data_format, *args,
+            **kwargs,
+        )  # fmt: skip
+
+
+Convolution1DTranspose = Conv1DTranspose
+Convolution2DTranspose = Conv2DTranspose
+Convolution3DTranspose = Conv3DTranspose

@@ -1,0 +1,272 @@
+"""Layers around a layer: `TimeDistributed` for each step, `Bidirectional` both ways."""
+
+from tapewright.graph.control.mapping import map_fn
+from tapewright.nest import flatten, is_nested
+from tapewright.ops.joining import concat, reverse, stack
+from tapewright.ops.shape import transpose
+from tapewright.readers import active_tracer
+from tapewright.registry import deserialize, serialize
+
+from .layer import Layer
+
+__all__ = ["Bidirectional", "TimeDistributed", "Wrapper"]
+
+
+class Wrapper(Layer):
+    """Base of layers around another one, which is their ``layer``."""
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = _checked(type(self).__name__, "layer", layer)
+
+    def build(self, input_shape=None):
+        if not self.layer.built:
+            self.layer.build(input_shape)
+            self.layer.built = True
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "layer": deserialize("layer", config["layer"])})
+
+
+def _checked(who, name, layer):
+    if not isinstance(layer, Layer):
+        raise ValueError(f"{who}: {name} must be a Layer, got {layer!r}")
+    return layer
+
+
+class TimeDistributed(Wrapper):
+    """The same layer for each step of sequences, one after the other.
+
+    Shapes: inputs ``[batch, time, ...]``, what the layer is given ``[batch, ...]``. A
+    ``mask [batch, time, ...]`` is handed down step by step if the layer takes one.
+
+    >>> from tapewright.layers import Dense, TimeDistributed
+    >>> tuple(TimeDistributed(Dense(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
+    (1, 2, 4)
+    """
+
+    supports_masking = True
+
+    def build(self, input_shape):
+        super().build(self._of_step(input_shape))
+
+    def _of_step(self, shape):
+        if len(shape) < 3:
+            raise ValueError(
+                f"{self._title}: inputs must be [batch, time, ...], with at least three "
+                f"axes, got shape {tuple(shape)}"
+            )
+        return (shape[0], *shape[2:])
+
+    def compute_output_shape(self, input_shape):
+        batch, *rest = self.layer.compute_output_shape(self._of_step(input_shape))
+        return (batch, input_shape[1], *rest)
+
+    def call(self, inputs, training=None, mask=None):
+        self._of_step(inputs.shape)
+        rows = _time_first(inputs)
+        if mask is not None:
+            self._check_mask(inputs, mask)
+            if "mask" in self.layer._signature.masks:
+                rows = (rows, _time_first(mask))
+        options = {}
+        if self.layer._signature.takes_training:
+            options["training"] = training
+
+        def step(row):
+            if is_nested(row):
+                return self.layer.call(row[0], mask=row[1], **options)
+            return self.layer.call(row, **options)
+
+        return _time_first(_each(step, rows))
+
+    def _check_mask(self, inputs, mask):
+        shape, own = tuple(mask.shape), tuple(inputs.shape)
+        fits = len(shape) >= 2
+        for n, size in zip(shape[:2], own):
+            fits = fits and (n is None or size is None or n == size)
+        if not fits:
+            raise ValueError(
+                f"{self._title}: the mask must be [batch, time, ...] like the inputs, of "
+                f"shape {own}; got shape {shape}"
+            )
+
+
+def _each(step, rows):
+    """``step`` of each row along the first axis, the results stacked."""
+    if active_tracer() is not None:
+        return map_fn(step, rows)
+    if not is_nested(rows):
+        return stack([step(row) for row in rows])
+    return stack([step(row) for row in zip(*rows)])
+
+
+def _time_first(x):
+    """Batch and time change places."""
+    return transpose(x, (1, 0, *range(2, len(x.shape))))
+
+
+MERGE_MODES = ("sum", "mul", "ave", "concat", None)
+
+
+class Bidirectional(Layer):
+    """A recurrent layer that runs both ways, from the first step and from the last.
+
+    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: how the outputs
+    of both are made one: "concat", "sum", "mul", "ave", or None for a pair of them;
+    ``backward_layer``: the layer that goes backwards, by default one like ``layer``;
+    ``weights``: arrays to start with, those of ``layer`` first.
+
+    Both are made anew from their configs. With ``return_state`` the states follow the
+    outputs, first those of the forward layer; ``initial_state`` is in the same order. The
+    steps of the backward layer's outputs are in the order of the inputs.
+
+    >>> from tapewright.layers import LSTM, Bidirectional
+    >>> tuple(Bidirectional(LSTM(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
+    (1, 8)
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self, layer, merge_mode="concat", weights=None, backward_layer=None, **kwargs
+    ):
+        who = type(self).__name__
+        _checked(who, "layer", layer)
+        if backward_layer is not None:
+            _checked(who, "backward_layer", backward_layer)
+        if merge_mode not in MERGE_MODES:
+            raise ValueError(
+                f"{who}: merge_mode must be one of {MERGE_MODES}, got {merge_mode!r}"
+            )
+        super().__init__(**kwargs)
+        self.forward_layer = _again(layer, "forward")
+        self.backward_layer = backward_layer
+        if backward_layer is None:
+            self.backward_layer = _again(layer, "backward", go_backwards=True)
+        self._check_that_they_fit()
+        for each in (self.forward_layer, self.backward_layer):
+            if hasattr(each, "zero_output_for_mask"):
+                each.zero_output_for_mask = each.return_sequences
+        self.merge_mode = merge_mode
+        self.stateful = layer.stateful
+        self.return_sequences = layer.return_sequences
+        self.return_state = layer.return_state
+        self.input_spec = layer.input_spec
+        self._start = weights
+
+    @property
+    def layer(self):
+        """The layer that goes forwards."""
+        return self.forward_layer
+
+    def _check_that_they_fit(self):
+        forward, backward = self.forward_layer, self.backward_layer
+        if forward.go_backwards == backward.go_backwards:
+            raise ValueError(
+                f"{self._title}: of the two layers one must have go_backwards=True, got "
+                f"{forward.go_backwards} for both"
+            )
+        for name in ("stateful", "return_sequences", "return_state"):
+            values = getattr(forward, name), getattr(backward, name)
+            if values[0] != values[1]:
+                raise ValueError(
+                    f"{self._title}: both layers must have the same {name}, got "
+                    f"{values[0]} and {values[1]}"
+                )
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        for layer in (self.forward_layer, self.backward_layer):
+            if not layer.built:
+                layer.build(sequences_shape)
+        if self._start is not None:
+            start, self._start = self._start, None
+            self.set_weights(start)
+
+    def call(self, sequences, initial_state=None, mask=None, training=None):
+        half = 0 if initial_state is None else len(initial_state) // 2
+        parts = [initial_state[:half], initial_state[half:]] if half else [None, None]
+        found = [
+            layer(sequences, initial_state=part, mask=mask)
+            for layer, part in zip((self.forward_layer, self.backward_layer), parts)
+        ]
+        states = ()
+        if self.return_state:
+            states = tuple(found[0][1:] + found[1][1:])
+            found = [each[0] for each in found]
+        forward, backward = found
+        if self.return_sequences:
+            backward = reverse(backward, [1])
+        outputs = self._merged(forward, backward)
+        if not self.return_state:
+            return outputs
+        return (*outputs, *states) if self.merge_mode is None else (outputs, *states)
+
+    def _merged(self, forward, backward):
+        if self.merge_mode == "concat":
+            return concat([forward, backward], len(forward.shape) - 1)
+        if self.merge_mode == "mul":
+            return forward * backward
+        if self.merge_mode is None:
+            return forward, backward
+        total = forward + backward
+        return total * 0.5 if self.merge_mode == "ave" else total
+
+    @property
+    def states(self):
+        """The states that both layers keep, if ``stateful``; else None."""
+        forward, backward = self.forward_layer.states, self.backward_layer.states
+        return (*forward, *backward) if forward and backward else None
+
+    def reset_state(self):
+        """Sets the states of ``stateful`` layers to zero."""
+        if not self.stateful:
+            raise AttributeError(f"{self._title}: only stateful layers keep states")
+        self.forward_layer.reset_state()
+        self.backward_layer.reset_state()
+
+    reset_states = reset_state
+
+    def compute_mask(self, inputs, previous_mask):
+        mask = None if previous_mask is None else flatten(previous_mask)[0]
+        mask = mask if self.return_sequences else None
+        found = (mask, mask) if self.merge_mode is None else (mask,)
+        if self.return_state:
+            count = len(self.forward_layer.state_size)
+            return *found, *[None] * (2 * count)
+        return found if self.merge_mode is None else mask
+
+    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+        shape, states = self.forward_layer.compute_output_shape(sequences_shape), ()
+        if self.return_state:
+            shape, *states = shape
+        if self.merge_mode == "concat":
+            shape = (*shape[:-1], 2 * shape[-1])
+        if self.merge_mode is None:
+            return shape, shape, *states, *states
+        return (shape, *states, *states) if self.return_state else shape
+
+    def get_config(self):
+        config = super().get_config()
+        config.pop("weights", None)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("layer", "backward_layer"):
+            if config.get(name) is not None:
+                config[name] = deserialize("layer", config[name])
+        return cls(**config)
+
+
+def _again(layer, prefix, **changes):
+    """A layer of the same config under the name ``prefix_name``."""
+    config = serialize(layer)
+    name = f"{prefix}_{layer.name.removeprefix(f'{prefix}_')}"
+    config["config"] = {**config["config"], "name": name, **changes}
+    again = deserialize("layer", config)
+    if hasattr(layer, "use_cudnn"):
+        again.use_cudnn = layer.use_cudnn
+    return again

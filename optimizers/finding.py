@@ -1,0 +1,36 @@
+"""Optimizers by name and config: `get`, `serialize`, `deserialize`."""
+
+from tapewright import registry
+
+from .optimizer import Optimizer
+
+__all__ = ["deserialize", "get", "serialize"]
+
+
+def get(identifier):
+    """The optimizer of a name (``"adam"``) or config; an optimizer, or None, as it is.
+
+    >>> get("sgd").get_config()["momentum"]
+    0.0
+    """
+    if identifier is None or isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, str):
+        return deserialize({"class_name": identifier, "config": {}})
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    raise ValueError(
+        "Could not interpret optimizer identifier: it must be a name, a config or an "
+        f"Optimizer, got {identifier!r}"
+    )
+
+
+def serialize(optimizer) -> dict:
+    """``{"class_name", "config"}`` of an optimizer."""
+    return registry.serialize(optimizer)
+
+
+def deserialize(config, custom_objects=None) -> Optimizer:
+    """The optimizer that `serialize` described."""
+    with registry.custom_object_scope(custom_objects or {}):
+        return registry.deserialize("optimizer", config)

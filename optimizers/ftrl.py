@@ -1,0 +1,94 @@
+"""`Ftrl`: follow the regularized leader, for sparse linear models."""
+
+from .optimizer import Optimizer
+
+__all__ = ["Ftrl"]
+
+
+class Ftrl(Optimizer):
+    """Sets each weight to what would have been best for all gradients so far.
+
+        n         = accumulator + g^2
+        sigma     = (n^-power - accumulator^-power) / learning_rate
+        linear   <- linear + g + 2 * l2_shrinkage * w - sigma * w
+        quadratic = n^-power / learning_rate + 2 * l2 + beta / learning_rate
+        w        <- (clip(linear, -l1, l1) - linear) / quadratic
+        accumulator <- n
+
+    Args: ``learning_rate_power``, 0 or less; ``initial_accumulator_value`` and the
+    regularization strengths, 0 or more; ``beta``; the rest as for `Optimizer`.
+    Raises: ``ValueError`` for numbers out of these ranges.
+    Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of Keras.
+    """
+
+    slots = (("accumulator", "linear"),)
+    needs_two = True
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        learning_rate_power=-0.5,
+        initial_accumulator_value=0.1,
+        l1_regularization_strength=0.0,
+        l2_regularization_strength=0.0,
+        l2_shrinkage_regularization_strength=0.0,
+        beta=0.0,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, **kwargs)
+        if learning_rate_power > 0:
+            raise ValueError(
+                "Ftrl: learning_rate_power must be negative or 0, got "
+                f"{learning_rate_power!r}"
+            )
+        self.learning_rate_power, self.beta = learning_rate_power, beta
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength = l1_regularization_strength
+        self.l2_regularization_strength = l2_regularization_strength
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+        for name in (
+            "initial_accumulator_value",
+            "l1_regularization_strength",
+            "l2_regularization_strength",
+            "l2_shrinkage_regularization_strength",
+        ):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"Ftrl: {name} must be positive or 0, got {getattr(self, name)!r}"
+                )
+        self.initial = {"accumulator": initial_accumulator_value}
+
+    def coefficients(self, step, learning_rate, real):
+        least = 2 * self.l2_regularization_strength + self.beta / learning_rate
+        shrinkage = 2 * self.l2_shrinkage_regularization_strength
+        power, l1 = -self.learning_rate_power, self.l1_regularization_strength
+        return learning_rate, power, least, shrinkage, -l1, l1
+
+    def update_step(
+        self, xp, gradient, variable, scratch, coefficients, accumulator, linear
+    ):
+        grown, change = scratch
+        learning_rate, power, least, shrinkage, low, high = coefficients
+        xp.add(linear, gradient, out=linear)
+        if self.l2_shrinkage_regularization_strength:
+            xp.multiply(variable, shrinkage, out=grown)
+            xp.add(linear, grown, out=linear)
+        self._raise(xp, accumulator, power, change)
+        xp.multiply(gradient, gradient, out=grown)
+        xp.add(accumulator, grown, out=accumulator)
+        self._raise(xp, accumulator, power, grown)
+        xp.divide(grown, learning_rate, out=grown)
+        xp.divide(change, learning_rate, out=change)
+        xp.subtract(grown, change, out=change)
+        xp.multiply(change, variable, out=change)
+        xp.subtract(linear, change, out=linear)
+        xp.add(grown, least, out=grown)
+        xp.clip(linear, low, high, out=change)
+        xp.subtract(change, linear, out=change)
+        xp.divide(change, grown, out=variable)
+
+    def _raise(self, xp, x, power, out):
+        if self.learning_rate_power == -0.5:
+            xp.sqrt(x, out=out)
+        else:
+            xp.power(x, power, out=out)

@@ -1,0 +1,181 @@
+"""`LossScaleOptimizer`: a loss as large as the gradients can bear, for float16."""
+
+import numpy as np
+
+from tapewright import registry
+from tapewright.backend import array_module
+from tapewright.readers import reading
+from tapewright.variable import Variable
+
+from .gradients import SparseRows
+from .optimizer import Optimizer
+
+__all__ = ["LossScaleOptimizer"]
+
+
+class LossScaleOptimizer(Optimizer):
+    """Wraps an optimizer: scales the loss up, and the gradients down again.
+
+    The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. Where a
+    gradient is infinite or NaN, it is halved, and the step left out.
+
+    Args: ``inner_optimizer``, which makes the updates, and has all options;
+    ``initial_scale``; ``dynamic_growth_steps``; ``name``.
+    Raises: ``ValueError`` for an option that belongs to the inner optimizer.
+    Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are those
+    of Keras.
+    """
+
+    def __init__(
+        self,
+        inner_optimizer,
+        initial_scale=2.0**15,
+        dynamic_growth_steps=2000,
+        name=None,
+        **kwargs,
+    ):
+        if not isinstance(inner_optimizer, Optimizer):
+            raise TypeError(
+                "LossScaleOptimizer: inner_optimizer must be an Optimizer, got "
+                f"{inner_optimizer!r}"
+            )
+        if not kwargs.pop("dynamic", True):
+            raise ValueError(
+                "LossScaleOptimizer: dynamic must be True; for a fixed scale set "
+                "loss_scale_factor on the inner optimizer instead"
+            )
+        _refuse_options(kwargs)
+        self.inner_optimizer = inner_optimizer
+        super().__init__(0.0, name=name)
+        self.initial_scale = initial_scale
+        self.dynamic_growth_steps = dynamic_growth_steps
+        inner_optimizer.loss_scale_factor = None
+        with reading(()):
+            self.dynamic_scale = self._named("dynamic_scale", initial_scale, "float32")
+        self.step_counter = self._scalar("step_counter", 0, "int64")
+
+    def _named(self, name, value, dtype):
+        variable = Variable(value, trainable=False, name=name, dtype=dtype)
+        variable.path = f"{self.name}/{name}"
+        return variable
+
+    # --- state: its own, then that of the inner optimizer
+
+    @property
+    def variables(self):
+        own = [self._iterations, self._learning_rate]
+        own += [self.step_counter, self.dynamic_scale]
+        return own + self.inner_optimizer.variables
+
+    @property
+    def iterations(self):
+        """How many updates the inner optimizer made."""
+        return self.inner_optimizer.iterations
+
+    @property
+    def learning_rate(self):
+        """The learning rate of the inner optimizer."""
+        return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if self._learning_rate is None:
+            self._learning_rate = self._scalar("learning_rate", value, "float32")
+        else:
+            self.inner_optimizer.learning_rate = value
+
+    def build(self, variables):
+        self.inner_optimizer.build(variables)
+        self._trainable_variables = self.inner_optimizer._trainable_variables
+        self.built = True
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    def finalize_variable_values(self, var_list):
+        self.inner_optimizer.finalize_variable_values(var_list)
+
+    @property
+    def _model_variables_moving_average(self):
+        return self.inner_optimizer._model_variables_moving_average
+
+    # --- steps
+
+    def scale_loss(self, loss):
+        """The loss times the scale of now."""
+        return loss * self.dynamic_scale
+
+    def apply_gradients(self, grads_and_vars):
+        super().apply_gradients(grads_and_vars)
+        return self.inner_optimizer._iterations
+
+    def _new_update(self, key, variables, grads):
+        with reading(()):
+            self.build(variables)
+        update = self.inner_optimizer._new_update(key, variables, grads)
+        self._updates[key] = update
+        return update
+
+    def take_step(self, update, gradients):
+        scale, counter = self.dynamic_scale, self.step_counter
+        value, steps = scale._array.item(), int(counter._array)
+        if _all_finite(gradients):
+            self.inner_optimizer.take_step(update, gradients, 1 / value)
+            steps += 1
+            if steps == self.dynamic_growth_steps:
+                steps, value = 0, value * 2
+        else:
+            steps, value = 0, value / 2
+        counter._bind(np.array(steps, np.int64))
+        xp = array_module(type(scale._array))
+        scale._bind(xp.asarray(value, np.float32))
+
+    changes_gradients = True
+
+    def reads(self):
+        return self.inner_optimizer.reads()
+
+    def writes(self, update):
+        written = self.inner_optimizer.writes(update)
+        return [*written, self.step_counter, self.dynamic_scale]
+
+    # --- configuration
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "inner_optimizer": registry.serialize(self.inner_optimizer),
+            "initial_scale": self.initial_scale,
+            "dynamic_growth_steps": self.dynamic_growth_steps,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        with registry.custom_object_scope(custom_objects or {}):
+            inner = registry.deserialize("optimizer", config.pop("inner_optimizer"))
+        return cls(inner, **config)
+
+
+def _refuse_options(options):
+    """Raises for options that ask for something."""
+    for name, value in options.items():
+        neutral = (
+            False if name == "use_ema" else 0.99 if name == "ema_momentum" else None
+        )
+        if name not in registry.constructor_arguments(Optimizer):
+            raise TypeError(f"LossScaleOptimizer: unknown argument {name!r}")
+        if value != neutral:
+            raise ValueError(
+                f"LossScaleOptimizer does not take {name!r}: set it on the inner optimizer"
+            )
+
+
+def _all_finite(gradients):
+    for gradient in gradients:
+        array = gradient.values if type(gradient) is SparseRows else gradient
+        xp = array_module(type(array))
+        # A sum is finite only if all is; it can also run over, in float16 above all.
+        if not xp.isfinite(array.sum()) and not xp.isfinite(array).all():
+            return False
+    return True

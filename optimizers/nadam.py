@@ -1,0 +1,78 @@
+"""`Nadam`: `Adam` that looks ahead as Nesterov does."""
+
+import numpy as np
+
+from .mixing import approach, subtract_scaled
+from .optimizer import Optimizer
+
+__all__ = ["Nadam"]
+
+
+class Nadam(Optimizer):
+    """Mixes the gradient into the mean that `Adam` steps along.
+
+        u_t       = beta_1 * (1 - 0.96^t / 2),  product_t = u_1 * ... * u_t
+        momentum <- momentum + (1 - beta_1) * (g - momentum)
+        velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
+        ahead     = u_{t+1} / (1 - product_{t+1}) * momentum
+                    + (1 - u_t) / (1 - product_t) * g
+        w        <- w - learning_rate * ahead / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
+
+    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``; the
+    rest as for `Optimizer`.
+    Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
+    those of Keras.
+    """
+
+    slots = (("momentum", "velocity"),)
+    needs_two = True
+
+    def __init__(
+        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+
+    def build(self, variables):
+        variables = list(variables)
+        if self.built:
+            return
+        super().build(variables)
+        dtype = variables[0].dtype if variables else "float32"
+        self._scalars = [self._scalar("u_product", 1.0, dtype)]
+
+    def advance(self, step):
+        product = self._scalars[0]._array
+        real = product.dtype.type
+        grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
+        self._scalars[0]._bind(np.asarray(grown, product.dtype))
+
+    def coefficients(self, step, learning_rate, real):
+        here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
+        product = self._scalars[0]._array.item()
+        root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
+        alpha = learning_rate * root  # of the corrected velocity, taken out of the root
+        of_mean = alpha * ahead / (1 - product * ahead)
+        of_gradient = alpha * (1 - here) / (1 - product)
+        return (
+            1 - self.beta_1,
+            1 - self.beta_2,
+            self.epsilon * root,
+            of_mean,
+            of_gradient,
+        )
+
+    def update_step(
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
+        scratch, mixed = scratch
+        new_1, new_2, epsilon, of_mean, of_gradient = coefficients
+        approach(xp, momentum, gradient, new_1, scratch)
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, velocity, scratch, new_2, scratch)
+        xp.multiply(momentum, of_mean, out=mixed)
+        subtract_scaled(xp, mixed, gradient, -of_gradient, scratch)
+        xp.sqrt(velocity, out=scratch)
+        xp.add(scratch, epsilon, out=scratch)
+        xp.divide(mixed, scratch, out=scratch)
+        xp.subtract(variable, scratch, out=variable)

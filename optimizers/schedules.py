@@ -1,0 +1,312 @@
+"""Learning rates that change with the number of steps made. Names are Keras'.
+
+A formula is written once, over a handful of functions: those of numbers for an update,
+which asks for one rate in each step, and those of tensors wherever a tensor is given.
+"""
+
+import math
+import operator
+from bisect import bisect_left
+from types import SimpleNamespace
+
+import numpy as np
+
+from tapewright import registry
+from tapewright.dtypes import float32
+from tapewright.ops.comparison import where
+from tapewright.ops.conversion import cast
+from tapewright.ops.elementwise import ceil, floor, log, maximum, minimum
+from tapewright.ops.elementwise import pow as tensor_pow
+from tapewright.ops.trigonometry import cos
+from tapewright.tensor import constant, convert_to_tensor, is_tensor
+
+__all__ = [
+    "CosineDecay",
+    "CosineDecayRestarts",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LearningRateSchedule",
+    "PiecewiseConstantDecay",
+    "PolynomialDecay",
+    "deserialize",
+    "serialize",
+]
+
+
+class LearningRateSchedule(registry.Configured):
+    """Base: a subclass defines ``__call__(step)``, which gives the rate of that step.
+
+    ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that are
+    kept as attributes are the config.
+    """
+
+    kind = "schedule"
+
+    def __call__(self, step):
+        raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
+
+    def at(self, step: int) -> float:
+        """The rate of a step, as a number."""
+        return float(self(constant(step, "int64")))
+
+
+class _Formula(LearningRateSchedule):
+    """Base of schedules that are a formula of the step."""
+
+    kind = "schedule"
+
+    def __call__(self, step):
+        if is_tensor(step) or np.ndim(step):
+            return self._rate(convert_to_tensor(step), TENSORS)
+        return constant(self.at(step), float32)
+
+    def at(self, step):
+        return float(self._rate(step, NUMBERS))
+
+    def _check_positive(self, argument):
+        value = getattr(self, argument)
+        if value <= 0:
+            raise ValueError(
+                f"{type(self).__name__}: {argument} must be greater than 0, got {value!r}"
+            )
+
+
+class ExponentialDecay(_Formula):
+    """``initial_learning_rate * decay_rate ** (step / decay_steps)``.
+
+    With ``staircase`` the exponent is rounded down.
+
+    >>> ExponentialDecay(0.5, decay_steps=10, decay_rate=0.5)(20).numpy()
+    np.float32(0.125)
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        decay_steps,
+        decay_rate,
+        staircase=False,
+        name="ExponentialDecay",
+    ):
+        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
+        self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
+        self._check_positive("decay_steps")
+
+    def _rate(self, step, f):
+        exponent = f.real(step) / self.decay_steps
+        exponent = f.floor(exponent) if self.staircase else exponent
+        return self.initial_learning_rate * f.pow(self.decay_rate, exponent)
+
+
+class InverseTimeDecay(_Formula):
+    """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
+
+    With ``staircase`` the quotient of the steps is rounded down.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        decay_steps,
+        decay_rate,
+        staircase=False,
+        name="InverseTimeDecay",
+    ):
+        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
+        self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
+        self._check_positive("decay_steps")
+
+    def _rate(self, step, f):
+        done = f.real(step) / self.decay_steps
+        done = f.floor(done) if self.staircase else done
+        return self.initial_learning_rate / (1 + self.decay_rate * done)
+
+
+class PiecewiseConstantDecay(_Formula):
+    """``values[i]`` up to and with the step ``boundaries[i]``, then the last value.
+
+    Raises: ``ValueError`` unless there is one value more than boundaries.
+
+    >>> rate = PiecewiseConstantDecay([2, 4], [1.0, 0.5, 0.25])
+    >>> rate([0, 2, 3, 4, 5]).numpy().tolist()
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    def __init__(self, boundaries, values, name="PiecewiseConstant"):
+        if len(boundaries) != len(values) - 1:
+            raise ValueError(
+                "PiecewiseConstantDecay: boundaries must be one fewer than values, got "
+                f"{len(boundaries)} and {len(values)}"
+            )
+        self.boundaries, self.values, self.name = boundaries, values, name
+
+    def at(self, step):
+        return float(self.values[bisect_left(self.boundaries, step)])
+
+    def _rate(self, step, f):
+        rate = convert_to_tensor(self.values[-1], float32)
+        for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1]):
+            if step.dtype.is_integer:
+                boundary = math.floor(boundary)
+            rate = where(step <= boundary, convert_to_tensor(value, float32), rate)
+        return rate
+
+
+class PolynomialDecay(_Formula):
+    """``(initial - end) * (1 - step / decay_steps) ** power + end``, then ``end``.
+
+    With ``cycle`` the rate does not stay at the end: ``decay_steps`` grows to its next
+    multiple.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        decay_steps,
+        end_learning_rate=0.0001,
+        power=1.0,
+        cycle=False,
+        name="PolynomialDecay",
+    ):
+        self.initial_learning_rate, self.decay_steps = (
+            initial_learning_rate,
+            decay_steps,
+        )
+        self.end_learning_rate, self.power = end_learning_rate, power
+        self.cycle, self.name = cycle, name
+        self._check_positive("decay_steps")
+
+    def _rate(self, step, f):
+        step, steps = f.real(step), self.decay_steps
+        if self.cycle:
+            steps = steps * f.maximum(f.ceil(step / steps), 1.0)
+        else:
+            step = f.minimum(step, float(steps))
+        span = self.initial_learning_rate - self.end_learning_rate
+        return span * f.pow(1 - step / steps, self.power) + self.end_learning_rate
+
+
+class CosineDecay(_Formula):
+    """Half a cosine from ``initial_learning_rate`` down to ``alpha`` times that.
+
+        rate = initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha)
+
+    With a ``warmup_target`` the rate first grows from ``initial_learning_rate`` to it, in
+    a line over ``warmup_steps``, and then falls from there over ``decay_steps``.
+    Reference: Loshchilov & Hutter, "SGDR" (2016).
+
+    >>> rate = CosineDecay(0.0, 10, warmup_target=1.0, warmup_steps=4)
+    >>> rate([0, 2, 4, 14]).numpy().tolist()
+    [0.0, 0.5, 1.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        decay_steps,
+        alpha=0.0,
+        name="CosineDecay",
+        warmup_target=None,
+        warmup_steps=0,
+    ):
+        self.initial_learning_rate, self.decay_steps = (
+            initial_learning_rate,
+            decay_steps,
+        )
+        self.alpha, self.name = alpha, name
+        self.warmup_target, self.warmup_steps = warmup_target, warmup_steps
+        self._check_positive("decay_steps")
+
+    def _rate(self, step, f):
+        step, first = f.real(step), self.initial_learning_rate
+        if self.warmup_target is None or not self.warmup_steps:
+            top = first if self.warmup_target is None else self.warmup_target
+            return self._decayed(step, top, f)
+        top, steps = self.warmup_target, self.warmup_steps
+        return f.select(
+            step < steps,
+            lambda: (top - first) * (step / steps) + first,
+            lambda: self._decayed(step - steps, top, f),
+        )
+
+    def _decayed(self, step, top, f):
+        done = f.minimum(step, float(self.decay_steps)) / self.decay_steps
+        wave = 0.5 * (1 + f.cos(math.pi * done))
+        return top * ((1 - self.alpha) * wave + self.alpha)
+
+
+class CosineDecayRestarts(_Formula):
+    """`CosineDecay` again and again: each time ``t_mul`` times as long as before.
+
+    The rate that it starts from changes by the factor ``m_mul``.
+    Reference: Loshchilov & Hutter, "SGDR" (2016).
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        first_decay_steps,
+        t_mul=2.0,
+        m_mul=1.0,
+        alpha=0.0,
+        name="SGDRDecay",
+    ):
+        self.initial_learning_rate = initial_learning_rate
+        self.first_decay_steps, self.t_mul, self.m_mul = first_decay_steps, t_mul, m_mul
+        self.alpha, self.name = alpha, name
+        self._check_positive("first_decay_steps")
+
+    def _rate(self, step, f):
+        done, t = f.real(step) / self.first_decay_steps, self.t_mul
+        if t == 1:
+            restarts = f.floor(done)
+            done = done - restarts
+        else:  # the sum of a geometric series, solved for the number of its terms
+            restarts = f.floor(f.log(1 - done * (1 - t)) / math.log(t) + f.slack)
+            length = f.pow(float(t), restarts)
+            done = (done - (1 - length) / (1 - t)) / length
+        wave = 0.5 * f.pow(float(self.m_mul), restarts) * (1 + f.cos(math.pi * done))
+        return self.initial_learning_rate * ((1 - self.alpha) * wave + self.alpha)
+
+
+def serialize(learning_rate_schedule) -> dict:
+    """``{"class_name", "config"}`` of a schedule."""
+    return registry.serialize(learning_rate_schedule)
+
+
+def deserialize(config, custom_objects=None) -> LearningRateSchedule:
+    """The schedule that `serialize` described.
+
+    Raises: ``ValueError`` that lists the known names.
+    """
+    with registry.custom_object_scope(custom_objects or {}):
+        return registry.deserialize("schedule", config)
+
+
+# ------------------------------------------------------- what formulas are written over
+
+NUMBERS = SimpleNamespace(
+    real=float,
+    floor=lambda x: math.floor(x) if math.isfinite(x) else x,
+    ceil=math.ceil,
+    log=lambda x: math.log(x) if x > 0 else math.nan,
+    cos=math.cos,
+    pow=operator.pow,
+    minimum=min,
+    maximum=max,
+    select=lambda condition, yes, no: yes() if condition else no(),
+    slack=1e-9,  # log(3 ** 5) / log(3) is to be 5
+)
+
+TENSORS = SimpleNamespace(
+    real=lambda step: cast(step, float32),
+    floor=floor,
+    ceil=ceil,
+    log=log,
+    cos=cos,
+    pow=lambda x, y: tensor_pow(convert_to_tensor(x, float32), y),
+    minimum=minimum,
+    maximum=maximum,
+    select=lambda condition, yes, no: where(condition, yes(), no()),
+    slack=0.0,
+)

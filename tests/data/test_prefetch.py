@@ -1,0 +1,72 @@
+"""The thread of `prefetch`: what it makes, raises, and when it ends."""
+
+import gc
+import threading
+import time
+
+import pytest
+
+from tapewright.data import Dataset
+
+
+def threads():
+    return [t for t in threading.enumerate() if t.name == "tapewright-prefetch"]
+
+
+def soon(condition):
+    for _ in range(400):
+        if condition():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_elements_come_in_order():
+    found = [int(x) for x in Dataset.range(50).prefetch(3)]
+    assert found == list(range(50)) and soon(lambda: not threads())
+
+
+def test_elements_are_made_in_another_thread_ahead():
+    made = []
+
+    def note(x):
+        made.append(threading.current_thread().name)
+        return x
+
+    iterator = iter(Dataset.range(10).map(note).prefetch(3))
+    next(iterator)
+    assert soon(lambda: len(made) >= 4)
+    assert set(made) == {"tapewright-prefetch"} and len(made) <= 5
+
+
+def test_an_error_comes_out_at_its_element():
+    iterator = iter(Dataset.range(5).map(lambda x: 6 // (2 - int(x))).prefetch(2))
+    assert [int(next(iterator)) for _ in range(2)] == [3, 6]
+    with pytest.raises(ZeroDivisionError):
+        next(iterator)
+    assert soon(lambda: not threads())
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_the_thread_ends_when_the_iterator_is_dropped(taken):
+    iterator = iter(Dataset.range(3).repeat().prefetch(2))
+    for _ in range(taken):
+        next(iterator)
+    del iterator
+    assert soon(lambda: not threads())
+
+
+def test_it_ends_too_when_it_is_dropped_below_other_transformations():
+    gc.disable()
+    try:
+        for _ in Dataset.range(3).repeat().prefetch(1).map(lambda x: x).batch(2):
+            break
+        assert soon(lambda: not threads())
+    finally:
+        gc.enable()
+
+
+def test_no_thread_runs_before_the_first_element_is_asked_for():
+    iterator = iter(Dataset.range(3).prefetch(1))
+    assert not threads()
+    assert len(list(iterator)) == 3

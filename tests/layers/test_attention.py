@@ -1,0 +1,215 @@
+"""`Attention`, `AdditiveAttention`, `MultiHeadAttention`, `GroupQueryAttention`."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.layers import (
+    AdditiveAttention,
+    Attention,
+    GroupQueryAttention,
+    MultiHeadAttention,
+    masks,
+)
+
+
+def numbers(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+# ------------------------------------------------------------------------ Attention
+
+
+def test_attention_is_the_mean_of_the_values_weighted_by_their_keys():
+    q, v, k = numbers(2, 3, 4), numbers(2, 5, 6), numbers(2, 5, 4)
+    weights = softmax(q @ k.swapaxes(1, 2))
+    outputs, scores = Attention()([q, v, k], return_attention_scores=True)
+    np.testing.assert_allclose(scores, weights, rtol=1e-5)
+    np.testing.assert_allclose(outputs, weights @ v, rtol=1e-5, atol=1e-6)
+    assert Attention().compute_output_shape([q.shape, v.shape, k.shape]) == (2, 3, 6)
+
+
+def test_a_causal_query_sees_no_further_than_its_place():
+    x = numbers(1, 4, 3)
+    _, scores = Attention()([x, x], return_attention_scores=True, use_causal_mask=True)
+    assert not np.triu(scores.numpy()[0], 1).any()
+
+
+def test_dropout_falls_on_the_weights_in_training_alone():
+    layer, x = Attention(dropout=0.5, seed=1), tw.ones([1, 4, 50])
+    np.testing.assert_allclose(layer([x, x]), x, rtol=1e-6)
+    y = layer([x, x], training=True).numpy()
+    assert set(np.unique(y)) <= {0.0, 0.5, 1.0, 1.5, 2.0} and (y != 1).any()
+
+
+@pytest.mark.parametrize("inputs", [[1], [1, 2, 3, 4]])
+def test_attention_takes_query_value_and_key(inputs):
+    with pytest.raises(
+        ValueError, match=f"query, value and key; got list of {len(inputs)}"
+    ):
+        Attention()([tw.ones([1, 2, 3])] * len(inputs))
+    with pytest.raises(ValueError, match="inputs must be a list"):
+        Attention()(tw.ones([1, 2, 3]))
+
+
+def test_unknown_scores_and_rates_are_refused():
+    with pytest.raises(
+        ValueError, match="score_mode must be 'dot' or 'concat', got 'sum'"
+    ):
+        Attention(score_mode="sum")
+    with pytest.raises(
+        ValueError, match="AdditiveAttention: dropout must be from 0 to 1"
+    ):
+        AdditiveAttention(dropout=2)
+
+
+def test_configs_have_the_keys_of_keras():
+    base = {"name", "trainable", "dtype", "use_scale", "dropout", "seed"}
+    assert set(Attention().get_config()) == base | {"score_mode"}
+    config = AdditiveAttention(use_scale=False).get_config()
+    assert set(config) == base
+    assert AdditiveAttention.from_config(config).get_config() == config
+
+
+# --------------------------------------------------------------------- several heads
+
+
+def test_heads_attend_each_with_projections_of_its_own():
+    layer = MultiHeadAttention(2, 3, value_dim=5)
+    q, v = numbers(2, 3, 4), numbers(2, 6, 7)
+    outputs = layer(q, v)
+    wq, wk, wv, wo = (
+        d.kernel.numpy()
+        for d in (
+            layer.query_dense,
+            layer.key_dense,
+            layer.value_dense,
+            layer.output_dense,
+        )
+    )
+    assert [w.shape for w in (wq, wk, wv, wo)] == [
+        (4, 2, 3),
+        (7, 2, 3),
+        (7, 2, 5),
+        (2, 5, 4),
+    ]
+    expected = 0
+    for head in range(2):
+        weights = softmax(
+            q @ wq[:, head] @ (v @ wk[:, head]).swapaxes(1, 2) / np.sqrt(3)
+        )
+        expected = expected + weights @ (v @ wv[:, head]) @ wo[head]
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_have_the_names_and_the_order_of_keras():
+    layer = MultiHeadAttention(2, 3, use_gate=True, name="m")
+    layer.build((None, 3, 4), (None, 5, 4))
+    assert [w.path for w in layer.weights] == [
+        f"m/{part}/{weight}"
+        for part in ("query", "key", "gate", "value", "attention_output")
+        for weight in ("kernel", "bias")
+    ]
+    layer = GroupQueryAttention(3, 4, 2, use_bias=False, name="g")
+    layer.build((None, 3, 4), (None, 5, 4))
+    shapes = {w.path: tuple(w.shape) for w in layer.weights}
+    assert shapes == {
+        "g/query/kernel": (4, 4, 3), "g/key/kernel": (4, 2, 3), "g/value/kernel": (4, 2, 3),
+        "g/attention_output/kernel": (4, 3, 4),
+    }  # fmt: skip
+
+
+def test_a_query_mask_given_by_hand_counts():
+    layer, x = MultiHeadAttention(1, 2), numbers(1, 3, 2)
+    mask = np.array([[True, True, False]])
+    _, scores = layer(x, x, query_mask=mask, return_attention_scores=True)
+    assert not scores.numpy()[0, 0, 2].any() and scores.numpy()[0, 0, :2].all()
+
+
+def test_the_outputs_carry_the_mask_of_the_query_and_the_inputs_keep_theirs():
+    x, mask = (
+        tw.constant(numbers(2, 3, 4)),
+        tw.constant(np.array([[1, 1, 0]] * 2, bool)),
+    )
+    masks.attach(x, mask)
+    for layer in (MultiHeadAttention(2, 3), GroupQueryAttention(3, 4, 2)):
+        assert masks.mask_of(layer(x, x)) is mask
+        assert masks.mask_of(x) is mask
+
+
+def test_masked_values_do_not_count():
+    layer, x = MultiHeadAttention(2, 3), numbers(1, 4, 2)
+    mask = np.array([[True, True, True, False]])
+    changed = x.copy()
+    changed[0, 3] += 10
+    y = layer(x, x, value_mask=mask)
+    np.testing.assert_allclose(layer(x, changed, value_mask=mask), y, rtol=1e-5)
+
+
+def test_dropout_of_heads_needs_training():
+    layer, x = MultiHeadAttention(2, 3, dropout=0.5, seed=1), numbers(1, 4, 2)
+    np.testing.assert_allclose(layer(x, x), layer(x, x, training=False), rtol=1e-5)
+    assert not np.allclose(layer(x, x), layer(x, x, training=True))
+
+
+def test_lengths_may_be_unknown_in_a_trace():
+    layer, x = MultiHeadAttention(2, 3, sliding_window=2), tw.constant(numbers(2, 4, 2))
+    layer(x, x)
+    spec = tw.TensorSpec([None, None, 2])
+    call = tw.function(
+        lambda x: layer(x, x, use_causal_mask=True), input_signature=[spec]
+    )
+    for length in (4, 3):
+        expected = layer(x[:, :length], x[:, :length], use_causal_mask=True)
+        np.testing.assert_allclose(call(x[:, :length]), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: MultiHeadAttention(2, 2, 3, dtype="float64", use_gate=True),
+    lambda: GroupQueryAttention(2, 2, 1, dtype="float64"),
+])  # fmt: skip
+def test_every_derivative_agrees_with_differences(make):
+    layer = make()
+    q, v = np.random.normal(size=(1, 2, 2)), np.random.normal(size=(1, 3, 2))
+    mask = np.array([[[1, 1, 0], [1, 1, 1]]], bool)
+    layer(q, v)
+    tw.test.check_gradients(
+        lambda q, v, *_: layer(q, v, attention_mask=mask),
+        [q, v, *layer.weights],
+        order=2,
+    )
+
+
+def test_configs_of_heads_make_the_same_layers():
+    for layer in (
+        MultiHeadAttention(2, 3, output_shape=4, attention_axes=1, sliding_window=2),
+        GroupQueryAttention(3, 4, 2, dropout=0.5, seed=1, use_gate=True),
+    ):
+        config = layer.get_config()
+        assert type(layer).from_config(config).get_config() == config
+        assert "flash_attention" not in config and "activity_regularizer" in config
+    assert set(MultiHeadAttention(2, 3).get_config()) == {
+        "name", "trainable", "dtype", "num_heads", "key_dim", "value_dim", "dropout",
+        "use_bias", "use_gate", "output_shape", "attention_axes", "sliding_window",
+        "kernel_initializer", "bias_initializer", "kernel_regularizer",
+        "bias_regularizer", "activity_regularizer", "kernel_constraint",
+        "bias_constraint", "seed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: MultiHeadAttention(0, 3), "num_heads must be a positive integer, got 0"),
+    (lambda: MultiHeadAttention(2, 3, sliding_window=0), "sliding_window must be"),
+    (lambda: MultiHeadAttention(2, 3, flash_attention=True), "flash_attention is not"),
+    (lambda: GroupQueryAttention(2, 3, 2), "num_key_value_heads must divide"),
+    (lambda: MultiHeadAttention(2, 3).build((1, 2, 3), (1, 4, 3), (1, 5, 3)),
+     r"value and key must agree.*\(1, 4, 3\) and \(1, 5, 3\)"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,358 @@
+"""Models from inputs and outputs: what belongs to them, how they run, their configs."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import Input, Model
+from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten, Layer
+
+
+def two_inputs():
+    """A model with two inputs, two outputs and an op between layers."""
+    a, b = Input((3,), name="a"), Input((2,), name="b")
+    hidden = Dense(4, activation="tanh", name="hidden")(a)
+    joined = tw.concat([hidden, b], 1)
+    first = Dense(1, name="first")(joined)
+    second = Dense(2, name="second")(joined * 2.0)
+    return Model([a, b], [first, second], name="two")
+
+
+def by_hand(model, a, b):
+    hidden, first, second = (model.get_layer(n) for n in ("hidden", "first", "second"))
+    joined = np.concatenate(
+        [np.tanh(a @ hidden.kernel.numpy() + hidden.bias.numpy()), b], 1
+    )
+    return (
+        joined @ first.kernel.numpy() + first.bias.numpy(),
+        2 * joined @ second.kernel.numpy() + second.bias.numpy(),
+    )
+
+
+@pytest.fixture
+def data():
+    random = np.random.default_rng(0)
+    return random.normal(size=(5, 3)).astype("f4"), random.normal(size=(5, 2)).astype(
+        "f4"
+    )
+
+
+def test_inputs_have_a_shape_without_values():
+    x = Input((3, None), batch_size=2, dtype="int32", name="ids")
+    assert x.shape == (2, 3, None) and x.dtype == "int32" and x.name == "ids"
+    with pytest.raises(TypeError, match=r"a Python condition .*\(2, 3, None\) int32"):
+        bool(x)
+    with pytest.raises(TypeError, match="a NumPy function needs values"):
+        np.sin(Input((3,)))
+
+
+def test_an_input_needs_a_shape():
+    with pytest.raises(ValueError, match="shape must be given, without the batch"):
+        Input()
+    with pytest.raises(ValueError, match=r"must be a tuple, \(3,\) for vectors of 3"):
+        Input(3)
+
+
+def test_several_inputs_and_outputs(data):
+    model = two_inputs()
+    for given in (list(data), dict(zip("ab", data))):
+        for answer, expected in zip(model(given), by_hand(model, *data)):
+            np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_inputs_and_outputs_may_be_dicts(data):
+    a, b = Input((3,), name="left"), Input((2,), name="right")
+    outputs = {"sum": tw.concat([a, b], 1), "first": a + 0.0}
+    model = Model({"x": a, "y": b}, outputs)
+    answer = model({"x": data[0], "y": data[1]})
+    assert sorted(answer) == ["first", "sum"] == model.output_names
+    np.testing.assert_array_equal(answer["sum"], np.concatenate(data, 1))
+
+
+def test_layers_stand_in_the_order_of_keras():
+    # recorded: keras.Model of the same calls
+    model = two_inputs()
+    assert [layer.name for layer in model.layers] == [
+        "a",
+        "hidden",
+        "b",
+        "first",
+        "second",
+    ]
+    assert [v.path for v in model.weights] == [
+        "hidden/kernel",
+        "hidden/bias",
+        "first/kernel",
+        "first/bias",
+        "second/kernel",
+        "second/bias",
+    ]
+
+
+def test_a_shared_layer_is_called_twice_and_counted_once(data):
+    shared = Dense(2)
+    a, b = Input((3,)), Input((3,))
+    model = Model([a, b], shared(a) - shared(b))
+    assert model.count_params() == 8 and len(model.layers) == 3
+    np.testing.assert_allclose(
+        model([data[0], data[0] + 1]),
+        np.repeat(-shared.kernel.numpy().sum(0, keepdims=True), 5, 0),
+        atol=1e-6,
+    )
+
+
+def test_models_nest(data):
+    inner = two_inputs()
+    x = Input((5,))
+    first, second = inner([x[:, :3], x[:, 3:]])
+    model = Model(x, tw.concat([first, second], 1))
+    expected = np.concatenate(by_hand(inner, *data), 1)
+    np.testing.assert_allclose(
+        model(np.concatenate(data, 1)), expected, rtol=1e-5, atol=1e-6
+    )
+    assert inner in model.layers and model.count_params() == inner.count_params()
+
+
+def test_a_part_of_a_model_is_a_model(data):
+    model = two_inputs()
+    part = Model(model.input, model.get_layer("hidden").output)
+    answer = part.predict(list(data), verbose=0)
+    hidden = model.get_layer("hidden")
+    expected = np.tanh(data[0] @ hidden.kernel.numpy() + hidden.bias.numpy())
+    np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_may_begin_at_inner_tensors():
+    x = Input((3,))
+    hidden = Dense(4)(x)
+    outputs = Dense(2)(hidden)
+    tail = Model(hidden, outputs)
+    assert tail(tw.ones([1, 4])).shape == (1, 2)
+    assert tail.count_params() == 10
+
+
+def test_training_reaches_the_layers():
+    x = Input((50,))
+    model = Model(x, Dropout(0.5)(x))
+    inputs = tw.ones([2, 50])
+    assert (model(inputs).numpy() == 1).all()
+    assert 0 in model(inputs, training=True).numpy()
+
+
+def test_a_training_given_in_the_model_counts_in_every_call():
+    x = Input((50,))
+    model = Model(x, Dropout(0.5)(x, training=True))
+    assert 0 in model(tw.ones([2, 50]), training=False).numpy()
+
+
+def test_inputs_of_one_rank_less_or_more_are_fitted():
+    x = Input((1,))
+    model = Model(x, x * 2.0)
+    np.testing.assert_array_equal(model(np.float32([1, 2])), [[2], [4]])
+    flat = Input(())
+    double = Model(flat, flat * 2.0)
+    np.testing.assert_array_equal(double(np.float32([[1], [2]])), [2, 4])
+
+
+def test_inputs_that_do_not_fit_are_named(data):
+    model = two_inputs()
+    with pytest.raises(ValueError, match=r"the input 'a' must have shape \(None, 3\)"):
+        model([data[1], data[0]])
+    with pytest.raises(ValueError, match=r"2 inputs, \['a', 'b'\]; got 1"):
+        model(data[0])
+    with pytest.raises(ValueError, match=r"a dict without \['b'\]"):
+        model({"a": data[0], "c": data[1]})
+
+
+def test_outputs_must_follow_from_the_inputs():
+    a, b = Input((3,), name="a"), Input((3,), name="b")
+    with pytest.raises(ValueError, match=r"need the input 'b', .*not among.*\(a\)"):
+        Model(a, Dense(2)(a) + Dense(2)(b))
+    with pytest.raises(ValueError, match="outputs must come from Input"):
+        Model(a, tw.ones([2]))
+    with pytest.raises(TypeError, match="inputs and outputs must be given together"):
+        Model(inputs=a)
+
+
+def test_two_layers_of_one_name_are_refused():
+    x = Input((3,))
+    with pytest.raises(ValueError, match="2 layers have the name 'same'"):
+        Model(x, Dense(2, name="same")(Dense(2, name="same")(x)))
+
+
+def test_a_variable_in_an_op_between_layers_is_refused():
+    with pytest.raises(TypeError, match="variable 'scale' would enter the model as a"):
+        Input((3,)) * tw.Variable(2.0, name="scale")
+
+
+def test_a_constant_in_an_op_between_layers_stays():
+    x = Input((2,))
+    model = Model(x, x * tw.constant([1.0, 10.0]))
+    np.testing.assert_array_equal(model(tw.ones([1, 2])), [[1, 10]])
+
+
+def test_an_unused_input_belongs_to_the_model():
+    a, b = Input((3,), name="a"), Input((2,), name="b")
+    model = Model([a, b], Dense(1)(a))
+    assert [layer.name for layer in model.layers if layer.name in "ab"] == ["a", "b"]
+    assert model([tw.ones([1, 3]), tw.ones([1, 2])]).shape == (1, 1)
+
+
+def test_the_config_makes_a_model_that_gives_the_same(data):
+    model = two_inputs()
+    twin = Model.from_config(model.get_config())
+    twin.set_weights(model.get_weights())
+    for mine, other in zip(model(list(data)), twin(list(data))):
+        np.testing.assert_array_equal(mine, other)
+    assert twin.get_config() == model.get_config()
+
+
+def test_the_config_holds_shared_and_nested_models(data):
+    inner = two_inputs()
+    x = Input((5,), name="x")
+    shared = Dense(2, name="shared")
+    first, second = inner([x[:, :3], x[:, 3:]])
+    model = Model(x, shared(second) + shared(tw.concat([first, first], 1)))
+    twin = Model.from_config(model.get_config())
+    twin.set_weights(model.get_weights())
+    inputs = np.concatenate(data, 1)
+    np.testing.assert_array_equal(model(inputs), twin(inputs))
+
+
+def test_a_config_of_keras_2_is_read():
+    config = {
+        "name": "old",
+        "layers": [
+            {
+                "class_name": "InputLayer",
+                "config": {"batch_shape": [None, 3], "dtype": "float32", "name": "i"},
+                "name": "i",
+                "inbound_nodes": [],
+            },
+            {
+                "class_name": "Dense",
+                "config": {"name": "d", "units": 2},
+                "name": "d",
+                "inbound_nodes": [[["i", 0, 0, {}]]],
+            },
+        ],
+        "input_layers": [["i", 0, 0]],
+        "output_layers": [["d", 0, 0]],
+    }
+    model = Model.from_config(config)
+    assert model.get_layer("d").units == 2 and model.input_names == ["i"]
+
+
+def test_a_config_whose_layers_wait_for_each_other_is_refused():
+    model = two_inputs()
+    config = model.get_config()
+    config["layers"] = [x for x in config["layers"] if x["name"] != "b"]
+    with pytest.raises(ValueError, match="there is no layer 'b'"):
+        Model.from_config(config)
+
+
+def test_a_subclass_made_of_inputs_and_outputs_keeps_its_own_methods(data):
+    class Doubled(Model):
+        def doubled(self, x):
+            return 2 * self(x)
+
+    x = Input((3,))
+    model = Doubled(x, Dense(2)(x))
+    np.testing.assert_allclose(model.doubled(data[0]), 2 * model(data[0]).numpy())
+
+    class Own(Model):
+        def __init__(self, units, **kwargs):
+            x = Input((3,))
+            super().__init__(inputs=x, outputs=Dense(units)(x), **kwargs)
+            self.units = units
+
+    assert Own(4)(data[0]).shape == (5, 4)
+
+
+def test_layers_of_a_subclass_are_found_and_built(data):
+    class Two(Model):
+        def __init__(self):
+            super().__init__()
+            self.flatten = Flatten()
+            self.blocks = [Dense(4), BatchNormalization()]
+
+        def call(self, inputs, training=None):
+            x = self.flatten(inputs)
+            for block in self.blocks:
+                x = block(x, training=training)
+            return x
+
+    model = Two()
+    model.build((None, 3))
+    assert model.built and model.count_params() == 3 * 4 + 4 + 16
+    assert [type(layer).__name__ for layer in model.layers] == [
+        "Flatten",
+        "Dense",
+        "BatchNormalization",
+    ]
+    with pytest.raises(AttributeError, match="no symbolic inputs"):
+        _ = model.inputs
+
+
+def test_get_layer_names_what_there_is():
+    model = two_inputs()
+    assert model.get_layer(index=1).name == "hidden"
+    with pytest.raises(ValueError, match="no layer 'x'; there are a, hidden"):
+        model.get_layer("x")
+    with pytest.raises(ValueError, match="either name or index"):
+        model.get_layer()
+
+
+def test_the_summary_shows_what_is_connected_to_what(capsys):
+    two_inputs().summary(show_trainable=True)
+    text = capsys.readouterr().out
+    assert "Connected to" in text and "hidden[0]" in text and "Total params: 37" in text
+
+
+def test_the_summary_of_a_line_of_layers_has_three_columns(capsys):
+    x = Input((3,))
+    Model(x, Dense(2)(x), name="line").summary()
+    text = capsys.readouterr().out
+    assert 'Model: "line"' in text and "Connected" not in text
+
+
+def test_a_layer_traces_its_output_shape():
+    class Halves(Layer):
+        def call(self, inputs):
+            n = inputs.shape[-1] // 2
+            return inputs[..., :n], tw.cast(inputs[..., n:], "int32")
+
+    a, b = Halves()(Input((None, 6)))
+    assert a.shape == (None, None, 3) == b.shape and b.dtype == "int32"
+    assert Halves().compute_output_shape((None, 4)) == ((None, 2), (None, 2))
+
+
+def test_a_clone_has_weights_of_its_own(data):
+    model = two_inputs()
+    clone = tw.keras.models.clone_model(model)
+    assert [v.shape for v in clone.weights] == [v.shape for v in model.weights]
+    assert clone.get_layer("hidden") is not model.get_layer("hidden")
+    clone.set_weights(model.get_weights())
+    for mine, other in zip(model(list(data)), clone(list(data))):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_clone_may_have_other_layers(data):
+    def wider(layer):
+        config = layer.get_config()
+        if layer.name == "hidden":
+            config["units"] = 7
+        return type(layer).from_config(config)
+
+    clone = tw.keras.models.clone_model(two_inputs(), clone_function=wider)
+    assert clone.get_layer("hidden").units == 7
+    assert clone.get_layer("first").kernel.shape == (9, 1)
+
+
+def test_what_is_defined_by_its_call_cannot_be_cloned():
+    class Own(Model):
+        def call(self, x):
+            return x
+
+    with pytest.raises(ValueError, match="Own is defined by its own call"):
+        tw.keras.models.clone_model(Own())
