@@ -29,6 +29,7 @@ from .training.losses import Loss
 from .training.metrics import Metric
 from .training.model import Model
 from .training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
+from .training.plot_model import plot_model
 from .training.py_dataset import PyDataset
 from .training.seeds import set_random_seed
 from .training.sequential import Sequential
@@ -123,6 +124,7 @@ utils = _namespace(
     normalize=normalize,
     pack_x_y_sample_weight=pack_x_y_sample_weight,
     pad_sequences=pad_sequences,
+    plot_model=plot_model,
     set_random_seed=set_random_seed,
     split_dataset=split_dataset,
     timeseries_dataset_from_array=timeseries_dataset_from_array,

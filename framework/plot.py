@@ -226,12 +226,12 @@ def new_figure(width, height, **options):
 def save(figure, path, dpi=150):
     """Writes the figure to ``path``, if there is one, whole or not at all; returns it.
 
-    Raises: ``ValueError`` for an ending that stands for no format.
+    Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for no format.
     """
     if path is None:
         return figure
     path = os.fspath(path)
-    kind = os.path.splitext(path)[1][1:].lower()
+    kind = os.path.splitext(path)[1][1:].lower() or "png"
     kinds = figure.canvas.get_supported_filetypes()
     if kind not in kinds:
         raise ValueError(

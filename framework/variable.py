@@ -1,6 +1,7 @@
 """Variables: values that change, and tell the tapes when they are read."""
 
 import itertools
+from copy import deepcopy
 
 import numpy as np
 
@@ -275,11 +276,13 @@ class Variable:
         twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
         twin._path = self._path
         memo[id(self)] = twin
+        vars(twin).update(deepcopy(vars(self), memo))
         return twin
 
     def __reduce__(self):
         array = backend.to_numpy(self._array)
-        return _rebuild, (array, self.trainable, self._name, self._path)
+        values = array, self.trainable, self._name, self._path
+        return _rebuild, values, vars(self) or None
 
 
 def _rebuild(array, trainable, name, path):

@@ -8,6 +8,7 @@ from .augmentation import *
 from .convolution import *
 from .core import *
 from .embedding import *
+from .finding import *
 from .images import *
 from .input_layer import *
 from .lambdas import *

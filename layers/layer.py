@@ -30,7 +30,7 @@ from . import initializers, masks, regularizers
 from .input_spec import InputSpec
 from .names import unique_name
 from .signature import CallSignature
-from .symbolic import KerasTensor, Node, output_specs
+from .symbolic import KerasTensor, Node, Operation, symbolic_outputs
 from .tracking import Tracked
 
 __all__ = ["InputSpec", "Layer"]
@@ -51,7 +51,7 @@ class _Call:
         self.training = training
 
 
-class Layer(Tracked, Configured):
+class Layer(Operation, Tracked, Configured):
     """Base of all layers: an op with weights.
 
     Args: ``name``, unique by default; ``trainable``: False freezes the weights;
@@ -83,6 +83,7 @@ class Layer(Tracked, Configured):
     input_spec = None
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
     supports_masking = False
+    _makes_masks = False  # also where none came in
     activity_regularizer = None
     autocast = True
     _dtype = float32
@@ -96,8 +97,9 @@ class Layer(Tracked, Configured):
             cls.build = _once(cls.build)
         if "call" in vars(cls):
             cls._signature = CallSignature(cls.call)
-        if "compute_mask" in vars(cls) and "supports_masking" not in vars(cls):
-            cls.supports_masking = True
+        if "compute_mask" in vars(cls):
+            cls._makes_masks = vars(cls).get("_makes_masks", True)
+            cls.supports_masking = vars(cls).get("supports_masking", True)
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class Layer(Tracked, Configured):
         **kwargs,
     ):
         cls = type(self)
+        _refuse(cls, kwargs, quantization_config=None, lora_rank=None, lora_alpha=None)
         given_shape = _given_shape(kwargs)
         if kwargs:
             known = [n for n in constructor_arguments(cls) if n != "kwargs"]
@@ -168,13 +171,11 @@ class Layer(Tracked, Configured):
                 self._build_for(args, kwargs)
                 self.built = True
                 try:
-                    specs = output_specs(self.call_as_it_is, args, kwargs)
+                    return symbolic_outputs(self.call_as_it_is, args, kwargs)
                 except Exception:
                     self.built = False
                     raise
-        else:
-            specs = output_specs(self.call_as_it_is, args, kwargs)
-        return map_structure(lambda s: s and KerasTensor(s.shape, s.dtype), specs)
+        return symbolic_outputs(self.call_as_it_is, args, kwargs)
 
     def call_as_it_is(self, *args, **kwargs):
         """A call whose losses count for nothing, and which notes no shapes."""
@@ -236,11 +237,12 @@ class Layer(Tracked, Configured):
                 outputs = self.call(inputs, *args, **kwargs)
             if self.activity_regularizer is not None:
                 self._add_penalties_on(outputs)
-            if self.supports_masking or mask is not None:
+            if mask is not None or (self._makes_masks and self.supports_masking):
                 self._pass_mask_on(inputs, mask, outputs)
             return outputs
         except Exception as error:
-            if self._title not in str(error):
+            known = [str(error), *getattr(error, "__notes__", ())]
+            if not any([self._title in text for text in known]):
                 error.add_note(f"in {self._title}")
             raise
         finally:
@@ -270,6 +272,10 @@ class Layer(Tracked, Configured):
         if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
             self.build(_shapes_in(args[0]))
             return
+        missing = [n for n in self._signature.names if n not in given]
+        missing = [n for n in missing if n not in self._signature.defaults]
+        if missing:
+            raise TypeError(f"{self._title}: the argument '{missing[0]}' is missing")
         shapes = {name: shapes.get(name) for name in self._shapes}
         self.build(**{name: s for name, s in shapes.items() if s is not None})
 
@@ -377,9 +383,8 @@ class Layer(Tracked, Configured):
     def _pass_mask_on(self, inputs, mask, outputs):
         if not self.supports_masking:
             self._lose_mask()
-        elif mask is not None or type(self).compute_mask is not Layer.compute_mask:
-            if any([masks.mask_of(x) is None for x in flatten(outputs)]):
-                masks.attach(outputs, self.compute_mask(inputs, mask))
+        elif any([masks.mask_of(x) is None for x in flatten(outputs)]):
+            masks.attach(outputs, self.compute_mask(inputs, mask))
 
     def _lose_mask(self):
         warnings.warn(
@@ -576,6 +581,16 @@ def _given_shape(kwargs):
     if whole is not None:
         return tuple(whole)
     return None if shape is None else (size, *shape)
+
+
+def _refuse(cls, kwargs, **absent):
+    """Takes Keras' arguments for what does not exist here, as long as they ask for nothing."""
+    for name, off in absent.items():
+        value = kwargs.pop(name, off)
+        if value != off:
+            raise ValueError(
+                f"{cls.__name__}: {name} is not supported: it must be {off}, got {value!r}"
+            )
 
 
 def _dtype_of(dtype):

@@ -5,8 +5,9 @@ tensor of this process ever did: where none does, layers need not look.
 """
 
 from tapewright.nest import flatten, is_nested, map_structure
+from tapewright.ops.conversion import identity
 
-__all__ = ["attach", "in_use", "mask_of"]
+__all__ = ["attach", "in_use", "mask_of", "masked"]
 
 _seen = False
 
@@ -34,3 +35,12 @@ def attach(outputs, masks):
         if mask is not None and mask_of(tensor) is None:
             _seen = True
             tensor._keras_mask = mask
+
+
+def masked(tensor, mask):
+    """The tensor with this mask, whatever mask it has itself; that one stays as it is."""
+    if mask is None or mask is mask_of(tensor):
+        return tensor
+    twin = identity(tensor)
+    attach(twin, mask)
+    return twin

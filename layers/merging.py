@@ -199,7 +199,9 @@ class Concatenate(_Merge):
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
-        self.axis = axis
+        if not hasattr(axis, "__index__"):
+            raise ValueError(f"Concatenate: axis must be an integer, got {axis!r}")
+        self.axis = operator.index(axis)
 
     def call(self, inputs):
         if not isinstance(inputs, list | tuple):
@@ -208,8 +210,13 @@ class Concatenate(_Merge):
 
     def _merged_shape(self, shapes):
         rank = len(shapes[0])
-        if any([len(s) != rank for s in shapes]) or not -rank <= self.axis < rank:
+        if any([len(s) != rank for s in shapes]):
             raise self._misfit(shapes)
+        if not -rank <= self.axis < rank:
+            raise ValueError(
+                f"{self._title}: axis must be from {-rank} to {rank - 1} for inputs of "
+                f"rank {rank}, got {self.axis}"
+            )
         at, merged = self.axis % rank, []
         for i, sizes in enumerate(zip(*shapes)):
             known = {n for n in sizes if isinstance(n, int)}

@@ -5,6 +5,7 @@ or from a stream of the layer's own if it has a ``seed``.
 """
 
 import math
+import numbers
 import operator
 
 from tapewright.ops.comparison import greater, where
@@ -234,13 +235,13 @@ class ActivityRegularization(Layer):
 
 
 def _rate(who, rate):
-    if not 0 <= rate <= 1:
+    if not isinstance(rate, numbers.Real) or not 0 <= rate <= 1:
         raise ValueError(f"{who}: rate must be from 0 to 1, got {rate!r}")
     return rate
 
 
 def _rate_below_1(who, rate):
-    if not 0 <= rate < 1:
+    if not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
         raise ValueError(f"{who}: rate must be from 0 up to, not 1, got {rate!r}")
     return rate
 
@@ -248,7 +249,7 @@ def _rate_below_1(who, rate):
 def _checked_shape(who, noise_shape):
     if noise_shape is None:
         return None
-    if isinstance(noise_shape, str):
+    if isinstance(noise_shape, str) or not hasattr(noise_shape, "__iter__"):
         raise ValueError(f"{who}: noise_shape must be a tuple, got {noise_shape!r}")
     for n in noise_shape:
         if n is not None and (not hasattr(n, "__index__") or operator.index(n) < 1):

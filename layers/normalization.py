@@ -1,5 +1,7 @@
 """Normalization layers."""
 
+import numbers
+
 from tapewright.errors import ShapeError
 from tapewright.ops.comparison import logical_and, where
 from tapewright.ops.conversion import cast, stop_gradient
@@ -81,12 +83,20 @@ class BatchNormalization(_ScaleAndShift):
     (1 - momentum)``. Otherwise, and while ``trainable`` is False, the moving ones count.
 
     Args: ``axis``: the channels; ``center``, ``scale``: whether there is a ``beta``, a
-    ``gamma``; ``synchronized``: over all devices, of which there is one. Derivatives are
-    exact at every order, also through mean and variance. Where ``mask``, an argument of
-    the call, is False, entries do not count for the moments.
+    ``gamma``; ``renorm``: not supported, it must be False; ``synchronized``: over all
+    devices, of which there is one. Derivatives are exact at every order, also through
+    mean and variance. Where ``mask``, an argument of the call, is False, entries do not
+    count for the moments.
 
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
+
+    left_out = {
+        **Layer.left_out,
+        "renorm": False,
+        "renorm_clipping": None,
+        "renorm_momentum": 0.99,
+    }
 
     def __init__(
         self,
@@ -103,16 +113,31 @@ class BatchNormalization(_ScaleAndShift):
         gamma_regularizer=None,
         beta_constraint=None,
         gamma_constraint=None,
+        renorm=False,
+        renorm_clipping=None,
+        renorm_momentum=0.99,
         synchronized=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         if not isinstance(axis, int):
             raise TypeError(f"BatchNormalization: axis must be an int, got {axis!r}")
+        if renorm:
+            raise ValueError(
+                "BatchNormalization: batch renormalization is not supported: renorm must "
+                f"be False, got {renorm!r}"
+            )
         self.axis = axis
+        if not isinstance(momentum, numbers.Real) or not 0 <= momentum <= 1:
+            raise ValueError(
+                f"BatchNormalization: momentum must be from 0 to 1, got {momentum!r}"
+            )
+        self.renorm = False
+        self.renorm_clipping = renorm_clipping
+        self.renorm_momentum = renorm_momentum
         self.synchronized = synchronized
         self.momentum = momentum
-        self.epsilon = epsilon
+        self.epsilon = _checked_epsilon(self, epsilon)
         self._keep(
             center,
             scale,
@@ -229,7 +254,7 @@ class LayerNormalization(_ScaleAndShift):
     ):
         super().__init__(**kwargs)
         self.axis = _axes("LayerNormalization", axis)
-        self.epsilon = epsilon
+        self.epsilon = _checked_epsilon(self, epsilon)
         self.rms_scaling = rms_scaling
         self._keep(
             center,
@@ -292,7 +317,7 @@ class GroupNormalization(_ScaleAndShift):
         super().__init__(**kwargs)
         self.groups = groups
         self.axis = axis
-        self.epsilon = epsilon
+        self.epsilon = _checked_epsilon(self, epsilon)
         self._keep(
             center,
             scale,
@@ -333,7 +358,7 @@ class RMSNormalization(Layer):
     def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         self.axis = _axes("RMSNormalization", axis)
-        self.epsilon = epsilon
+        self.epsilon = _checked_epsilon(self, epsilon)
 
     def build(self, input_shape):
         shape, self.input_spec = _sizes(self, input_shape)
@@ -381,3 +406,11 @@ def _sizes(layer, input_shape):
     axes = sorted(normalize_axis(layer._title, layer.axis, rank))
     sizes = tuple([input_shape[a] for a in axes])
     return sizes, InputSpec(ndim=rank, axes=dict(zip(axes, sizes)))
+
+
+def _checked_epsilon(layer, epsilon):
+    if not isinstance(epsilon, numbers.Real) or epsilon < 0:
+        raise ValueError(
+            f"{type(layer).__name__}: epsilon must be a number of 0 or more, got {epsilon!r}"
+        )
+    return epsilon

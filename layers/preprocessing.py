@@ -328,6 +328,11 @@ class Discretization(Layer):
     array([[0, 1, 2]], dtype=int32)
     """
 
+    left_out = {
+        **Layer.left_out,
+        "trainable": True,
+    }  # Keras' class takes no such argument
+
     def __init__(
         self,
         bin_boundaries=None,

@@ -120,8 +120,8 @@ class Permute(Layer):
 
     def __init__(self, dims, **kwargs):
         super().__init__(**kwargs)
-        self.dims = tuple(dims)
-        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+        self.dims = tuple(dims) if hasattr(dims, "__iter__") else (dims,)
+        if set(self.dims) != set(range(1, len(self.dims) + 1)):
             raise ValueError(
                 f"Permute: dims must be an order of the axes 1 to {len(self.dims)}, the "
                 f"batch left out; got {dims}"

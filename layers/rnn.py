@@ -126,13 +126,41 @@ class RNN(Layer):
             initial_state = self.get_initial_state(sequences.array.shape[0])
         states = list(initial_state) if is_nested(initial_state) else [initial_state]
         states = map_structure(convert_to_tensor, states)
-        self._check_batch(sequences, states)
         mask = None if mask is None else flatten(mask)[0]
+        self._check_states(states)
+        self._check_mask(sequences, mask)
+        self._check_batch(sequences, states)
         outputs, states = self.inner_loop(sequences, states, mask, training)
         if self.stateful:
             for kept, state in zip(flatten(self.states), flatten(states)):
                 kept.assign(state)
         return (outputs, *states) if self.return_state else outputs
+
+    def _check_states(self, states):
+        """As many states as the cell has, and of its sizes where these are numbers."""
+        sizes, widths = flatten(self.state_size), [x.shape[-1:] for x in flatten(states)]
+        found = [tuple(w)[0] if len(w) else None for w in widths]
+        fits = len(found) == len(sizes) and all(
+            [n == m or not isinstance(n, int) for n, m in zip(sizes, found)]
+        )
+        if not fits:
+            raise ValueError(
+                f"{self._title}: initial_state must be {len(sizes)} states of the sizes "
+                f"{sizes}, got {len(found)} of {found}"
+            )
+
+    def _check_mask(self, sequences, mask):
+        """A mask is ``[batch, time]``, as far as sizes are known."""
+        if mask is None:
+            return
+        wanted, found = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)
+        known = [isinstance(n, int) and isinstance(m, int) for n, m in zip(wanted, found)]
+        if len(found) != 2 or any(
+            [both and n != m for both, n, m in zip(known, wanted, found)]
+        ):
+            raise ValueError(
+                f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {found}"
+            )
 
     def _check_batch(self, sequences, states):
         if not self.stateful:

@@ -17,9 +17,18 @@ from tapewright.readers import Lost, reading
 from tapewright.tensor import Tensor, TensorSpec
 from tapewright.tensor_shape import TensorShape
 
+from .masks import attach, mask_of
 from .names import unique_name
 
-__all__ = ["KerasHistory", "KerasTensor", "Node", "OpCall", "node_of", "output_specs"]
+__all__ = [
+    "KerasHistory",
+    "KerasTensor",
+    "Node",
+    "OpCall",
+    "Operation",
+    "node_of",
+    "symbolic_outputs",
+]
 
 KerasHistory = namedtuple("KerasHistory", ["operation", "node_index", "tensor_index"])
 
@@ -27,10 +36,11 @@ KerasHistory = namedtuple("KerasHistory", ["operation", "node_index", "tensor_in
 class KerasTensor(Tensor):
     """What flows between the layers of a model: a shape and a dtype, no values.
 
-    Layers and ops take it, and note that they were called; see `Input`.
+    Layers and ops take it, and note that they were called; see `Input`. ``mask_spec`` is
+    the `TensorSpec` of the mask that the tensors it stands for will carry, or None.
     """
 
-    __slots__ = ("_shape", "name", "_keras_history", "sparse")
+    __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
     _count = 0
 
     def __init__(self, shape, dtype="float32", sparse=False, ragged=False, name=None):
@@ -39,6 +49,7 @@ class KerasTensor(Tensor):
         self.array = Outline(tuple(self._shape.as_list()), dtype.dtype)
         self.key = None
         self.sparse = False
+        self.mask_spec = None
         if name is None:
             count, KerasTensor._count = KerasTensor._count, KerasTensor._count + 1
             name = f"keras_tensor_{count}" if count else "keras_tensor"
@@ -103,11 +114,31 @@ class KerasTensor(Tensor):
 
     __str__ = __repr__
 
-    def __reduce__(self):
-        self._no_value("pickle")
+    def __deepcopy__(self, memo):
+        make, values, (_, rest) = self.__reduce__()
+        twin = memo[id(self)] = make(*values)
+        twin.mask_spec = rest["mask_spec"]
+        return twin
+
+    def __reduce__(self):  # where it comes from is told by the model, see `Network`
+        values = self._shape, self.dtype, False, False, self.name
+        return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
 
-class OpCall:
+class Operation:
+    """A layer or an op: what can be called on `KerasTensor`s, and notes its `Node`s.
+
+    The nodes belong to the models that they make up, and are left out of a copy.
+    """
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k != "_inbound_nodes"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _inbound_nodes=[])
+
+
+class OpCall(Operation):
     """An op in a model, with its attributes: what stands where others have a layer."""
 
     def __init__(self, op, attributes, name=None):
@@ -123,8 +154,7 @@ class OpCall:
         if not any([type(x) is KerasTensor for x in inputs]):
             return get_primitive(self.op).general(inputs, self.attributes)
         with reading(()):
-            specs = output_specs(self, inputs, {})
-        outputs = map_structure(lambda s: KerasTensor(s.shape, s.dtype), specs)
+            outputs = symbolic_outputs(self, inputs, {})
         Node(self, inputs, {}, outputs)
         return outputs
 
@@ -142,10 +172,14 @@ class Node:
         self.outputs = outputs
         found = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
         self.inputs = args[0] if len(args) == 1 and not kwargs else found
-        index = len(operation._inbound_nodes)
-        for i, tensor in enumerate(flatten(outputs)):
-            tensor._keras_history = KerasHistory(operation, index, i)
-        operation._inbound_nodes.append(self)
+        self.join()
+
+    def join(self):
+        """Adds this call to those of the operation, as the origin of the outputs."""
+        index = len(self.operation._inbound_nodes)
+        for i, tensor in enumerate(self.output_tensors):
+            tensor._keras_history = KerasHistory(self.operation, index, i)
+        self.operation._inbound_nodes.append(self)
 
     @property
     def input_tensors(self):
@@ -183,38 +217,49 @@ def node_of(tensor):
     return operation._inbound_nodes[index]
 
 
-def output_specs(call, args, kwargs):
-    """What ``call`` returns for these arguments, with a `TensorSpec` for each tensor.
+def symbolic_outputs(call, args, kwargs):
+    """What ``call`` returns for these arguments, with a `KerasTensor` for each tensor.
 
-    `KerasTensor`s among the arguments stand for tensors with their shapes and dtypes, of
-    any size where that is None. The call is traced, and nothing computed.
+    `KerasTensor`s among the arguments stand for tensors with their shapes, dtypes and
+    masks, of any size where that is None. The call is traced, and nothing computed.
     """
     nest = (args, kwargs)
     leaves = flatten(nest)
     places = [i for i, x in enumerate(leaves) if type(x) is KerasTensor]
+    masked = [i for i in places if leaves[i].mask_spec is not None]
 
     def run(*tensors):
         given = dict(zip(places, tensors))
+        for i, mask in zip(masked, tensors[len(places) :]):
+            attach(given[i], mask)
         filled = [given.get(i, x) for i, x in enumerate(leaves)]
         own_args, own_kwargs = pack(nest, filled)
-        return call(*own_args, **own_kwargs)
+        outputs = call(*own_args, **own_kwargs)
+        return outputs, mask_of(outputs)
 
-    shapes = [tuple(leaves[i].shape) for i in places]
-    dtypes = [leaves[i].dtype for i in places]
+    specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in places]
+    specs += [leaves[i].mask_spec for i in masked]
     try:
-        return _traced(run, shapes, dtypes)
+        outputs, masks = _traced(run, specs)
     except NeedsSize:  # what two sizes disagree on is unknown
-        some = [
-            _traced(
-                run, [[size if n is None else n for n in s] for s in shapes], dtypes
-            )
-            for size in (2, 3)
-        ]
-        return map_structure(_common, *some)
+        some = [_traced(run, [_sized(spec, size) for spec in specs]) for size in (2, 3)]
+        outputs, masks = map_structure(_common, *some)
+    return map_structure(_symbolic, outputs, masks)
 
 
-def _traced(run, shapes, dtypes):
-    specs = [TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
+def _symbolic(spec, mask_spec):
+    if not isinstance(spec, TensorSpec):
+        return spec
+    tensor = KerasTensor(spec.shape, spec.dtype)
+    tensor.mask_spec = mask_spec
+    return tensor
+
+
+def _sized(spec, size):
+    return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
+
+
+def _traced(run, specs):
     with reading(()):
         concrete = Function(run).get_concrete_function(*specs)
     return map_structure(_plain, concrete.structured_outputs)

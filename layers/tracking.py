@@ -131,6 +131,11 @@ class Tracked(Module):
         for variable, value in zip(variables, values):
             variable.assign(value)
 
+    def own_variables(self):
+        """The weights of this layer itself, without the layers inside."""
+        own = {id(v): v for v in _variables_of(self._parts())}
+        return sorted(own.values(), key=self._is_never_trainable)
+
     def _freeze(self, variable):
         if variable.trainable:
             variable.trainable = False

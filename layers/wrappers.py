@@ -136,6 +136,11 @@ class Bidirectional(Layer):
         _checked(who, "layer", layer)
         if backward_layer is not None:
             _checked(who, "backward_layer", backward_layer)
+        if not hasattr(layer, "go_backwards"):
+            raise ValueError(
+                f"{who}: layer must be a recurrent one, which has go_backwards, "
+                f"return_sequences and return_state; got {layer!r}"
+            )
         if merge_mode not in MERGE_MODES:
             raise ValueError(
                 f"{who}: merge_mode must be one of {MERGE_MODES}, got {merge_mode!r}"

@@ -161,6 +161,8 @@ truediv = divide
 @elementwise(type_name="DivNoNan", zero_when=FIRST, result_dtype=_quotient, quiet=True)
 def divide_no_nan(xp, x, y):
     """``x / y``, and 0 where ``y`` is 0."""
+    if xp is np and not y.ndim and y != 0:  # a mean, say
+        return _divided(xp, x, y)
     quotient = _divided(xp, x, y)
     if surely_finite(xp, quotient):
         return quotient

@@ -4,7 +4,7 @@ While a function is traced, the step of the counter is an op like others: each c
 function goes on where the generator stands, as the Python function would.
 """
 
-import secrets
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -59,7 +59,8 @@ class Generator:
     """
 
     def __init__(self, seed=None):
-        key = secrets.randbits(63) if seed is None else int(seed) % 2**63
+        key = int.from_bytes(os.urandom(8)) if seed is None else int(seed)
+        key %= 2**63
         with backend.use_module(np):  # read at each draw: a GPU would have to wait
             self.state = Variable(
                 np.array([key, 0], np.int64), trainable=False, name="state"

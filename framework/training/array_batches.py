@@ -14,7 +14,7 @@ from ..nest import assert_same_structure, flatten, is_nested, pack
 from ..tensor import new_tensor
 from .epochs import Batches
 from .labels import class_weight_to_sample_weight
-from .packing import as_arrays, named_leaves
+from .packing import as_arrays, named_leaves, pack_x_y_sample_weight
 
 __all__ = ["ArrayBatches", "order_of", "train_validation_split"]
 
@@ -58,7 +58,7 @@ class ArrayBatches(Batches):
             batch_size = math.ceil(self.num_samples / steps) if steps else 32
         self.batch_size = batch_size
         self.size = math.ceil(self.num_samples / batch_size)
-        self._structure = (x, y, sample_weight)[: _parts(y, sample_weight)]
+        self._structure = pack_x_y_sample_weight(x, y, sample_weight)
         self._leaves = flatten(self._structure)
         self._shuffle = shuffle
         self._seed = new_seed() if shuffle else 0
@@ -98,10 +98,6 @@ def _rows(array, rows):
         array = array.take(rows if module is np else module.asarray(rows), axis=0)
     wanted = backend.current_module()
     return new_tensor(array if module is wanted else backend.copy_to(wanted, array))
-
-
-def _parts(y, sample_weight):
-    return 3 if sample_weight is not None else 2 if y is not None else 1
 
 
 def _weights(y, sample_weight):

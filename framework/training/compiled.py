@@ -5,8 +5,6 @@ given once for all, or in a list or dict for each. The first batch tells what be
 together.
 """
 
-import difflib
-
 from ..nest import flatten, is_nested
 from ..ops.conversion import cast
 from ..ops.elementwise import add
@@ -70,6 +68,8 @@ class _Outputs:
 
 def _refuse_names(what, unknown, known):
     if unknown:
+        import difflib  # a millisecond that only a mistake should cost
+
         name = sorted(unknown, key=str)[0]
         near = difflib.get_close_matches(str(name), [str(k) for k in known], 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

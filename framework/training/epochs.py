@@ -23,6 +23,7 @@ class Batches:
     size = None
     batch_size = None
     source = "the data"
+    restarts = True  # whether there can be another pass
 
     def __init__(self, steps=None):
         self.steps = steps

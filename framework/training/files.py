@@ -1,8 +1,6 @@
 """`get_file`: a file from the network, kept in a cache folder, unpacked if wanted."""
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from tapewright.datasets.fetch import cache_folder, fetch, has_checksum
@@ -91,6 +89,9 @@ def _checksum(digits, algorithm):
 
 def _extract(path, target, archive_format):
     """Unpacks into a new folder, which takes the place of ``target`` when it is full."""
+    import shutil  # these and theirs take four milliseconds to import
+    import tempfile
+
     formats = ("tar", "zip") if archive_format == "auto" else archive_format
     formats = (formats,) if isinstance(formats, str) else tuple(formats or ())
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

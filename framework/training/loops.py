@@ -81,10 +81,12 @@ class Loops:
                 callbacks.on_epoch_begin(epoch)
                 logs = self._train_epoch(step, batches, callbacks)
                 if validation is not None and validates(epoch + 1):
+                    validation.reset()  # the same batches each time
                     for name, value in self._test(validation, callbacks).items():
                         logs[f"val_{name}"] = value
                 callbacks.on_epoch_end(epoch, logs)
-                if self.stop_training or batches.ran_out:
+                ended = batches.ran_out and not batches.restarts
+                if self.stop_training or ended:
                     break
                 if not self._is_eager(step):  # layers may have been frozen meanwhile
                     step = self.make_train_function()

@@ -1,14 +1,16 @@
 """`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
 
 from tapewright.layers.layer import Layer
-from tapewright.layers.masks import attach, in_use, mask_of
+from tapewright.layers.masks import attach, in_use, mask_of, masked
 from tapewright.layers.names import unique_name
 
 from ..errors import ShapeError
-from ..nest import is_nested, map_structure
+from ..module import snake_case
+from ..nest import flatten, is_nested, map_structure
 from ..ops.conversion import cast
 from ..ops.shape import expand_dims, squeeze
 from ..registry import constructor_arguments, custom_object_scope, plain
+from ..saving.weights import load_weights, save_weights
 from ..tensor import convert_to_tensor
 from .loops import Loops
 from .network import Network, network_from_config, standardized
@@ -34,6 +36,7 @@ class Model(Loops, Steps, Layer):
     """
 
     _network = None
+    _makes_masks = False  # its layers do
 
     def __init__(self, *args, inputs=None, outputs=None, **kwargs):
         if args and outputs is None and inputs is None and len(args) > 1:
@@ -73,7 +76,7 @@ class Model(Loops, Steps, Layer):
         network = self._network
         flat = standardized(network, inputs, self._title)
         if mask is not None:
-            attach(flat, mask)
+            flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
         pairs = zip(flat, network.inputs)
         return network.run([self._as_input(x, expected) for x, expected in pairs])
 
@@ -81,13 +84,9 @@ class Model(Loops, Steps, Layer):
         """A tensor of the rank and dtype of an input."""
         if x is None:
             return None
-        tensor = convert_to_tensor(x)
-        rank, wanted = len(tensor.shape), tuple(expected.shape)
+        tensor, wanted = convert_to_tensor(x), tuple(expected.shape)
         mask = mask_of(tensor) if in_use() else None
-        if rank == len(wanted) + 1 and tensor.shape[-1] == 1:
-            tensor = squeeze(tensor, -1)
-        elif rank == len(wanted) - 1 and wanted[-1] == 1:
-            tensor = expand_dims(tensor, -1)
+        tensor = of_rank(tensor, wanted)
         sizes = tuple(tensor.shape)
         fits = len(sizes) == len(wanted) and all(
             [n is None or m is None or m == n for m, n in zip(sizes, wanted)]
@@ -245,6 +244,35 @@ class Model(Loops, Steps, Layer):
             layer_range,
         )
 
+    # --- files
+
+    @property
+    def lists_layers(self):
+        """Whether the layers are a list or a graph, not attributes."""
+        return self._network is not None
+
+    @property
+    def kind_in_files(self):
+        """The name of the class by which Keras files it away."""
+        plain_class = type(self) is Model and self._network is not None
+        return "functional" if plain_class else snake_case(type(self).__name__)
+
+    def save_weights(self, filepath, overwrite=True):
+        """Writes the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
+
+        The file is replaced as a whole: an error leaves an older one as it was. Raises:
+        ``ValueError`` for another ending, ``FileExistsError`` unless ``overwrite``.
+        """
+        save_weights(self, filepath, overwrite)
+
+    def load_weights(self, filepath):
+        """Assigns the weights of such a file, ours or Keras'.
+
+        Raises: ``ValueError`` if they are not those of this model's layers; then nothing
+        was assigned.
+        """
+        load_weights(self, filepath)
+
     # --- config
 
     def get_config(self):
@@ -270,6 +298,16 @@ class Model(Loops, Steps, Layer):
             if not trainable:
                 model.trainable = False
             return model
+
+
+def of_rank(tensor, shape):
+    """The tensor with a last axis of 1 more or less, if it needs that for this shape."""
+    rank = len(tensor.shape)
+    if rank == len(shape) + 1 and tensor.shape[-1] == 1:
+        return squeeze(tensor, -1)
+    if rank == len(shape) - 1 and shape[-1] == 1:
+        return expand_dims(tensor, -1)
+    return tensor
 
 
 def _single(shapes):

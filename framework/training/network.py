@@ -4,7 +4,7 @@ The order of the layers is Keras', as files hold weights in it: by their distanc
 outputs, far ones first, and at one distance as a walk from the outputs meets them.
 """
 
-from tapewright.layers.input_layer import InputLayer
+from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
 from tapewright.layers.symbolic import KerasTensor, OpCall, node_of
 
@@ -17,11 +17,29 @@ __all__ = ["Network", "network_from_config", "standardized"]
 class Network:
     """What leads from symbolic inputs to symbolic outputs, nests of `KerasTensor`.
 
-    Raises: ``ValueError`` if an output does not follow from the inputs, an input is no
-    `Input`, or two layers have one name.
+    It may begin at inner tensors: then it gets `Input`s of its own in their places.
+
+    Raises: ``ValueError`` if an output does not follow from the inputs, what is given is
+    not symbolic, or two layers have one name.
     """
 
     def __init__(self, inputs, outputs):
+        self._find(_sole(inputs), _sole(outputs))
+        if not all([_is_input(x) for x in self.inputs]):
+            self._find(*self.rebuilt(lambda operation: operation, self._new_inputs()))
+        self._check_names()
+
+    # --- copies
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        for node in self.nodes:
+            if node not in node.operation._inbound_nodes:  # another model may have it
+                node.join()
+
+    # --- finding what belongs to it
+
+    def _find(self, inputs, outputs):
         self.input_nest, self.output_nest = inputs, outputs
         self.inputs, self.outputs = flatten(inputs), flatten(outputs)
         for what, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
@@ -36,9 +54,13 @@ class Network:
         self.nodes, seen = self._collect()
         depths = self._depths()
         self.operations = sorted(seen, key=lambda op: (-depths[id(op)], seen[op]))
-        self._check_names()
 
-    # --- finding what belongs to it
+    def _new_inputs(self):
+        """Symbolic inputs by the id of the tensors that they stand for."""
+        return {
+            id(x): x if _is_input(x) else Input(batch_shape=x.shape, dtype=x.dtype)
+            for x in self.inputs
+        }
 
     def _collect(self):
         """The nodes, each after those that it needs; operations by their first visit."""
@@ -112,10 +134,15 @@ class Network:
                 values[id(x)] = y
         return pack(self.output_nest, [values[id(x)] for x in self.outputs])
 
-    def rebuilt(self, copy):
-        """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each."""
-        values = {}
+    def rebuilt(self, copy, values=()):
+        """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
+
+        ``values``: id of a symbolic tensor -> what is already known to stand for it.
+        """
+        values = dict(values)
         for node in self.nodes:
+            if all([id(x) in values for x in node.output_tensors]):
+                continue
             operation = copy(node.operation)
             if not node.args:
                 values[id(node.outputs)] = operation.output
@@ -163,6 +190,13 @@ class Network:
             "input_layers": _mapped(place, self.input_nest),
             "output_layers": _mapped(place, self.output_nest),
         }
+
+
+def _sole(tensors):
+    """The tensor in a list of one, which Keras takes for the tensor itself."""
+    if isinstance(tensors, list) and len(tensors) == 1:
+        return tensors[0]
+    return tensors
 
 
 def _is_input(x):

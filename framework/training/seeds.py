@@ -1,7 +1,6 @@
 """One seed for everything that draws random numbers."""
 
 import operator
-import random
 
 import numpy as np
 
@@ -33,6 +32,8 @@ def set_random_seed(seed):
         raise ValueError(
             f"set_random_seed: seed must be from 0 to 2**32 - 1, got {seed}"
         )
+    import random  # a good millisecond, and not needed before
+
     random.seed(seed)
     np.random.seed(seed)
     set_seed(seed)

@@ -2,11 +2,13 @@
 
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
+from tapewright.layers.masks import masked
 from tapewright.layers.symbolic import KerasTensor
 
+from ..nest import flatten
 from ..registry import deserialize, serialize
-from .model import Model
-from .network import Network
+from .model import Model, of_rank
+from .network import Network, standardized
 
 __all__ = ["Sequential"]
 
@@ -67,12 +69,8 @@ class Sequential(Model):
             )
         if not self._layers and self._start is None:
             shape = layer._given_shape
-            if (
-                shape is None
-                and isinstance(layer, Model)
-                and layer._network is not None
-            ):
-                shape = layer.input_shape
+            if shape is None and isinstance(layer, Model):
+                shape = getattr(layer, "input_shape", None)
             if shape is not None:
                 self._begin_at(Input(batch_shape=shape))
         if self._start is not None:
@@ -124,6 +122,11 @@ class Sequential(Model):
         self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
 
     def call(self, inputs, training=None, mask=None):
+        if self._start is not None:
+            (inputs,) = standardized(self._need_network("inputs"), inputs, self._title)
+            inputs = of_rank(inputs, self._start.shape)
+        if mask is not None:
+            inputs = masked(inputs, flatten(mask)[0])
         for layer in self._layers:
             inputs = layer(inputs)
         return inputs
@@ -150,9 +153,16 @@ class Sequential(Model):
     def inputs(self):
         return self._need_network("inputs").inputs
 
+    def __getstate__(self):
+        if self._start is not None:
+            self._need_network("layers")  # which holds the calls for a copy
+        return super().__getstate__()
+
     @property
     def operations(self):
         return self.layers
+
+    lists_layers = True
 
     @property
     def output_names(self):

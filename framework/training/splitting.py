@@ -1,6 +1,5 @@
 """A data set as two, and a series as windows."""
 
-import random
 from numbers import Integral
 
 import numpy as np
@@ -26,6 +25,8 @@ def split_dataset(dataset, left_size=None, right_size=None, shuffle=False, seed=
     >>> len(left), list(right.as_numpy_iterator())
     (8, [np.int64(8), np.int64(9)])
     """
+    import random  # a good millisecond, and not needed before
+
     arrays, batch_size = _arrays(dataset)
     total = len(flatten(arrays)[0])
     left, right = _sizes(left_size, right_size, total)

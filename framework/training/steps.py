@@ -8,6 +8,7 @@ import warnings
 import weakref
 
 from tapewright import optimizers
+from tapewright.layers.symbolic import KerasTensor
 
 from .. import config
 from ..graph.functions.function import Function
@@ -39,6 +40,9 @@ class _Compiled:
         self.loss, self.metrics, self.options = loss, metrics, options
         self.tracker = Mean(name="loss")
         self.functions = {}  # name of a step -> what runs it
+
+    def __getstate__(self):
+        return vars(self) | {"functions": {}}
 
 
 class _Step:
@@ -157,12 +161,14 @@ class Steps:
     # --- one step
 
     def train_step(self, data):
-        """One update by one batch, ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``.
+        """One update by one batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
 
         Returns a dict of what is to be logged. Override it for a training loop of your
         own; `fit` does the rest.
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
+        if not self._has_weights:
+            self._make_weights(x)
         with GradientTape() as tape:
             y_pred = self._call_for(x, True)
             loss = self._loss_of(x, y, y_pred, sample_weight, True)
@@ -176,6 +182,27 @@ class Steps:
         else:
             self._warn("the model has no trainable weights: training changes nothing")
         return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    _has_weights = False
+
+    def _make_weights(self, x):
+        """Builds all layers before a step draws random numbers: a seed then gives the
+        same numbers whether the step is traced or not."""
+        self._has_weights = True
+        if all([layer.built for layer in _layers_in(self)]):
+            return
+
+        def symbolic(leaf):
+            return (
+                None
+                if leaf is None
+                else KerasTensor((None, *leaf.shape[1:]), leaf.dtype)
+            )
+
+        try:
+            self.compute_output_spec(map_structure(symbolic, x))
+        except Exception:  # what is wrong with x or with the layers, the step will tell
+            self._has_weights = False
 
     def test_step(self, data):
         """Loss and metrics for one batch, without an update."""
@@ -349,11 +376,13 @@ class Steps:
         return self._in_order(logs)
 
     def _in_order(self, logs):
-        """Logs as Keras returns them: the loss first, then metrics as they were given."""
+        """Logs as Keras returns them: the loss, metrics of a single output as they were
+        given, the losses of several outputs; then what else there is, by name."""
         names = []
         for metric in self.metrics:
             inner = isinstance(metric, CompiledMetrics)
-            names += list(metric.result()) if inner else [metric.name]
+            names += [m.name for m in metric.metrics] if inner else [metric.name]
+        names = list(dict.fromkeys(names))
         found = [logs[name] for name in names if name in logs]
         found += [logs[name] for name in sorted(logs) if name not in names]
         return found[0] if len(found) == 1 else found
@@ -362,7 +391,7 @@ class Steps:
         """Refuses NaN in labels, which make every built-in loss, and the weights, NaN."""
         loss = self.loss
         known = isinstance(loss, str) or _is_own(loss)
-        if known and len(data) > 1:
+        if known and isinstance(data, tuple) and len(data) > 1:
             check_labels(data[1])
 
     def _warn(self, text):
@@ -374,6 +403,9 @@ class _Functions:
 
     def __init__(self):
         self.found = {}
+
+    def __getstate__(self):
+        return {"found": {}}
 
 
 def _is_own(loss):

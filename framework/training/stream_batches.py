@@ -23,9 +23,10 @@ class _StreamBatches(Batches):
         self.source = f"x, a {type(data).__name__},"
 
     def _batch(self, batch):
+        alone = not isinstance(batch, (list, tuple))
         batch = as_batch(f"x ({type(self._data).__name__})", batch)
         if self._class_weight is None or len(batch) == 1:
-            return batch
+            return batch[0] if alone else batch
         if len(batch) == 3:
             raise ValueError(
                 "class_weight: the batches of x bring sample_weight with them; give one "
@@ -94,6 +95,8 @@ class IteratorBatches(_StreamBatches):
     The first batch is taken, and looked at, at once. A position is found again by
     skipping, in a new generator.
     """
+
+    restarts = False
 
     def __init__(self, data, steps=None, class_weight=None):
         super().__init__(data, steps, class_weight)

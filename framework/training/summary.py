@@ -1,13 +1,22 @@
 """The table that ``summary()`` prints, in the form of Keras'."""
 
 import math
+import textwrap
 
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.layer import Layer
 
 __all__ = ["print_summary", "summary_lines"]
 
-_WIDTHS = {"Layer (type)": 33, "Output Shape": 24, "Param #": 15, "Connected to": 24}
+# The widths of the columns that fill a line of 80, as Keras chooses them.
+_WIDTHS = {
+    ("Layer (type)", "Output Shape", "Param #"): (33, 24, 15),
+    ("Layer (type)", "Output Shape", "Param #", "Connected to"): (21, 19, 12, 19),
+    ("Layer (type)", "Output Shape", "Param #", "Trainable"): (28, 20, 12, 11),
+    ("Layer (type)", "Output Shape", "Param #", "Connected to", "Trainable"): (
+        (17, 17, 10, 15, 11)
+    ),
+}
 
 
 def print_summary(
@@ -44,12 +53,12 @@ def summary_lines(
     rows = []
     for operation in _in_range(model, layer_range):
         rows += _rows(operation, links, show_trainable, expand_nested, "")
-    widths = _widths(header, rows, line_length, positions)
+    widths = _widths(header, line_length, positions)
     lines = [f'Model: "{model.name}"', _rule("┏┳┓", "━", widths)]
-    lines += [_cells(header, "┃", widths), _rule("┡╇┩", "━", widths)]
+    lines += [*_cells(header, "┃", widths, header), _rule("┡╇┩", "━", widths)]
     for i, row in enumerate(rows):
         lines += [_rule("├┼┤", "─", widths)] if i else []
-        lines += _lines_of(row, widths)
+        lines += _cells(row, "│", widths, header)
     lines.append(_rule("└┴┘", "─", widths))
     return lines + _totals(model)
 
@@ -97,8 +106,8 @@ def _links(model):
         for node in operation._inbound_nodes:
             if id(node) in own:
                 for x in node.input_tensors:
-                    maker, call, _ = x._keras_history
-                    found.append(f"{maker.name}[{call}]")
+                    maker, call, index = x._keras_history
+                    found.append(f"{maker.name}[{call}][{index}]")
         links[id(operation)] = list(dict.fromkeys(found))
     return links
 
@@ -115,23 +124,27 @@ def _is_line(network):
 
 
 def _rows(operation, links, show_trainable, expand_nested, indent):
-    row = _row(operation)
-    cells = [[indent + row[0]], [row[1]], [row[2]]]
+    title, *cells = _row(operation)
+    cells = [indent + title, *cells]
     if links is not None:
-        cells.append(links.get(id(operation), []) or ["-"])
+        cells.append(", ".join(links.get(id(operation), [])) or "-")
     if show_trainable:
         known = isinstance(operation, Layer) and operation.weights
-        cells.append([("Y" if operation.trainable else "N") if known else "-"])
+        cells.append(("Y" if operation.trainable else "N") if known else "-")
     rows = [cells]
     if expand_nested and hasattr(operation, "operations"):
         for inner in operation.operations:
-            inside = links and dict.fromkeys([id(inner)], [""])
-            rows += _rows(inner, inside, show_trainable, True, f"{indent}└ ")
+            rows += _rows(
+                inner, links and {}, show_trainable, True, f"   {indent or '└ '}"
+            )
     return rows
 
 
 def _row(operation):
-    title = f"{operation.name} ({type(operation).__name__})"
+    kind = type(operation).__name__
+    if kind == "Model" and operation._network is not None:
+        kind = "Functional"
+    title = f"{operation.name} ({kind})"
     if not isinstance(operation, Layer):  # an op
         shape = operation._inbound_nodes[0].output_tensors[0].shape
         return f"{operation.name} ({operation.op})", str(tuple(shape)), "0"
@@ -143,36 +156,39 @@ def _row(operation):
     return title, "?" if shape is None else str(tuple(shape)), params
 
 
-def _widths(header, rows, line_length, positions):
+def _widths(header, line_length, positions):
     if positions is not None:
         ends = [round(p * (line_length or 80)) if p <= 1 else p for p in positions]
         return [end - start - 1 for start, end in zip([0, *ends], ends)]
-    widths = []
-    for i, title in enumerate(header):
-        longest = max([len(text) for row in rows for text in row[i]], default=0)
-        widths.append(max(_WIDTHS.get(title, 11), 2 + max(longest, len(title))))
+    widths = list(_WIDTHS[tuple(header)])
     if line_length is not None:
         widths[0] = max(12, widths[0] + line_length - sum(widths) - len(widths) - 1)
     return widths
-
-
-def _lines_of(row, widths):
-    height = max([len(cell) for cell in row])
-    for i in range(height):
-        yield _cells([c[i] if i < len(c) else "" for c in row], "│", widths)
 
 
 def _rule(ends, line, widths):
     return ends[0] + ends[1].join(line * n for n in widths) + ends[2]
 
 
-def _cells(row, line, widths):
-    cells = []
-    for i, (text, width) in enumerate(zip(row, widths)):
-        fitted = text if len(text) <= width - 2 else text[: width - 3] + "…"
-        right = i == 2
-        cells.append(f"{fitted} ".rjust(width) if right else f" {fitted}".ljust(width))
-    return line + line.join(cells) + line
+def _cells(row, line, widths, header):
+    """The lines of a row: text that is too long for its column goes on below."""
+    texts = [_wrapped(text, width - 2) for text, width in zip(row, widths)]
+    for i in range(max([len(text) for text in texts])):
+        cells = []
+        for text, width, title in zip(texts, widths, header):
+            part = text[i] if i < len(text) else ""
+            if title == "Param #":
+                cells.append(f"{part} ".rjust(width))
+            elif title == "Trainable":
+                cells.append(part.center(width))
+            else:
+                cells.append(f" {part}".ljust(width))
+        yield line + line.join(cells) + line
+
+
+def _wrapped(text, width):
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [x if len(x) <= width else f"{x[: width - 1]}…" for x in lines]
 
 
 def _readable(size):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tapewright as tw
 from tapewright.datasets import digits
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -47,6 +48,28 @@ def interrupted(monkeypatch):
         monkeypatch.setattr(script, "train_step", train_step)
 
     return interrupted
+
+
+@pytest.fixture
+def interrupted_fit(monkeypatch):
+    """``interrupted_fit(n)``: as if the user pressed Ctrl-C in step ``n`` of ``fit``."""
+    fit = tw.Model.fit
+
+    def interrupted_fit(n):
+        steps = []
+
+        def count(batch, logs):
+            steps.append(batch)
+            if len(steps) == n:
+                raise KeyboardInterrupt
+
+        def counted(model, *args, callbacks=(), **options):
+            hook = tw.callbacks.LambdaCallback(on_train_batch_begin=count)
+            return fit(model, *args, callbacks=[*callbacks, hook], **options)
+
+        monkeypatch.setattr(tw.Model, "fit", counted)
+
+    return interrupted_fit
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tapewright.keras.utils import clear_session
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,6 +32,7 @@ SNIPPETS = snippets(ROOT / "README.md")
     ],
 )
 def test_a_snippet_prints_what_stands_below_it(source, printed):
+    clear_session()  # a page's layers are the first ones: dense, dense_1, ...
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(source, "README.md", "exec"), {})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import registry
+from tapewright import layers, registry
 from tapewright.layers import BatchNormalization, Dense, Dropout, InputSpec, Layer
 
 
@@ -408,6 +408,19 @@ def test_a_layer_comes_back_by_its_registered_name():
     config = registry.serialize(Scale(name="s"))
     assert config["class_name"] == "Scale"
     assert type(registry.deserialize("layer", config)) is Scale
+
+
+def test_serialized_layers_come_back_with_classes_of_ones_own_inside():
+    config = layers.serialize(layers.TimeDistributed(Scale(name="s")))
+    twin = layers.deserialize(config, custom_objects={"Scale": Scale})
+    assert type(twin.layer) is Scale
+
+
+def test_what_keras_files_say_of_missing_features_is_read_past_while_switched_off():
+    off = {"quantization_config": None, "lora_rank": None}
+    assert Dense.from_config({**Dense(2).get_config(), **off}).units == 2
+    with pytest.raises(ValueError, match="Dense: lora_rank is not supported.*got 4"):
+        Dense(2, lora_rank=4)
 
 
 def test_a_class_of_the_users_does_not_displace_one_of_ours():

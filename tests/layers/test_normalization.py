@@ -156,6 +156,15 @@ def test_the_config_makes_the_same_layer():
     assert BatchNormalization.from_config(config).get_config() == config
 
 
+def test_renormalization_may_be_off_in_a_config_and_is_refused_when_on():
+    off = {"renorm": False, "renorm_clipping": None, "renorm_momentum": 0.99}
+    layer = BatchNormalization()
+    config = layer.get_config()
+    assert BatchNormalization.from_config({**config, **off}).get_config() == config
+    with pytest.raises(ValueError, match="renorm must be False, got True"):
+        BatchNormalization(renorm=True)
+
+
 def test_entries_that_a_mask_leaves_out_do_not_count():
     x, mask = (
         numbers(3, 4, 2),

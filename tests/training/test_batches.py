@@ -82,7 +82,7 @@ def test_without_a_batch_size_steps_divide_the_arrays():
     ],
 )
 def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
-    ((x,),) = as_batches(np.ones((3, 1), given))
+    (x,) = as_batches(np.ones((3, 1), given))
     assert x.dtype == dtype
 
 

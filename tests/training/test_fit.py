@@ -66,6 +66,16 @@ def test_shuffling_follows_the_seed(data):
     assert run(1) == run(1) != run(2)
 
 
+def test_a_seed_gives_the_same_numbers_traced_and_eager(data):
+    def run(run_eagerly):
+        tw.keras.utils.set_random_seed(3)
+        model = Sequential([Dense(8), Dropout(0.5), Dense(1)])
+        model.compile("sgd", "mse", run_eagerly=run_eagerly)
+        return model.fit(*data, epochs=2, verbose=0).history["loss"]
+
+    np.testing.assert_allclose(run(True), run(False), rtol=1e-6)
+
+
 def test_metrics_and_validation_are_in_the_history(data):
     x, y = data
     model = linear(metrics=["mae", tw.keras.metrics.RootMeanSquaredError(name="rms")])
@@ -144,6 +154,35 @@ def test_a_generator_that_ends_early_ends_the_training_with_a_word(data):
     with pytest.warns(UserWarning, match="ran out"):
         history = model.fit(batches, steps_per_epoch=3, epochs=5, verbose=0)
     assert len(history.history["loss"]) == 2
+
+
+def test_a_data_set_that_is_short_of_steps_begins_again(data):
+    """As in Keras: three batches, the fourth, three, the fourth."""
+    dataset = tw.data.Dataset.from_tensor_slices(data).batch(10)
+    steps = []
+    count = tw.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: steps.append(step)
+    )
+    with pytest.warns(UserWarning, match="ran out"):
+        linear().fit(dataset, steps_per_epoch=3, epochs=4, verbose=0, callbacks=[count])
+    assert steps == [0, 1, 2, 0, 0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("repeat", [False, True])
+def test_each_validation_of_some_steps_sees_the_same_batches(data, repeat):
+    dataset = tw.data.Dataset.from_tensor_slices(data).batch(10)
+    model = linear()
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(
+        *data,
+        epochs=2,
+        validation_data=dataset.repeat() if repeat else dataset,
+        validation_steps=3,
+        verbose=0,
+    )
+    first, second = history.history["val_loss"]
+    expected = model.evaluate(data[0][:30], data[1][:30], verbose=0)
+    assert first == second == pytest.approx(expected)
 
 
 def test_datasets_are_taken(data):
@@ -299,6 +338,15 @@ def test_evaluate_returns_loss_and_metrics_in_order(data):
     loss, mae, mape = model.evaluate(*data, verbose=0)
     logs = model.evaluate(*data, verbose=0, return_dict=True)
     assert [logs["loss"], logs["mae"], logs["mape"]] == [loss, mae, mape]
+
+
+def test_evaluate_gives_losses_of_several_outputs_before_their_metrics(data):
+    x = Input((3,))
+    model = Model(x, [Dense(1, name="a")(x), Dense(1, name="b")(x)])
+    model.compile("sgd", "mse", metrics=[["mae"], ["mae"]])
+    logs = model.evaluate(data[0], [data[1], data[1]], verbose=0, return_dict=True)
+    values = model.evaluate(data[0], [data[1], data[1]], verbose=0)
+    assert values == [logs[n] for n in ("loss", "a_loss", "b_loss", "a_mae", "b_mae")]
 
 
 def test_evaluate_trains_nothing_and_uses_no_dropout(data):

@@ -1,11 +1,23 @@
 """Models from inputs and outputs: what belongs to them, how they run, their configs."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import tapewright as tw
 from tapewright import Input, Model
-from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten, Layer
+from tapewright.layers import (
+    LSTM,
+    BatchNormalization,
+    Dense,
+    Dropout,
+    Embedding,
+    Flatten,
+    GlobalMaxPooling2D,
+    Layer,
+)
 
 
 def two_inputs():
@@ -113,6 +125,46 @@ def test_models_nest(data):
     assert inner in model.layers and model.count_params() == inner.count_params()
 
 
+def test_a_list_of_one_output_is_that_output(data):
+    x = Input((3,))
+    model = Model([x], [Dense(2)(x)])
+    assert isinstance(model.predict(data[0], verbose=0), np.ndarray)
+    assert model(data[0]).shape == (5, 2) and model.output.shape == (None, 2)
+
+
+def test_layers_see_masks_while_a_model_is_put_together():
+    seen = []
+
+    class Softmax(Layer):
+        supports_masking = True
+
+        def call(self, inputs, mask=None):
+            seen.append(mask is not None)
+            weights = tw.exp(inputs) * tw.cast(mask, "float32")[:, :, None]
+            return weights / tw.reduce_sum(weights, axis=1, keepdims=True)
+
+    ids = Input((None,), dtype="int32")
+    hidden = Dropout(0.5)(Embedding(9, 2, mask_zero=True)(ids))
+    model = Model(ids, Softmax()(hidden))
+    assert model.output_shape == (None, None, 2)
+    outputs = model.predict(np.array([[3, 4, 0], [1, 0, 0]]), verbose=0)
+    assert all(seen) and not outputs[0, 2].any() and (outputs[1, 0] == 1).all()
+
+
+def test_a_mask_given_to_a_model_counts_for_one_call():
+    inputs = Input((3, 2))
+    models = [
+        Model(inputs, LSTM(2)(inputs)),
+        tw.Sequential([Input((3, 2)), LSTM(2)]),
+    ]
+    x = tw.constant(np.random.default_rng(0).normal(size=(2, 3, 2)), "float32")
+    for model in models:
+        for steps in (1, 2, 3):
+            mask = tw.constant(np.arange(3) < steps)[None] | np.zeros((2, 1), bool)
+            expected = model.layers[-1](x[:, :steps])
+            np.testing.assert_allclose(model(x, mask=mask), expected, atol=1e-6)
+
+
 def test_a_part_of_a_model_is_a_model(data):
     model = two_inputs()
     part = Model(model.input, model.get_layer("hidden").output)
@@ -129,6 +181,8 @@ def test_a_model_may_begin_at_inner_tensors():
     tail = Model(hidden, outputs)
     assert tail(tw.ones([1, 4])).shape == (1, 2)
     assert tail.count_params() == 10
+    assert [layer.name for layer in tail.layers[1:]] == [outputs._keras_history[0].name]
+    assert tail.input_shape == (None, 4) and len(tail.get_config()["layers"]) == 2
 
 
 def test_training_reaches_the_layers():
@@ -306,7 +360,9 @@ def test_get_layer_names_what_there_is():
 def test_the_summary_shows_what_is_connected_to_what(capsys):
     two_inputs().summary(show_trainable=True)
     text = capsys.readouterr().out
-    assert "Connected to" in text and "hidden[0]" in text and "Total params: 37" in text
+    assert (
+        "Connected to" in text and "hidden[0][0]" in text and "Total params: 37" in text
+    )
 
 
 def test_the_summary_of_a_line_of_layers_has_three_columns(capsys):
@@ -314,6 +370,26 @@ def test_the_summary_of_a_line_of_layers_has_three_columns(capsys):
     Model(x, Dense(2)(x), name="line").summary()
     text = capsys.readouterr().out
     assert 'Model: "line"' in text and "Connected" not in text
+
+
+def test_the_summary_fits_a_line_of_80(capsys):
+    """Rows as Keras prints them."""
+    x = Input((8, 8, 3), name="image")
+    y = GlobalMaxPooling2D(name="a_name_of_some_length")(x)
+    inner = Model(x, y, name="inner")
+    a, b = Input((8, 8, 3), name="a"), Input((8, 8, 3), name="b")
+    model = Model([a, b], tw.keras.layers.Add(name="sum")([inner(a), inner(b)]))
+    model.summary(expand_nested=True)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    for row in (
+        "│ inner (Functional)  │ (None, 3)         │          0 │ a[0][0], b[0][0]  │",
+        "│    └ image          │ (None, 8, 8, 3)   │          0 │ -                 │",
+        "│ a_name_of_some_len… │                   │            │                   │",
+        "│ sum (Add)           │ (None, 3)         │          0 │ inner[0][0],      │",
+        "│                     │                   │            │ inner[1][0]       │",
+    ):
+        assert row in text
 
 
 def test_a_layer_traces_its_output_shape():
@@ -325,6 +401,43 @@ def test_a_layer_traces_its_output_shape():
     a, b = Halves()(Input((None, 6)))
     assert a.shape == (None, None, 3) == b.shape and b.dtype == "int32"
     assert Halves().compute_output_shape((None, 4)) == ((None, 2), (None, 2))
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_copies_have_layers_and_tensors_of_their_own(data, copied):
+    model = two_inputs()
+    outer = Model(model.inputs, model(model.inputs), name="outer")
+    outer.compile("adam", "mse")
+    outer.fit(data, [np.zeros((5, 1)), np.zeros((5, 2))], verbose=0)
+    expected = outer.predict(data, verbose=0)
+    twin = copied(outer)
+    outer.set_weights([np.zeros(v.shape) for v in outer.weights])
+    for a, b in zip(twin.predict(data, verbose=0), expected):
+        np.testing.assert_array_equal(a, b)
+    assert twin.get_config() == outer.get_config()
+    hidden = twin.get_layer("two").get_layer("hidden")
+    assert Model(hidden.input, hidden.output).layers[-1] is hidden
+    twin.fit(data, [np.zeros((5, 1)), np.zeros((5, 2))], verbose=0)
+    assert twin.optimizer.iterations == 2 and not outer.get_weights()[0].any()
+
+
+def test_models_of_many_layers_can_be_copied():
+    x = y = Input((1,))
+    for _ in range(300):
+        y = Flatten()(y)
+    assert len(copy.deepcopy(Model(x, y)).layers) == 301
+
+
+def test_a_copy_of_a_layer_leaves_the_model_behind():
+    x = Input((3,))
+    layer = Dense(2, kernel_constraint="non_neg")
+    Model(x, layer(x))
+    twin = pickle.loads(pickle.dumps(layer))
+    assert type(twin.kernel.constraint) is type(layer.kernel.constraint)
+    with pytest.raises(AttributeError, match="never called"):
+        print(twin.output)
 
 
 def test_a_clone_has_weights_of_its_own(data):

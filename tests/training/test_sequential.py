@@ -23,6 +23,20 @@ def test_outputs_are_those_of_the_layers_in_turn():
     np.testing.assert_allclose(y, hidden @ k2 + b2, rtol=1e-5, atol=1e-6)
 
 
+def test_inputs_of_one_rank_less_are_columns_where_the_input_says_so():
+    model = Sequential([tw.Input((1,)), Dense(2)])
+    np.testing.assert_array_equal(model(np.ones(3)), model(np.ones((3, 1))))
+    assert model.predict(np.ones(3), verbose=0).shape == (3, 2)
+
+
+def test_a_list_or_dict_of_one_input_is_that_input(data=np.ones((3, 4))):
+    model = Sequential([tw.Input((4,), name="x"), Dense(2)])
+    for inputs in ([data], (data,), {"x": data}):
+        np.testing.assert_array_equal(model.predict(inputs, verbose=0), model(data))
+    with pytest.raises(ValueError, match="1 inputs, .*'x'.*; got 2 tensors"):
+        model([data, data])
+
+
 def test_gradients_of_a_model_agree_with_differences():
     model = Sequential([Dense(3, "tanh", dtype="float64"), Dense(1, dtype="float64")])
     x = tw.constant(np.random.normal(size=(4, 2)))
@@ -51,6 +65,12 @@ def test_build_makes_the_weights_for_any_batch_size():
         ("model/out/bias", (2,)),
     ]
     assert model.built and model.compute_output_shape((None, 2, 3)) == (None, 2)
+
+
+def test_a_model_whose_first_layer_knows_its_input_is_built():
+    base = Sequential([tw.Input((4,)), Dense(3)])
+    model = Sequential([base, Dense(2)])
+    assert model.built and model.count_params() == 15 + 8
 
 
 def test_the_first_call_gives_the_same_paths():
@@ -88,9 +108,7 @@ def test_an_empty_model_is_the_identity():
 def test_what_is_no_layer_cannot_be_added():
     with pytest.raises(TypeError, match="only layers can be added, got <function"):
         Sequential([lambda x: x])
-    with pytest.raises(
-        TypeError, match="wrap a function in layers.Lambda or layers.Activation"
-    ):
+    with pytest.raises(TypeError, match="wrap a function in layers.Lambda"):
         Sequential([tw.nn.relu])
 
 

@@ -22,7 +22,7 @@ from .loops import loop
 from .parts import is_seen, spec_of
 from .structures import as_tensors, put_together, take_apart
 
-__all__ = ["foldl", "foldr", "map_fn", "scan"]
+__all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
 
 # So many rows are written down one after the other.
 UNROLLED_ROWS = 4
@@ -149,6 +149,34 @@ def foldr(
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
     found = put_together(like, last)
     return found if back_prop else map_structure(stop_gradient, found)
+
+
+def carry_along(fn, carry, elems, reverse=False):
+    """The last ``carry``, and what ``carry, result = fn(carry, row)`` gave, stacked.
+
+    JAX's ``scan``: ``fn`` keeps the structure, shapes and dtypes of ``carry``; its result
+    is any nest of tensors.
+
+    >>> from tapewright import constant
+    >>> last, sums = carry_along(lambda c, x: (c + x, c * x), 0, constant([1, 2, 3]))
+    >>> last.numpy(), sums.numpy()
+    (np.int32(6), array([0, 2, 9], dtype=int32))
+    """
+    rows = _Rows("scan", elems)
+    like, structure = as_tensors([carry])[0], []
+
+    def step(state, row):
+        after, result = fn(put_together(like, state), row)
+        assert_same_structure([like], [after])
+        structure[:] = [as_tensors([result])[0]]
+        after = [
+            convert_to_tensor(x, dtype_hint=old.dtype)
+            for x, old in zip(take_apart(after), state)
+        ]
+        return after, take_apart(structure[0])
+
+    last, stacks = rows.run(step, take_apart(like), reverse, stacked=True)
+    return put_together(like, last), put_together(structure[0], stacks)
 
 
 def _accumulated(who, fn, elems, initializer, reverse, stacked):

@@ -5,8 +5,6 @@ as its last reader is done; what leaves the plan (outputs, values of variables) 
 each replay. The function itself is written by `source`.
 """
 
-import traceback
-
 import numpy as np
 
 from . import forms, windows  # noqa: F401  (how some ops are written)
@@ -174,6 +172,8 @@ class Plan:
 
     def blame(self, error):
         """The call of this plan in which an exception was raised, or None."""
+        import traceback  # two milliseconds that only a mistake should cost
+
         for frame, line in traceback.walk_tb(error.__traceback__):
             if frame.f_code.co_filename == f"<plan of {self.name}>":
                 call = self.lines[line - 1] if line <= len(self.lines) else None

@@ -1,6 +1,5 @@
 """`CSVLogger`: a line of a file for each epoch."""
 
-import csv
 import os
 import warnings
 from collections.abc import Iterable
@@ -43,6 +42,8 @@ class CSVLogger(Callback):
 
     def _header(self):
         """The columns of the file, without "epoch"; None if it is empty."""
+        import csv
+
         with open(self.filename, newline="", encoding="utf-8") as file:
             header = next(csv.reader(file, delimiter=self.sep), None)
         if header and header[0] != "epoch":
@@ -60,6 +61,8 @@ class CSVLogger(Callback):
             if not any(key.startswith("val_") for key in self.keys):
                 self.keys += [f"val_{key}" for key in self.keys]
         if self._writer is None:
+            import csv
+
             self._writer = csv.writer(self.csv_file, delimiter=self.sep)
             if not has_header:
                 self._writer.writerow(["epoch", *self.keys])

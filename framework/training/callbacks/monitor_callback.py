@@ -1,6 +1,5 @@
 """`MonitorCallback`: watches one value of the logs for improvement."""
 
-import difflib
 import operator
 import warnings
 
@@ -85,6 +84,8 @@ def closest_names(name, logs) -> str:
     >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
     "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
     """
+    import difflib  # a millisecond that only a mistake should cost
+
     names = [str(known) for known in logs]
     close = difflib.get_close_matches(str(name), names, n=3)
     if not names:

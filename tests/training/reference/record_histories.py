@@ -2,12 +2,12 @@
 
     KERAS_BACKEND=jax python tests/training/reference/record_histories.py
 
-Needs Keras 3 with JAX (on TensorFlow Keras squares the rows of sparse gradients one by one
-and so departs from the papers), not tapewright. Writes ``histories.npz`` beside itself: for each model the
-initial weights, the loss and metrics of three epochs without shuffling, the weights after
-them and the predictions for the first inputs. With ``--compare`` nothing is written:
-tapewright runs beside Keras, from the same weights, and the largest differences are
-printed.
+Needs Keras 3 with JAX, not tapewright: on TensorFlow, Keras squares the rows of sparse
+gradients one by one, and so departs from the papers. Writes ``histories.npz`` beside
+itself: for each model the initial weights, the loss and metrics of three epochs without
+shuffling, the weights after them and the predictions for the first inputs. With
+``--compare`` nothing is written: tapewright runs beside Keras, from the same weights, and
+the largest differences are printed.
 """
 
 import argparse

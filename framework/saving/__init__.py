@@ -1,0 +1,1 @@
+"""Saving: what is written to files, and read back."""
