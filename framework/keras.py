@@ -4,6 +4,7 @@
 tapewright, known under a second name.
 """
 
+import importlib
 import sys
 from types import ModuleType
 
@@ -18,14 +19,16 @@ from tapewright.layers.regularizers import Regularizer
 from tapewright.layers.symbolic import KerasTensor
 from tapewright.optimizers import Optimizer
 
-from .ops import random
-from .registry import custom_object_scope
+from . import keras_random as random
+from .floatx import floatx, set_floatx
+from .registry import custom_object_scope, register_later
 from .tensor import is_tensor
 from .training import callbacks, losses, metrics
 from .training.cloning import clone_model
 from .training.data import normalize, pad_sequences, to_categorical
 from .training.files import get_file
 from .training.losses import Loss
+from .training.losses.probabilistic import EPSILON
 from .training.metrics import Metric
 from .training.model import Model
 from .training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
@@ -60,6 +63,7 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "ops",
     "optimizers",
     "preprocessing",
     "random",
@@ -68,14 +72,14 @@ __all__ = [
 ]
 
 
-def floatx():
-    """The name of the dtype that floating data get: always "float32"."""
-    return "float32"
-
-
 def epsilon():
     """The small number of fuzzy comparisons: 1e-7."""
-    return losses.EPSILON
+    return EPSILON
+
+
+def image_data_format():
+    """Where layers expect the channels unless told otherwise: "channels_last"."""
+    return "channels_last"
 
 
 def clear_session(free_memory=True):
@@ -94,15 +98,35 @@ def _namespace(name, **members):
     return module
 
 
+class _Later(ModuleType):
+    """A module under a second name that is loaded when something is asked of it."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(self.__doc__), name)
+
+    def __dir__(self):
+        return dir(importlib.import_module(self.__doc__))
+
+
 backend = _namespace(
     "backend",
     clear_session=clear_session,
     epsilon=epsilon,
     floatx=floatx,
+    image_data_format=image_data_format,
+    set_floatx=set_floatx,
     is_keras_tensor=is_keras_tensor,
     is_tensor=is_tensor,
 )
-config = _namespace("config", epsilon=epsilon, floatx=floatx)
+config = _namespace(
+    "config",
+    epsilon=epsilon,
+    floatx=floatx,
+    image_data_format=image_data_format,
+    set_floatx=set_floatx,
+)
 models = _namespace(
     "models", Model=Model, Sequential=Sequential, clone_model=clone_model
 )
@@ -131,6 +155,14 @@ utils = _namespace(
     to_categorical=to_categorical,
     unpack_x_y_sample_weight=unpack_x_y_sample_weight,
 )
+
+ops = _Later(f"{__name__}.ops", "tapewright.keras_ops")
+# the config of a model may name functions of it
+register_later("keras.ops.", lambda: importlib.import_module("tapewright.keras_ops"))
+for _name in ("image", "linalg", "nn"):
+    sys.modules[f"{__name__}.ops.{_name}"] = _Later(
+        f"{__name__}.ops.{_name}", f"tapewright.keras_ops.{_name}"
+    )
 
 for _name in __all__:
     if isinstance(globals()[_name], ModuleType):

@@ -226,7 +226,8 @@ def new_figure(width, height, **options):
 def save(figure, path, dpi=150):
     """Writes the figure to ``path``, if there is one, whole or not at all; returns it.
 
-    Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for no format.
+    Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for
+    no format.
     """
     if path is None:
         return figure

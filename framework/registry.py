@@ -18,12 +18,14 @@ __all__ = [
     "objects",
     "plain",
     "register",
+    "register_later",
     "registered_name",
     "resolve",
     "serialize",
 ]
 
 _OBJECTS = {}
+_LATER = {}  # start of a name -> what registers the names that start so
 _SCOPE = ContextVar("custom_objects")
 
 
@@ -39,6 +41,11 @@ def register(kind, name, value):
     return value
 
 
+def register_later(prefix, load):
+    """Has ``load()``, which registers them, called when a name with this start is sought."""
+    _LATER[prefix] = load
+
+
 def _is_own(thing):
     package = __name__.partition(".")[0]
     return getattr(thing, "__module__", "").partition(".")[0] == package
@@ -52,6 +59,8 @@ def find(kind, name):
     scope = _SCOPE.get(None)
     if scope and name in scope:
         return scope[name]
+    for prefix in [p for p in _LATER if name.startswith(p)]:
+        _LATER.pop(prefix)()
     try:
         return _OBJECTS[kind, name]
     except KeyError:
@@ -128,9 +137,9 @@ def _letters(name):
 
 
 @contextmanager
-def custom_object_scope(objects):
-    """Inside, ``objects`` (name to class or function) are found before registered ones."""
-    token = _SCOPE.set({**_SCOPE.get({}), **objects})
+def custom_object_scope(custom_objects):
+    """Inside, these (name to class or function) are found before registered ones."""
+    token = _SCOPE.set({**_SCOPE.get({}), **custom_objects})
     try:
         yield
     finally:

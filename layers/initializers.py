@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from tapewright import registry
-from tapewright.dtypes import as_dtype, float32
+from tapewright.dtypes import as_dtype
+from tapewright.floatx import default_float
 from tapewright.ops import creation, random
 from tapewright.ops.conversion import cast
 from tapewright.tensor import convert_to_tensor, is_tensor
@@ -101,7 +102,7 @@ def _giving(value):
                 f"initializer: an array of the shape {tuple(value.shape)} cannot "
                 f"initialize a weight of the shape {tuple(shape)}"
             )
-        return cast(value, dtype or float32)
+        return cast(value, dtype or default_float())
 
     return initialize
 
@@ -113,14 +114,14 @@ class Zeros(Initializer):
     """Zero everywhere."""
 
     def __call__(self, shape, dtype=None):
-        return creation.zeros(shape, dtype or float32)
+        return creation.zeros(shape, dtype or default_float())
 
 
 class Ones(Initializer):
     """One everywhere."""
 
     def __call__(self, shape, dtype=None):
-        return creation.ones(shape, dtype or float32)
+        return creation.ones(shape, dtype or default_float())
 
 
 class Constant(Initializer):
@@ -130,7 +131,7 @@ class Constant(Initializer):
         self.value = value
 
     def __call__(self, shape, dtype=None):
-        dtype = as_dtype(dtype or float32)
+        dtype = as_dtype(dtype or default_float())
         value = np.asarray(self.value).astype(dtype.as_numpy_dtype)
         if value.ndim:
             return convert_to_tensor(np.broadcast_to(value, shape))
@@ -146,7 +147,7 @@ class Identity(Initializer):
     def __call__(self, shape, dtype=None):
         if len(shape) != 2:
             raise ValueError(f"Identity: shape must be that of a matrix, got {shape}")
-        return creation.eye(*shape, dtype=dtype or float32) * self.gain
+        return creation.eye(*shape, dtype=dtype or default_float()) * self.gain
 
 
 # --------------------------------------------------------------------------- random
@@ -160,7 +161,7 @@ class RandomNormal(Initializer):
 
     def __call__(self, shape, dtype=None):
         return random.normal(
-            shape, self.mean, self.stddev, dtype or float32, seed=self.seed
+            shape, self.mean, self.stddev, dtype or default_float(), seed=self.seed
         )
 
 
@@ -172,7 +173,7 @@ class RandomUniform(Initializer):
 
     def __call__(self, shape, dtype=None):
         return random.uniform(
-            shape, self.minval, self.maxval, dtype or float32, seed=self.seed
+            shape, self.minval, self.maxval, dtype or default_float(), seed=self.seed
         )
 
 
@@ -184,7 +185,7 @@ class TruncatedNormal(Initializer):
 
     def __call__(self, shape, dtype=None):
         return random.truncated_normal(
-            shape, self.mean, self.stddev, dtype or float32, seed=self.seed
+            shape, self.mean, self.stddev, dtype or default_float(), seed=self.seed
         )
 
 
@@ -207,7 +208,9 @@ class Orthogonal(Initializer):
         q, r = np.linalg.qr(drawn)
         q *= np.sign(np.diag(r))  # makes the distribution uniform
         q = q if rows >= columns else q.T
-        return cast(convert_to_tensor(self.gain * q.reshape(shape)), dtype or float32)
+        return cast(
+            convert_to_tensor(self.gain * q.reshape(shape)), dtype or default_float()
+        )
 
 
 # A normal distribution cut off at two deviations has this deviation.
@@ -256,7 +259,7 @@ class VarianceScaling(Initializer):
         fan_in, fan_out = _fans(tuple(shape), self.input_axes, self.output_axes)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
         variance = self.scale / max(1.0, fans[self.mode])
-        dtype = dtype or float32
+        dtype = dtype or default_float()
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
             return random.uniform(shape, -limit, limit, dtype, seed=self.seed)

@@ -1,6 +1,7 @@
 """`Input`: where a model begins."""
 
 from tapewright.dtypes import as_dtype
+from tapewright.floatx import floatx
 
 from .layer import Layer
 from .symbolic import KerasTensor, Node
@@ -39,7 +40,7 @@ class InputLayer(Layer):
                 batch_shape = (batch_size, *_shape("shape", shape))
         self.batch_shape = _shape("batch_shape", batch_shape)
         self.optional = optional
-        self._dtype = as_dtype(dtype or "float32")
+        self._dtype = as_dtype(dtype or floatx())
         self.built = True
         tensor = input_tensor
         if tensor is None:
@@ -73,7 +74,7 @@ def Input(
     """A symbolic tensor with which a model begins: ``Model(inputs, outputs)``.
 
     Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;
-    ``batch_shape``: both in one; ``dtype``, default float32; ``name``: by which `fit` can
+    ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: by which `fit` can
     be given the input in a dict.
 
     Raises: ``ValueError`` without a shape.

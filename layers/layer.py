@@ -16,6 +16,7 @@ import numpy as np
 
 from tapewright.dtypes import as_dtype, float32
 from tapewright.errors import ShapeError
+from tapewright.floatx import default_float
 from tapewright.module import snake_case
 from tapewright.nest import flatten, is_nested, map_structure
 from tapewright.ops.conversion import cast
@@ -24,9 +25,8 @@ from tapewright.ops.shape import shape as shape_of
 from tapewright.readers import reading
 from tapewright.registry import Configured, constructor_arguments
 from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
-from tapewright.variable import Variable
 
-from . import initializers, masks, regularizers
+from . import masks, regularizers
 from .input_spec import InputSpec
 from .names import unique_name
 from .signature import CallSignature
@@ -55,7 +55,7 @@ class Layer(Operation, Tracked, Configured):
     """Base of all layers: an op with weights.
 
     Args: ``name``, unique by default; ``trainable``: False freezes the weights;
-    ``dtype`` of the weights (default float32), to which floating inputs are cast;
+    ``dtype`` of the weights (default `floatx`), to which floating inputs are cast;
     ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
     to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
     ``input_shape``: of one example, for the first layer of a `Sequential`.
@@ -125,7 +125,7 @@ class Layer(Operation, Tracked, Configured):
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"
             )
         self._name = name or unique_name(snake_case(cls.__name__))
-        self._dtype = float32 if dtype is None else _dtype_of(dtype)
+        self._dtype = default_float() if dtype is None else _dtype_of(dtype)
         self._track(trainable)
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
@@ -210,7 +210,7 @@ class Layer(Operation, Tracked, Configured):
             token = _INSIDE.set(_Call(training))
         try:
             mask = None
-            if masks.in_use() or "mask" in kwargs:
+            if masks.in_use(inputs) or "mask" in kwargs:
                 mask = self._fill_masks(inputs, args, kwargs)
             if (
                 type(inputs) is not Tensor
@@ -422,64 +422,6 @@ class Layer(Operation, Tracked, Configured):
         for layer, _ in self._walk():
             layer._added.clear()
 
-    # --- weights
-
-    def add_weight(
-        self,
-        *args,
-        shape=None,
-        initializer=None,
-        dtype=None,
-        trainable=True,
-        autocast=True,
-        regularizer=None,
-        constraint=None,
-        aggregation="none",
-        name=None,
-    ):
-        """A new variable that belongs to the layer.
-
-        By position: shape and initializer, or a name in front of both. Args: ``shape``,
-        ``()`` by default; ``initializer``: an `Initializer` or its name (default:
-        "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
-        `losses`; ``constraint``: what an optimizer puts the variable through after each
-        update.
-
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown.
-        """
-        if self._name is None:
-            raise RuntimeError(
-                f"{type(self).__name__}: __init__ must call super().__init__() first"
-            )
-        if args:
-            name, shape, initializer = _by_position(args, name, shape, initializer)
-        name = name or unique_name("variable")
-        if not isinstance(name, str):
-            raise TypeError(f"add_weight: name must be a string, got {name!r}")
-        shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
-        if None in shape:
-            raise ValueError(
-                f"{self._title}: the shape of weight "
-                f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
-                "depends on is None"
-            )
-        dtype = self._dtype if dtype is None else as_dtype(dtype)
-        if initializer is None:
-            initializer = "glorot_uniform" if dtype.is_floating else "zeros"
-        make = initializers.get(initializer)
-        with reading(()):
-            value = make(shape, dtype=dtype)
-            variable = Variable(value, trainable, name=name, dtype=dtype, shape=shape)
-        variable.path = f"{self.path}/{name}"
-        if constraint is not None:
-            variable.constraint = _constraint(constraint)
-        if trainable and not self._trainable:
-            self._freeze(variable)
-        if regularizer is not None:
-            self._penalties.append((variable, regularizers.get(regularizer)))
-        self._weights.append(variable)
-        return variable
-
     # --- in models
 
     @property
@@ -598,26 +540,6 @@ def _dtype_of(dtype):
     if isinstance(dtype, dict):
         dtype = dtype.get("config", dtype).get("name", dtype)
     return as_dtype(dtype)
-
-
-def _constraint(constraint):
-    from . import constraints
-
-    return constraints.get(constraint)
-
-
-def _by_position(args, name, shape, initializer):
-    """Name, shape and initializer, of which some were given by position."""
-    if args[0] is None or isinstance(args[0], str):
-        name, *args = args
-    shape, *args = args or (shape,)
-    initializer, *args = args or (initializer,)
-    if args:
-        raise TypeError(
-            "add_weight: only name, shape and initializer may be given by position, "
-            f"in this order; there is also {args!r}"
-        )
-    return name, shape, initializer
 
 
 def _once(build):

@@ -12,8 +12,12 @@ __all__ = ["attach", "in_use", "mask_of", "masked"]
 _seen = False
 
 
-def in_use():
-    """Whether a mask was ever attached."""
+def in_use(inputs=None):
+    """Whether a mask was ever attached, be it by hand to one of these inputs."""
+    global _seen
+    if not _seen:
+        tensors = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
+        _seen = any([getattr(x, "_keras_mask", None) is not None for x in tensors])
     return _seen
 
 

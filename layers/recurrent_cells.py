@@ -323,7 +323,9 @@ class StackedRNNCells(Layer):
     def __init__(self, cells, **kwargs):
         super().__init__(**kwargs)
         if not cells:
-            raise ValueError("StackedRNNCells: cells must hold one cell or more, got none")
+            raise ValueError(
+                "StackedRNNCells: cells must hold one cell or more, got none"
+            )
         for cell in cells:
             for what in ("call", "state_size"):
                 if not hasattr(cell, what):

@@ -138,8 +138,8 @@ class RNN(Layer):
 
     def _check_states(self, states):
         """As many states as the cell has, and of its sizes where these are numbers."""
-        sizes, widths = flatten(self.state_size), [x.shape[-1:] for x in flatten(states)]
-        found = [tuple(w)[0] if len(w) else None for w in widths]
+        sizes = flatten(self.state_size)
+        found = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
         fits = len(found) == len(sizes) and all(
             [n == m or not isinstance(n, int) for n, m in zip(sizes, found)]
         )
@@ -154,10 +154,8 @@ class RNN(Layer):
         if mask is None:
             return
         wanted, found = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)
-        known = [isinstance(n, int) and isinstance(m, int) for n, m in zip(wanted, found)]
-        if len(found) != 2 or any(
-            [both and n != m for both, n, m in zip(known, wanted, found)]
-        ):
+        sizes = [(n, m) for n, m in zip(wanted, found) if type(n) is type(m) is int]
+        if len(found) != 2 or any([n != m for n, m in sizes]):
             raise ValueError(
                 f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {found}"
             )

@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from tapewright.dimension import NeedsSize
 from tapewright.dtypes import as_dtype
+from tapewright.floatx import default_float
 from tapewright.graph.functions.function import Function
 from tapewright.graph.tracing import Outline
 from tapewright.nest import flatten, map_structure, pack
@@ -43,8 +44,8 @@ class KerasTensor(Tensor):
     __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
     _count = 0
 
-    def __init__(self, shape, dtype="float32", sparse=False, ragged=False, name=None):
-        dtype = as_dtype(dtype)
+    def __init__(self, shape, dtype=None, sparse=False, ragged=False, name=None):
+        dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
         self.array = Outline(tuple(self._shape.as_list()), dtype.dtype)
         self.key = None

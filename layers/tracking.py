@@ -1,13 +1,18 @@
-"""`Tracked`: finds the weights of a layer and of the layers inside, freezes and counts them."""
+"""`Tracked`: the weights of a layer and of the layers inside, made, found and counted."""
 
 import math
 
 import numpy as np
 
+from tapewright.dtypes import as_dtype
 from tapewright.module import Module
 from tapewright.nest import flatten
 from tapewright.ops.random import Generator
+from tapewright.readers import reading
 from tapewright.variable import Variable
+
+from . import constraints, initializers, regularizers
+from .names import unique_name
 
 __all__ = ["Tracked"]
 
@@ -26,6 +31,62 @@ class Tracked(Module):
         self._frozen = set()  # references to variables that `trainable` switched off
         self._penalties = []  # pairs of a weight and its regularizer
         self._added = []  # what `add_loss` was given in the latest call
+
+    def add_weight(
+        self,
+        *args,
+        shape=None,
+        initializer=None,
+        dtype=None,
+        trainable=True,
+        autocast=True,
+        regularizer=None,
+        constraint=None,
+        aggregation="none",
+        name=None,
+    ):
+        """A new variable that belongs to the layer.
+
+        By position: shape and initializer, or a name in front of both. Args: ``shape``,
+        ``()`` by default; ``initializer``: an `Initializer` or its name (default:
+        "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
+        `losses`; ``constraint``: what an optimizer puts the variable through after each
+        update.
+
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown.
+        """
+        if self._name is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
+        if args:
+            name, shape, initializer = _by_position(args, name, shape, initializer)
+        name = name or unique_name("variable")
+        if not isinstance(name, str):
+            raise TypeError(f"add_weight: name must be a string, got {name!r}")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
+        if None in shape:
+            raise ValueError(
+                f"{self._title}: the shape of weight "
+                f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
+                "depends on is None"
+            )
+        dtype = self._dtype if dtype is None else as_dtype(dtype)
+        if initializer is None:
+            initializer = "glorot_uniform" if dtype.is_floating else "zeros"
+        make = initializers.get(initializer)
+        with reading(()):
+            value = make(shape, dtype=dtype)
+            variable = Variable(value, trainable, name=name, dtype=dtype, shape=shape)
+        variable.path = f"{self.path}/{name}"
+        if constraint is not None:
+            variable.constraint = constraints.get(constraint)
+        if trainable and not self._trainable:
+            self._freeze(variable)
+        if regularizer is not None:
+            self._penalties.append((variable, regularizers.get(regularizer)))
+        self._weights.append(variable)
+        return variable
 
     @property
     def weights(self):
@@ -193,3 +254,17 @@ def _variables_of(parts):
         elif isinstance(part, Module) and not isinstance(part, Tracked):
             found.extend(part.variables)
     return found
+
+
+def _by_position(args, name, shape, initializer):
+    """Name, shape and initializer, of which some were given by position."""
+    if args[0] is None or isinstance(args[0], str):
+        name, *args = args
+    shape, *args = args or (shape,)
+    initializer, *args = args or (initializer,)
+    if args:
+        raise TypeError(
+            "add_weight: only name, shape and initializer may be given by position, "
+            f"in this order; there is also {args!r}"
+        )
+    return name, shape, initializer

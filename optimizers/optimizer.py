@@ -126,6 +126,19 @@ class Optimizer(State, registry.Configured):
     def _check_ranges(self):
         who, steps = type(self).__name__, self.gradient_accumulation_steps
         every = self.ema_overwrite_frequency
+        for name in ("clipnorm", "clipvalue", "global_clipnorm"):
+            limit = getattr(self, name)
+            if limit is not None and (
+                not isinstance(limit, numbers.Real) or limit <= 0
+            ):
+                raise ValueError(
+                    f"{who}: {name} must be a positive number or None, got {limit!r}"
+                )
+        decay = self.weight_decay
+        if decay is not None and not isinstance(decay, numbers.Real):
+            raise ValueError(
+                f"{who}: weight_decay must be a number or None, got {decay!r}"
+            )
         if steps and steps < 2:
             raise ValueError(
                 f"{who}: gradient_accumulation_steps must be an integer of 2 or more, or "

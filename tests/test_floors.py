@@ -24,6 +24,7 @@ FLOORS = [
         "tensor_shape",
         "dtypes",
         "nest",
+        "floatx",
         "registry",
         "backend",
     ],
@@ -45,7 +46,18 @@ FLOORS = [
     ["layers/", "optimizers/"],
     ["data/"],
     ["plot", "training/"],
-    ["keras", "math", "nn", "linalg", "signal", "autodiff", "bitwise", "__init__"],
+    [
+        "keras_ops/",
+        "keras_random",
+        "keras",
+        "math",
+        "nn",
+        "linalg",
+        "signal",
+        "autodiff",
+        "bitwise",
+        "__init__",
+    ],
 ]
 OPS = [
     "sizes",

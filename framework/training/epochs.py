@@ -12,7 +12,7 @@ __all__ = ["Batches"]
 class Batches:
     """Batches for a training loop: ``for batch in batches`` is one epoch.
 
-    A batch is ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of tensors.
+    A batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of tensors.
     ``num_batches`` is the length of an epoch, None while it is unknown; ``batch_size`` is
     None where the source decides. After an epoch that ended before its steps were done,
     with a ``UserWarning``, ``ran_out`` is True.

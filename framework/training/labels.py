@@ -3,9 +3,10 @@
 import numpy as np
 
 from .. import backend
+from ..floatx import default_float
 from ..nest import is_nested
 from ..tensor import convert_to_tensor, is_tensor
-from .packing import FLOATX, named_leaves
+from .packing import named_leaves
 
 __all__ = ["check_labels", "class_weight_to_sample_weight"]
 
@@ -58,7 +59,7 @@ def class_weight_to_sample_weight(y, class_weight):
     labels = _labels(y)
     classes, places = np.unique(labels, return_inverse=True)
     weights = [class_weight.get(int(each), 1.0) for each in classes]
-    return np.array(weights, FLOATX)[places.reshape(-1)]
+    return np.array(weights, default_float().dtype)[places.reshape(-1)]
 
 
 def _labels(y):

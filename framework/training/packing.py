@@ -3,6 +3,7 @@
 import numpy as np
 
 from .. import backend
+from ..floatx import default_float
 from ..nest import flatten, is_nested
 from ..tensor import convert_to_tensor, is_tensor, new_tensor
 
@@ -13,8 +14,6 @@ __all__ = [
     "pack_x_y_sample_weight",
     "unpack_x_y_sample_weight",
 ]
-
-FLOATX = np.dtype(np.float32)  # what floating data become, as in Keras
 
 
 def unpack_x_y_sample_weight(data):
@@ -60,7 +59,7 @@ def named_leaves(name, structure):
 def as_batch(who, batch):
     """What a source yields as a tuple of one to three structures of tensors.
 
-    Floating arrays become float32, and arrays are copied: their owner may fill them anew
+    Floating arrays become `floatx`, and arrays are copied: their owner may fill them anew
     for the next batch.
     """
     if isinstance(batch, list):
@@ -102,7 +101,7 @@ def _tensor(name, value):
 
 
 def as_arrays(name, structure):
-    """``structure`` with an array at each leaf, floating ones as float32.
+    """``structure`` with an array at each leaf, floating ones as `floatx`.
 
     A list of Python numbers is one array. What has no array behind it raises
     ``TypeError`` by name.
@@ -191,6 +190,6 @@ def _checked(name, array):
             f"{name}: data need a batch axis in front, got the single value {array!r}; "
             "a Dataset gets one by batch(n)"
         )
-    if array.dtype.kind == "f" and array.dtype != FLOATX:
-        array = array.astype(FLOATX)
+    if array.dtype.kind == "f" and array.dtype != default_float().dtype:
+        array = array.astype(default_float().dtype)
     return array

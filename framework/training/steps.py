@@ -49,36 +49,33 @@ class _Step:
     """A step of a model, traced: for each kind of batch, later for all sizes."""
 
     def __init__(self, model, name):
-        method = weakref.WeakMethod(getattr(model, name))
+        self._method = method = weakref.WeakMethod(getattr(model, name))
 
         def step(data):
             return method()(data)
 
         step.__name__ = name
-        layers = _layers_in(model)
-        self._was_built = all([layer.built for layer in layers])
-        self._trained = {id(layer): (layer, layer._trainable) for layer in layers}
+        self._trained = None  # the layers, once the first trace has built them
         self._exact = Function(step)
         self._for_all_sizes = Function(step, reduce_retracing=True)
 
     def __call__(self, data):
         exact = self._exact
-        if exact._count < KINDS:
-            return exact(data)
-        return self._for_all_sizes(data)
+        if exact._count >= KINDS:
+            return self._for_all_sizes(data)
+        answer = exact(data)
+        if self._trained is None:
+            self._trained = _trained(self._method().__self__)
+        return answer
 
     def holds(self, model):
         """Whether the model has the layers that were traced, and the same ones train."""
-        now = {id(layer): layer._trainable for layer in _layers_in(model)}
-        for name, (_, trainable) in self._trained.items():
-            if now.pop(name, None) is not trainable:
-                return False
-        # Building may have made layers inside of others.
-        return not now or (not self._was_built and all(now.values()))
+        return self._trained is None or self._trained == _trained(model)
 
 
-def _layers_in(model):
-    return [layer for layer, _ in model._walk()]
+def _trained(model):
+    """All layers, without holding them, and whether they train."""
+    return [(weakref.ref(layer), layer._trainable) for layer, _ in model._walk()]
 
 
 class Steps:
@@ -189,7 +186,7 @@ class Steps:
         """Builds all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
         self._has_weights = True
-        if all([layer.built for layer in _layers_in(self)]):
+        if all([layer.built for layer, _ in self._walk()]):
             return
 
         def symbolic(leaf):

@@ -86,6 +86,23 @@ def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
     assert x.dtype == dtype
 
 
+@pytest.mark.parametrize(
+    "given, kind",
+    [
+        (X, "Tensor"),
+        ({"a": X}, "dict"),
+        ([X, X], "tuple"),
+        (iter([X]), "Tensor"),
+        (iter([(X,)]), "tuple"),
+        (tw.data.Dataset.from_tensor_slices(X).batch(3), "Tensor"),
+        (tw.data.Dataset.from_tensor_slices((X,)).batch(3), "tuple"),
+    ],
+)
+def test_features_alone_arrive_as_they_are_given(given, kind):
+    batch = next(iter(as_batches(given)))
+    assert type(batch).__name__ == kind
+
+
 def test_structures_are_kept():
     x = {"a": X, "b": [X, tw.constant(X)]}
     ((inputs, outputs),) = as_batches(x, (Y, None), batch_size=10)

@@ -206,6 +206,15 @@ def test_frozen_layers_stay_and_thawed_ones_train_again(data):
     assert (before[2] != after[2]).any()
 
 
+def test_layers_added_after_a_model_built_itself_are_called(data):
+    model = Sequential([Dense(2)])
+    assert model.predict(data[0], verbose=0).shape == (40, 2)
+    model.add(Dense(5))
+    assert model.predict(data[0], verbose=0).shape == (40, 5)
+    model.pop()
+    assert model.predict(data[0], verbose=0).shape == (40, 2)
+
+
 def test_layers_added_after_training_are_trained(data):
     model = Sequential([Input((3,)), Dense(1)])
     model.compile("sgd", "mse")

@@ -471,3 +471,13 @@ def test_methods_that_a_subclass_must_define_say_so():
         metrics.Metric().update_state()
     with pytest.raises(NotImplementedError, match="Metric must define result"):
         metrics.Metric().result()
+
+
+@pytest.mark.parametrize("k", [0, "a"])
+def test_the_best_k_must_be_some(k):
+    for kind in (
+        metrics.TopKCategoricalAccuracy,
+        metrics.SparseTopKCategoricalAccuracy,
+    ):
+        with pytest.raises(ValueError, match=f"k must be 1 or more, got {k!r}"):
+            kind(k=k)

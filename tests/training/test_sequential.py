@@ -29,7 +29,8 @@ def test_inputs_of_one_rank_less_are_columns_where_the_input_says_so():
     assert model.predict(np.ones(3), verbose=0).shape == (3, 2)
 
 
-def test_a_list_or_dict_of_one_input_is_that_input(data=np.ones((3, 4))):
+def test_a_list_or_dict_of_one_input_is_that_input():
+    data = np.ones((3, 4))
     model = Sequential([tw.Input((4,), name="x"), Dense(2)])
     for inputs in ([data], (data,), {"x": data}):
         np.testing.assert_array_equal(model.predict(inputs, verbose=0), model(data))

@@ -22,6 +22,11 @@ class LearningRateScheduler(Callback):
 
     def __init__(self, schedule, verbose=0):
         super().__init__()
+        if not callable(schedule):
+            raise TypeError(
+                "LearningRateScheduler: schedule must be a function of the epoch (and, if "
+                f"it takes two arguments, the present rate), got {schedule!r}"
+            )
         self.schedule = schedule
         self.verbose = verbose
 

@@ -105,7 +105,10 @@ categorical_generalized_cross_entropy.integer_labels = True
 
 
 class BinaryFocalCrossentropy(Loss):
-    """`binary_focal_crossentropy`, reduced."""
+    """Cross-entropy of yes-or-no labels that plays easy examples down.
+
+    See `binary_focal_crossentropy`, which is reduced here, for the arguments.
+    """
 
     def __init__(
         self,
@@ -142,7 +145,10 @@ class BinaryFocalCrossentropy(Loss):
 
 
 class CategoricalFocalCrossentropy(Loss):
-    """`categorical_focal_crossentropy`, reduced."""
+    """Cross-entropy of one-hot labels that plays easy examples down.
+
+    See `categorical_focal_crossentropy`, which is reduced here, for the arguments.
+    """
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ def categorical_hinge(y_true, y_pred):
 
 
 class Hinge(Loss):
-    """`hinge`, reduced."""
+    """How far predictions miss a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
 
     def __init__(self, reduction="sum_over_batch_size", name="hinge", dtype=None):
         super().__init__(name, reduction, dtype)
@@ -62,7 +62,7 @@ class Hinge(Loss):
 
 
 class SquaredHinge(Loss):
-    """`squared_hinge`, reduced."""
+    """The square of how far a margin of 1 is missed: `squared_hinge`, reduced."""
 
     def __init__(
         self, reduction="sum_over_batch_size", name="squared_hinge", dtype=None
@@ -74,7 +74,7 @@ class SquaredHinge(Loss):
 
 
 class CategoricalHinge(Loss):
-    """`categorical_hinge`, reduced."""
+    """How far the right class misses a margin of 1: `categorical_hinge`, reduced."""
 
     def __init__(
         self, reduction="sum_over_batch_size", name="categorical_hinge", dtype=None

@@ -174,7 +174,15 @@ def poisson(y_true, y_pred):
 
 
 class BinaryCrossentropy(Loss):
-    """`binary_crossentropy`, reduced."""
+    """Cross-entropy of yes-or-no labels: `binary_crossentropy`, reduced.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
+    exact far out; ``label_smoothing``: moves labels that far towards 0.5; ``axis``: over
+    which the mean is taken before the reduction.
+
+    >>> BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+    np.float32(0.6931472)
+    """
 
     def __init__(
         self,
@@ -198,7 +206,16 @@ class BinaryCrossentropy(Loss):
 
 
 class CategoricalCrossentropy(Loss):
-    """`categorical_crossentropy`, reduced."""
+    """Cross-entropy of one-hot labels: `categorical_crossentropy`, reduced.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
+    exact far out; ``label_smoothing``: mixes that much of the even distribution in;
+    ``axis``: the classes. Labels that are class numbers go to
+    `SparseCategoricalCrossentropy`.
+
+    >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    np.float32(0.6931472)
+    """
 
     def __init__(
         self,
@@ -252,7 +269,7 @@ class SparseCategoricalCrossentropy(Loss):
 
 
 class KLDivergence(Loss):
-    """`kl_divergence`, reduced."""
+    """How far a distribution is from the predicted one: `kl_divergence`, reduced."""
 
     def __init__(
         self, reduction="sum_over_batch_size", name="kl_divergence", dtype=None
@@ -264,7 +281,7 @@ class KLDivergence(Loss):
 
 
 class Poisson(Loss):
-    """`poisson`, reduced."""
+    """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced."""
 
     def __init__(self, reduction="sum_over_batch_size", name="poisson", dtype=None):
         super().__init__(name, reduction, dtype)

@@ -132,7 +132,7 @@ class MeanSquaredError(Loss):
 
 
 class MeanAbsoluteError(Loss):
-    """`mean_absolute_error`, reduced."""
+    """The distance ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
 
     def __init__(
         self, reduction="sum_over_batch_size", name="mean_absolute_error", dtype=None
@@ -144,7 +144,10 @@ class MeanAbsoluteError(Loss):
 
 
 class MeanAbsolutePercentageError(Loss):
-    """`mean_absolute_percentage_error`, reduced."""
+    """The distance in percent of the truth.
+
+    `mean_absolute_percentage_error`, reduced.
+    """
 
     def __init__(
         self,
@@ -159,7 +162,10 @@ class MeanAbsolutePercentageError(Loss):
 
 
 class MeanSquaredLogarithmicError(Loss):
-    """`mean_squared_logarithmic_error`, reduced."""
+    """The squared distance of logarithms of one more.
+
+    `mean_squared_logarithmic_error`, reduced.
+    """
 
     def __init__(
         self,
@@ -174,7 +180,7 @@ class MeanSquaredLogarithmicError(Loss):
 
 
 class CosineSimilarity(Loss):
-    """`cosine_similarity`, reduced."""
+    """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced."""
 
     def __init__(
         self,
@@ -191,7 +197,7 @@ class CosineSimilarity(Loss):
 
 
 class Huber(Loss):
-    """`huber`, reduced."""
+    """Squared error up to ``delta``, absolute error beyond: `huber`, reduced."""
 
     def __init__(
         self,
@@ -210,7 +216,7 @@ class Huber(Loss):
 
 
 class LogCosh(Loss):
-    """`log_cosh`, reduced."""
+    """Squared error near zero, absolute error far out: `log_cosh`, reduced."""
 
     def __init__(self, reduction="sum_over_batch_size", name="log_cosh", dtype=None):
         super().__init__(name, reduction, dtype)

@@ -41,7 +41,7 @@ def tversky(y_true, y_pred, alpha=0.5, beta=0.5, axis=None):
 
 
 class Dice(Loss):
-    """`dice`, reduced."""
+    """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
 
     def __init__(
         self, reduction="sum_over_batch_size", name="dice", axis=None, dtype=None
@@ -54,7 +54,10 @@ class Dice(Loss):
 
 
 class Tversky(Loss):
-    """`tversky`, reduced."""
+    """`Dice` that weighs what is missed and what is extra: `tversky`, reduced.
+
+    Args: ``alpha``, the weight of what is missed; ``beta``, of what is extra.
+    """
 
     def __init__(
         self,

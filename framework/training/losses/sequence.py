@@ -101,7 +101,7 @@ def _at_the_end(alpha, labels):
 
 
 class CTC(Loss):
-    """`ctc`, reduced."""
+    """How unlikely logits make labels that are not aligned with them: `ctc`, reduced."""
 
     integer_labels = True
 

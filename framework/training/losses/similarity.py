@@ -77,7 +77,7 @@ def _pairs(labels, others, remove_diagonal):
 
 
 class Circle(Loss):
-    """`circle`, reduced."""
+    """Draws embeddings of one label together, others apart: `circle`, reduced."""
 
     integer_labels = True
 

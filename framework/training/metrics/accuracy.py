@@ -204,7 +204,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
     _direction = "up"
 
     def __init__(self, k=5, name="top_k_categorical_accuracy", dtype=None):
-        super().__init__(top_k_categorical_accuracy, name, dtype, k=k)
+        super().__init__(top_k_categorical_accuracy, name, dtype, k=_checked_k(self, k))
         self.k = k
 
 
@@ -224,7 +224,13 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         dtype=None,
         from_sorted_ids=False,
     ):
-        options = {"k": k, "from_sorted_ids": from_sorted_ids}
+        options = {"k": _checked_k(self, k), "from_sorted_ids": from_sorted_ids}
         super().__init__(sparse_top_k_categorical_accuracy, name, dtype, **options)
         self.k = k
         self.from_sorted_ids = from_sorted_ids
+
+
+def _checked_k(metric, k):
+    if not hasattr(k, "__index__") or k < 1:
+        raise ValueError(f"{type(metric).__name__}: k must be 1 or more, got {k!r}")
+    return k

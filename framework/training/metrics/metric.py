@@ -5,7 +5,8 @@ import functools
 from tapewright.layers import initializers
 from tapewright.layers.layer import unique_name
 
-from ...dtypes import as_dtype, float32
+from ...dtypes import as_dtype
+from ...floatx import default_float
 from ...module import Module, snake_case
 from ...nest import flatten
 from ...ops.creation import zeros_like
@@ -19,7 +20,7 @@ __all__ = ["Metric"]
 class Metric(Module, Configured):
     """Base of all metrics: `update_state` adds up, `result` tells, `reset_state` forgets.
 
-    Args: ``dtype`` of the result and of most sums, float32 by default; ``name``, by
+    Args: ``dtype`` of the result and of most sums, `floatx` by default; ``name``, by
     default that of the class. Constructor arguments kept as attributes are the config.
 
     Subclasses make their state with `add_variable`. What `update_state` computes is
@@ -52,7 +53,7 @@ class Metric(Module, Configured):
     def __init__(self, dtype=None, name=None):
         self._own = []
         self.name = name or unique_name(snake_case(type(self).__name__))
-        self._dtype = float32 if dtype is None else as_dtype(dtype)
+        self._dtype = default_float() if dtype is None else as_dtype(dtype)
 
     # --- what subclasses define
 
@@ -80,12 +81,12 @@ class Metric(Module, Configured):
     def add_variable(
         self, shape, initializer, dtype=None, aggregation="sum", name=None
     ):
-        """A new variable, not trainable, of ``dtype`` (default float32).
+        """A new variable, not trainable, of ``dtype`` (default `floatx`).
 
         ``aggregation`` says what Keras does with several replicas; here there is one.
         """
         self._check_initialized()
-        dtype = float32 if dtype is None else as_dtype(dtype)
+        dtype = default_float() if dtype is None else as_dtype(dtype)
         make = initializers.get("zeros" if initializer is None else initializer)
         with reading(()):  # made at once, even while a function is traced
             value = make(tuple(shape), dtype=dtype)

@@ -1,0 +1,35 @@
+"""`floatx`: the dtype that layers, metrics and the data of `fit` get where none is given."""
+
+from .dtypes import as_dtype, float32
+
+__all__ = ["default_float", "floatx", "set_floatx"]
+
+_default = float32
+
+
+def default_float():
+    """The dtype itself."""
+    return _default
+
+
+def floatx() -> str:
+    """The name of the dtype, "float32" unless `set_floatx` was called."""
+    return _default.name
+
+
+def set_floatx(value) -> None:
+    """Sets it, to "float16", "float32" or "float64", for layers and data to come.
+
+    Tensors made of Python numbers stay float32, as in TensorFlow.
+    Raises: ``ValueError`` for another dtype.
+
+    >>> set_floatx("float64")
+    >>> floatx()
+    'float64'
+    >>> set_floatx("float32")
+    """
+    global _default
+    names = ("float16", "float32", "float64")
+    if value not in names:
+        raise ValueError(f"set_floatx: value must be one of {names}, got {value!r}")
+    _default = as_dtype(value)

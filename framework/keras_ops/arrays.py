@@ -1,0 +1,312 @@
+"""`keras.ops` of NumPy that give arrays another shape, join and split them."""
+
+from ..ops import creation, joining
+from ..ops import diagonal as diagonals
+from ..ops import shape as shapes
+from ..ops.conversion import cast
+from ..ops.gather import repeat as _repeat
+from ..ops.reduction import reduce_sum
+from ..tensor import convert_to_tensor
+from .promotion import counted, one_node, together
+
+__all__ = [
+    "append",
+    "array_split",
+    "broadcast_to",
+    "concatenate",
+    "diag",
+    "diagflat",
+    "diagonal",
+    "dsplit",
+    "dstack",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "moveaxis",
+    "ndim",
+    "pad",
+    "ravel",
+    "repeat",
+    "reshape",
+    "roll",
+    "rot90",
+    "size",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "trace",
+    "transpose",
+    "vsplit",
+    "vstack",
+]
+
+
+# --------------------------------------------------------------------- another shape
+
+
+def reshape(x, newshape):
+    """The same entries, in order, in another shape; one size may be -1 (or None)."""
+    if isinstance(newshape, (tuple, list)) and -1 not in newshape:
+        newshape = [-1 if n is None else n for n in newshape]
+    return shapes.reshape(x, newshape)
+
+
+def ravel(x):
+    """All entries in a row."""
+    return shapes.reshape(x, [-1])
+
+
+def ndim(x):
+    """The number of axes, int32."""
+    return convert_to_tensor(convert_to_tensor(x).ndim)
+
+
+@one_node
+def size(x):
+    """The number of entries, int32."""
+    return shapes.size(x)
+
+
+def transpose(x, axes=None):
+    """``x`` with its axes in another order, reversed if none is given."""
+    return shapes.transpose(x, axes)
+
+
+def swapaxes(x, axis1, axis2):
+    """``x`` with two axes exchanged."""
+    x = convert_to_tensor(x)
+    order = list(range(x.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return shapes.transpose(x, order)
+
+
+def moveaxis(x, source, destination):
+    """``x`` with the axes ``source`` at the places ``destination``, the rest in order."""
+    x = convert_to_tensor(x)
+    axes = [[axis] if isinstance(axis, int) else axis for axis in (source, destination)]
+    sources, places = ([axis % x.ndim for axis in group] for group in axes)
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources)):
+        order.insert(place, axis)
+    return shapes.transpose(x, order)
+
+
+def expand_dims(x, axis):
+    """``x`` with new axes of size 1 at ``axis``, an int or a tuple."""
+    return shapes.expand_dims(x, axis)
+
+
+def squeeze(x, axis=None):
+    """``x`` without its axes of size 1, or those of them in ``axis``."""
+    return shapes.squeeze(x, axis)
+
+
+def broadcast_to(x, shape):
+    """``x`` repeated to ``shape``."""
+    return shapes.broadcast_to(x, shape)
+
+
+def flip(x, axis=None):
+    """The entries in reverse along ``axis``: an int, a tuple, None for all axes."""
+    x = convert_to_tensor(x)
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    return joining.reverse(x, [a % x.ndim for a in axes])
+
+
+def fliplr(x):
+    """The columns in reverse: `flip` of axis 1."""
+    return flip(x, 1)
+
+
+def flipud(x):
+    """The rows in reverse: `flip` of axis 0."""
+    return flip(x, 0)
+
+
+def rot90(array, k=1, axes=(0, 1)):
+    """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second."""
+    first, second = axes
+    if k % 4 == 2:
+        return flip(array, axes)
+    if k % 4 == 1:
+        return swapaxes(flip(array, second), first, second)
+    return flip(swapaxes(array, first, second), second) if k % 4 else array
+
+
+@one_node
+def roll(x, shift, axis=None):
+    """The entries moved by ``shift`` along ``axis``; of all in a row, for None."""
+    x = convert_to_tensor(x)
+    if axis is None:
+        return shapes.reshape(joining.roll(ravel(x), shift, 0), x.shape)
+    if not isinstance(axis, int) and isinstance(shift, int):
+        shift = [shift] * len(axis)
+    return joining.roll(x, shift, axis)
+
+
+@one_node
+def pad(x, pad_width, mode="constant", constant_values=None):
+    """``x`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
+
+    A pair, or a number, stands for all axes. ``mode``: "constant" (``constant_values``,
+    0 if None), "reflect" (mirrored, the edge once) or "symmetric" (the edge twice).
+
+    >>> pad([1, 2], 1).numpy()
+    array([0, 1, 2, 0], dtype=int32)
+    """
+    x = convert_to_tensor(x)
+    if constant_values is not None and mode != "constant":
+        raise ValueError(
+            f"pad: constant_values is for mode 'constant', got mode {mode!r}"
+        )
+    widths = [pad_width] * 2 if isinstance(pad_width, int) else pad_width
+    if isinstance(widths, (tuple, list)):
+        pairs = [widths] if all([isinstance(n, int) for n in widths]) else widths
+        widths = [list(pair) for pair in pairs] * (x.ndim if len(pairs) == 1 else 1)
+    fill = 0 if constant_values is None else constant_values
+    return joining.pad(x, widths, mode.upper(), cast(fill, x.dtype))
+
+
+# ------------------------------------------------------------------ joining, splitting
+
+
+def concatenate(xs, axis=0):
+    """The tensors of a list, one after the other along ``axis``."""
+    return joining.concat(together(*xs), axis)
+
+
+def stack(x, axis=0):
+    """The tensors of a list, all of one shape, along a new axis."""
+    return joining.stack(together(*x), axis)
+
+
+def append(x1, x2, axis=None):
+    """``x1``, then ``x2``, along ``axis``; all entries of both in a row, for None."""
+    if axis is None:
+        x1, x2, axis = ravel(x1), ravel(x2), 0
+    return concatenate([x1, x2], axis)
+
+
+def hstack(xs):
+    """The tensors of a list along axis 1; vectors along axis 0."""
+    xs = [ravel(x) if convert_to_tensor(x).ndim == 0 else x for x in xs]
+    return concatenate(xs, 0 if convert_to_tensor(xs[0]).ndim == 1 else 1)
+
+
+def vstack(xs):
+    """The tensors of a list along axis 0, vectors as rows."""
+    xs = [convert_to_tensor(x) for x in xs]
+    return concatenate([shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs], 0)
+
+
+def dstack(xs):
+    """The tensors of a list along axis 2, which vectors and matrices get at the end."""
+    xs = [convert_to_tensor(x) for x in xs]
+    xs = [shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs]
+    return concatenate([x[..., None] if x.ndim == 2 else x for x in xs], 2)
+
+
+@one_node
+def split(x, indices_or_sections, axis=0):
+    """A list of pieces along ``axis``: so many equal ones, or cut before these indices.
+
+    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], [1, 3])]
+    [[1], [2, 3], [4]]
+    """
+    if isinstance(indices_or_sections, int):
+        return joining.split(x, indices_or_sections, axis)
+    cuts = [0, *[int(i) for i in indices_or_sections]]
+    sizes = [after - before for before, after in zip(cuts, cuts[1:])]
+    return joining.split(x, [*sizes, -1], axis)
+
+
+@one_node
+def array_split(x, indices_or_sections, axis=0):
+    """`split` into so many pieces, of which the first ones may be longer by one."""
+    x = convert_to_tensor(x)
+    size = x.shape[axis]
+    if not isinstance(indices_or_sections, int) or size is None:
+        return split(x, indices_or_sections, axis)
+    least, longer = divmod(size, indices_or_sections)
+    rest = indices_or_sections - longer
+    return joining.split(x, [least + 1] * longer + [least] * rest, axis)
+
+
+def hsplit(x, indices_or_sections):
+    """`split` along axis 1; of a vector, along axis 0."""
+    return split(x, indices_or_sections, 0 if convert_to_tensor(x).ndim == 1 else 1)
+
+
+def vsplit(x, indices_or_sections):
+    """`split` along axis 0."""
+    return split(x, indices_or_sections, 0)
+
+
+def dsplit(x, indices_or_sections):
+    """`split` along axis 2."""
+    return split(x, indices_or_sections, 2)
+
+
+@one_node
+def tile(x, repeats):
+    """``x`` repeated ``repeats[i]`` times along axis ``i``; the last axes, for fewer."""
+    x = convert_to_tensor(x)
+    counts = [repeats] if isinstance(repeats, int) else list(repeats)
+    counts = [1] * (x.ndim - len(counts)) + counts
+    if len(counts) > x.ndim:
+        x = shapes.expand_dims(x, tuple(range(len(counts) - x.ndim)))
+    return joining.tile(x, counts)
+
+
+@one_node
+def repeat(x, repeats, axis=None):
+    """Each entry along ``axis`` ``repeats`` times; of all in a row, for None.
+
+    >>> repeat([1, 2], 2).numpy()
+    array([1, 1, 2, 2], dtype=int32)
+    """
+    if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
+        repeats = repeats[0]
+    return _repeat(x, repeats, axis)
+
+
+# ------------------------------------------------------------------------- diagonals
+
+
+@one_node
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    """The ``offset``-th diagonals of the matrices in two axes, as a last axis.
+
+    >>> diagonal([[1, 2], [3, 4]]).numpy()
+    array([1, 4], dtype=int32)
+    """
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    if None not in (rows, columns) and not -rows < offset < columns:
+        return creation.zeros((*x.shape[:-2], 0), x.dtype)
+    return diagonals.diag_part(x, k=offset)
+
+
+@one_node
+def diag(x, k=0):
+    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+    x = convert_to_tensor(x)
+    if x.ndim not in (1, 2):
+        raise ValueError(f"diag: x must be a vector or a matrix, got {tuple(x.shape)}")
+    return diagonals.diag(x, k=k) if x.ndim == 1 else diagonal(x, k)
+
+
+@one_node
+def diagflat(x, k=0):
+    """The matrix with the entries of ``x`` on its ``k``-th diagonal."""
+    return diagonals.diag(ravel(x), k=k)
+
+
+def trace(x, offset=0, axis1=0, axis2=1):
+    """The sum of the ``offset``-th diagonal of the matrices in two axes."""
+    return reduce_sum(counted(diagonal(x, offset, axis1, axis2)), -1)

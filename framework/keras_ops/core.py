@@ -1,0 +1,324 @@
+"""`keras.ops`, the core: tensors and their shapes, control flow, writing into tensors."""
+
+import functools
+
+from .. import nest
+from ..custom import custom_gradient
+from ..dtypes import as_dtype
+from ..graph.control.conditions import cond, switch_case
+from ..graph.control.iteration import while_loop as _while_loop
+from ..graph.control.mapping import carry_along, map_fn
+from ..ops import conversion
+from ..ops import scatter as scattering
+from ..ops.creation import meshgrid
+from ..ops.creation import range as _range
+from ..ops.elementwise import clip_by_value
+from ..ops.gather import gather_nd
+from ..ops.indexing import getitem
+from ..ops.indexing import slice as _slice
+from ..ops.joining import concat, stack
+from ..ops.joining import reverse as _reversed
+from ..ops.joining import unstack as _unstack
+from ..tensor import convert_to_tensor as _convert
+from ..tensor import is_tensor as _is_tensor
+from ..vectorize import vectorized_map as _vectorized_map
+from .promotion import one_node
+
+__all__ = [
+    "associative_scan",
+    "cast",
+    "cond",
+    "convert_to_numpy",
+    "convert_to_tensor",
+    "custom_gradient",
+    "dtype",
+    "fori_loop",
+    "is_tensor",
+    "map",
+    "saturate_cast",
+    "scan",
+    "scatter",
+    "scatter_update",
+    "shape",
+    "slice",
+    "slice_update",
+    "stop_gradient",
+    "switch",
+    "unstack",
+    "vectorized_map",
+    "while_loop",
+]
+
+_python_slice = slice  # the name is ours below
+
+
+# ------------------------------------------------------------------------- tensors
+
+
+def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    """``x`` as a tensor, cast to ``dtype`` if one is given.
+
+    Raises: ``ValueError`` for ``sparse`` or ``ragged``: there are no such tensors.
+    """
+    if sparse or ragged:
+        raise ValueError(
+            "convert_to_tensor: sparse and ragged must be None or False, got "
+            f"{sparse} and {ragged}"
+        )
+    return _convert(x) if dtype is None else cast(x, dtype)
+
+
+def convert_to_numpy(x):
+    """The values of ``x`` as an array of NumPy."""
+    return _convert(x).numpy()
+
+
+def cast(x, dtype):
+    """``x`` in another dtype; gradients pass between floating ones."""
+    return conversion.cast(x, dtype)
+
+
+def is_tensor(x):
+    """Whether ``x`` is a tensor or a variable, and no array or number."""
+    return _is_tensor(x)
+
+
+def saturate_cast(x, dtype):
+    """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
+    x = _convert(x)
+    if x.dtype.is_bool or as_dtype(dtype).is_bool:
+        return cast(x, dtype)
+    return conversion.saturate_cast(x, dtype)
+
+
+def dtype(x):
+    """The name of the dtype of ``x``.
+
+    >>> dtype([1.0, 2.0])
+    'float32'
+    """
+    return _convert(x).dtype.name
+
+
+def shape(x):
+    """The sizes of the axes, a tuple: None where they are unknown in a model.
+
+    In a traced function an unknown size is a formula, which computes like an int.
+
+    >>> shape([[1, 2, 3]])
+    (1, 3)
+    """
+    return tuple(_convert(x).shape)
+
+
+def stop_gradient(variable):
+    """The value, through which no gradient passes: it counts as a constant."""
+    return conversion.stop_gradient(variable)
+
+
+def unstack(x, num=None, axis=0):
+    """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
+    return _unstack(x, num, axis)
+
+
+# -------------------------------------------------------------------- control flow
+
+
+def while_loop(cond, body, loop_vars, maximum_iterations=None):
+    """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+
+    ``loop_vars``: a tuple or list, or one value; ``body`` returns as much.
+
+    >>> while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
+    np.int32(6)
+    """
+    alone = not isinstance(loop_vars, (tuple, list))
+    variables = (loop_vars,) if alone else tuple(loop_vars)
+
+    def step(*values):
+        after = body(*values)
+        return (after,) if alone else tuple(after)
+
+    variables = nest.map_structure(_convert, variables)
+    found = _while_loop(cond, step, variables, maximum_iterations=maximum_iterations)
+    return found[0] if alone else tuple(found)
+
+
+def fori_loop(lower, upper, body_fun, init_val):
+    """``value = body_fun(i, value)`` for i from ``lower`` up to, and without, ``upper``.
+
+    >>> fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
+    np.int32(6)
+    """
+    upper = _convert(upper)
+
+    def step(i, value):
+        return i + 1, body_fun(i, value)
+
+    start = (conversion.cast(lower, upper.dtype), init_val)
+    return while_loop(lambda i, value: i < upper, step, start)[1]
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    """``(carry, ys)`` of ``carry, y = f(carry, x)`` along the first axis of ``xs``.
+
+    ``xs`` is a nest of tensors, or None for ``length`` steps without an ``x``; ``reverse``
+    goes from the last to the first. ``unroll`` has no meaning here.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, _convert([1, 2, 3]))
+    >>> total.numpy(), sums.numpy()
+    (np.int32(6), array([1, 3, 6], dtype=int32))
+    """
+    if xs is None and length is None:
+        raise ValueError("scan: length must be given where xs is None")
+    if xs is None:
+        return carry_along(lambda c, _: f(c, None), init, _range(length), reverse)
+    xs = nest.map_structure(_convert, xs)
+    count = nest.flatten(xs)[0].shape[0]
+    if length is not None and length != count:
+        raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
+    return carry_along(f, init, xs, reverse)
+
+
+def associative_scan(f, elems, reverse=False, axis=0):
+    """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``, side by side.
+
+    ``f`` is associative and takes, and returns, nests like ``elems``, of any size along
+    ``axis``; log2(n) calls of it.
+
+    Reference: Hillis & Steele, "Data parallel algorithms" (1986).
+
+    >>> associative_scan(lambda a, b: a + b, _convert([1, 2, 3, 4])).numpy()
+    array([ 1,  3,  6, 10], dtype=int32)
+    """
+    if not callable(f):
+        raise TypeError(f"associative_scan: f must be callable, got {f!r}")
+    elems = nest.map_structure(_convert, elems)
+    axis = axis % nest.flatten(elems)[0].ndim
+
+    def turned(x):
+        return _reversed(x, [axis]) if reverse else x
+
+    def part(x, start, stop):
+        return getitem(x, (_python_slice(None),) * axis + (_python_slice(start, stop),))
+
+    elems = nest.map_structure(turned, elems)
+    count, step = nest.flatten(elems)[0].shape[axis], 1
+    while step < count:
+        before = nest.map_structure(lambda x, n=step: part(x, None, -n), elems)
+        after = nest.map_structure(lambda x, n=step: part(x, n, None), elems)
+        elems = nest.map_structure(
+            lambda x, y, n=step: concat([part(x, None, n), y], axis),
+            elems,
+            f(before, after),
+        )
+        step *= 2
+    return nest.map_structure(turned, elems)
+
+
+def map(f, xs):  # noqa: A001
+    """``f`` of each entry along the first axis, one after the other; the results stacked.
+
+    >>> map(lambda x: x * x, _convert([1, 2, 3])).numpy()
+    array([1, 4, 9], dtype=int32)
+    """
+    return map_fn(f, xs)
+
+
+def switch(index, branches, *operands):
+    """``branches[index](*operands)``; the nearest branch for any other number.
+
+    >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
+    12
+    """
+    calls = [functools.partial(branch, *operands) for branch in branches]
+    if isinstance(index, int):
+        return calls[min(max(index, 0), len(calls) - 1)]()
+    return switch_case(clip_by_value(_convert(index), 0, len(calls) - 1), calls)
+
+
+def vectorized_map(function, elements):
+    """``function`` of each entry along the first axis, stacked, in one call of its ops."""
+    return _vectorized_map(function, elements)
+
+
+# ------------------------------------------------------------- parts of a tensor
+
+
+def scatter(indices, values, shape):
+    """Zeros of ``shape`` with ``values`` added in at the coordinates ``indices``.
+
+    >>> scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
+    array([1., 0., 5., 0.], dtype=float32)
+    """
+    return scattering.scatter_nd(indices, values, shape)
+
+
+_REDUCTIONS = {
+    None: scattering.tensor_scatter_nd_update,
+    "add": scattering.tensor_scatter_nd_add,
+    "max": scattering.tensor_scatter_nd_max,
+    "min": scattering.tensor_scatter_nd_min,
+}
+
+
+@one_node
+def scatter_update(inputs, indices, updates, reduction=None):
+    """``inputs`` with ``updates`` at the coordinates ``indices``.
+
+    ``reduction``: how an update joins what is there, "add", "mul", "max" or "min"; with
+    None it takes its place.
+
+    >>> scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
+    array([7, 2, 9], dtype=int32)
+    """
+    inputs = _convert(inputs)
+    updates = conversion.cast(updates, inputs.dtype)
+    if reduction == "mul":
+        return _multiplied(inputs, _convert(indices), updates)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(
+            "scatter_update: reduction must be None, 'add', 'mul', 'max' or 'min', got "
+            f"{reduction!r}"
+        )
+    return _REDUCTIONS[reduction](inputs, indices, updates)
+
+
+def _multiplied(inputs, indices, updates):
+    def step(i, result):
+        at = getitem(indices, (i, None))
+        new = gather_nd(result, at) * getitem(updates, (i, None))
+        return scattering.tensor_scatter_nd_update(result, at, new)
+
+    return fori_loop(0, indices.shape[0], step, inputs)
+
+
+@one_node
+def slice(inputs, start_indices, shape):  # noqa: A001
+    """The block of ``shape`` that starts at ``start_indices``.
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
+    array([[2, 3],
+           [5, 6]], dtype=int32)
+    """
+    return _slice(inputs, start_indices, shape)
+
+
+@one_node
+def slice_update(inputs, start_indices, updates):
+    """``inputs`` with ``updates`` in the place of the block at ``start_indices``.
+
+    A block that would reach beyond the end is moved back.
+
+    >>> slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()
+    array([1, 8, 9, 4], dtype=int32)
+    """
+    inputs = _convert(inputs)
+    updates = conversion.cast(updates, inputs.dtype)
+    starts = _unstack(conversion.cast(start_indices, "int32"), inputs.ndim)
+    lines = [
+        clip_by_value(start, 0, size - count) + _range(count)
+        for start, size, count in zip(starts, inputs.shape, updates.shape)
+    ]
+    places = stack(meshgrid(*lines, indexing="ij"), -1)
+    return scattering.tensor_scatter_nd_update(inputs, places, updates)

@@ -1,0 +1,357 @@
+"""`keras.ops` of NumPy that pick, order, count and compare: `take`, `where`, `sort`, ..."""
+
+import math
+
+import numpy as np
+
+from .. import backend
+from ..dtypes import int32
+from ..errors import ShapeError
+from ..ops import counting, indexing, segment, sorting
+from ..ops import shape as shapes
+from ..ops.comparison import (
+    equal,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    not_equal,
+)
+from ..ops.comparison import where as _where
+from ..ops.conversion import cast
+from ..ops.elementwise import abs, floordiv, floormod
+from ..ops.gather import gather
+from ..ops.reduction import reduce_any, reduce_max, reduce_min, reduce_sum
+from ..tensor import convert_to_tensor
+from .arrays import moveaxis, pad, ravel
+from .core import while_loop
+from .making import linspace, ones_like
+from .promotion import floating, numbers, one_node, together
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "bincount",
+    "diff",
+    "digitize",
+    "gcd",
+    "get_item",
+    "histogram",
+    "in_top_k",
+    "isin",
+    "lcm",
+    "nonzero",
+    "searchsorted",
+    "select",
+    "sort",
+    "take",
+    "take_along_axis",
+    "top_k",
+    "trapezoid",
+    "unique",
+    "unravel_index",
+    "where",
+]
+
+
+# ------------------------------------------------------------------------- picking
+
+
+def where(condition, x1=None, x2=None):
+    """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
+
+    >>> where([True, False], [1, 2], 0.5).numpy()
+    array([1. , 0.5], dtype=float32)
+    """
+    condition = cast(condition, "bool")
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where: x1 and x2 must both be given, or neither")
+    return _where(condition, *together(x1, x2))
+
+
+def nonzero(x):
+    """Where ``x`` is not 0: a tuple with the indices along each axis, int32."""
+    places = _where(cast(x, "bool"))
+    return tuple([cast(places[:, i], int32) for i in range(places.shape[-1])])
+
+
+def select(condlist, choicelist, default=0):
+    """The entry of the first choice whose condition is true there, else ``default``."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(
+            "select: condlist and choicelist must be of one length, got "
+            f"{len(condlist)} and {len(choicelist)}"
+        )
+    *choices, found = together(*choicelist, default)
+    for condition, choice in zip(condlist[::-1], choices[::-1]):
+        found = _where(convert_to_tensor(condition), choice, found)
+    return found
+
+
+def get_item(x, key):
+    """``x[key]``."""
+    return indexing.getitem(convert_to_tensor(x), key)
+
+
+@one_node
+def take(x, indices, axis=None):
+    """The entries of ``x`` along ``axis`` that ``indices`` names; of all in a row, for None.
+
+    Negative indices count from the end.
+
+    >>> take([10, 20, 30], [0, -1]).numpy()
+    array([10, 30], dtype=int32)
+    """
+    x = convert_to_tensor(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    return gather(x, _from_the_start(indices, x.shape[axis]), axis=axis)
+
+
+def _from_the_start(indices, size):
+    indices = convert_to_tensor(indices)
+    if not indices.dtype.is_integer:
+        indices = cast(indices, int32)
+    array = indices.array
+    if (
+        backend.is_array(array)
+        and backend.array_module(type(array)).__name__ == "numpy"
+    ):
+        if not array.size or array.min() >= 0:  # known, and as it should be
+            return indices
+    return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
+
+
+@one_node
+def take_along_axis(x, indices, axis=None):
+    """From each row of ``x`` along ``axis`` the entries that its row of indices names.
+
+    >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
+    array([[2],
+           [3]], dtype=int32)
+    """
+    x, indices = convert_to_tensor(x), convert_to_tensor(indices)
+    if axis is None:
+        return take(ravel(x), ravel(indices), 0)
+    if x.ndim != indices.ndim:
+        what = "indices must have as many axes as x"
+        raise ShapeError("take_along_axis", what, x=x, indices=indices)
+    x, indices = moveaxis(x, axis, -1), moveaxis(indices, axis, -1)
+    lead = [_common_size(m, n) for m, n in zip(x.shape[:-1], indices.shape[:-1])]
+    x = shapes.broadcast_to(x, [*lead, x.shape[-1]])
+    indices = shapes.broadcast_to(indices, [*lead, indices.shape[-1]])
+    indices = _from_the_start(indices, x.shape[-1])
+    return moveaxis(gather(x, indices, batch_dims=len(lead)), -1, axis)
+
+
+def _common_size(m, n):
+    """The size to which two broadcast."""
+    return n if type(m) is int and m == 1 else m
+
+
+@one_node
+def unravel_index(indices, shape):
+    """The coordinates in ``shape`` of places in a row, a tuple with a tensor each axis."""
+    indices, found = convert_to_tensor(indices), []
+    size = math.prod(shape)
+    indices = _where(less(indices, 0), indices + size, indices)
+    for n in reversed(shape):
+        found.append(floormod(indices, n))
+        indices = floordiv(indices, n)
+    return tuple(found[::-1])
+
+
+# ------------------------------------------------------------------------ ordering
+
+
+def sort(x, axis=-1):
+    """The entries of each row along ``axis`` in order; of all in a row, for None."""
+    x = ravel(x) if axis is None else convert_to_tensor(x)
+    axis = -1 if axis is None else axis
+    if x.dtype.is_bool:
+        return cast(sorting.sort(numbers(x), axis), "bool")
+    return sorting.sort(x, axis)
+
+
+def argsort(x, axis=-1):
+    """The indices, int32, that sort each row along ``axis``; of equals the first first."""
+    x = numbers(ravel(x) if axis is None else x)
+    return sorting.argsort(x, -1 if axis is None else axis)
+
+
+def argpartition(x, kth, axis=-1):
+    """Indices, int32, that bring the ``kth`` of each row to its place, the less before it.
+
+    They are those of `argsort`: all are at their places.
+    """
+    return argsort(x, axis)
+
+
+def top_k(x, k, sorted=True):
+    """``(values, indices)`` of the ``k`` largest entries of each row, the last axis."""
+    return sorting.top_k(numbers(x), k, sorted)
+
+
+def in_top_k(targets, predictions, k):
+    """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
+    return sorting.in_top_k(targets, predictions, k)
+
+
+def searchsorted(sorted_sequence, values, side="left"):
+    """Where ``values`` would be inserted into a sorted vector, int32."""
+    sorted_sequence = convert_to_tensor(sorted_sequence)
+    if sorted_sequence.ndim != 1:
+        what = "sorted_sequence must be a vector; vectorized_map takes several"
+        raise ShapeError("searchsorted", what, sorted_sequence=sorted_sequence)
+    sorted_sequence, values = together(sorted_sequence, values)
+    return sorting.searchsorted(sorted_sequence, values, side)
+
+
+def digitize(x, bins):
+    """The number of the bin of each entry: ``bins[i - 1] <= x < bins[i]``, int32."""
+    return searchsorted(bins, x, "right")
+
+
+def unique(
+    x,
+    sorted=True,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    size=None,
+    fill_value=None,
+):
+    """The different entries of ``x``, in order; outside of traced functions.
+
+    Returns: the entries or, as a tuple with them, also where each comes first, the place
+    of each entry of ``x`` among them, and how often each comes. ``axis`` compares slices
+    along it; ``size`` makes the result that long, with ``fill_value`` at the end.
+
+    >>> unique([3, 1, 3]).numpy()
+    array([1, 3], dtype=int32)
+    """
+    x = convert_to_tensor(x)
+    if not backend.is_array(x.array):
+        raise TypeError(
+            "unique: how many entries there are follows from values, which x does not "
+            "have in a traced function or a model"
+        )
+    flat, along = (ravel(x), 0) if axis is None else (x, axis)
+    _, first, inverse, counts = np.unique(
+        backend.to_numpy(flat.array), return_index=True, return_inverse=True,
+        return_counts=True, axis=along,
+    )  # fmt: skip
+    inverse = inverse.reshape(x.shape if axis is None else -1)
+    if not sorted:  # in the order in which they come
+        order = np.argsort(first)
+        first, counts = first[order], counts[order]
+        inverse = np.argsort(order)[inverse]
+    found = gather(flat, convert_to_tensor(first, int32), axis=along)
+    if size is not None:
+        found = _of_size(found, size, along, 0 if fill_value is None else fill_value)
+        first = np.append(first, np.ones(size, int))[:size]
+        counts = np.append(counts, np.zeros(size, int))[:size]
+    wanted = (return_index, first), (return_inverse, inverse), (return_counts, counts)
+    others = [convert_to_tensor(array, int32) for asked, array in wanted if asked]
+    return (found, *others) if others else found
+
+
+def _of_size(x, size, axis, fill):
+    missing = size - x.shape[axis]
+    if missing <= 0:
+        return gather(x, np.arange(size), axis=axis)
+    widths = [(0, missing if i == axis % x.ndim else 0) for i in range(x.ndim)]
+    return pad(x, widths, constant_values=fill)
+
+
+def isin(x1, x2, assume_unique=False, invert=False):
+    """Whether each entry of ``x1`` is among those of ``x2``; whether not, if ``invert``."""
+    x1, x2 = together(x1, x2)
+    found = reduce_any(equal(x1[..., None], ravel(x2)), -1)
+    return logical_not(found) if invert else found
+
+
+# ------------------------------------------------------------------------- counting
+
+
+def bincount(x, weights=None, minlength=0, sparse=False):
+    """How often each number 0, 1, ... comes in each row of ``x``, or its ``weights``' sum.
+
+    Raises: ``ValueError`` for ``sparse``: there are no such tensors.
+    """
+    if sparse:
+        raise ValueError("bincount: sparse must be False, there are no sparse tensors")
+    x = numbers(x)
+    found = counting.bincount(x, weights, minlength=minlength, axis=-1)
+    return found if weights is None else cast(found, together(x, weights)[1].dtype)
+
+
+@one_node
+def histogram(x, bins=10, range=None):
+    """``(counts, edges)`` of ``bins`` equal bins between the extremes of ``x``.
+
+    ``range``: other ends; what lies beyond counts nowhere. Both results in the dtype of
+    ``x``.
+    """
+    x = ravel(x)
+    low, high = (reduce_min(x), reduce_max(x)) if range is None else range
+    edges = cast(linspace(low, high, bins + 1), x.dtype)
+    places = sorting.searchsorted(edges[1:-1], x, "right")
+    low, high = cast(low, x.dtype), cast(high, x.dtype)
+    inside = logical_and(greater_equal(x, low), less_equal(x, high))
+    counts = segment.unsorted_segment_sum(cast(inside, x.dtype), places, bins)
+    return counts, edges
+
+
+# ---------------------------------------------------------------- along an axis, pairs
+
+
+def diff(a, n=1, axis=-1):
+    """The differences of neighbours along ``axis``, ``n`` times over."""
+    a = convert_to_tensor(a)
+    if n < 0 or not a.ndim:
+        raise ValueError(
+            f"diff: n must be 0 or more and a have an axis, got {n} and {a}"
+        )
+    lead = (slice(None),) * (axis % a.ndim)
+    for _ in range(n):
+        after, before = a[(*lead, slice(1, None))], a[(*lead, slice(None, -1))]
+        a = not_equal(after, before) if a.dtype.is_bool else after - before
+    return a
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral of ``y`` along ``axis`` by trapezoids, at places ``x`` or ``dx`` apart."""
+    y = moveaxis(floating(y), axis, -1)
+    if x is None:
+        widths = cast(dx, y.dtype)
+    else:
+        x = cast(x, y.dtype)
+        widths = diff(moveaxis(x, axis, -1) if x.ndim > 1 else x)
+    return reduce_sum((y[..., 1:] + y[..., :-1]) * widths, -1) / 2.0
+
+
+@one_node
+def gcd(x1, x2):
+    """The greatest common divisor of integers, by Euclid."""
+    x1, x2 = together(x1, x2)
+    dims = (x1 + x2).shape
+    start = [abs(shapes.broadcast_to(x, dims)) for x in (x1, x2)]
+
+    def step(a, b):
+        safe = _where(equal(b, 0), ones_like(b), b)
+        return _where(equal(b, 0), a, b), _where(equal(b, 0), b, floormod(a, safe))
+
+    return while_loop(lambda a, b: reduce_any(not_equal(b, 0)), step, tuple(start))[0]
+
+
+@one_node
+def lcm(x1, x2):
+    """The least common multiple of integers."""
+    x1, x2 = together(x1, x2)
+    divisor = gcd(x1, x2)
+    safe = _where(equal(divisor, 0), ones_like(divisor), divisor)
+    return abs(floordiv(x1, safe) * x2)

@@ -1,0 +1,224 @@
+"""`keras.ops` of NumPy that make arrays: filled ones, ranges, unit matrices, windows."""
+
+import math
+
+import numpy as np
+
+from ..dtypes import as_dtype
+from ..floatx import default_float
+from ..ops import creation, joining
+from ..ops import shape as shapes
+from ..ops.comparison import equal, less_equal, where
+from ..ops.conversion import cast
+from ..ops.creation import range as _range
+from ..ops.elementwise import abs, exp, floor, log, sign
+from ..ops.elementwise import pow as _pow
+from ..tensor import convert_to_tensor
+from .promotion import common_dtype, kind_of, one_node, together
+
+__all__ = [
+    "arange",
+    "array",
+    "bartlett",
+    "blackman",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "geomspace",
+    "hamming",
+    "hanning",
+    "identity",
+    "kaiser",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tri",
+    "tril",
+    "triu",
+    "vander",
+    "zeros",
+    "zeros_like",
+]
+
+
+def array(x, dtype=None):
+    """``x`` as a tensor, cast to ``dtype`` if one is given."""
+    return convert_to_tensor(x) if dtype is None else cast(x, dtype)
+
+
+def zeros(shape, dtype=None):
+    """Zeros, `floatx` unless ``dtype`` says otherwise."""
+    return creation.zeros(shape, dtype or default_float())
+
+
+def ones(shape, dtype=None):
+    """Ones, `floatx` unless ``dtype`` says otherwise."""
+    return creation.ones(shape, dtype or default_float())
+
+
+def empty(shape, dtype=None):
+    """A tensor on whose entries nobody relies: zeros, here."""
+    return zeros(shape, dtype)
+
+
+def full(shape, fill_value, dtype=None):
+    """``fill_value`` everywhere, `floatx` unless ``dtype`` says otherwise."""
+    return shapes.broadcast_to(cast(fill_value, dtype or default_float()), shape)
+
+
+@one_node
+def zeros_like(x, dtype=None):
+    """Zeros in the shape of ``x``, and in its dtype if none is given."""
+    return creation.zeros_like(x, dtype)
+
+
+@one_node
+def ones_like(x, dtype=None):
+    """Ones in the shape of ``x``, and in its dtype if none is given."""
+    return creation.ones_like(x, dtype)
+
+
+def empty_like(x, dtype=None):
+    """As `empty`, in the shape of ``x``."""
+    return zeros_like(x, dtype)
+
+
+@one_node
+def full_like(x, fill_value, dtype=None):
+    """``fill_value`` in the shape of ``x``, and in its dtype if none is given."""
+    x = convert_to_tensor(x)
+    return full(x.shape, fill_value, dtype or x.dtype)
+
+
+def arange(start, stop=None, step=None, dtype=None):
+    """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
+
+    >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
+    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+    """
+    if dtype is None:
+        dtype = common_dtype(
+            *[kind_of(n) for n in (start, stop, step) if n is not None]
+        )
+    return cast(_range(start, stop, 1 if step is None else step), dtype)
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """``num`` evenly spaced values from ``start`` to ``stop``; without it if not ``endpoint``.
+
+    Returns: the values, along a new ``axis``; with ``retstep`` also how far they lie apart.
+
+    >>> linspace(0.0, 1.0, 4, endpoint=False).numpy()
+    array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
+    """
+    if num < 0:
+        raise ValueError(f"linspace: num must be 0 or more, got {num}")
+    start, stop = together(start, stop, at_least=float)
+    steps = num - 1 if endpoint else num
+    step = (stop - start) / steps if steps else (stop - start) * math.nan
+    last = stop if endpoint else stop - step
+    if num:
+        values = creation.linspace(start, stop if num == 1 else last, num, axis=axis)
+    else:
+        values = creation.zeros((0, *(start + stop).shape), start.dtype)
+    if dtype is not None:
+        values = floor(values) if as_dtype(dtype).is_integer else values
+        values = cast(values, dtype)
+    return (values, step) if retstep else values
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
+    """``base`` to the powers ``linspace(start, stop, num)``."""
+    powers = linspace(start, stop, num, endpoint, axis=axis)
+    values = _pow(cast(base, powers.dtype), powers)
+    return values if dtype is None else cast(values, dtype)
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """``num`` values from ``start`` to ``stop``, each the same multiple of the one before."""
+    start, stop = together(start, stop, at_least=float)
+    logs = linspace(log(abs(start)), log(abs(stop)), num, endpoint, axis=axis)
+    values = exp(logs) * sign(start)
+    return values if dtype is None else cast(values, dtype)
+
+
+def _offsets(rows, columns, k):
+    """For each entry of a matrix its column and, plus ``k``, its row."""
+    return _range(columns), creation.range(rows)[:, None] + k
+
+
+def eye(N, M=None, k=0, dtype=None):
+    """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
+    if k == 0:
+        return creation.eye(N, M, dtype=dtype or default_float())
+    return cast(equal(*_offsets(N, N if M is None else M, k)), dtype or default_float())
+
+
+def identity(n, dtype=None):
+    """The unit matrix of size ``n``."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
+    return cast(
+        less_equal(*_offsets(N, N if M is None else M, k)), dtype or default_float()
+    )
+
+
+@one_node
+def tril(x, k=0):
+    """The matrices ``x`` with zeros above the ``k``-th diagonal."""
+    x = convert_to_tensor(x)
+    kept = less_equal(*_offsets(*x.shape[-2:], k))
+    return where(kept, x, creation.zeros_like(x))
+
+
+@one_node
+def triu(x, k=0):
+    """The matrices ``x`` with zeros below the ``k``-th diagonal."""
+    x = convert_to_tensor(x)
+    dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
+    return where(dropped, creation.zeros_like(x), x)
+
+
+@one_node
+def meshgrid(*x, indexing="xy"):
+    """The coordinates of a grid with these lines, one tensor for each of them."""
+    return creation.meshgrid(*x, indexing=indexing)
+
+
+@one_node
+def vander(x, N=None, increasing=False):
+    """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``."""
+    x = convert_to_tensor(x)
+    count = x.shape[0] if N is None else N
+    base, powers = together(x[:, None], _range(count), at_least=float)
+    powers = powers if increasing else joining.reverse(powers, [0])
+    return cast(_pow(base, powers), x.dtype)
+
+
+def _window(function):
+    name = function.__name__
+
+    def entry(x):
+        return convert_to_tensor(function(int(x)), default_float())
+
+    entry.__name__ = entry.__qualname__ = name
+    entry.__doc__ = f"NumPy's {name} window of ``x`` values, symmetric, in `floatx`."
+    return entry
+
+
+bartlett = _window(np.bartlett)
+blackman = _window(np.blackman)
+hamming = _window(np.hamming)
+hanning = _window(np.hanning)
+
+
+def kaiser(x, beta):
+    """NumPy's kaiser window of ``x`` values, symmetric, in `floatx`."""
+    return convert_to_tensor(np.kaiser(int(x), float(beta)), default_float())

@@ -1,0 +1,213 @@
+"""What the functions of `keras.ops` share: Keras' dtypes, and calls on symbolic tensors.
+
+Operands of several dtypes meet in the smallest that holds both, where a Python number
+brings its kind along and no size, and an integer meets a float in the float's dtype. The
+makers below turn an op into the function that does this first.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+
+from tapewright.layers.names import unique_name
+from tapewright.layers.symbolic import KerasTensor, OpCall
+
+from .. import registry
+from ..dimension import is_size
+from ..dtypes import as_dtype, complex64, complex128, float32, float64, int32, uint32
+from ..floatx import default_float
+from ..nest import flatten, pack
+from ..ops.conversion import cast
+from ..tensor import Tensor, convert_to_tensor
+
+__all__ = [
+    "binary",
+    "christen",
+    "common_dtype",
+    "counted",
+    "floating",
+    "floats",
+    "kind_of",
+    "numbers",
+    "one_node",
+    "result_type",
+    "together",
+    "unary",
+]
+
+
+# ------------------------------------------------------------------------- dtypes
+
+
+def common_dtype(*kinds):
+    """The dtype in which values of these kinds meet: dtypes, and Python's int and float.
+
+    >>> from tapewright import dtypes
+    >>> common_dtype(dtypes.int32, float), common_dtype(dtypes.int64, dtypes.float16)
+    (tf.float32, tf.float16)
+    """
+    return _common_dtype(default_float(), *kinds)
+
+
+@functools.lru_cache(maxsize=1024)
+def _common_dtype(default, *kinds):
+    strong = [as_dtype(k) for k in kinds if k not in (int, float)]
+    if any([d.is_complex for d in strong]):
+        wide = complex128 in strong or float64 in strong
+        return complex128 if wide else complex64
+    floats = [d for d in strong if d.is_floating]
+    if floats:
+        return as_dtype(np.result_type(*floats))
+    if float in kinds:
+        return default
+    whole = [d for d in strong if d.is_integer]
+    if not whole:
+        return int32 if int in kinds else as_dtype(bool)
+    dtype = as_dtype(np.result_type(*whole))
+    return float32 if dtype.is_floating else dtype  # uint64 beside a signed one
+
+
+def result_type(*dtypes):
+    """The name of the dtype in which these meet; see `common_dtype`.
+
+    >>> result_type("uint8", "int8"), result_type("bool", int)
+    ('int16', 'int32')
+    """
+    return common_dtype(*[float32 if d is None else d for d in dtypes]).name
+
+
+def kind_of(x):
+    """What `common_dtype` asks of a value: its dtype, or Python's int or float."""
+    x = x if type(x) in (int, float) or is_size(x) else convert_to_tensor(x)
+    return type(x) if type(x) in (int, float) else int if is_size(x) else x.dtype
+
+
+def together(*values, at_least=None):
+    """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
+    values = [
+        x if type(x) in (int, float) or is_size(x) else convert_to_tensor(x)
+        for x in values
+    ]
+    kinds = [kind_of(x) for x in values]
+    dtype = common_dtype(*kinds, *([] if at_least is None else [at_least]))
+    return [
+        cast(x, dtype) if isinstance(x, Tensor) else convert_to_tensor(x, dtype)
+        for x in values
+    ]
+
+
+def floating(x):
+    """``x`` as a tensor; integers and booleans as `floatx`."""
+    x = convert_to_tensor(x)
+    return x if x.dtype.is_differentiable else cast(x, default_float())
+
+
+def numbers(x):
+    """``x`` as a tensor, booleans as int32."""
+    x = convert_to_tensor(x)
+    return cast(x, int32) if x.dtype.is_bool else x
+
+
+def counted(x):
+    """``x`` as a tensor; whole numbers of less than 32 bits as those of 32 bits."""
+    x = numbers(x)
+    if x.dtype.is_integer and x.dtype.size < 4:
+        return cast(x, uint32 if x.dtype.is_unsigned else int32)
+    return x
+
+
+# ------------------------------------------------------------------------- makers
+
+
+def unary(op, doc=None, prepare=convert_to_tensor):
+    """The function of one tensor ``x`` that prepares it and calls ``op``."""
+
+    def entry(x):
+        return op(prepare(x))
+
+    return _documented(entry, doc or op.__doc__)
+
+
+def floats(op, doc=None):
+    """The function ``op`` of one tensor, of which integers count as float32."""
+    return unary(op, doc, floating)
+
+
+def binary(op, doc=None, at_least=None, names=("x1", "x2")):
+    """The function ``op`` of two values, which it gets in their common dtype."""
+
+    def entry(x1, x2):
+        return op(*together(x1, x2, at_least=at_least))
+
+    code = entry.__code__
+    entry.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[2:]))
+    return _documented(entry, doc or op.__doc__)
+
+
+def _documented(entry, doc):
+    entry.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
+    entry.__made__ = True
+    return entry
+
+
+def christen(namespace):
+    """Gives the functions that the makers made for a module the names they have there."""
+    for name, value in namespace.items():
+        if getattr(value, "__made__", False) and value.__name__ == "entry":
+            value.__name__ = value.__qualname__ = name
+            value.__module__ = namespace["__name__"]
+
+
+# --------------------------------------------------------------- calls in a model
+
+
+def one_node(function, name=None):
+    """Decorator: called on symbolic tensors, the function is one node of the model.
+
+    For what asks for sizes: inside the node these are known, or formulas. The node holds
+    the other arguments, so that the model can be saved.
+    """
+    name = f"keras.ops.{name or function.__name__}"
+    registry.register("op", name, _Whole(function))
+
+    @functools.wraps(function)
+    def entry(*args, **kwargs):
+        for x in args:
+            if type(x) is KerasTensor or (
+                type(x) in (list, tuple) and any([type(y) is KerasTensor for y in x])
+            ):
+                return _recorded(name, args, kwargs)
+        if kwargs and any([type(x) is KerasTensor for x in flatten(kwargs)]):
+            return _recorded(name, args, kwargs)
+        return function(*args, **kwargs)
+
+    return entry
+
+
+class _Whole:
+    """What an `OpCall` finds under the name of a function that is one node."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def general(self, inputs, attributes):
+        """The function, called with the tensors and what the node holds."""
+        nest = list(attributes["args"]), attributes["kwargs"]
+        leaves = flatten(nest)
+        for place, x in zip(attributes["places"], inputs):
+            leaves[place] = x
+        args, kwargs = pack(nest, leaves)
+        return self.function(*args, **kwargs)
+
+
+def _recorded(name, args, kwargs):
+    nest = list(args), kwargs
+    leaves = flatten(nest)
+    places = [i for i, x in enumerate(leaves) if isinstance(x, (Tensor, np.ndarray))]
+    inputs = [leaves[i] for i in places]
+    for i in places:
+        leaves[i] = None
+    args, kwargs = pack(nest, leaves)
+    attributes = {"args": tuple(args), "kwargs": kwargs, "places": tuple(places)}
+    return OpCall(name, attributes, unique_name(name.rpartition(".")[2]))(*inputs)

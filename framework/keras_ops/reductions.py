@@ -1,0 +1,360 @@
+"""`keras.ops` of NumPy that reduce: sums, extremes, quantiles, and their kin for NaN."""
+
+import functools
+import math
+
+from ..dtypes import float64, int32
+from ..ops import reduction
+from ..ops import scan as scans
+from ..ops.comparison import is_nan, logical_not, where
+from ..ops.conversion import cast
+from ..ops.elementwise import ceil, divide, floor, maximum, minimum
+from ..ops.elementwise import round as _round
+from ..ops.gather import gather
+from ..ops.indexing import argmax as _argmax
+from ..ops.indexing import argmin as _argmin
+from ..ops.reduction import reduce_max, reduce_min, reduce_sum
+from ..ops.shape import broadcast_to, expand_dims, reshape, transpose
+from ..ops.sorting import sort
+from ..tensor import convert_to_tensor
+from .promotion import christen, counted, floating, numbers, one_node, together
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "average",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "logsumexp",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "percentile",
+    "prod",
+    "ptp",
+    "quantile",
+    "std",
+    "sum",
+    "var",
+]
+
+_range = range
+
+
+def _reducing(op, prepare, doc=None):
+    """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
+
+    def entry(x, axis=None, keepdims=False):
+        return op(prepare(x), axis, keepdims)
+
+    entry.__doc__ = (doc or op.__doc__).partition("\n\n")[0]
+    entry.__made__ = True
+    return entry
+
+
+def _truth(x):
+    x = convert_to_tensor(x)
+    return x if x.dtype.is_bool else cast(x, "bool")
+
+
+all = _reducing(reduction.reduce_all, _truth)  # noqa: A001
+any = _reducing(reduction.reduce_any, _truth)  # noqa: A001
+logsumexp = _reducing(reduction.reduce_logsumexp, floating)
+mean = _reducing(reduction.reduce_mean, floating)
+std = one_node(_reducing(reduction.reduce_std, floating), "std")
+sum = _reducing(reduction.reduce_sum, counted)  # noqa: A001
+var = _reducing(reduction.reduce_variance, floating)
+
+
+def _extreme(op, of_bools, extreme_of_two):
+    def entry(x, axis=None, keepdims=False, initial=None):
+        x = convert_to_tensor(x)
+        if x.dtype.is_bool:
+            return of_bools(x, axis, keepdims)
+        found = op(x, axis, keepdims)
+        return (
+            found if initial is None else extreme_of_two(found, cast(initial, x.dtype))
+        )
+
+    entry.__doc__, entry.__made__ = op.__doc__.partition("\n\n")[0], True
+    return entry
+
+
+max = _extreme(reduce_max, reduction.reduce_any, maximum)  # noqa: A001
+min = _extreme(reduce_min, reduction.reduce_all, minimum)  # noqa: A001
+amax = _reducing(max, convert_to_tensor)
+amin = _reducing(min, convert_to_tensor)
+
+
+def prod(x, axis=None, keepdims=False, dtype=None):
+    """The product over ``axis``, in ``dtype`` if one is given."""
+    x = counted(x) if dtype is None else cast(x, dtype)
+    return reduction.reduce_prod(x, axis, keepdims)
+
+
+def ptp(x, axis=None, keepdims=False):
+    """The largest entry over ``axis`` less the smallest."""
+    return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
+
+
+def count_nonzero(x, axis=None):
+    """How many entries over ``axis`` are not 0, int32."""
+    return reduction.count_nonzero(x, axis, dtype=int32)
+
+
+def average(x, axis=None, weights=None):
+    """The mean over ``axis``, weighted: ``sum(x * weights) / sum(weights)``.
+
+    ``weights`` have the shape of ``x``, or one number for each entry of the one ``axis``.
+
+    >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
+    np.float32(1.5)
+    """
+    if weights is None:
+        return mean(x, axis)
+    x, weights = together(x, weights, at_least=float)
+    if weights.ndim != x.ndim:
+        if weights.ndim != 1 or not isinstance(axis, int):
+            raise ValueError(
+                "average: weights must have the shape of x, or be a vector for one axis; "
+                f"got shapes {tuple(weights.shape)} and {tuple(x.shape)}, axis {axis}"
+            )
+        weights = reshape(
+            weights, [-1 if i == axis % x.ndim else 1 for i in _range(x.ndim)]
+        )
+    total = reduce_sum(x * weights, axis)
+    return total / reduce_sum(weights * 1.0, axis)
+
+
+# ---------------------------------------------------------------- places of extremes
+
+
+def _placing(op):
+    def entry(x, axis=None, keepdims=False):
+        x = numbers(x)
+        if axis is not None:
+            found = op(x, axis, int32)
+            return expand_dims(found, axis) if keepdims else found
+        found = op(reshape(x, [-1]), 0, int32)
+        return reshape(found, [1] * x.ndim) if keepdims else found
+
+    entry.__doc__, entry.__made__ = op.__doc__.partition("\n\n")[0], True
+    return entry
+
+
+argmax = _placing(_argmax)
+argmin = _placing(_argmin)
+
+
+# -------------------------------------------------------------------- running totals
+
+
+def _running(op, doc):
+    def entry(x, axis=None, dtype=None):
+        x = numbers(x) if dtype is None else cast(x, dtype)
+        return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
+
+    entry.__doc__, entry.__made__ = doc, True
+    return entry
+
+
+_SO_FAR = " of the entries up to each place of ``axis``; of all in a row, for None."
+cumsum = _running(scans.cumsum, "The sums" + _SO_FAR)
+cumprod = _running(scans.cumprod, "The products" + _SO_FAR)
+
+
+# ---------------------------------------------------------------------- without NaN
+
+
+def _without_nan(function, stand_in, doc):
+    """``function`` of ``x`` with ``stand_in`` for NaN."""
+
+    @functools.wraps(function)
+    def entry(x, *args, **kwargs):
+        x = convert_to_tensor(x)
+        if x.dtype.is_floating:
+            x = where(is_nan(x), stand_in, x)
+        return function(x, *args, **kwargs)
+
+    entry.__doc__, entry.__name__, entry.__made__ = doc, "entry", True
+    return entry
+
+
+def _nan_if_all_are(function, stand_in, doc):
+    """`_without_nan`, and NaN where there is nothing else."""
+    plain = _without_nan(function, stand_in, doc)
+
+    def entry(x, axis=None, keepdims=False):
+        x = convert_to_tensor(x)
+        found = plain(x, axis, keepdims)
+        if not x.dtype.is_floating:
+            return found
+        return where(reduction.reduce_all(is_nan(x), axis, keepdims), math.nan, found)
+
+    entry.__doc__, entry.__made__ = doc, True
+    return entry
+
+
+def _places_without_nan(function, stand_in, doc):
+    plain = _without_nan(function, stand_in, doc)
+
+    def entry(x, axis=None, keepdims=False):
+        x = convert_to_tensor(x)
+        found = plain(x, axis, keepdims)
+        if not x.dtype.is_floating:
+            return found
+        return where(reduction.reduce_all(is_nan(x), axis, keepdims), -1, found)
+
+    entry.__doc__, entry.__made__ = doc, True
+    return entry
+
+
+nansum = _without_nan(sum, 0.0, "The sum over ``axis`` of what is not NaN.")
+nanprod = _without_nan(prod, 1.0, "The product over ``axis`` of what is not NaN.")
+nancumsum = _without_nan(cumsum, 0.0, "`cumsum`, with 0 for NaN.")
+nancumprod = _without_nan(cumprod, 1.0, "`cumprod`, with 1 for NaN.")
+nanmax = _nan_if_all_are(max, -math.inf, "The largest that is not NaN.")
+nanmin = _nan_if_all_are(min, math.inf, "The smallest that is not NaN.")
+nanargmax = _places_without_nan(
+    argmax, -math.inf, "Where the largest is that is not NaN; -1 where there is none."
+)
+nanargmin = _places_without_nan(
+    argmin, math.inf, "Where the smallest is that is not NaN; -1 where there is none."
+)
+
+
+def nanmean(x, axis=None, keepdims=False):
+    """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    x = floating(x)
+    count = reduce_sum(cast(logical_not(is_nan(x)), x.dtype), axis, keepdims)
+    return divide(nansum(x, axis, keepdims), count)
+
+
+def nanvar(x, axis=None, keepdims=False):
+    """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    x = floating(x)
+    nan = is_nan(x)
+    away = where(nan, 0.0, x - nanmean(x, axis, True))
+    count = reduce_sum(cast(logical_not(nan), x.dtype), axis, keepdims)
+    return divide(reduce_sum(away * away, axis, keepdims), count)
+
+
+def nanstd(x, axis=None, keepdims=False):
+    """The standard deviation over ``axis`` of what is not NaN."""
+    return nanvar(x, axis, keepdims) ** 0.5
+
+
+# ------------------------------------------------------------------------- quantiles
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(x, q, axis=None, method="linear", keepdims=False):
+    """The values below which shares ``q`` of the entries over ``axis`` lie.
+
+    Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
+    ``method``: what lies between two entries, "linear", "lower", "higher", "midpoint" or
+    "nearest".
+
+    >>> quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
+    array([2., 3.], dtype=float32)
+    """
+    return _quantile(x, q, axis, method, keepdims, False)
+
+
+def nanquantile(x, q, axis=None, method="linear", keepdims=False):
+    """`quantile` of what is not NaN."""
+    return _quantile(x, q, axis, method, keepdims, True)
+
+
+@one_node
+def _quantile(x, q, axis, method, keepdims, without_nan):
+    if method not in _METHODS:
+        raise ValueError(
+            f"quantile: method must be one of {', '.join(_METHODS)}, got {method!r}"
+        )
+    x = floating(x)
+    q = cast(q, float64)  # single precision cannot tell the places of many entries
+    rank, lead = x.ndim, q.ndim
+    axes = _range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    axes = sorted([a % rank for a in axes])
+    kept = [a for a in _range(rank) if a not in axes]
+    rows = transpose(x, kept + axes)
+    lead_sizes = [x.shape[a] for a in kept]
+    rows = sort(reshape(rows, [*lead_sizes, math.prod([x.shape[a] for a in axes])]))
+    found = _between(rows, reshape(q, [-1]), method, without_nan)
+    found = transpose(found, [len(kept), *_range(len(kept))])
+    sizes = [1 if a in axes else x.shape[a] for a in _range(rank)]
+    sizes = sizes if keepdims else lead_sizes
+    return reshape(found, [*q.shape, *sizes] if lead else sizes)
+
+
+def _between(rows, q, method, without_nan):
+    """``[..., len(q)]``: the quantiles of sorted rows ``[..., n]``, NaN behind."""
+    nan = is_nan(rows)
+    valid = reduce_sum(cast(logical_not(nan), float64), -1, True)
+    places = q * (valid - 1.0)
+    low, high = floor(places), ceil(places)
+    if method == "nearest":
+        low = high = _round(places)
+    first = _taken(rows, low if method != "higher" else high)
+    last = _taken(rows, high if method != "lower" else low)
+    share = 0.5 if method == "midpoint" else cast(places - low, rows.dtype)
+    found = first if first is last else first + (last - first) * share
+    spoils = reduction.reduce_all if without_nan else reduction.reduce_any
+    return where(spoils(nan, -1, True), math.nan, found)
+
+
+def _nearest(places, low):
+    from ..ops.elementwise import round as _round
+
+    return _round(places)
+
+
+def _taken(rows, places):
+    places = cast(maximum(places, 0.0), int32)
+    places = broadcast_to(places, [*rows.shape[:-1], places.shape[-1]])
+    return gather(rows, places, batch_dims=rows.ndim - 1)
+
+
+def percentile(x, q, axis=None, method="linear", keepdims=False):
+    """`quantile` with ``q`` from 0 to 100."""
+    return quantile(x, floating(q) / 100.0, axis, method, keepdims)
+
+
+def nanpercentile(x, q, axis=None, method="linear", keepdims=False):
+    """`nanquantile` with ``q`` from 0 to 100."""
+    return nanquantile(x, floating(q) / 100.0, axis, method, keepdims)
+
+
+def median(x, axis=None, keepdims=False):
+    """The entry in the middle over ``axis``, or the mean of the two there."""
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def nanmedian(x, axis=None, keepdims=False):
+    """`median` of what is not NaN."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+christen(globals())

@@ -1,0 +1,199 @@
+"""`keras.ops` of signals, segments and complex pairs: `fft`, `stft`, `segment_sum`, ...
+
+Complex numbers come and go as pairs of tensors, real and imaginary part, as in Keras.
+"""
+
+from ..ops import fft as transforms
+from ..ops import segment, windows
+from ..ops.conversion import cast, imag, real
+from ..ops.conversion import complex as _complex
+from ..ops.elementwise import norm_sqrt, square
+from ..ops.indexing import getitem
+from ..ops.joining import pad, stack
+from ..ops.reduction import reduce_max, reduce_sum
+from ..tensor import convert_to_tensor
+from .promotion import floating, one_node, together
+
+__all__ = [
+    "cdist",
+    "extract_sequences",
+    "fft",
+    "fft2",
+    "ifft2",
+    "irfft",
+    "istft",
+    "rfft",
+    "segment_max",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
+    "stft",
+    "view_as_complex",
+    "view_as_real",
+]
+
+
+# ------------------------------------------------------------------------ segments
+
+
+def _segmented(op, name, what):
+    def entry(data, segment_ids, num_segments=None, sorted=False):
+        if num_segments is None:
+            num_segments = reduce_max(convert_to_tensor(segment_ids)) + 1
+        return op(data, segment_ids, num_segments)
+
+    entry.__name__ = entry.__qualname__ = name
+    entry.__doc__ = (
+        f"The {what} of the rows of ``data`` with each number, 0 to ``num_segments - 1``."
+        "\n\n    Rows with another number count nowhere; in a traced function"
+        "\n    ``num_segments`` must be given. ``sorted`` has no meaning here.\n    "
+    )
+    return entry
+
+
+segment_sum = _segmented(segment.unsorted_segment_sum, "segment_sum", "sum")
+segment_max = _segmented(segment.unsorted_segment_max, "segment_max", "largest")
+segment_min = _segmented(segment.unsorted_segment_min, "segment_min", "smallest")
+segment_prod = _segmented(segment.unsorted_segment_prod, "segment_prod", "product")
+
+
+# ----------------------------------------------------------------- complex numbers
+
+
+def view_as_complex(x):
+    """``x[..., 0] + i x[..., 1]`` of a last axis of size 2."""
+    x = floating(x)
+    if x.shape[-1] != 2:
+        raise ValueError(
+            f"view_as_complex: the last axis of x must have size 2, got {tuple(x.shape)}"
+        )
+    return _complex(x[..., 0], x[..., 1])
+
+
+def view_as_real(x):
+    """The real and the imaginary part of ``x`` as a last axis of size 2."""
+    x = convert_to_tensor(x)
+    return stack([real(x), imag(x)], -1)
+
+
+def _joined(who, x):
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise ValueError(f"{who}: x must be a pair, real and imaginary part")
+    return _complex(*together(*x, at_least=float))
+
+
+def _parts(x):
+    return real(x), imag(x)
+
+
+# -------------------------------------------------------------------- transforms
+
+
+def fft(x):
+    """The discrete Fourier transform of the last axis; pairs in, pairs out."""
+    return _parts(transforms.fft(_joined("fft", x)))
+
+
+def fft2(x):
+    """The discrete Fourier transform of the last two axes; pairs in, pairs out."""
+    return _parts(transforms.fft2d(_joined("fft2", x)))
+
+
+def ifft2(x):
+    """The inverse of `fft2`."""
+    return _parts(transforms.ifft2d(_joined("ifft2", x)))
+
+
+def rfft(x, fft_length=None):
+    """`fft` of real numbers, the half that says all; of ``fft_length`` entries."""
+    length = None if fft_length is None else [fft_length]
+    return _parts(transforms.rfft(floating(x), length))
+
+
+def irfft(x, fft_length=None):
+    """The inverse of `rfft`: a pair in, real numbers out."""
+    length = None if fft_length is None else [fft_length]
+    return transforms.irfft(_joined("irfft", x), length)
+
+
+@one_node
+def extract_sequences(x, sequence_length, sequence_stride):
+    """Overlapping pieces of the last axis, one every ``sequence_stride`` entries."""
+    return windows.frame(x, sequence_length, sequence_stride)
+
+
+def _weights(who, window, sequence_length, fft_length, dtype):
+    """The window, in the middle of zeros up to ``fft_length``; None for none."""
+    if fft_length < sequence_length:
+        raise ValueError(
+            f"{who}: fft_length must be at least sequence_length, got {fft_length} and "
+            f"{sequence_length}"
+        )
+    if window is None:
+        return None
+    known = {"hann": windows.hann_window, "hamming": windows.hamming_window}
+    if isinstance(window, str):
+        if window not in known:
+            raise ValueError(
+                f"{who}: window must be 'hann', 'hamming' or a tensor, got {window!r}"
+            )
+        window = known[window](sequence_length, dtype=dtype)
+    window = cast(window, dtype)
+    if tuple(window.shape) != (sequence_length,):
+        raise ValueError(
+            f"{who}: window must have shape ({sequence_length},), got "
+            f"{tuple(window.shape)}"
+        )
+    before = (fft_length - sequence_length) // 2
+    window = pad(window, [(before, fft_length - sequence_length - before)])
+    return lambda length, dtype=None: window
+
+
+@one_node
+def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=True):
+    """`rfft` of overlapping pieces, weighed by ``window``: ``[..., pieces, frequencies]``.
+
+    ``window``: "hann", "hamming", a vector or None; ``center``: the signal is mirrored at
+    both ends, so that piece i has its middle at ``i * sequence_stride``.
+    """
+    x = floating(x)
+    weights = _weights("stft", window, sequence_length, fft_length, x.dtype)
+    if center:
+        margin = (fft_length // 2, fft_length // 2)
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [margin], "REFLECT")
+    return _parts(windows.stft(x, fft_length, sequence_stride, fft_length, weights))
+
+
+@one_node
+def istft(
+    x,
+    sequence_length,
+    sequence_stride,
+    fft_length,
+    length=None,
+    window="hann",
+    center=True,
+):
+    """The signal of which `stft` gives this pair; ``length``: so many entries of it."""
+    x = _joined("istft", x)
+    dtype = real(x).dtype
+    weights = _weights("istft", window, sequence_length, fft_length, dtype)
+    if weights is not None:
+        weights = windows.inverse_stft_window_fn(sequence_stride, weights)
+    signal = windows.inverse_stft(
+        x, fft_length, sequence_stride, fft_length, window_fn=weights
+    )
+    start = fft_length // 2 if center else 0
+    end = (
+        -(fft_length // 2)
+        if center
+        else fft_length + sequence_stride * (x.shape[-2] - 1)
+    )
+    end = end if length is None else start + length
+    return getitem(signal, (..., slice(start, end)))
+
+
+def cdist(x, y):
+    """The Euclidean distances of each row of ``x`` from each of ``y``, ``[..., m, n]``."""
+    x, y = together(x, y, at_least=float)
+    return norm_sqrt(reduce_sum(square(x[..., :, None, :] - y[..., None, :, :]), -1))

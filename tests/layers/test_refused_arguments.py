@@ -1,0 +1,68 @@
+"""What layers, constraints and optimizers refuse: the error names argument and value."""
+
+import numpy as np
+import pytest
+
+from tapewright import layers, optimizers
+from tapewright.layers import constraints
+
+SEQUENCES = np.ones((2, 5, 4), np.float32)
+VECTORS = np.ones((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: layers.Dropout("a"), "Dropout: rate must be from 0 to 1, got 'a'"),
+        (lambda: layers.Dropout(0.5, 3), "noise_shape must be a tuple, got 3"),
+        (lambda: layers.GaussianDropout("a"), "GaussianDropout: rate must be .*'a'"),
+        (lambda: layers.Permute(2), "dims must be an order of the axes 1 to 1.*got 2"),
+        (lambda: layers.Concatenate("a"), "axis must be an integer, got 'a'"),
+        (lambda: layers.BatchNormalization(momentum=2), "momentum must be .*got 2"),
+        (lambda: layers.LayerNormalization(epsilon="x"), "epsilon must be .*got 'x'"),
+        (lambda: layers.GroupNormalization(epsilon=-1), "epsilon must be .*got -1"),
+        (lambda: layers.RNN([]), "cells must hold one cell or more, got none"),
+        (
+            lambda: layers.Bidirectional(layers.Dense(2)),
+            "must be a recurrent one.*Dense",
+        ),
+        (lambda: constraints.MaxNorm(-1), "MaxNorm: max_value must be .*got -1"),
+        (
+            lambda: constraints.MinMaxNorm("a"),
+            "MinMaxNorm: min_value must be .*got 'a'",
+        ),
+        (lambda: optimizers.SGD(clipnorm=-1), "SGD: clipnorm must be .*got -1"),
+        (lambda: optimizers.Adam(clipvalue="a"), "Adam: clipvalue must be .*got 'a'"),
+        (lambda: optimizers.Adam(weight_decay="a"), "weight_decay must be .*got 'a'"),
+    ],
+)
+def test_a_constructor_names_the_argument_and_the_value(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("kind", [layers.LSTM, layers.GRU, layers.SimpleRNN])
+@pytest.mark.parametrize("steps", [4, 6])
+def test_a_mask_must_have_as_many_steps_as_the_inputs(kind, steps):
+    layer = kind(3, return_sequences=True)
+    with pytest.raises(
+        ValueError, match=rf"mask must be .* \(2, 5\), got \(2, {steps}\)"
+    ):
+        layer(SEQUENCES, mask=np.ones((2, steps), bool))
+
+
+def test_the_number_of_initial_states_is_checked():
+    with pytest.raises(
+        ValueError, match=r"2 states of the sizes \[3, 3\], got 1 of \[3\]"
+    ):
+        layers.LSTM(3)(SEQUENCES, initial_state=[VECTORS])
+
+
+def test_the_sizes_of_initial_states_are_checked():
+    with pytest.raises(ValueError, match=r"sizes \[4\], got 1 of \[3\]"):
+        layers.GRU(4)(SEQUENCES, initial_state=VECTORS)
+
+
+def test_an_argument_that_a_call_lacks_is_named():
+    with pytest.raises(TypeError, match="the argument 'value' is missing"):
+        layers.MultiHeadAttention(2, 3)(SEQUENCES)
