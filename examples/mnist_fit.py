@@ -1,13 +1,17 @@
 """Classify handwritten digits as Keras does it: compile, fit, evaluate, predict.
 
-    python examples/mnist_fit.py                  (about 10 s, 98 % on test)
+    python examples/mnist_fit.py                  (about 6 s, 99 % on test)
     python examples/mnist_fit.py --data mnist     the real images, fetched once
     python examples/mnist_fit.py --data FOLDER    the real images, from their IDX files
     python examples/mnist_fit.py --eager          without tracing, to look inside a step
 
 A tenth of the training images is kept aside. When the loss on them stops falling, the
 learning rate does; when that no longer helps either, the training ends, and the weights
-of its best epoch come back. Prints how well each digit is told from the others and,
+of its best epoch come back. From 1,500 drawn digits, of which 1,350 are for training, it
+gets 99 % of others right; from 8,000 real ones, which are MNIST's test files divided,
+95.9 %, in as many seconds.
+
+Prints how well each digit is told from the others and,
 where matplotlib is installed, draws the curves of the training, the confusion matrix
 and the digits of which the network was surest and yet wrong, into ``out/mnist_fit_*.png``.
 Ctrl-C ends the training early: the result so far is reported and drawn, and the exit
@@ -81,7 +85,7 @@ def draw(out, history, images, labels, chances):
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"mnist_fit_{name}.png" for name in ("curves", "matrix", "mistakes")]
     try:
-        if history is not None:
+        if history.epoch:  # none if stopped in the first
             history.plot(paths[0])
         tw.plot.confusion_matrix(labels, predicted, path=paths[1])
         if len(surest):
@@ -97,8 +101,11 @@ def draw(out, history, images, labels, chances):
 def load(data):
     """``(images, labels)`` for training and for test: ``[n, 28, 28]`` and ``[n]``."""
     note = ""
-    if data in ("digits", "mnist"):
-        pairs = getattr(tw.datasets, data).load_data()
+    if data == "digits":
+        (images, labels), test_data = tw.datasets.digits.load_data()
+        pairs = (images[:1500], labels[:1500]), test_data  # or it learns all of them
+    elif data == "mnist":
+        pairs = tw.datasets.mnist.load_data()
     else:
         pairs, note = tw.datasets.mnist.load_folder(data)
     (x_train, _), (x_test, _) = pairs

@@ -1,0 +1,160 @@
+"""Classify handwritten digits with a convolutional network and images that keep moving.
+
+    python examples/mnist_cnn.py                  (about 25 s, 99.4 % on test)
+    python examples/mnist_cnn.py --data mnist     the real images, fetched once
+    python examples/mnist_cnn.py --data FOLDER    the real images, from their IDX files
+    python examples/mnist_cnn.py --still          without moving them, to compare
+    python examples/mnist_cnn.py --eager          without tracing, to look inside a step
+
+Batches come from a `tw.data.Dataset`, prepared in a thread while the last one trains.
+The first layers shift and turn each image at random, in training only, so that the
+network never sees the same one twice; the learning rate falls to 0 on a cosine. Prints
+the accuracy on the test images, as they are and moved in the same way:
+
+                                      as they are   moved
+    2,000 drawn digits                   99.4 %     98.4 %
+    the same, --still                    99.8 %     92.7 %
+    8,000 real ones (about 90 s)         98.7 %     97.7 %
+    the same, --still                    98.8 %     92.7 %
+
+The real ones are MNIST's test files, divided. Where matplotlib is installed, draws
+images moved, the confusion matrix and the mistakes into ``out/mnist_cnn_*.png``. Ctrl-C
+ends the training early: the result so far is reported and drawn, and the exit code is
+130.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import tapewright as tw
+from tapewright import layers
+
+BATCH = 128
+
+
+def mover():
+    """In training, images shifted by up to 2 pixels and turned by up to 11 degrees."""
+    return tw.Sequential(
+        [
+            layers.RandomTranslation(0.07, 0.07, fill_mode="constant"),
+            layers.RandomRotation(0.03, fill_mode="constant"),
+        ],
+        name="mover",
+    )
+
+
+def block(filters):
+    """Half the height and width, ``filters`` channels."""
+    return [
+        layers.Conv2D(filters, 3, padding="same", use_bias=False),
+        layers.BatchNormalization(momentum=0.9),
+        layers.ReLU(),
+        layers.MaxPooling2D(2),
+    ]
+
+
+def network(moving, steps):
+    """Images ``[batch, 28, 28, 1]`` in 0 ... 1 to ten logits; trains for ``steps``."""
+    first = [tw.Input((28, 28, 1)), *([mover()] if moving else [])]
+    parts = [*block(16), *block(32), layers.Flatten(), layers.Dropout(0.25)]
+    model = tw.Sequential([*first, *parts, layers.Dense(10)])
+    model.compile(
+        tw.optimizers.Adam(tw.optimizers.schedules.CosineDecay(0.003, steps)),
+        tw.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    return model
+
+
+def batches(images, labels, training):
+    """Pairs of images ``[BATCH, 28, 28, 1]`` in 0 ... 1 and labels ``[BATCH]``."""
+    dataset = tw.data.Dataset.from_tensor_slices((images, labels))
+    if training:
+        dataset = dataset.shuffle(len(images))
+    return dataset.batch(BATCH).map(prepared).prefetch(2)
+
+
+def prepared(images, labels):
+    return tw.cast(images[..., None], tw.float32) / 255, labels
+
+
+def moved(dataset):
+    """The same batches with their images shifted and turned."""
+    move = mover()
+    return dataset.map(lambda images, labels: (move(images, training=True), labels))
+
+
+def draw(out, images, labels, logits):
+    """Three pictures: moved images, the confusion matrix, the first mistakes."""
+    predicted = logits.argmax(axis=1)
+    mistakes = np.flatnonzero(predicted != labels)[:24]
+    shown, _ = prepared(images[:8].repeat(3, axis=0), None)
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"mnist_cnn_{name}.png" for name in ("moved", "matrix", "mistakes")]
+    try:
+        tw.plot.images(mover()(shown, training=True), columns=6, path=paths[0])
+        tw.plot.confusion_matrix(labels, predicted, path=paths[1])
+        if len(mistakes):
+            wrong = images[mistakes], labels[mistakes], predicted[mistakes]
+            tw.plot.images(*wrong, path=paths[2])
+    except ImportError as error:
+        print(f"no pictures: {error}")
+        return
+    print("wrote", *[path for path in paths if path.exists()])
+
+
+def load(data):
+    """``(images, labels)`` for training and for test: ``[n, 28, 28]`` and ``[n]``."""
+    note = ""
+    if data == "digits":
+        (images, labels), test_data = tw.datasets.digits.load_data()
+        pairs = (images[:2000], labels[:2000]), test_data  # or it learns all of them
+    elif data == "mnist":
+        pairs = tw.datasets.mnist.load_data()
+    else:
+        pairs, note = tw.datasets.mnist.load_folder(data)
+    (x_train, _), (x_test, _) = pairs
+    print(f"{data}: {len(x_train)} images, {len(x_test)} more for test. {note}".strip())
+    return pairs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--out", type=Path, default="out", help="folder of the pictures"
+    )
+    parser.add_argument("--still", action="store_true", help="do not move the images")
+    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    args = parser.parse_args()
+
+    tw.config.run_functions_eagerly(args.eager)
+    tw.keras.utils.set_random_seed(args.seed)
+    try:
+        train_data, test_data = load(args.data)
+    except (OSError, ValueError) as error:
+        parser.error(f"--data {args.data}: {error}")
+    train, test = batches(*train_data, training=True), batches(*test_data, False)
+    model = network(not args.still, steps=max(args.epochs * len(train), 1))
+    state, code = "after the training", 0
+    try:
+        model.fit(train, epochs=args.epochs, validation_data=test)
+    except KeyboardInterrupt:
+        state, code = "stopped early", 130
+    loss, accuracy = model.evaluate(test, verbose=0)
+    _, on_moved = model.evaluate(moved(test), verbose=0)
+    print(
+        f"{state}: test loss {loss:.4f}, test accuracy {accuracy:.2%}, "
+        f"{on_moved:.2%} once the test images are moved, too"
+    )
+    draw(args.out, *test_data, model.predict(test, verbose=0))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
