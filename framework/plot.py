@@ -35,6 +35,8 @@ def curves(history, metrics=None, *, path=None):
     known = list(dict.fromkeys(name.removeprefix("val_") for name in values))
     known.sort(key=lambda name: (name != "loss", name == "learning_rate"))
     metrics = known if metrics is None else list(_as_list(metrics))
+    if not known:
+        raise ValueError("plot.curves: the history is empty, as no epoch has ended")
     unknown = [name for name in metrics if name not in known]
     if unknown or not metrics:
         raise ValueError(

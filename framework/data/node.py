@@ -78,7 +78,7 @@ class Node:
 
     def run(self, place):
         """The elements from ``place`` on, which is kept up to date."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define run")
 
     def run_input(self, place):
         """The elements of the only input."""
@@ -133,7 +133,7 @@ class Selection(Node):
 
     def select(self, place, run):
         """The chosen items; ``run(node, place)`` gives those of the input."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define select")
 
     def run(self, place):
         rows = self.rows
@@ -195,7 +195,7 @@ class Replayed(Node):
 
     def replay(self, inputs):
         """The elements, from the start; ``inputs`` are places of its own."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define replay")
 
     def run(self, place):
         elements = self.replay(copied(place["inputs"]))

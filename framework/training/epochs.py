@@ -44,7 +44,7 @@ class Batches:
 
     def _open(self, number, start):
         """An iterator over the batches of pass ``number``, from batch ``start`` on."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _open")
 
     def on_epoch_begin(self):
         """Called at the start of each epoch: tells the source, if it wants to know."""

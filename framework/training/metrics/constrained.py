@@ -66,7 +66,7 @@ class _Constrained(Metric):
 
     def _ratios(self):
         """The ratio that has to be high enough, and the one whose best is wanted."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _ratios")
 
     def _precision(self):
         return _share(self.true_positives, self.false_positives)
