@@ -7,6 +7,7 @@ them is a model, see `training/network.py`.
 
 from collections import namedtuple
 
+from tapewright import registry
 from tapewright.dimension import NeedsSize
 from tapewright.dtypes import as_dtype
 from tapewright.floatx import default_float
@@ -153,7 +154,7 @@ class OpCall(Operation):
 
     def __call__(self, *inputs):
         if not any([type(x) is KerasTensor for x in inputs]):
-            return get_primitive(self.op).general(inputs, self.attributes)
+            return _callee(self.op).general(inputs, self.attributes)
         with reading(()):
             outputs = symbolic_outputs(self, inputs, {})
         Node(self, inputs, {}, outputs)
@@ -161,6 +162,11 @@ class OpCall(Operation):
 
     def __repr__(self):
         return f"<OpCall {self.op}>"
+
+
+def _callee(name):
+    """The op of that name; a dot in it stands in those of functions of several ops."""
+    return registry.find("composite", name) if "." in name else get_primitive(name)
 
 
 class Node:

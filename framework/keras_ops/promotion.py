@@ -169,7 +169,7 @@ def one_node(function, name=None):
     the other arguments, so that the model can be saved.
     """
     name = f"keras.ops.{name or function.__name__}"
-    registry.register("op", name, _Whole(function))
+    registry.register("composite", name, _Whole(function))
 
     @functools.wraps(function)
     def entry(*args, **kwargs):
