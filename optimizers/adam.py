@@ -38,6 +38,8 @@ class Adam(Optimizer):
         if amsgrad:
             self.slots += (("velocity_hat",),)
 
+    takes_factor = True
+
     def coefficients(self, step, learning_rate, real):
         # Keras takes the powers in the variable's dtype: 1 - beta_2 differs by 1e-5
         # between float32 and float64.
@@ -57,10 +59,10 @@ class Adam(Optimizer):
         velocity,
         hat=None,
     ):
-        new_1, new_2, epsilon, alpha = coefficients
-        approach(xp, momentum, gradient, new_1, scratch)
+        new_1, new_2, epsilon, alpha, factor = coefficients
+        approach(xp, momentum, gradient, new_1, scratch, factor)
         xp.multiply(gradient, gradient, out=scratch)
-        approach(xp, velocity, scratch, new_2, scratch)
+        approach(xp, velocity, scratch, new_2, scratch, factor * factor)
         if hat is not None:
             velocity = xp.maximum(hat, velocity, out=hat)
         xp.sqrt(velocity, out=scratch)

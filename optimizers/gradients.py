@@ -16,7 +16,10 @@ from tapewright.tensor import (
     to_array,
 )
 
-__all__ = ["SparseRows", "clipping", "to_gradient"]
+__all__ = ["Scaling", "SparseRows", "clipping", "to_gradient"]
+
+# A factor whose square is far from vanishing, in float32 too.
+LEAST = 1e-12
 
 
 class SparseRows(NamedTuple):
@@ -106,6 +109,23 @@ def _refuse(error, what, array, variable):
     )  # fmt: skip
 
 
+class Scaling:
+    """``fit(block, out)`` of `clipping` that multiplies by ``factor``.
+
+    ``folds``: the squares of the gradient, and of the factor, are ordinary numbers, so a
+    rule may take them apart and save a pass.
+    """
+
+    __slots__ = ("xp", "factor", "folds")
+
+    def __init__(self, array, factor, folds):
+        self.xp, self.folds = array_module(type(array)), folds
+        self.factor = self.xp.asarray(factor, array.dtype)
+
+    def __call__(self, block, out):
+        return self.xp.multiply(block, self.factor, out=out)
+
+
 def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
     """For each gradient None, or ``fit(block, out)``, which writes a block of it clipped.
 
@@ -125,30 +145,37 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
     elif clipvalue:
         return [_cutting(array_module(type(a)), clipvalue, share) for a in arrays]
     else:
-        scales = [share] * len(arrays)
+        if share == 1:
+            return [None] * len(arrays)
+        return [Scaling(a, share, False) for a in arrays]
     return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
 
 
 def _norm(arrays):
-    total = 0
+    """The norm of all arrays together: a float, or where it is not NumPy's an array."""
+    total = 0.0
     for array in arrays:
         xp, flat = array_module(type(array)), array.reshape(-1)
         if flat.dtype.itemsize == 2:  # squares beyond 65504 are common
             flat = flat.astype(np.float32)
-        total = total + xp.vdot(flat, flat).real
+        square = xp.vdot(flat, flat).real
+        total = total + (float(square) if xp is np else square)
     return total**0.5
 
 
 def _at_least(norm, limit):
+    if type(norm) is float:
+        return norm if norm != norm else max(norm, limit)
     return array_module(type(norm)).maximum(norm, limit)
 
 
 def _scaling(array, scale):
-    xp = array_module(type(array))
-    if (xp is np or type(scale) is float) and scale == 1:
+    if type(scale) is not float:
+        return Scaling(array, scale, False)
+    if scale == 1:
         return None
-    scale = xp.asarray(scale, array.dtype)
-    return lambda block, out: xp.multiply(block, scale, out=out)
+    # The squares were added up for the norm: if that was finite, so are they.
+    return Scaling(array, scale, scale > LEAST)
 
 
 def _cutting(xp, limit, share):

@@ -4,24 +4,27 @@ import numpy as np
 
 from tapewright import blas
 
-__all__ = ["approach", "subtract_scaled"]
+__all__ = ["approach", "pays", "subtract_scaled"]
 
 # Elements from which on two passes less are worth more than the making of the call, which
 # takes 4 us and more: 100,000 to 2 million elements are updated in 0.8 of the time.
 WORTH = 32768
 
 
-def approach(xp, mean, x, part, scratch):
-    """``mean <- mean + part * (x - mean)``; ``scratch`` may be ``x``.
+def approach(xp, mean, x, part, scratch, factor=1):
+    """``mean <- mean + part * (factor * x - mean)``; ``scratch`` may be ``x``.
 
     The mean of a constant is that constant, however the weights of old and new, which
     have to add up to 1, are rounded.
     """
-    if _pays(mean):
+    if pays(mean):
         real = mean.dtype.type
         keep = real(1) - real(part)
-        blas.axpby(real(1) - keep, x, keep, mean)  # exact: they add up to 1
+        new = float(real(1) - keep)  # exact: they add up to 1
+        blas.axpby(new * factor, x, keep, mean)
         return
+    if factor != 1:
+        x = xp.multiply(x, factor, out=scratch)
     xp.subtract(x, mean, out=scratch)
     xp.multiply(scratch, part, out=scratch)
     xp.add(mean, scratch, out=mean)
@@ -29,12 +32,13 @@ def approach(xp, mean, x, part, scratch):
 
 def subtract_scaled(xp, y, x, factor, scratch):
     """``y <- y - factor * x``; ``scratch`` may be ``x``."""
-    if _pays(y):
+    if pays(y):
         blas.axpby(-float(factor), x, 1.0, y)
         return
     xp.multiply(x, factor, out=scratch)
     xp.subtract(y, scratch, out=y)
 
 
-def _pays(y):
+def pays(y):
+    """Whether a call of BLAS is worth its making for a block like ``y``."""
     return type(y) is np.ndarray and y.size >= WORTH and blas.is_called(y.dtype)

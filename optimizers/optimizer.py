@@ -70,6 +70,9 @@ class Optimizer(State, registry.Configured):
     takes_whole = False
     # `update_step` gets a pair of scratch arrays.
     needs_two = False
+    # `update_step` gets one more coefficient, last: a factor for the gradient, which saves
+    # a pass where gradients are scaled.
+    takes_factor = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

@@ -12,7 +12,8 @@ from tapewright.backend import array_module
 from tapewright.readers import reading
 from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
 
-from .gradients import SparseRows, clipping, to_gradient
+from .gradients import Scaling, SparseRows, clipping, to_gradient
+from .mixing import pays
 from .running import accumulate, average, clear
 
 __all__ = ["Update"]
@@ -233,6 +234,10 @@ def _update(rule, segment, blocks, fit=None):
     space, update_step = segment.workspace, rule.update_step
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
+    if rule.takes_factor:
+        folds = type(fit) is Scaling and fit.folds and pays(segment.flats[0])
+        coefficients.append(float(fit.factor) if folds else 1.0)
+        fit = None if folds else fit
     spare = space.spare if rule.needs_two else None
     for gradient, variable, slots in blocks:
         size = variable.size
@@ -263,6 +268,8 @@ def _update_alone(rule, segment, gradient, fit):
 def _update_rows(rule, segment, rows, values):
     """Updates the rows that have a gradient, at no cost for the others."""
     xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
+    if rule.takes_factor:
+        coefficients.append(1.0)
     picked = segment.pick_rows(rows)
     variable, *slots = [lines.reshape(-1) for lines in picked]
     gradient, scratch = values.reshape(-1), xp.empty_like(variable)

@@ -130,6 +130,24 @@ def test_nests_of_arguments_are_walked():
     assert f.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.filterwarnings("ignore:function 'nesting' was traced")
+def test_tuples_of_the_same_tensors_are_told_apart_at_every_call():
+    @tw.function
+    def nesting(*args):
+        return tw.constant(str(tw.nest.map_structure(lambda _: 0, args)))
+
+    a, b = tw.constant(1.0), tw.constant(2.0)
+    calls = [(a, b), ((a, b),), ((a,), b), (a, (b,)), ((a,), (b,)), (((a, b),),)]
+    calls += [((a, 1), b), ((a, 2), b), ((a, True), b), ((a,), 1, b)]
+    first = [nesting(*args).numpy() for args in calls]
+    assert len(set(first[:6])) == 6
+    assert [nesting(*args).numpy() for args in calls] == first
+    assert nesting.experimental_get_tracing_count() == len(calls)
+    swapped = tw.function(lambda pair: pair[0] - pair[1])
+    for _ in range(2):
+        assert [swapped((a, b)).numpy(), swapped((b, a)).numpy()] == [-1, 1]
+
+
 def test_the_kind_of_container_matters():
     f = counted()
     calls = [[[1, 2]], [(1, 2)], [Point(1, 2)], [{"a": 1}], [{"b": 1}], [[1, 2]]]

@@ -136,6 +136,27 @@ def test_a_global_norm_that_is_not_finite_spoils_every_gradient():
     assert np.isnan(a.numpy()) and np.isnan(b.numpy())
 
 
+@pytest.mark.parametrize("size", [1000, 100_000])
+@pytest.mark.parametrize("length", [0.5, 30.0, 1e7, 1e16, 1e25])
+def test_adam_clips_gradients_of_every_length(size, length):
+    """A long block of a gradient is not scaled by itself; its squares may not overflow."""
+    rng = np.random.default_rng(0)
+    directions = [rng.standard_normal(size) for _ in range(3)]
+    v = tw.Variable(np.zeros(size, "float32"))
+    optimizer = Adam(0.1, clipnorm=1.0)
+    momentum = velocity = 0.0
+    for direction in directions:
+        gradient = direction / np.linalg.norm(direction) * length
+        optimizer.apply([tw.constant(gradient, "float32")], [v])
+        # Beyond 1e19 the norm overflows, and what is divided by it is lost, as in Keras.
+        clipped = gradient * (min(1.0, 1 / length) if length < 1e19 else 0.0)
+        momentum = 0.9 * momentum + 0.1 * clipped
+        velocity = 0.999 * velocity + 0.001 * clipped**2
+    slots = {w.path.rpartition("_")[2]: w.numpy() for w in optimizer.variables[2:]}
+    np.testing.assert_allclose(slots["momentum"], momentum, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(slots["velocity"], velocity, rtol=1e-5, atol=1e-12)
+
+
 def test_weight_decay_spares_excluded_variables():
     kernel, bias, other = (variable(1.0, name=n) for n in ("kernel", "bias", "other"))
     optimizer = SGD(0.5, weight_decay=0.1)

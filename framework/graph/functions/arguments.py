@@ -255,11 +255,16 @@ def map_tensors(make, values, names):
 
 
 def quick_key(args):
-    """What tells arguments apart that are plain tensors and values, and the tensors.
+    """What tells arguments apart that are plain tensors and values, or tuples of them, and
+    the tensors.
 
     The key is None if there are others.
     """
     key, tensors = [backend.current_module()], []
+    return (tuple(key), tensors) if _take(args, key, tensors) else (None, None)
+
+
+def _take(args, key, tensors):
     for x in args:
         kind = type(x)
         if kind is Tensor:
@@ -268,6 +273,10 @@ def quick_key(args):
             tensors.append(x)
         elif kind in _LITERALS or (kind is float and x and x == x):  # 0.0 == -0.0
             key += (kind, x)
+        elif kind is tuple:
+            key += (kind, len(x))
+            if not _take(x, key, tensors):
+                return False
         else:
-            return None, None
-    return tuple(key), tensors
+            return False
+    return True
