@@ -25,7 +25,8 @@ class _Containers(dict):
         nested = issubclass(kind, (list, tuple, dict)) and not issubclass(
             kind, TensorShape
         )
-        self[kind] = nested
+        if "<locals>" not in kind.__qualname__:  # else it goes with what made it
+            self[kind] = nested
         return nested
 
 

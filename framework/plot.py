@@ -10,6 +10,8 @@ import os
 
 import numpy as np
 
+from .saving.atomic import replacing
+
 __all__ = [
     "confusion_matrix",
     "curves",
@@ -241,13 +243,8 @@ def save(figure, path, dpi=150):
             f"plot: path must end in one of {', '.join(f'.{k}' for k in sorted(kinds))}, "
             f"got {path!r}"
         )
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        figure.savefig(part, format=kind, dpi=dpi)
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=kind, dpi=dpi)
     return figure
 
 

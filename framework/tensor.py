@@ -398,6 +398,8 @@ def to_array(value, dtype=None, hint=None, module=None):
             value = np.asarray(tensor)  # which raises, and says so
     if backend.is_array(value):
         own = backend.array_module(type(value))
+        if value.dtype.kind not in "biufcU":
+            value = _as_strings(value)
         wanted = _wanted_dtype(value.dtype, value, dtype, hint)
         module = module or (own if own is not np else backend.current_module())
         if module is not own:
@@ -432,6 +434,23 @@ def to_array(value, dtype=None, hint=None, module=None):
     return array if module is np else module.asarray(array)
 
 
+def _as_strings(array):
+    """What is no array of numbers: bytes, or objects that are strings."""
+    if array.dtype.kind == "S":
+        return array.astype(str)
+    if array.dtype.kind == "O" and all([isinstance(x, str) for x in array.flat]):
+        return array.astype(str)
+    hint = ""
+    if array.dtype.kind == "O":
+        hint = (
+            "; where all of it are numbers of one shape, astype('float32') makes it one"
+        )
+    raise TypeError(
+        f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
+        f"{_shorten(array)}{hint}"
+    )
+
+
 def _fits_int32(array):
     return array.min() >= _INT32.min and array.max() <= _INT32.max
 
@@ -448,8 +467,8 @@ def _dtype_of_first(value):
 def _wanted_dtype(natural, value, dtype, hint):
     if dtype is not None:
         wanted = as_dtype(dtype).dtype
-        is_number = not backend.is_array(value)
-        if is_number and wanted.kind not in _FREE.get(natural.kind, ""):
+        is_strict = natural.kind == "U" or not backend.is_array(value)
+        if is_strict and wanted.kind not in _FREE.get(natural.kind, ""):
             raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
         return wanted
     if hint is not None:

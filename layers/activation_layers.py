@@ -9,6 +9,7 @@ from tapewright.ops.reduction import reduce_logsumexp
 from tapewright.tensor import convert_to_tensor
 
 from . import activations, constraints, initializers, regularizers
+from .arguments import not_negative
 from .layer import InputSpec, Layer
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
@@ -33,10 +34,10 @@ class ReLU(_Activation):
     def __init__(self, max_value=None, negative_slope=0.0, threshold=0.0, **kwargs):
         super().__init__(**kwargs)
         if max_value is not None:
-            _not_negative("ReLU", "max_value", max_value)
+            not_negative(self, "max_value", max_value)
         self.max_value = max_value
-        self.negative_slope = _not_negative("ReLU", "negative_slope", negative_slope)
-        self.threshold = _not_negative("ReLU", "threshold", threshold)
+        self.negative_slope = not_negative(self, "negative_slope", negative_slope)
+        self.threshold = not_negative(self, "threshold", threshold)
 
     def call(self, inputs):
         return activations.relu(
@@ -53,7 +54,7 @@ class LeakyReLU(_Activation):
 
     def __init__(self, negative_slope=0.3, **kwargs):
         super().__init__(**kwargs)
-        slope = _not_negative("LeakyReLU", "negative_slope", negative_slope)
+        slope = not_negative(self, "negative_slope", negative_slope)
         self.negative_slope = slope
 
     def call(self, inputs):
@@ -163,9 +164,3 @@ class Softmax(_Activation):
                 mask=mask,
             )
         return mask if mask.dtype == "bool" else greater(cast(mask, inputs.dtype), 0.5)
-
-
-def _not_negative(who, name, value):
-    if value is None or not value >= 0:
-        raise ValueError(f"{who}: {name} must be 0 or more, got {value!r}")
-    return value

@@ -4,11 +4,11 @@ from tapewright.ops.indexing import getitem
 from tapewright.ops.joining import stack
 from tapewright.ops.reduction import reduce_max, reduce_mean
 
+from .arguments import numbers
 from .layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     from_channels_last,
-    numbers,
     spatial_axes,
     to_channels_last,
 )

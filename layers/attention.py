@@ -16,6 +16,7 @@ from tapewright.ops.shape import expand_dims
 from tapewright.ops.trigonometry import tanh
 from tapewright.tensor import convert_to_tensor
 
+from .arguments import share
 from .layer import Layer
 
 __all__ = ["AdditiveAttention", "Attention"]
@@ -59,7 +60,7 @@ class Attention(Layer):
             )
         self.use_scale = use_scale
         self.score_mode = score_mode
-        self.dropout = checked_rate(type(self).__name__, dropout)
+        self.dropout = share(self, "dropout", dropout)
         self.seed = seed
         self.seed_generator = None if seed is None else Generator(seed)
 
@@ -159,13 +160,6 @@ class AdditiveAttention(Attention):
         config = super().get_config()
         del config["score_mode"]
         return config
-
-
-def checked_rate(who, dropout):
-    """The rate of a dropout. Raises: ``ValueError`` if it is not from 0 to 1."""
-    if not 0 <= dropout <= 1:
-        raise ValueError(f"{who}: dropout must be from 0 to 1, got {dropout!r}")
-    return dropout
 
 
 def causal_mask(queries, keys):

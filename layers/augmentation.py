@@ -19,8 +19,8 @@ from tapewright.ops.shape import reshape
 from tapewright.ops.trigonometry import cos, sin
 from tapewright.ops.warping import FILL_MODES, INTERPOLATIONS, affine_transform
 
+from .arguments import one_of, whole
 from .images import ImageLayer
-from .spatial import one_of, whole
 
 __all__ = [
     "RandomBrightness",

@@ -1,11 +1,11 @@
 """Constraints: what a weight is put through after each update, to stay in bounds."""
 
-import numbers
-
 from tapewright import registry
 from tapewright.ops.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.reduction import reduce_sum
 from tapewright.tensor import convert_to_tensor
+
+from .arguments import not_negative
 
 __all__ = [
     "Constraint",
@@ -45,7 +45,7 @@ class MaxNorm(Constraint):
     """
 
     def __init__(self, max_value=2, axis=0):
-        self.max_value, self.axis = _checked("MaxNorm", "max_value", max_value), axis
+        self.max_value, self.axis = not_negative(self, "max_value", max_value), axis
 
     def __call__(self, w):
         w = convert_to_tensor(w)
@@ -78,9 +78,9 @@ class MinMaxNorm(Constraint):
     """
 
     def __init__(self, min_value=0.0, max_value=1.0, rate=1.0, axis=0):
-        self.min_value = _checked("MinMaxNorm", "min_value", min_value)
-        self.max_value = _checked("MinMaxNorm", "max_value", max_value)
-        self.rate, self.axis = _checked("MinMaxNorm", "rate", rate), axis
+        self.min_value = not_negative(self, "min_value", min_value)
+        self.max_value = not_negative(self, "max_value", max_value)
+        self.rate, self.axis = not_negative(self, "rate", rate), axis
 
     def __call__(self, w):
         w = convert_to_tensor(w)
@@ -113,12 +113,6 @@ def deserialize(config, custom_objects=None):
     """The constraint that `serialize` described."""
     with registry.custom_object_scope(custom_objects or {}):
         return get(config)
-
-
-def _checked(who, name, value):
-    if not isinstance(value, numbers.Real) or value < 0:
-        raise ValueError(f"{who}: {name} must be a number of 0 or more, got {value!r}")
-    return value
 
 
 def _norms(w, axis):

@@ -9,15 +9,14 @@ from tapewright.ops.bias import bias_add
 from tapewright.ops.convolution import convolution
 
 from . import activations, constraints, initializers, regularizers
+from .arguments import numbers, whole
 from .layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     checked_padding,
     format_of_ops,
     from_channels_last,
-    numbers,
     to_channels_last,
-    whole,
     window_counts,
 )
 
@@ -116,7 +115,7 @@ class ConvolutionBase(Layer):
     def _finished(self, outputs):
         if self.use_bias:
             outputs = bias_add(outputs, self.bias, self._format)
-        return self.activation(outputs)
+        return outputs if self.activation is None else self.activation(outputs)
 
     def _shape_with(self, count, input_shape):
         batch, *sizes, _ = to_channels_last(input_shape, self.data_format)

@@ -1,6 +1,5 @@
 """The layers that most models begin with: `Dense`, `EinsumDense`, `Activation`, `Identity`."""
 
-import operator
 import re
 
 from tapewright.ops.contraction import einsum
@@ -8,6 +7,7 @@ from tapewright.ops.linalg import affine, matmul
 from tapewright.registry import plain
 
 from . import activations, constraints, initializers, regularizers
+from .arguments import whole
 from .layer import InputSpec, Layer
 
 __all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
@@ -82,7 +82,7 @@ class Dense(_Projection):
         **kwargs,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self.units = positive("Dense", "units", units)
+        self.units = whole(self, "units", units)
         self.use_bias = use_bias
         self._keep(
             activation,
@@ -108,7 +108,7 @@ class Dense(_Projection):
             outputs = affine(inputs, self.kernel, self.bias)
         else:
             outputs = matmul(inputs, self.kernel)
-        return self.activation(outputs)
+        return outputs if self.activation is None else self.activation(outputs)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
@@ -183,7 +183,7 @@ class EinsumDense(_Projection):
         outputs = einsum(self.equation, self._as_own_dtype(inputs), self.kernel)
         if self.bias is not None:
             outputs = outputs + self.bias
-        return self.activation(outputs)
+        return outputs if self.activation is None else self.activation(outputs)
 
     def compute_output_shape(self, input_shape):
         _, _, outputs, dots = self._terms
@@ -288,14 +288,3 @@ def _parsed(equation):
         "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "
         f"'ab...,bc->ac...', got {equation!r}"
     )
-
-
-def positive(who, name, value):
-    """The value as an int. Raises: ``ValueError`` if it is none, or below 1."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{who}: {name} must be a positive integer, got {value!r}")
-    return number

@@ -1,7 +1,5 @@
 """`Embedding`: rows of a table for whole numbers; `Masking`: steps that do not count."""
 
-import operator
-
 from tapewright.ops.comparison import not_equal, where
 from tapewright.ops.conversion import cast
 from tapewright.ops.creation import zeros
@@ -9,6 +7,7 @@ from tapewright.ops.gather import gather
 from tapewright.ops.reduction import reduce_any
 
 from . import constraints, initializers, regularizers
+from .arguments import whole
 from .layer import Layer
 
 __all__ = ["Embedding", "Masking"]
@@ -43,8 +42,8 @@ class Embedding(Layer):
     ):
         kwargs.pop("input_length", None)  # of Keras 2
         super().__init__(**kwargs)
-        self.input_dim = _positive("input_dim", input_dim)
-        self.output_dim = _positive("output_dim", output_dim)
+        self.input_dim = whole(self, "input_dim", input_dim)
+        self.output_dim = whole(self, "output_dim", output_dim)
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = constraints.get(embeddings_constraint)
@@ -79,16 +78,6 @@ class Embedding(Layer):
         config = super().get_config()
         config.pop("weights", None)  # they are in the files of weights
         return config
-
-
-def _positive(name, value):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ValueError(f"Embedding: {name} must be a positive integer, got {value!r}")
-    return number
 
 
 class Masking(Layer):

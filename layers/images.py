@@ -7,8 +7,9 @@ from tapewright.ops.indexing import getitem
 from tapewright.ops.joining import pad
 from tapewright.ops.shape import transpose
 
+from .arguments import one_of, whole
 from .layer import InputSpec, Layer
-from .spatial import checked_format, one_of, whole
+from .spatial import checked_format
 
 __all__ = ["CenterCrop", "Resizing"]
 

@@ -28,6 +28,8 @@ class InputLayer(Layer):
         if sparse or ragged:
             raise ValueError("Input: sparse and ragged tensors are not supported")
         super().__init__(name=name, **kwargs)
+        if input_tensor is not None:
+            batch_shape, dtype = _of_tensor(input_tensor, shape, batch_shape, dtype)
         if batch_shape is None:
             if self._given_shape is not None:
                 batch_shape = self._given_shape
@@ -75,7 +77,8 @@ def Input(
 
     Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;
     ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: by which `fit` can
-    be given the input in a dict.
+    be given the input in a dict; ``tensor``: a symbolic tensor that is to be the input
+    itself, whatever made it so far.
 
     Raises: ``ValueError`` without a shape.
 
@@ -84,13 +87,31 @@ def Input(
     >>> Dense(2)(x).shape
     TensorShape([None, 2])
     """
-    if tensor is not None:
-        shape = shape or tuple(tensor.shape[1:])
-        dtype = dtype or tensor.dtype
     layer = InputLayer(
-        shape, batch_size, dtype, sparse, ragged, batch_shape, None, optional, name
+        shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name
     )
     return layer.output
+
+
+def _of_tensor(tensor, shape, batch_shape, dtype):
+    """Shape and dtype of a symbolic tensor, which those given must not contradict."""
+    if type(tensor) is not KerasTensor:
+        raise ValueError(
+            "Input: tensor must be symbolic, as Input(...) and layers called on it give "
+            f"them, got {type(tensor).__name__}"
+        )
+    own = tuple(tensor.shape), tensor.dtype
+    given = (
+        own[0][:1] + (own[0][1:] if shape is None else tuple(shape)),
+        own[0] if batch_shape is None else tuple(batch_shape),
+        own[1] if dtype is None else as_dtype(dtype),
+    )
+    if given != (own[0], *own):
+        raise ValueError(
+            f"Input: the tensor has shape {own[0]} and dtype {own[1].name}; got shape "
+            f"{shape}, batch_shape {batch_shape} and dtype {dtype} for it, which differ"
+        )
+    return own
 
 
 def _shape(name, shape):

@@ -1,10 +1,15 @@
 """`InputSpec`: what a layer demands of the shapes of its inputs."""
 
+from tapewright.dtypes import as_dtype
+
 __all__ = ["InputSpec"]
 
 
 class InputSpec:
-    """What a layer demands of the shape of an input: its rank, or sizes of axes.
+    """What a layer demands of an input: its rank, the sizes of axes, its dtype.
+
+    ``shape`` gives rank and sizes together, None where a size is open;
+    ``allow_last_axis_squeeze``: a last axis of size 1 counts on neither side.
 
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
     'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
@@ -22,28 +27,39 @@ class InputSpec:
         name=None,
         optional=False,
     ):
-        self.dtype, self.name, self.optional = dtype, name, optional
+        self.dtype = None if dtype is None else as_dtype(dtype).name
+        self.name, self.optional = name, optional
         self.shape = None if shape is None else tuple(shape)
         self.ndim = ndim if shape is None else len(self.shape)
         self.max_ndim = max_ndim
         self.min_ndim = min_ndim
         self.axes = {int(axis): size for axis, size in (axes or {}).items()}
-        if shape is not None:
-            self.axes |= {i: n for i, n in enumerate(self.shape) if n is not None}
         self.allow_last_axis_squeeze = allow_last_axis_squeeze
+        if shape is not None and not allow_last_axis_squeeze:
+            self.axes |= {i: n for i, n in enumerate(self.shape) if n is not None}
 
-    def problem(self, shape):
-        """What is wrong with this shape, or None."""
+    def problem(self, shape, dtype=None):
+        """What is wrong with this shape, and dtype if it is given; or None."""
         rank = len(shape)
-        if self.ndim is not None and rank != self.ndim:
+        if self.allow_last_axis_squeeze and self.shape is not None:
+            if not _same(_squeezed(self.shape), _squeezed(shape)):
+                return f"expected inputs of shape {self.shape}, got shape {shape}"
+        elif self.ndim is not None and rank != self.ndim:
             return f"expected inputs of rank {self.ndim}, got shape {shape}"
         if self.min_ndim is not None and rank < self.min_ndim:
             return f"expected inputs of rank {self.min_ndim} or more, got shape {shape}"
         if self.max_ndim is not None and rank > self.max_ndim:
             return f"expected inputs of rank {self.max_ndim} or less, got shape {shape}"
         for axis, size in self.axes.items():
-            if size is not None and shape[axis] not in (size, None):
-                return f"expected size {size} on axis {axis} of the inputs, got shape {shape}"
+            if size is not None:
+                if not -rank <= axis < rank or shape[axis] not in (size, None):
+                    return (
+                        f"expected size {size} on axis {axis} of the inputs, got shape "
+                        f"{shape}"
+                    )
+        if self.dtype is not None and dtype is not None:
+            if as_dtype(dtype).name != self.dtype:
+                return f"expected inputs of dtype {self.dtype}, got {dtype.name}"
         return None
 
     def __repr__(self):
@@ -51,3 +67,11 @@ class InputSpec:
             f"InputSpec(ndim={self.ndim}, max_ndim={self.max_ndim}, "
             f"min_ndim={self.min_ndim}, axes={self.axes})"
         )
+
+
+def _squeezed(shape):
+    return shape[:-1] if shape and shape[-1] == 1 else shape
+
+
+def _same(a, b):
+    return len(a) == len(b) and all([None in (m, n) or m == n for m, n in zip(a, b)])

@@ -261,8 +261,7 @@ class Layer(Operation, Tracked, Configured):
             self._build_for((inputs, *args), kwargs)
             self.built = True
             outputs = self.call(inputs, *args, **kwargs)
-        if is_tensor(outputs):
-            self._output_shape = tuple(outputs.shape)
+        self._output_shape = _shapes_in(outputs)
         return outputs
 
     def _build_for(self, args, kwargs):
@@ -304,10 +303,11 @@ class Layer(Operation, Tracked, Configured):
             kwargs["training"] = training
         with reading(()):
             outputs = self.compute_output_spec(inputs, *args, **kwargs)
+        if outputs is None:
+            raise TypeError(f"{self._title}: call() gave None; does it lack a return?")
         self.built = True
         Node(self, (inputs, *args), kwargs, outputs)
-        if is_tensor(outputs):
-            self._output_shape = tuple(outputs.shape)
+        self._output_shape = _shapes_in(outputs)
         return outputs
 
     # --- inputs
@@ -347,15 +347,22 @@ class Layer(Operation, Tracked, Configured):
     def _check_inputs(self, inputs):
         spec = self.input_spec
         if type(spec) is InputSpec and type(inputs) is Tensor:
-            problem = spec.problem(inputs.array.shape)
+            problem = spec.problem(inputs.array.shape, inputs.array.dtype)
         else:
             specs, tensors = flatten(spec), flatten(inputs)
             problem = None
             if len(specs) != len(tensors):
                 problem = f"expected {len(specs)} inputs, got {len(tensors)}"
             for each, tensor in zip(specs, tensors):
-                if each is not None and tensor is not None:
-                    problem = problem or each.problem(tuple(tensor.shape))
+                if each is not None and tensor is not None and not problem:
+                    # what a symbolic tensor stands for is cast when the call is traced
+                    symbolic = type(tensor) is KerasTensor
+                    dtype = None if symbolic else tensor.dtype
+                    problem = each.problem(tuple(tensor.shape), dtype)
+                elif each is not None and tensor is None and not each.optional:
+                    problem = (
+                        "expected a tensor, got None: what gave it may lack a return"
+                    )
         if problem:
             raise ShapeError(self._title, problem)
 

@@ -12,8 +12,9 @@ from tapewright.registry import plain
 
 from . import constraints, initializers, regularizers
 from .activation_layers import Softmax
-from .attention import band_mask, both, causal_mask, checked_rate
-from .core import EinsumDense, positive
+from .arguments import share, whole
+from .attention import band_mask, both, causal_mask
+from .core import EinsumDense
 from .layer import Layer
 from .noise import Dropout
 
@@ -44,11 +45,10 @@ class _Heads(Layer):
     supports_masking = True
 
     def _keep(self, use_bias, dropout, sliding_window, use_gate, seed, settings):
-        who = type(self).__name__
         if sliding_window is not None:
-            sliding_window = positive(who, "sliding_window", sliding_window)
+            sliding_window = whole(self, "sliding_window", sliding_window)
         self.use_bias = use_bias
-        self.dropout = checked_rate(who, dropout)
+        self.dropout = share(self, "dropout", dropout)
         self.sliding_window = sliding_window
         self.use_gate = use_gate
         self.seed = seed
@@ -119,7 +119,8 @@ class _Heads(Layer):
             for _ in range(self._scores_rank - len(visible.shape)):
                 visible = expand_dims(visible, -2 * self._attention_rank - 1)
         scale = 1.0 / math.sqrt(query.shape[-1])
-        if not self.dropout and not return_weights and len(query.shape) == 4:
+        dropped = self.dropout and training
+        if not (dropped or return_weights) and len(query.shape) == 4:
             outputs = dot_product_attention(
                 query, key, value, mask=visible, scale=scale
             )
@@ -238,10 +239,10 @@ class MultiHeadAttention(_Heads):
         super().__init__(**kwargs)
         who = "MultiHeadAttention"
         _refuse_flash(who, flash_attention)
-        self.num_heads = positive(who, "num_heads", num_heads)
-        self.key_dim = positive(who, "key_dim", key_dim)
+        self.num_heads = whole(self, "num_heads", num_heads)
+        self.key_dim = whole(self, "key_dim", key_dim)
         value_dim = key_dim if value_dim is None else value_dim
-        self.value_dim = positive(who, "value_dim", value_dim)
+        self.value_dim = whole(self, "value_dim", value_dim)
         self._given_output_shape = _tuple_of_sizes(output_shape)
         self.attention_axes = _tuple_of_sizes(attention_axes)
         settings = (kernel_initializer, bias_initializer, kernel_regularizer,
@@ -341,10 +342,10 @@ class GroupedQueryAttention(_Heads):
         super().__init__(**kwargs)
         who = "GroupedQueryAttention"
         _refuse_flash(who, flash_attention)
-        self.head_dim = positive(who, "head_dim", head_dim)
-        self.num_query_heads = positive(who, "num_query_heads", num_query_heads)
-        self.num_key_value_heads = positive(
-            who, "num_key_value_heads", num_key_value_heads
+        self.head_dim = whole(self, "head_dim", head_dim)
+        self.num_query_heads = whole(self, "num_query_heads", num_query_heads)
+        self.num_key_value_heads = whole(
+            self, "num_key_value_heads", num_key_value_heads
         )
         if self.num_query_heads % self.num_key_value_heads:
             raise ValueError(

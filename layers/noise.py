@@ -14,7 +14,9 @@ from tapewright.ops.dropout import apply_dropout
 from tapewright.ops.random import Generator, get_global_generator
 
 from . import regularizers
+from .arguments import not_negative, share
 from .layer import InputSpec, Layer
+from .spatial import checked_format
 
 __all__ = [
     "ActivityRegularization",
@@ -60,7 +62,7 @@ class Dropout(_Noise):
 
     def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
         super().__init__(**kwargs)
-        self.rate = _rate("Dropout", rate)
+        self.rate = share(self, "rate", rate)
         self.noise_shape = _checked_shape("Dropout", noise_shape)
         self._keep_seed(seed)
 
@@ -107,12 +109,7 @@ class SpatialDropout1D(_SpatialDropout):
 class _SpatialDropoutOfImages(_SpatialDropout):
     def __init__(self, rate, data_format=None, seed=None, name=None, dtype=None):
         super().__init__(rate, seed=seed, name=name, dtype=dtype)
-        self.data_format = data_format or "channels_last"
-        if self.data_format not in ("channels_first", "channels_last"):
-            raise ValueError(
-                f"{type(self).__name__}: data_format must be 'channels_last' or "
-                f"'channels_first', got {data_format!r}"
-            )
+        self.data_format = checked_format(self, data_format)
 
 
 class SpatialDropout2D(_SpatialDropoutOfImages):
@@ -138,9 +135,7 @@ class GaussianNoise(_Noise):
 
     def __init__(self, stddev, seed=None, **kwargs):
         super().__init__(**kwargs)
-        if not stddev >= 0:
-            raise ValueError(f"GaussianNoise: stddev must be 0 or more, got {stddev!r}")
-        self.stddev = stddev
+        self.stddev = not_negative(self, "stddev", stddev)
         self._keep_seed(seed)
 
     def call(self, inputs, training=False):
@@ -232,12 +227,6 @@ class ActivityRegularization(Layer):
         config = super().get_config()
         config.pop("activity_regularizer", None)  # l1 and l2 say it
         return config
-
-
-def _rate(who, rate):
-    if not isinstance(rate, numbers.Real) or not 0 <= rate <= 1:
-        raise ValueError(f"{who}: rate must be from 0 to 1, got {rate!r}")
-    return rate
 
 
 def _rate_below_1(who, rate):

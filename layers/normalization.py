@@ -1,7 +1,5 @@
 """Normalization layers."""
 
-import numbers
-
 from tapewright.errors import ShapeError
 from tapewright.ops.comparison import logical_and, where
 from tapewright.ops.conversion import cast, stop_gradient
@@ -20,6 +18,7 @@ from tapewright.ops.shape import expand_dims, reshape
 from tapewright.rules import normalize_axis
 
 from . import constraints, initializers, regularizers
+from .arguments import not_negative, share
 from .layer import InputSpec, Layer
 
 __all__ = [
@@ -128,16 +127,12 @@ class BatchNormalization(_ScaleAndShift):
                 f"be False, got {renorm!r}"
             )
         self.axis = axis
-        if not isinstance(momentum, numbers.Real) or not 0 <= momentum <= 1:
-            raise ValueError(
-                f"BatchNormalization: momentum must be from 0 to 1, got {momentum!r}"
-            )
         self.renorm = False
         self.renorm_clipping = renorm_clipping
         self.renorm_momentum = renorm_momentum
         self.synchronized = synchronized
-        self.momentum = momentum
-        self.epsilon = _checked_epsilon(self, epsilon)
+        self.momentum = share(self, "momentum", momentum)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
         self._keep(
             center,
             scale,
@@ -254,7 +249,7 @@ class LayerNormalization(_ScaleAndShift):
     ):
         super().__init__(**kwargs)
         self.axis = _axes("LayerNormalization", axis)
-        self.epsilon = _checked_epsilon(self, epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
         self.rms_scaling = rms_scaling
         self._keep(
             center,
@@ -317,7 +312,7 @@ class GroupNormalization(_ScaleAndShift):
         super().__init__(**kwargs)
         self.groups = groups
         self.axis = axis
-        self.epsilon = _checked_epsilon(self, epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
         self._keep(
             center,
             scale,
@@ -358,7 +353,7 @@ class RMSNormalization(Layer):
     def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         self.axis = _axes("RMSNormalization", axis)
-        self.epsilon = _checked_epsilon(self, epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
 
     def build(self, input_shape):
         shape, self.input_spec = _sizes(self, input_shape)
@@ -406,11 +401,3 @@ def _sizes(layer, input_shape):
     axes = sorted(normalize_axis(layer._title, layer.axis, rank))
     sizes = tuple([input_shape[a] for a in axes])
     return sizes, InputSpec(ndim=rank, axes=dict(zip(axes, sizes)))
-
-
-def _checked_epsilon(layer, epsilon):
-    if not isinstance(epsilon, numbers.Real) or epsilon < 0:
-        raise ValueError(
-            f"{type(layer).__name__}: epsilon must be a number of 0 or more, got {epsilon!r}"
-        )
-    return epsilon

@@ -7,13 +7,13 @@ from tapewright.ops.pooling import avg_pool, max_pool
 from tapewright.ops.reduction import reduce_max, reduce_mean, reduce_sum
 from tapewright.ops.shape import expand_dims
 
+from .arguments import numbers
 from .layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     checked_padding,
     format_of_ops,
     from_channels_last,
-    numbers,
     spatial_axes,
     to_channels_last,
     window_counts,
@@ -183,7 +183,13 @@ class _GlobalMaxPooling(_GlobalPooling):
 
 
 class _GlobalAveragePooling(_GlobalPooling):
-    reduced = staticmethod(reduce_mean)
+    def reduced(self, inputs, axis, keepdims):
+        return reduce_mean(self._floating(inputs), axis, keepdims)
+
+    def _floating(self, inputs):
+        """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
+        exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
+        return self._as_own_dtype(inputs) if exact else inputs
 
 
 class GlobalMaxPooling1D(_GlobalMaxPooling):
@@ -221,7 +227,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     def call(self, inputs, mask=None):
         if mask is None:
             return super().call(inputs)
-        (axis,) = self._axes
+        inputs, (axis,) = self._floating(inputs), self._axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
         kept = where(mask, inputs, zeros_like(inputs))
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)

@@ -14,8 +14,8 @@ from tapewright.ops.sorting import searchsorted
 from tapewright.registry import plain
 from tapewright.tensor import convert_to_tensor, is_tensor
 
+from .arguments import one_of, whole
 from .layer import Layer
-from .spatial import one_of, whole
 
 __all__ = ["CategoryEncoding", "Discretization", "Normalization", "Rescaling"]
 
@@ -349,7 +349,7 @@ class Discretization(Layer):
                 f"{bin_boundaries} and {num_bins}"
             )
         self.num_bins = None if num_bins is None else whole(self, "num_bins", num_bins)
-        self.bin_boundaries = bin_boundaries and list(bin_boundaries)
+        self.bin_boundaries = _ascending(bin_boundaries)
         self.epsilon = epsilon
         modes = ("int", "one_hot", "multi_hot", "count")
         self.output_mode = one_of(self, "output_mode", output_mode, modes)
@@ -363,7 +363,7 @@ class Discretization(Layer):
             config["bin_boundaries"] = None
         layer = cls(**config)
         if found is not None:
-            layer.bin_boundaries = list(found)
+            layer.bin_boundaries = _ascending(found)
         return layer
 
     def call(self, inputs):
@@ -407,6 +407,19 @@ class Discretization(Layer):
         if not summary.size:
             raise ValueError("Discretization.adapt: data must not be empty")
         self.bin_boundaries = _compressed(summary, 1 / self.num_bins)[0, :-1].tolist()
+
+
+def _ascending(boundaries):
+    """Boundaries of bins as a list; None for None."""
+    if boundaries is None:
+        return None
+    found = np.asarray(boundaries, np.float64)
+    if found.ndim != 1 or not (np.diff(found) >= 0).all():
+        raise ValueError(
+            "Discretization: bin_boundaries must be a list of numbers in ascending "
+            f"order, got {boundaries!r}"
+        )
+    return found.tolist()
 
 
 # A summary has in its first row some of the values, ascending, in its second how many

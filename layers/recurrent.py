@@ -57,12 +57,10 @@ class _WithCell(RNN):
         return cls(**config)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        cell = self.cell
-        masks = []
         if not self._is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        if training:
-            masks = cell.dropped("dropout", sequences[:, 0])
+        cell, sequences = self.cell, self._as_own_dtype(sequences)
+        masks = cell.dropped("dropout", sequences[:, 0]) if training else []
         x = sequences * expand_dims(masks[0], 1) if masks else sequences
         if self.go_backwards:
             x = reverse(x, [1])
@@ -73,16 +71,14 @@ class _WithCell(RNN):
         return states[0] if mask is None else outputs[:, -1], states
 
     def _is_one_op(self, training=True):
-        """Whether all steps can be one op: there are others activations than the usual
-        ones, and dropout with masks for each gate."""
+        """Whether one op makes all steps: that is with the usual activations, and unless
+        dropout needs masks for the state, or for each gate."""
         cell = self.cell
+        gate = getattr(cell, "recurrent_activation", activations.sigmoid)
+        by_gate = cell.recurrent_dropout or cell.implementation == 1
         dropped = training and (cell.dropout or cell.recurrent_dropout)
-        plain = not cell.recurrent_dropout and cell.implementation != 1
-        usual = getattr(cell, "recurrent_activation", None) in (
-            None,
-            activations.sigmoid,
-        )
-        return usual and self._has_op() and (plain or not dropped)
+        usual = gate is activations.sigmoid and self._has_op()
+        return usual and not (by_gate and dropped)
 
     def _has_op(self):
         return self.cell.activation is activations.tanh

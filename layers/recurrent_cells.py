@@ -4,10 +4,9 @@ A cell is called with the inputs of a step and a list of states, and gives the o
 the new states: ``outputs, states = cell(inputs, states)``.
 """
 
-import operator
 from contextlib import contextmanager
 
-from tapewright.nest import flatten, is_nested
+from tapewright.nest import flatten, is_nested, map_structure
 from tapewright.ops.creation import ones_like, zeros
 from tapewright.ops.dropout import apply_dropout
 from tapewright.ops.joining import concat, split
@@ -16,6 +15,7 @@ from tapewright.ops.random import Generator, get_global_generator
 from tapewright.registry import deserialize
 
 from . import activations, constraints, initializers, regularizers
+from .arguments import whole
 from .layer import Layer
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
@@ -37,7 +37,7 @@ class _Cell(Layer):
             if name not in ("self", "kwargs", "__class__"):
                 module = _MODULES.get(name.rpartition("_")[2])
                 setattr(self, name, module.get(value) if module else value)
-        self.units = _positive(type(self).__name__, self.units)
+        self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
         self.seed_generator = None if self.seed is None else Generator(self.seed)
@@ -84,6 +84,7 @@ class _Cell(Layer):
 
     def of_inputs(self, inputs, training):
         """``inputs @ kernel + bias``."""
+        inputs = self._as_own_dtype(inputs)
         masks = self.dropped("dropout", inputs) if training else []
         bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
         if len(masks) < 2:
@@ -133,16 +134,6 @@ def _by_blocks(x, masks, kernel):
     return concat([matmul(x * m, block) for m, block in zip(masks, blocks)], 1)
 
 
-def _positive(who, units):
-    try:
-        number = operator.index(units)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{who}: units must be a positive integer, got {units!r}")
-    return number
-
-
 class SimpleRNNCell(_Cell):
     """A step of a plain recurrent network, whose output is its state.
 
@@ -179,7 +170,7 @@ class SimpleRNNCell(_Cell):
     def call(self, sequence, states, training=False):
         h = states[0] if is_nested(states) else states
         h = self.of_inputs(sequence, training) + self.of_state(h, training)
-        h = self.activation(h)
+        h = h if self.activation is None else self.activation(h)
         return h, [h] if is_nested(states) else h
 
 
@@ -355,12 +346,13 @@ class StackedRNNCells(Layer):
         for cell in self.cells:
             if hasattr(cell, "get_initial_state"):
                 found.append(cell.get_initial_state(batch_size=batch_size))
-            elif is_nested(cell.state_size):
-                found.append(
-                    [zeros((batch_size, n), self._dtype) for n in cell.state_size]
-                )
             else:
-                found.append(zeros((batch_size, cell.state_size), self._dtype))
+                found.append(
+                    map_structure(
+                        lambda size: zeros((batch_size, size), self._dtype),
+                        cell.state_size,
+                    )
+                )
         return found
 
     def call(self, inputs, states, training=False):

@@ -9,15 +9,13 @@ from tapewright.ops.joining import pad
 from tapewright.ops.resizing import upsample
 from tapewright.ops.shape import broadcast_to, expand_dims, reshape, transpose
 
+from .arguments import numbers, one_of, whole
 from .layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     from_channels_last,
-    numbers,
-    one_of,
     spatial_axes,
     to_channels_last,
-    whole,
 )
 
 __all__ = [
@@ -94,10 +92,8 @@ class Reshape(Layer):
         return batch, *self._resolved(rest)
 
     def _resolved(self, rest):
-        total, known = (
-            math.prod(rest),
-            math.prod(n for n in self.target_shape if n > -1),
-        )
+        total = math.prod(rest)
+        known = math.prod([n for n in self.target_shape if n > -1])
         if -1 in self.target_shape:
             fits, missing = known and total % known == 0, total // max(known, 1)
         else:

@@ -172,8 +172,8 @@ class RNN(Layer):
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         """The outputs that `call` gives, of all steps or the last, and the last states."""
-        x = _time_first(sequences)
-        mask = None if mask is None else _time_first(cast(mask, "bool"))
+        x = time_first(sequences)
+        mask = None if mask is None else time_first(cast(mask, "bool"))
         if self.go_backwards:
             x = reverse(x, [0])
             mask = None if mask is None else reverse(mask, [0])
@@ -182,7 +182,7 @@ class RNN(Layer):
                 if hasattr(cell, "one_mask"):
                     stacked.enter_context(cell.one_mask())
             outputs, states = self._steps(x, mask, initial_state)
-        return _time_first(outputs) if self.return_sequences else outputs, states
+        return time_first(outputs) if self.return_sequences else outputs, states
 
     def _steps(self, x, mask, states):
         """Outputs, time first, and the last states. The first step is done outside of
@@ -252,7 +252,7 @@ def _cells_of(cell):
     return [cell]
 
 
-def _time_first(x):
+def time_first(x):
     """Batch and time change places."""
     return transpose(x, (1, 0, *range(2, len(x.shape))))
 

@@ -3,8 +3,8 @@
 from tapewright.ops.convolution import convolution
 from tapewright.ops.shape import reshape
 
+from .arguments import whole
 from .convolution import ConvolutionBase
-from .spatial import whole
 
 __all__ = [
     "DepthwiseConv1D",

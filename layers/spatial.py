@@ -1,71 +1,27 @@
 """Arguments that layers with spatial axes share, and the sizes that follow from them."""
 
-import operator
-
 from tapewright.errors import ShapeError
+
+from .arguments import one_of
 
 __all__ = [
     "checked_format",
     "checked_padding",
     "format_of_ops",
     "from_channels_last",
-    "numbers",
-    "one_of",
     "spatial_axes",
     "to_channels_last",
-    "whole",
+    "transposed_sizes",
     "window_counts",
 ]
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def whole(layer, name, value, least=1):
-    """``value`` as an int. Raises: ``ValueError`` if it is none, or below ``least``."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < least:
-        what = "a positive integer" if least == 1 else f"an integer of {least} or more"
-        raise ValueError(
-            f"{type(layer).__name__}: {name} must be {what}, got {value!r}"
-        )
-    return number
-
-
-def numbers(layer, name, value, count, least=1):
-    """``count`` ints: from one for all, or a list of that many."""
-    values = value if isinstance(value, (list, tuple)) else [value] * count
-    try:
-        found = tuple([whole(layer, name, n, least) for n in values])
-    except ValueError:
-        found = ()
-    if len(found) != count:
-        kind = "positive integer" if least == 1 else f"integer of {least} or more"
-        many = f" or {count} of them" if count > 1 else ""
-        raise ValueError(
-            f"{type(layer).__name__}: {name} must be one {kind}{many}, got {value!r}"
-        )
-    return found
-
-
-def one_of(layer, name, value, choices):
-    """``value``. Raises: ``ValueError`` unless it is among ``choices``."""
-    if value not in choices:
-        known = ", ".join(map(repr, choices))
-        raise ValueError(
-            f"{type(layer).__name__}: {name} must be one of {known}, got {value!r}"
-        )
-    return value
-
-
-def checked_format(layer, data_format):
-    """``data_format``, "channels_last" for None."""
-    data_format = data_format or "channels_last"
-    return one_of(
-        layer, "data_format", data_format, ("channels_last", "channels_first")
-    )
+def checked_format(who, data_format):
+    """``data_format``, "channels_last" for None; ``who``: a layer, or a name."""
+    known = ("channels_last", "channels_first")
+    return one_of(who, "data_format", data_format or "channels_last", known)
 
 
 def checked_padding(layer, padding, choices=("valid", "same")):
@@ -129,3 +85,24 @@ def window_counts(layer, sizes, window, strides, padding, dilations=None):
         else:
             counts.append(-(-size // strides[i]))
     return tuple(counts)
+
+
+def transposed_sizes(sizes, window, strides, dilations, padding, output_padding=None):
+    """``(sizes, margins)`` of a transposed convolution's outputs, for inputs of ``sizes``.
+
+    Spread out with the strides, n inputs reach over ``(n - 1) * stride + reach`` entries.
+    The outputs are these without some of them, the margins (before, after) with which the
+    convolution pads whose adjoint this is, or with more behind. None stays None.
+    """
+    found, margins = [], []
+    for i, size in enumerate(sizes):
+        reach, stride = (window[i] - 1) * dilations[i] + 1, strides[i]
+        if output_padding is not None:
+            kept = reach % 2 if padding == "same" else reach
+            excess = reach - kept - output_padding[i]
+        else:
+            excess = reach - stride if padding == "same" else min(reach - stride, 0)
+        found.append(None if size is None else (size - 1) * stride + reach - excess)
+        total = max(excess, 0)
+        margins.append((total // 2, total - total // 2))
+    return found, margins

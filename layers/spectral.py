@@ -8,7 +8,7 @@ from tapewright.ops.reduction import reduce_all
 from tapewright.ops.shape import reshape
 
 from . import initializers
-from .core import positive
+from .arguments import whole
 from .layer import InputSpec
 from .wrappers import Wrapper
 
@@ -33,9 +33,7 @@ class SpectralNormalization(Wrapper):
 
     def __init__(self, layer, power_iterations=1, **kwargs):
         super().__init__(layer, **kwargs)
-        self.power_iterations = positive(
-            "SpectralNormalization", "power_iterations", power_iterations
-        )
+        self.power_iterations = whole(self, "power_iterations", power_iterations)
 
     def build(self, input_shape):
         super().build(input_shape)

@@ -43,7 +43,6 @@ class KerasTensor(Tensor):
     """
 
     __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
-    _count = 0
 
     def __init__(self, shape, dtype=None, sparse=False, ragged=False, name=None):
         dtype = default_float() if dtype is None else as_dtype(dtype)
@@ -52,10 +51,7 @@ class KerasTensor(Tensor):
         self.key = None
         self.sparse = False
         self.mask_spec = None
-        if name is None:
-            count, KerasTensor._count = KerasTensor._count, KerasTensor._count + 1
-            name = f"keras_tensor_{count}" if count else "keras_tensor"
-        self.name = name
+        self.name = name or unique_name("keras_tensor")
 
     @property
     def shape(self):

@@ -2,8 +2,9 @@
 
 from tapewright.ops.convolution import conv_transpose
 
+from .arguments import numbers, whole
 from .convolution import ConvolutionBase
-from .spatial import from_channels_last, numbers, to_channels_last, whole
+from .spatial import from_channels_last, to_channels_last, transposed_sizes
 
 __all__ = [
     "Conv1DTranspose",
@@ -67,44 +68,33 @@ class _TransposedConvolution(ConvolutionBase):
 
     def call(self, inputs):
         inputs = self._as_own_dtype(inputs)
-        _, *sizes, _ = to_channels_last(inputs.shape, self.data_format)
-        margins = ((0, 0), *self._margins(), (0, 0))
+        sizes, margins = self._sizes_and_margins(tuple(inputs.shape))
         outputs = conv_transpose(
             inputs,
             self.kernel,
-            [self._size(i, n) for i, n in enumerate(sizes)],
+            sizes,
             self.strides,
-            from_channels_last(margins, self.data_format),
+            from_channels_last(((0, 0), *margins, (0, 0)), self.data_format),
             self._format,
             self.dilation_rate,
         )
         return self._finished(outputs)
 
     def compute_output_shape(self, input_shape):
-        batch, *sizes, _ = to_channels_last(input_shape, self.data_format)
-        sizes = [None if n is None else self._size(i, n) for i, n in enumerate(sizes)]
-        return from_channels_last((batch, *sizes, self.filters), self.data_format)
+        sizes, _ = self._sizes_and_margins(input_shape)
+        shape = (input_shape[0], *sizes, self.filters)
+        return from_channels_last(shape, self.data_format)
 
-    # Spread out with the strides, n inputs reach over (n - 1) * stride + reach entries.
-    # The outputs are these without `_excess` of them, or with more where it is negative.
-
-    def _size(self, i, count):
-        return (count - 1) * self.strides[i] + self._reach(i) - self._excess(i)
-
-    def _reach(self, i):
-        return (self.kernel_size[i] - 1) * self.dilation_rate[i] + 1
-
-    def _excess(self, i):
-        reach, stride = self._reach(i), self.strides[i]
-        if self.output_padding is not None:
-            kept = reach % 2 if self.padding == "same" else reach
-            return reach - kept - self.output_padding[i]
-        return reach - stride if self.padding == "same" else min(reach - stride, 0)
-
-    def _margins(self):
-        """What the convolution whose adjoint this is pads with: pairs (before, after)."""
-        totals = [max(self._excess(i), 0) for i in range(self.rank)]
-        return [(total // 2, total - total // 2) for total in totals]
+    def _sizes_and_margins(self, input_shape):
+        _, *sizes, _ = to_channels_last(input_shape, self.data_format)
+        return transposed_sizes(
+            sizes,
+            self.kernel_size,
+            self.strides,
+            self.dilation_rate,
+            self.padding,
+            self.output_padding,
+        )
 
 
 class Conv1DTranspose(_TransposedConvolution):

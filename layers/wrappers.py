@@ -3,11 +3,11 @@
 from tapewright.graph.control.mapping import map_fn
 from tapewright.nest import flatten, is_nested
 from tapewright.ops.joining import concat, reverse, stack
-from tapewright.ops.shape import transpose
 from tapewright.readers import active_tracer
 from tapewright.registry import deserialize, serialize
 
 from .layer import Layer
+from .rnn import time_first
 
 __all__ = ["Bidirectional", "TimeDistributed", "Wrapper"]
 
@@ -65,11 +65,11 @@ class TimeDistributed(Wrapper):
 
     def call(self, inputs, training=None, mask=None):
         self._of_step(inputs.shape)
-        rows = _time_first(inputs)
+        rows = time_first(inputs)
         if mask is not None:
             self._check_mask(inputs, mask)
             if "mask" in self.layer._signature.masks:
-                rows = (rows, _time_first(mask))
+                rows = (rows, time_first(mask))
         options = {}
         if self.layer._signature.takes_training:
             options["training"] = training
@@ -79,7 +79,7 @@ class TimeDistributed(Wrapper):
                 return self.layer.call(row[0], mask=row[1], **options)
             return self.layer.call(row, **options)
 
-        return _time_first(_each(step, rows))
+        return time_first(_each(step, rows))
 
     def _check_mask(self, inputs, mask):
         shape, own = tuple(mask.shape), tuple(inputs.shape)
@@ -100,11 +100,6 @@ def _each(step, rows):
     if not is_nested(rows):
         return stack([step(row) for row in rows])
     return stack([step(row) for row in zip(*rows)])
-
-
-def _time_first(x):
-    """Batch and time change places."""
-    return transpose(x, (1, 0, *range(2, len(x.shape))))
 
 
 MERGE_MODES = ("sum", "mul", "ave", "concat", None)
@@ -271,7 +266,4 @@ def _again(layer, prefix, **changes):
     config = serialize(layer)
     name = f"{prefix}_{layer.name.removeprefix(f'{prefix}_')}"
     config["config"] = {**config["config"], "name": name, **changes}
-    again = deserialize("layer", config)
-    if hasattr(layer, "use_cudnn"):
-        again.use_cudnn = layer.use_cudnn
-    return again
+    return deserialize("layer", config)

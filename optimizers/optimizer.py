@@ -142,7 +142,7 @@ class Optimizer(State, registry.Configured):
             raise ValueError(
                 f"{who}: weight_decay must be a number or None, got {decay!r}"
             )
-        if steps and steps < 2:
+        if steps and (not isinstance(steps, numbers.Integral) or steps < 2):
             raise ValueError(
                 f"{who}: gradient_accumulation_steps must be an integer of 2 or more, or "
                 f"None, got {steps!r}"

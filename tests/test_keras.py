@@ -29,3 +29,10 @@ def test_modules_can_be_imported_from_it():
 def test_datasets_have_their_loaders():
     for name in ("mnist", "fashion_mnist", "digits"):
         assert callable(getattr(tw.keras.datasets, name).load_data)
+
+
+def test_a_cleared_session_counts_the_names_of_tensors_anew():
+    tw.keras.KerasTensor((2,))
+    tw.keras.utils.clear_session()
+    names = [tw.keras.KerasTensor((2,)).name for _ in range(2)]
+    assert names == ["keras_tensor", "keras_tensor_1"]

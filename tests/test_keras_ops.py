@@ -303,6 +303,15 @@ def test_top_k_gives_values_and_places():
     assert values.numpy().tolist() == [4, 2] and places.numpy().tolist() == [1, 2]
 
 
+def test_extremes_of_booleans_may_start_from_one():
+    assert ops.max([False, False], initial=True).numpy()
+    assert not ops.min([True, True], initial=False).numpy()
+    assert ops.max([[True], [False]], 1, initial=False).numpy().tolist() == [
+        True,
+        False,
+    ]
+
+
 def test_crossentropies_are_not_averaged():
     p = parts(3, 4)
     p /= p.sum(1, keepdims=True)
@@ -466,6 +475,8 @@ def test_parts_of_a_tensor_are_written():
         (lambda: ops.conv(floats(2, 3), floats(1, 1)), "inputs must have 3, 4 or 5"),
         (lambda: ops.image.resize(floats(2, 3), (1, 1)), "3 or 4 axes"),
         (lambda: ops.correlate([1.0], [1.0], "whole"), "mode must be"),
+        (lambda: ops.depth_to_space(floats(1, 1, 1, 4), 2, "NCHW"), "data_format must"),
+        (lambda: ops.einsum("i->i", [1.0], optimize="best"), "optimize must be"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -165,7 +165,7 @@ def signature(output_signature, output_types, output_shapes):
     if output_signature is not None or output_types is None:
         return output_signature
     if output_shapes is None:
-        return _specs(output_types, lambda dtype: TensorSpec(None, dtype))
+        return map_structure(lambda dtype: TensorSpec(None, dtype), output_types)
     if isinstance(output_types, dict):
         return {
             key: signature(None, dtype, output_shapes[key])
@@ -175,7 +175,3 @@ def signature(output_signature, output_types, output_shapes):
         pairs = zip(output_types, output_shapes, strict=True)
         return tuple([signature(None, dtype, shape) for dtype, shape in pairs])
     return TensorSpec(output_shapes, output_types)
-
-
-def _specs(types, make):
-    return map_structure(make, types)

@@ -2,6 +2,9 @@
 
 import queue
 import threading
+import weakref
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -108,14 +111,16 @@ class Prefetch(Node):
     def run(self, place):
         waiting = queue.Queue(self._buffer_size)
         stopped = threading.Event()
+        run = _Run()
+        put = partial(_put, waiting, stopped, weakref.ref(run))
         thread = threading.Thread(
             target=_produce,
-            args=(self.inputs[0], copied(place["inputs"][0]), waiting, stopped),
+            args=(self.inputs[0], copied(place["inputs"][0]), put),
             name="tapewright-prefetch",
             daemon=True,
         )
-        thread.start()
         try:
+            thread.start()
             while True:
                 element, place["inputs"][0], error = waiting.get()
                 if error is not None:
@@ -128,29 +133,38 @@ class Prefetch(Node):
             _drain(waiting)  # a thread that waits for room goes on, and sees the flag
 
 
+class _Run:
+    """Lives as long as a run: Ctrl-C may strike where the thread is told to stop."""
+
+
 _END = object()
 
 
-def _produce(node, place, waiting, stopped):
+def _produce(node, place, put):
     """Puts ``(element, place after it, error)`` until the end, or until stopped."""
     elements = None
     try:
         elements = node.run(place)
         for element in elements:
-            waiting.put((element, copied(place), None))
-            if stopped.is_set():
+            if not put((element, copied(place), None)):
                 return
-        waiting.put((_END, copied(place), None))
+        put((_END, copied(place), None))
     except BaseException as error:  # it belongs to the consumer, whatever it is
-        if not stopped.is_set():
-            waiting.put((_END, copied(place), error))
+        put((_END, copied(place), error))
     finally:
         del elements
 
 
+def _put(waiting, stopped, run, item):
+    """Puts the item once there is room; whether more are wanted."""
+    while not stopped.is_set() and run() is not None:
+        with suppress(queue.Full):
+            waiting.put(item, timeout=0.5)
+            return not stopped.is_set()
+    return False
+
+
 def _drain(waiting):
-    try:
+    with suppress(queue.Empty):
         while True:
             waiting.get_nowait()
-    except queue.Empty:
-        pass

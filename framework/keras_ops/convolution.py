@@ -4,12 +4,17 @@
 """
 
 from tapewright.layers import adaptive_pooling
-from tapewright.layers.spatial import format_of_ops
+from tapewright.layers.spatial import (
+    checked_format,
+    format_of_ops,
+    from_channels_last,
+    to_channels_last,
+    transposed_sizes,
+)
 
 from ..ops import convolution, pooling, sliding
 from ..ops import shape as shapes
 from ..ops.joining import pad
-from .arrays import moveaxis
 from .promotion import floating, one_node, together
 
 __all__ = [
@@ -34,13 +39,8 @@ def _prepared(who, inputs, data_format, *kernels):
         raise ValueError(
             f"{who}: inputs must have 3, 4 or 5 axes, got shape {tuple(inputs.shape)}"
         )
-    data_format = data_format or "channels_last"
-    if data_format not in ("channels_last", "channels_first"):
-        raise ValueError(
-            f"{who}: data_format must be 'channels_last' or 'channels_first', got "
-            f"{data_format!r}"
-        )
-    return [inputs, *kernels], rank, format_of_ops(data_format, rank)
+    layout = format_of_ops(checked_format(who, data_format), rank)
+    return [inputs, *kernels], rank, layout
 
 
 def _several(value, rank):
@@ -110,17 +110,16 @@ def depthwise_conv(
 ):
     """Each channel convolved with filters of its own.
 
-    Shapes: ``kernel`` ``[*window, channels, multiplier]`` with one or two axes of windows;
-    channel c makes the output channels ``c * multiplier`` and following.
+    Shapes: ``kernel`` ``[*window, channels, multiplier]``; channel c makes the output
+    channels ``c * multiplier`` and following.
     """
-    (inputs, kernel), rank, _ = _prepared("depthwise_conv", inputs, data_format, kernel)
-    first = data_format == "channels_first"
-    return _in_two_axes(
-        "depthwise_conv", inputs, rank, strides, dilation_rate, first,
-        lambda x, steps, holes, flat: convolution.depthwise_conv2d(
-            x, kernel[None] if flat else kernel, steps, padding.upper(), "NHWC", holes
-        ),
-    )  # fmt: skip
+    tensors, _, layout = _prepared("depthwise_conv", inputs, data_format, kernel)
+    inputs, kernel = tensors
+    *window, channels, multiplier = kernel.shape
+    kernel = shapes.reshape(kernel, [*window, 1, channels * multiplier])
+    return convolution.convolution(
+        inputs, kernel, strides, padding.upper(), layout, dilation_rate
+    )
 
 
 @one_node
@@ -138,23 +137,6 @@ def separable_conv(
         inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
     )
     return conv(found, pointwise_kernel, 1, "valid", data_format)
-
-
-def _in_two_axes(who, x, rank, strides, dilations, first, function):
-    """``function(x, strides, dilations, flat)`` on two spatial axes, channels last."""
-    if rank > 2:
-        raise ValueError(
-            f"{who}: inputs must have 3 or 4 axes, got shape {tuple(x.shape)}"
-        )
-    strides, dilations = _several(strides, rank), _several(dilations, rank)
-    x = moveaxis(x, 1, -1) if first else x
-    flat = rank == 1
-    if flat:
-        x = shapes.expand_dims(x, 1)
-        strides, dilations = strides * 2, (1, *dilations)
-    out = function(x, strides, dilations, flat)
-    out = shapes.squeeze(out, 1) if flat else out
-    return moveaxis(out, -1, 1) if first else out
 
 
 @one_node
@@ -176,26 +158,16 @@ def conv_transpose(
     tensors, rank, layout = _prepared("conv_transpose", inputs, data_format, kernel)
     inputs, kernel = tensors
     strides, dilations = _several(strides, rank), _several(dilation_rate, rank)
-    more = (None,) * rank if output_padding is None else _several(output_padding, rank)
-    first = data_format == "channels_first"
-    sizes, margins = inputs.shape[2:] if first else inputs.shape[1:-1], []
-    wanted = []
-    for i, n in enumerate(sizes):
-        reach = (kernel.shape[i] - 1) * dilations[i] + 1
-        excess = _excess(reach, strides[i], padding.lower() == "same", more[i])
-        wanted.append((n - 1) * strides[i] + reach - excess)
-        margins.append((max(excess, 0) // 2, max(excess, 0) - max(excess, 0) // 2))
-    pairs = [(0, 0), (0, 0), *margins] if first else [(0, 0), *margins, (0, 0)]
-    return convolution.conv_transpose(
-        inputs, kernel, wanted, strides, pairs, layout, dilations
+    more = None if output_padding is None else _several(output_padding, rank)
+    data_format = data_format or "channels_last"
+    _, *sizes, _ = to_channels_last(tuple(inputs.shape), data_format)
+    sizes, margins = transposed_sizes(
+        sizes, kernel.shape[:rank], strides, dilations, padding.lower(), more
     )
-
-
-def _excess(reach, stride, same, more):
-    """By how many entries the outputs are fewer than the windows reach over."""
-    if more is not None:
-        return reach - (reach % 2 if same else reach) - more
-    return reach - stride if same else min(reach - stride, 0)
+    margins = from_channels_last(((0, 0), *margins, (0, 0)), data_format)
+    return convolution.conv_transpose(
+        inputs, kernel, sizes, strides, margins, layout, dilations
+    )
 
 
 # ------------------------------------------------------------------- images as columns

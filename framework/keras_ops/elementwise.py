@@ -20,11 +20,13 @@ from ..tensor import convert_to_tensor
 from .promotion import (
     binary,
     christen,
+    documented,
     floating,
     floats,
     numbers,
     one_node,
     together,
+    truth,
     unary,
 )
 
@@ -208,11 +210,6 @@ def _signed(x):
     return comparison.less(numbers(x), 0)
 
 
-def _truth(x):
-    x = convert_to_tensor(x)
-    return x if x.dtype.is_bool else cast(x, "bool")
-
-
 def _is_real(x):
     if x.dtype.is_complex:
         return _equal(conversion.imag(x), 0.0)
@@ -229,7 +226,7 @@ conj = conjugate = unary(conversion.conj)
 copy = unary(conversion.identity)
 imag = unary(conversion.imag)
 isreal = one_node(unary(_is_real, "Whether the imaginary part is 0."), "isreal")
-logical_not = unary(comparison.logical_not, prepare=_truth)
+logical_not = unary(comparison.logical_not, prepare=truth)
 negative = unary(elementwise.negative)
 real = unary(conversion.real)
 sign = unary(elementwise.sign, prepare=numbers)
@@ -386,10 +383,9 @@ less_equal = binary(_for_bools(comparison.less_equal))
 
 def _logical(op):
     def entry(x1, x2):
-        return op(_truth(x1), _truth(x2))
+        return op(truth(x1), truth(x2))
 
-    entry.__doc__, entry.__made__ = op.__doc__.partition("\n\n")[0], True
-    return entry
+    return documented(entry, op.__doc__)
 
 
 logical_and = _logical(comparison.logical_and)

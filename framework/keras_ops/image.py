@@ -6,6 +6,8 @@ Images are ``[batch, height, width, channels]`` or one without the batch; with
 
 import math
 
+from tapewright.layers.spatial import checked_format
+
 from ..dtypes import float32
 from ..ops import image as image_ops
 from ..ops import warping
@@ -55,12 +57,7 @@ def _checked(who, images, data_format):
         raise ValueError(
             f"{who}: images must have 3 or 4 axes, got shape {tuple(images.shape)}"
         )
-    if data_format not in (None, "channels_last", "channels_first"):
-        raise ValueError(
-            f"{who}: data_format must be 'channels_last' or 'channels_first', got "
-            f"{data_format!r}"
-        )
-    first = data_format == "channels_first"
+    first = checked_format(who, data_format) == "channels_first"
     return (moveaxis(images, -3, -1) if first else images), first
 
 

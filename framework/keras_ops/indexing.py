@@ -115,10 +115,7 @@ def _from_the_start(indices, size):
     if not indices.dtype.is_integer:
         indices = cast(indices, int32)
     array = indices.array
-    if (
-        backend.is_array(array)
-        and backend.array_module(type(array)).__name__ == "numpy"
-    ):
+    if backend.is_array(array) and backend.array_module(type(array)) is np:
         if not array.size or array.min() >= 0:  # known, and as it should be
             return indices
     return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)

@@ -18,6 +18,7 @@ from tapewright.layers.activations import (
     tanh_shrink,
     threshold,
 )
+from tapewright.layers.spatial import checked_format
 
 from ..dtypes import int64
 from ..floatx import default_float
@@ -27,14 +28,13 @@ from ..ops import shape as shapes
 from ..ops.attention import dot_product_attention
 from ..ops.conversion import cast
 from ..ops.conversion import complex as _complex
-from ..ops.elementwise import exp, maximum, minimum, rsqrt, square
+from ..ops.elementwise import exp, maximum, square
 from ..ops.indexing import one_hot as _one_hot
 from ..ops.reduction import (
     reduce_any,
     reduce_logsumexp,
     reduce_max,
     reduce_mean,
-    reduce_sum,
 )
 from ..ops.trigonometry import cos, sin
 from ..training import losses
@@ -277,8 +277,7 @@ def normalize(x, axis=-1, order=2, epsilon=None):
     x, epsilon = floating(x), EPSILON if epsilon is None else epsilon
     x = shapes.expand_dims(x, 0) if x.ndim == 0 else x
     if order == 2:
-        inverse = rsqrt(reduce_sum(square(x), axis, True))
-        return x * minimum(inverse, 1.0 / epsilon)
+        return normalization.l2_normalize(x, axis, epsilon**2)
     return x / maximum(norm(x, order, axis, True), epsilon)
 
 
@@ -295,17 +294,21 @@ def psnr(x1, x2, max_val):
 @one_node
 def depth_to_space(x, block_size, data_format="channels_last"):
     """Channels spread over blocks of ``block_size ** 2`` pixels."""
-    return _channels_last(shapes.depth_to_space, x, block_size, data_format)
+    return _channels_last(
+        "depth_to_space", shapes.depth_to_space, x, block_size, data_format
+    )
 
 
 @one_node
 def space_to_depth(x, block_size, data_format="channels_last"):
     """Blocks of ``block_size ** 2`` pixels stacked into channels."""
-    return _channels_last(shapes.space_to_depth, x, block_size, data_format)
+    return _channels_last(
+        "space_to_depth", shapes.space_to_depth, x, block_size, data_format
+    )
 
 
-def _channels_last(op, x, block_size, data_format):
-    if data_format != "channels_first":
+def _channels_last(who, op, x, block_size, data_format):
+    if checked_format(who, data_format) == "channels_last":
         return op(x, block_size)
     return moveaxis(op(moveaxis(x, 1, -1), block_size), -1, 1)
 

@@ -82,8 +82,11 @@ def tensordot(x1, x2, axes=2):
 
 
 def einsum(subscripts, *operands, **kwargs):
-    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``."""
-    return contraction.einsum(subscripts, *together(*operands))
+    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+
+    ``kwargs``: those of ``tw.einsum``.
+    """
+    return contraction.einsum(subscripts, *together(*operands), **kwargs)
 
 
 @one_node

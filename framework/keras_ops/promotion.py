@@ -26,6 +26,7 @@ __all__ = [
     "christen",
     "common_dtype",
     "counted",
+    "documented",
     "floating",
     "floats",
     "kind_of",
@@ -33,6 +34,7 @@ __all__ = [
     "one_node",
     "result_type",
     "together",
+    "truth",
     "unary",
 ]
 
@@ -109,6 +111,12 @@ def numbers(x):
     return cast(x, int32) if x.dtype.is_bool else x
 
 
+def truth(x):
+    """``x`` as a tensor of booleans: what is not 0 is true."""
+    x = convert_to_tensor(x)
+    return x if x.dtype.is_bool else cast(x, "bool")
+
+
 def counted(x):
     """``x`` as a tensor; whole numbers of less than 32 bits as those of 32 bits."""
     x = numbers(x)
@@ -126,7 +134,7 @@ def unary(op, doc=None, prepare=convert_to_tensor):
     def entry(x):
         return op(prepare(x))
 
-    return _documented(entry, doc or op.__doc__)
+    return documented(entry, doc or op.__doc__)
 
 
 def floats(op, doc=None):
@@ -142,10 +150,11 @@ def binary(op, doc=None, at_least=None, names=("x1", "x2")):
 
     code = entry.__code__
     entry.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[2:]))
-    return _documented(entry, doc or op.__doc__)
+    return documented(entry, doc or op.__doc__)
 
 
-def _documented(entry, doc):
+def documented(entry, doc):
+    """The function with the first paragraph of ``doc``, for `christen` to name."""
     entry.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
     entry.__made__ = True
     return entry

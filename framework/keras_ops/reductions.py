@@ -1,12 +1,12 @@
 """`keras.ops` of NumPy that reduce: sums, extremes, quantiles, and their kin for NaN."""
 
-import functools
+import inspect
 import math
 
 from ..dtypes import float64, int32
 from ..ops import reduction
 from ..ops import scan as scans
-from ..ops.comparison import is_nan, logical_not, where
+from ..ops.comparison import is_nan, logical_and, logical_not, logical_or, where
 from ..ops.conversion import cast
 from ..ops.elementwise import ceil, divide, floor, maximum, minimum
 from ..ops.elementwise import round as _round
@@ -17,7 +17,16 @@ from ..ops.reduction import reduce_max, reduce_min, reduce_sum
 from ..ops.shape import broadcast_to, expand_dims, reshape, transpose
 from ..ops.sorting import sort
 from ..tensor import convert_to_tensor
-from .promotion import christen, counted, floating, numbers, one_node, together
+from .promotion import (
+    christen,
+    counted,
+    documented,
+    floating,
+    numbers,
+    one_node,
+    together,
+    truth,
+)
 
 __all__ = [
     "all",
@@ -67,18 +76,11 @@ def _reducing(op, prepare, doc=None):
     def entry(x, axis=None, keepdims=False):
         return op(prepare(x), axis, keepdims)
 
-    entry.__doc__ = (doc or op.__doc__).partition("\n\n")[0]
-    entry.__made__ = True
-    return entry
+    return documented(entry, doc or op.__doc__)
 
 
-def _truth(x):
-    x = convert_to_tensor(x)
-    return x if x.dtype.is_bool else cast(x, "bool")
-
-
-all = _reducing(reduction.reduce_all, _truth)  # noqa: A001
-any = _reducing(reduction.reduce_any, _truth)  # noqa: A001
+all = _reducing(reduction.reduce_all, truth)  # noqa: A001
+any = _reducing(reduction.reduce_any, truth)  # noqa: A001
 logsumexp = _reducing(reduction.reduce_logsumexp, floating)
 mean = _reducing(reduction.reduce_mean, floating)
 std = one_node(_reducing(reduction.reduce_std, floating), "std")
@@ -86,22 +88,20 @@ sum = _reducing(reduction.reduce_sum, counted)  # noqa: A001
 var = _reducing(reduction.reduce_variance, floating)
 
 
-def _extreme(op, of_bools, extreme_of_two):
+def _extreme(of_numbers, of_bools):
+    """The first of a pair over ``axis``; the second joins ``initial`` to that."""
+
     def entry(x, axis=None, keepdims=False, initial=None):
         x = convert_to_tensor(x)
-        if x.dtype.is_bool:
-            return of_bools(x, axis, keepdims)
-        found = op(x, axis, keepdims)
-        return (
-            found if initial is None else extreme_of_two(found, cast(initial, x.dtype))
-        )
+        reduced, of_two = of_bools if x.dtype.is_bool else of_numbers
+        found = reduced(x, axis, keepdims)
+        return found if initial is None else of_two(found, cast(initial, x.dtype))
 
-    entry.__doc__, entry.__made__ = op.__doc__.partition("\n\n")[0], True
-    return entry
+    return documented(entry, of_numbers[0].__doc__)
 
 
-max = _extreme(reduce_max, reduction.reduce_any, maximum)  # noqa: A001
-min = _extreme(reduce_min, reduction.reduce_all, minimum)  # noqa: A001
+max = _extreme((reduce_max, maximum), (reduction.reduce_any, logical_or))  # noqa: A001
+min = _extreme((reduce_min, minimum), (reduction.reduce_all, logical_and))  # noqa: A001
 amax = _reducing(max, convert_to_tensor)
 amin = _reducing(min, convert_to_tensor)
 
@@ -158,8 +158,7 @@ def _placing(op):
         found = op(reshape(x, [-1]), 0, int32)
         return reshape(found, [1] * x.ndim) if keepdims else found
 
-    entry.__doc__, entry.__made__ = op.__doc__.partition("\n\n")[0], True
-    return entry
+    return documented(entry, op.__doc__)
 
 
 argmax = _placing(_argmax)
@@ -174,8 +173,7 @@ def _running(op, doc):
         x = numbers(x) if dtype is None else cast(x, dtype)
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    entry.__doc__, entry.__made__ = doc, True
-    return entry
+    return documented(entry, doc)
 
 
 _SO_FAR = " of the entries up to each place of ``axis``; of all in a row, for None."
@@ -189,19 +187,18 @@ cumprod = _running(scans.cumprod, "The products" + _SO_FAR)
 def _without_nan(function, stand_in, doc):
     """``function`` of ``x`` with ``stand_in`` for NaN."""
 
-    @functools.wraps(function)
     def entry(x, *args, **kwargs):
         x = convert_to_tensor(x)
         if x.dtype.is_floating:
             x = where(is_nan(x), stand_in, x)
         return function(x, *args, **kwargs)
 
-    entry.__doc__, entry.__name__, entry.__made__ = doc, "entry", True
-    return entry
+    entry.__signature__ = inspect.signature(function)
+    return documented(entry, doc)
 
 
-def _nan_if_all_are(function, stand_in, doc):
-    """`_without_nan`, and NaN where there is nothing else."""
+def _of_the_rest(function, stand_in, nothing, doc):
+    """`_without_nan`, and ``nothing`` where there is nothing else than NaN."""
     plain = _without_nan(function, stand_in, doc)
 
     def entry(x, axis=None, keepdims=False):
@@ -209,37 +206,28 @@ def _nan_if_all_are(function, stand_in, doc):
         found = plain(x, axis, keepdims)
         if not x.dtype.is_floating:
             return found
-        return where(reduction.reduce_all(is_nan(x), axis, keepdims), math.nan, found)
+        return where(reduction.reduce_all(is_nan(x), axis, keepdims), nothing, found)
 
-    entry.__doc__, entry.__made__ = doc, True
-    return entry
-
-
-def _places_without_nan(function, stand_in, doc):
-    plain = _without_nan(function, stand_in, doc)
-
-    def entry(x, axis=None, keepdims=False):
-        x = convert_to_tensor(x)
-        found = plain(x, axis, keepdims)
-        if not x.dtype.is_floating:
-            return found
-        return where(reduction.reduce_all(is_nan(x), axis, keepdims), -1, found)
-
-    entry.__doc__, entry.__made__ = doc, True
-    return entry
+    return documented(entry, doc)
 
 
 nansum = _without_nan(sum, 0.0, "The sum over ``axis`` of what is not NaN.")
 nanprod = _without_nan(prod, 1.0, "The product over ``axis`` of what is not NaN.")
 nancumsum = _without_nan(cumsum, 0.0, "`cumsum`, with 0 for NaN.")
 nancumprod = _without_nan(cumprod, 1.0, "`cumprod`, with 1 for NaN.")
-nanmax = _nan_if_all_are(max, -math.inf, "The largest that is not NaN.")
-nanmin = _nan_if_all_are(min, math.inf, "The smallest that is not NaN.")
-nanargmax = _places_without_nan(
-    argmax, -math.inf, "Where the largest is that is not NaN; -1 where there is none."
+nanmax = _of_the_rest(max, -math.inf, math.nan, "The largest that is not NaN.")
+nanmin = _of_the_rest(min, math.inf, math.nan, "The smallest that is not NaN.")
+nanargmax = _of_the_rest(
+    argmax,
+    -math.inf,
+    -1,
+    "Where the largest is that is not NaN; -1 where there is none.",
 )
-nanargmin = _places_without_nan(
-    argmin, math.inf, "Where the smallest is that is not NaN; -1 where there is none."
+nanargmin = _of_the_rest(
+    argmin,
+    math.inf,
+    -1,
+    "Where the smallest is that is not NaN; -1 where there is none.",
 )
 
 
@@ -323,12 +311,6 @@ def _between(rows, q, method, without_nan):
     found = first if first is last else first + (last - first) * share
     spoils = reduction.reduce_all if without_nan else reduction.reduce_any
     return where(spoils(nan, -1, True), math.nan, found)
-
-
-def _nearest(places, low):
-    from ..ops.elementwise import round as _round
-
-    return _round(places)
 
 
 def _taken(rows, places):

@@ -33,13 +33,18 @@ __all__ = [
 
 @elementwise(name="cast", type_name="Cast", zero_when=[{"x"}])
 def _cast(xp, x, *, dtype: DTypeName):
-    if x.dtype.kind == "c" and dtypes.as_dtype(dtype).dtype.kind != "c":
+    to = dtypes.as_dtype(dtype).dtype
+    if x.dtype.kind == "c" and to.kind != "c":
         x = x.real
-    return x.astype(dtypes.as_dtype(dtype).dtype)
+    if x.dtype.kind == "U" and to.kind != "U":
+        raise TypeError("strings are no numbers")  # NumPy would read them
+    return x.astype(to)
 
 
 @_cast.infer
 def _(x, dtype):
+    if x.dtype == dtypes.string and dtype != dtypes.string:
+        raise DTypeError("cast", f"strings cannot become {dtype}", x=x)
     return TensorSpec(x.shape, dtype)
 
 
@@ -51,7 +56,8 @@ def _(g, x_dtype):
 def cast(x, dtype, name=None):
     """``x`` in another dtype; of a complex number cast to a real one, the real part.
 
-    Only between floating and complex numbers do gradients pass.
+    Only between floating and complex numbers do gradients pass. Raises: ``DTypeError``
+    for strings, whatever they spell.
     """
     dtype = dtypes.as_dtype(dtype)
     if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):

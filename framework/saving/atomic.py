@@ -17,6 +17,8 @@ def replacing(path):
     folder, name = os.path.split(path)
     if os.path.isdir(path):
         raise IsADirectoryError(f"cannot write '{path}': a folder is there")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"cannot write '{path}': there is no folder '{folder}'")
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     try:
         yield temporary

@@ -48,15 +48,13 @@ def load_weights(model, path):
     Raises: ``ValueError`` that tells what is missing or of another shape, ``OSError`` for
     what is no HDF5 file; then nothing was assigned.
     """
-    import h5py
-
     path = os.fspath(path)
     if not model.built and not model.weights:
         raise ValueError(
             f"load_weights: model '{model.name}' has no weights yet; call it, or "
             "build(input_shape)"
         )
-    with h5py.File(path, "r") as file:
+    with _opened(path) as file:
         pairs = []
         for place, name, variables in _places(model):
             key = f"{place}/vars" if place else "vars"
@@ -77,6 +75,23 @@ def load_weights(model, path):
                 pairs.append((variable, array[()]))
     for variable, array in pairs:
         variable.assign(array)
+
+
+def _opened(path):
+    import h5py
+
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"load_weights: there is no file {path!r}")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"load_weights: {path!r} is a folder")
+    try:
+        return h5py.File(path, "r")
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise OSError(
+            f"load_weights: {path!r} is no HDF5 file, or not a whole one: {error}"
+        ) from None
 
 
 def _places(model):

@@ -5,6 +5,7 @@ A thread that gathers ahead was measured not to pay: 468 gathers of 128 rows of 
 """
 
 import math
+import numbers
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class ArrayBatches(Batches):
 
     ``shuffle`` is False, True (a new order in each pass) or ``"batch"`` (only within
     each batch). The orders follow from a key drawn from `random`'s global generator.
+    ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
     """
 
     source = "the arrays"
@@ -58,8 +60,8 @@ class ArrayBatches(Batches):
             batch_size = math.ceil(self.num_samples / steps) if steps else 32
         self.batch_size = batch_size
         self.size = math.ceil(self.num_samples / batch_size)
-        self._structure = pack_x_y_sample_weight(x, y, sample_weight)
-        self._leaves = flatten(self._structure)
+        self.arrays = pack_x_y_sample_weight(x, y, sample_weight)
+        self._leaves = flatten(self.arrays)
         self._shuffle = shuffle
         self._seed = new_seed() if shuffle else 0
 
@@ -77,7 +79,7 @@ class ArrayBatches(Batches):
                 )
                 rows = within + first
             yield pack(
-                self._structure,
+                self.arrays,
                 [None if leaf is None else _rows(leaf, rows) for leaf in self._leaves],
             )
 
@@ -156,9 +158,9 @@ def train_validation_split(arrays, validation_split):
     >>> train_validation_split((np.arange(4), None), 0.25)
     ((array([0, 1, 2]), None), (array([3]), None))
     """
-    if not 0 < validation_split < 1:
+    if not isinstance(validation_split, numbers.Real) or not 0 < validation_split < 1:
         raise ValueError(
-            f"validation_split: must be between 0 and 1, got {validation_split}"
+            f"validation_split: must be between 0 and 1, got {validation_split!r}"
         )
     try:
         arrays = as_arrays("validation_split", arrays)

@@ -53,6 +53,8 @@ def as_batches(
     if x is None:
         raise ValueError("x: is missing; pass arrays, a Dataset or a generator")
     if isinstance(x, Batches):
+        _alone(x, y=y, sample_weight=sample_weight, class_weight=class_weight,
+               batch_size=batch_size, steps=steps)  # fmt: skip
         return x
     if _is_arrays(x):
         _arrays_only(y=y, sample_weight=sample_weight)

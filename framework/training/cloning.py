@@ -29,13 +29,15 @@ def clone_model(model, input_tensors=None, clone_function=None):
     if clone_function is None:
         return type(model).from_config(model.get_config())
     if isinstance(model, Sequential):
-        config, layers = model.get_config(), [clone_function(x) for x in model.layers]
-        clone = type(model)(name=config["name"])
+        layers = [clone_function(x) for x in model.layers]
+        clone = type(model)(name=model.name)
         if model._start is not None:
             clone.add(model._start._keras_history.operation.from_config(
                 model._start._keras_history.operation.get_config()))  # fmt: skip
         for layer in layers:
             clone.add(layer)
+        if not model.trainable:
+            clone.trainable = False
         return clone
     return _cloned_network(model, clone_function)
 

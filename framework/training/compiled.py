@@ -12,7 +12,7 @@ from ..ops.shape import shape as shape_of
 from . import losses as losses_module
 from . import metrics as metrics_module
 from .losses import Loss
-from .metrics import Mean, Metric
+from .metrics import Mean
 
 __all__ = ["CompiledLoss", "CompiledMetrics", "batch_size_of"]
 
@@ -94,6 +94,7 @@ class CompiledLoss:
         self.user_loss, self.user_weights = loss, loss_weights
         self.output_names = output_names
         self.metrics = []  # a mean for each loss, if there are several
+        self.trackers = []  # those of them that there are, in the order of the logs
         self._outputs = None
 
     def _build(self, y_true, y_pred):
@@ -119,6 +120,12 @@ class CompiledLoss:
                 None if loss is None else Mean(name=f"{name}_loss")
                 for name, loss in zip(names, self._losses)
             ]
+        found = self.metrics
+        if found and outputs.keys:  # the order of dicts, as they were written
+            of = dict(zip(outputs.keys, found))
+            order = self.user_loss if isinstance(self.user_loss, dict) else y_pred
+            found = [of[name] for name in order]
+        self.trackers = [metric for metric in found if metric is not None]
         self._outputs = outputs
 
     def _names_of_losses(self):
@@ -127,11 +134,6 @@ class CompiledLoss:
             name = "none" if loss is None else loss.name
             names.append(f"{name}_{names.count(name)}" if name in names else name)
         return names
-
-    @property
-    def trackers(self):
-        """The metrics that follow single losses."""
-        return [m for m in self.metrics if m is not None]
 
     def _labels(self, outputs, given, y_true):
         leaves = flatten(y_true)
@@ -149,12 +151,11 @@ class CompiledLoss:
         if self._outputs is None:
             self._build(y_true, y_pred)
         outputs, predictions = self._outputs, flatten(y_pred)
-        given = [loss for loss in self._losses]
-        labels = self._labels(outputs, given, y_true)
+        labels = self._labels(outputs, self._losses, y_true)
         weights = _weights(outputs, sample_weight)
         trackers = self.metrics or [None] * outputs.count
         total, values = None, zip(
-            given, self._weights, labels, predictions, weights, trackers
+            self._losses, self._weights, labels, predictions, weights, trackers
         )  # fmt: skip
         for loss, factor, y, p, weight, tracker in values:
             if loss is None:
@@ -235,7 +236,7 @@ class CompiledMetrics:
             ("weighted_metrics", self.user_weighted, True),
         ):
             for i, own in enumerate(_shared_metrics(outputs, what, given)):
-                for metric in [_metric_for(each, *pairs[i]) for each in own]:
+                for metric in [metrics_module.resolve(each, *pairs[i]) for each in own]:
                     prefix = ""
                     if outputs.count > 1 and outputs.names:
                         prefix = f"{outputs.names[i]}_"
@@ -287,10 +288,3 @@ def _shared_metrics(outputs, what, given):
         )
     shared = outputs.share(what, given)
     return [[m for m in flatten(each) if m is not None] for each in shared]
-
-
-def _metric_for(identifier, y_true, y_pred):
-    metric = metrics_module.resolve(identifier, y_true, y_pred)
-    if not isinstance(metric, Metric):
-        metric = metrics_module.MeanMetricWrapper(metric, name=_name_of(metric))
-    return metric

@@ -1,5 +1,7 @@
 """Labels of arrays: weights by class, and a look at them before training."""
 
+import numbers
+
 import numpy as np
 
 from .. import backend
@@ -14,6 +16,8 @@ __all__ = ["check_labels", "class_weight_to_sample_weight"]
 def check_labels(y, name="y"):
     """Raises ``ValueError`` if labels, given as arrays, hold NaN; says how many and where.
 
+    ``TypeError`` for strings.
+
     >>> check_labels(np.array([0.0, np.nan]))
     Traceback (most recent call last):
     ...
@@ -21,7 +25,14 @@ def check_labels(y, name="y"):
     """
     for path, leaf in named_leaves(name, y):
         array = convert_to_tensor(leaf).array if is_tensor(leaf) else leaf
-        if not backend.is_array(array) or array.dtype.kind not in "fc":
+        if not backend.is_array(array):
+            continue
+        if array.dtype.kind == "U":
+            raise TypeError(
+                f"{path}: labels must be numbers, got strings; np.unique(labels, "
+                "return_inverse=True) numbers them"
+            )
+        if array.dtype.kind not in "fc":
             continue
         if not np.isnan(backend.to_numpy(array.sum())):  # one pass, no mask
             continue
@@ -41,7 +52,7 @@ def class_weight_to_sample_weight(y, class_weight):
 
     Args: ``y``: ``[batch]`` or ``[batch, 1]`` labels, or ``[batch, classes]`` one-hot;
     ``class_weight``: a dict from class to weight.
-    Returns: ``[batch]`` float32, in NumPy.
+    Returns: ``[batch]``, `floatx`, in NumPy.
 
     >>> class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
     array([5. , 1. , 0.5], dtype=float32)
@@ -56,10 +67,25 @@ def class_weight_to_sample_weight(y, class_weight):
             "class_weight: needs a single array of labels; for a model with several "
             "outputs give sample_weight"
         )
+    strange = [key for key in class_weight if not isinstance(key, numbers.Real)]
+    if strange:
+        raise TypeError(
+            f"class_weight: classes are numbers, got the key {strange[0]!r}"
+        )
     labels = _labels(y)
     classes, places = np.unique(labels, return_inverse=True)
-    weights = [class_weight.get(int(each), 1.0) for each in classes]
+    weights = [_weight(class_weight, int(each)) for each in classes]
     return np.array(weights, default_float().dtype)[places.reshape(-1)]
+
+
+def _weight(class_weight, label):
+    weight = class_weight.get(label, 1.0)
+    try:
+        return float(weight)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"class_weight: must give numbers, got {weight!r} for class {label}"
+        ) from None
 
 
 def _labels(y):

@@ -1,15 +1,19 @@
 """`Loops`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
 
+import operator
+
 import numpy as np
 
 from .. import backend
+from ..errors import ShapeError
 from ..nest import flatten, pack
 from ..tensor import is_tensor
-from .array_batches import train_validation_split
+from .array_batches import ArrayBatches, train_validation_split
 from .batches import as_batches
 from .callbacks.callback_list import CallbackList
 from .callbacks.logs import Logs
 from .packing import as_arrays, unpack_x_y_sample_weight
+from .steps import Steps, stand_ins
 
 __all__ = ["Loops"]
 
@@ -55,6 +59,7 @@ class Loops:
         names do not fit, before anything is changed.
         """
         self._need_compiled("fit")
+        span = _number("initial_epoch", initial_epoch), _number("epochs", epochs)
         if validation_split and validation_data is None:
             arrays = (x, y, sample_weight)
             (x, y, sample_weight), validation_data = train_validation_split(
@@ -68,6 +73,7 @@ class Loops:
             validation_data, validation_batch_size or batch_size, validation_steps
         )
         validates = _validates(validation_freq)
+        self._check_validation(batches, validation)
         step = self.make_train_function()
         callbacks = self._callbacks(
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
@@ -76,7 +82,7 @@ class Loops:
         try:
             callbacks.on_train_begin()
             logs = {}
-            for epoch in range(initial_epoch, epochs):
+            for epoch in range(*span):
                 self.reset_metrics()
                 callbacks.on_epoch_begin(epoch)
                 logs = self._train_epoch(step, batches, callbacks)
@@ -130,6 +136,32 @@ class Loops:
             x, y, sample_weight = unpack_x_y_sample_weight(data)
             return as_batches(x, y, sample_weight, batch_size, steps)
         return as_batches(data, batch_size=None, steps=steps)
+
+    def _check_validation(self, batches, validation):
+        """Validation arrays that do not fit are refused before an epoch, not after it."""
+        known = isinstance(batches, ArrayBatches) and isinstance(
+            validation, ArrayBatches
+        )
+        if not known or type(self).test_step is not Steps.test_step:
+            return
+        y = unpack_x_y_sample_weight(batches.arrays)[1]
+        x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
+        if y is not None and y_validation is None and self._compiled.loss is not None:
+            raise ValueError("validation_data: must be (x, y), got x without labels")
+        size = min(validation.batch_size, validation.num_samples)
+        leaves = [leaf for leaf in flatten(x) if leaf is not None]
+        kind = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
+        if kind == self._compiled.validated:
+            return
+        if all([layer.built for layer, _ in self._walk()]):
+            try:
+                self.compute_output_spec(stand_ins(x, size))
+            except ShapeError as error:
+                error.add_note("for the x of validation_data")
+                raise
+            except Exception:  # code that needs values: the step runs it, or will tell
+                pass
+            self._compiled.validated = kind
 
     def _callbacks(self, callbacks, verbose, add_history, **params):
         if isinstance(callbacks, CallbackList):
@@ -216,6 +248,10 @@ class Loops:
                 if hooks:
                     callbacks.on_predict_batch_begin(count)
                 structure = step(batch)
+                if structure is None:
+                    raise TypeError(
+                        f"model '{self.name}': call() gave None; does it lack a return?"
+                    )
                 outputs.append([_array(y) for y in flatten(structure)])
                 if hooks:
                     logs = {"outputs": structure}
@@ -224,6 +260,14 @@ class Loops:
         finally:
             callbacks.close()
         return pack(structure, [_joined(parts) for parts in zip(*outputs)])
+
+
+def _number(name, value):
+    """An integer, which may be 0 or less: then there is nothing to do."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"fit: {name} must be an integer, got {value!r}") from None
 
 
 def _validates(validation_freq):

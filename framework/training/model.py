@@ -61,8 +61,7 @@ class Model(Loops, Steps, Layer):
         self._network = network
         self._network_layers = network.layers
         self.built = True
-        if len(network.outputs) == 1:
-            self._output_shape = tuple(network.outputs[0].shape)
+        self._output_shape = map_structure(lambda x: tuple(x.shape), self.output)
 
     # --- calling
 

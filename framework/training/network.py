@@ -314,8 +314,7 @@ def _places(places, tensor):
         return {key: _places(each, tensor) for key, each in places.items()}
     if places and isinstance(places[0], str):
         return tensor(places)
-    found = [_places(each, tensor) for each in places]
-    return found
+    return [_places(each, tensor) for each in places]
 
 
 def standardized(network, inputs, title):

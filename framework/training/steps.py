@@ -27,7 +27,7 @@ from .losses import Loss
 from .metrics import Mean
 from .packing import as_batch, unpack_x_y_sample_weight
 
-__all__ = ["Steps"]
+__all__ = ["Steps", "stand_ins"]
 
 # After so many kinds of batches a step is traced for all sizes.
 KINDS = 4
@@ -40,6 +40,7 @@ class _Compiled:
         self.loss, self.metrics, self.options = loss, metrics, options
         self.tracker = Mean(name="loss")
         self.functions = {}  # name of a step -> what runs it
+        self.validated = None  # shapes of validation data that fitted
 
     def __getstate__(self):
         return vars(self) | {"functions": {}}
@@ -107,13 +108,15 @@ class Steps:
         ``run_eagerly``: steps run as plain Python, not traced.
 
         ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
-        a traced step has no cost between one and the next.
+        a traced step has no cost between one and the next; nor does
+        ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
 
         Raises: ``ValueError`` for an unknown name, with those that are near.
         """
         optimizer = optimizers.get(optimizer)
         names = getattr(self, "output_names", None)
-        _check_names(loss, metrics, weighted_metrics)
+        _check_given(loss, metrics, weighted_metrics)
+        _check_weights(loss_weights)
         own_loss = None
         if loss is not None:
             own_loss = CompiledLoss(loss, loss_weights, names)
@@ -166,6 +169,10 @@ class Steps:
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         if not self._has_weights:
             self._make_weights(x)
+        if self.optimizer is None and self.trainable_variables:
+            raise ValueError(
+                f"model '{self.name}': there is no optimizer; pass one to compile()"
+            )
         with GradientTape() as tape:
             y_pred = self._call_for(x, True)
             loss = self._loss_of(x, y, y_pred, sample_weight, True)
@@ -189,15 +196,8 @@ class Steps:
         if all([layer.built for layer, _ in self._walk()]):
             return
 
-        def symbolic(leaf):
-            return (
-                None
-                if leaf is None
-                else KerasTensor((None, *leaf.shape[1:]), leaf.dtype)
-            )
-
         try:
-            self.compute_output_spec(map_structure(symbolic, x))
+            self.compute_output_spec(stand_ins(x))
         except Exception:  # what is wrong with x or with the layers, the step will tell
             self._has_weights = False
 
@@ -231,6 +231,10 @@ class Steps:
         """The loss of `compile`, plus all `losses`. Raises: ``ValueError`` if there is none."""
         total = None
         if self._compiled is not None and self._compiled.loss is not None:
+            if y_pred is None:
+                raise TypeError(
+                    f"model '{self.name}': call() gave None; does it lack a return?"
+                )
             total = self._compiled.loss(y, y_pred, sample_weight)
         for loss in self.losses:
             if not loss.dtype.is_floating:
@@ -415,20 +419,38 @@ def _is_own(loss):
     return getattr(kind, "__module__", "").partition(".")[0] == package
 
 
+def stand_ins(x, size=None):
+    """A `KerasTensor` for each array or tensor, of batches of this size."""
+
+    def stand_in(leaf):
+        return (
+            leaf if leaf is None else KerasTensor((size, *leaf.shape[1:]), leaf.dtype)
+        )
+
+    return map_structure(stand_in, x)
+
+
 def _batch(who, x, y, sample_weight):
     parts = (x, y, sample_weight)
     count = 3 if sample_weight is not None else 2 if y is not None else 1
     return as_batch(who, parts[:count])
 
 
-def _check_names(loss, metrics, weighted_metrics):
-    """Unknown names are refused by `compile`, not by the first batch."""
+def _check_given(loss, metrics, weighted_metrics):
+    """What names nothing is refused by `compile`, not by the first batch."""
     special = {"crossentropy", "ce", "accuracy", "acc"}
     for module, given in (
         (losses_module, loss),
         (metrics_module, metrics),
         (metrics_module, weighted_metrics),
     ):
-        for name in flatten(given):
-            if isinstance(name, str) and name.lower() not in special:
-                module.get(name)
+        for each in flatten(given):
+            known = isinstance(each, str) and each.lower() in special
+            if not known and not callable(each):
+                module.get(each)
+
+
+def _check_weights(loss_weights):
+    for weight in flatten(loss_weights):
+        if isinstance(weight, (str, bytes)) or callable(weight):
+            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")

@@ -6,6 +6,8 @@ import textwrap
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.layer import Layer
 
+from ..nest import is_nested, map_structure
+
 __all__ = ["print_summary", "summary_lines"]
 
 # The widths of the columns that fill a line of 80, as Keras chooses them.
@@ -17,6 +19,9 @@ _WIDTHS = {
         (17, 17, 10, 15, 11)
     ),
 }
+
+# The lines of the table for outputs that cannot show them.
+_PLAIN = str.maketrans("━─│┃┏┳┓┡╇┩├┼┤└┴┘", "=-||" + "+" * 12)
 
 
 def print_summary(
@@ -32,7 +37,14 @@ def print_summary(
     lines = summary_lines(
         model, line_length, positions, expand_nested, show_trainable, layer_range
     )
-    (print_fn or print)("\n".join(lines))
+    (print_fn or _print)("\n".join(lines))
+
+
+def _print(text):
+    try:
+        print(text)
+    except UnicodeEncodeError:  # such as a pipe on Windows, or the C locale
+        print(text.translate(_PLAIN).encode("ascii", "replace").decode())
 
 
 def summary_lines(
@@ -108,7 +120,7 @@ def _links(model):
                 for x in node.input_tensors:
                     maker, call, index = x._keras_history
                     found.append(f"{maker.name}[{call}][{index}]")
-        links[id(operation)] = list(dict.fromkeys(found))
+        links[id(operation)] = found
     return links
 
 
@@ -146,14 +158,29 @@ def _row(operation):
         kind = "Functional"
     title = f"{operation.name} ({kind})"
     if not isinstance(operation, Layer):  # an op
-        shape = operation._inbound_nodes[0].output_tensors[0].shape
-        return f"{operation.name} ({operation.op})", str(tuple(shape)), "0"
-    shape = operation._output_shape
+        outputs = operation._inbound_nodes[0].outputs
+        shapes = map_structure(lambda x: tuple(x.shape), outputs)
+        return f"{operation.name} ({operation.op})", _shape_text(shapes), "0"
+    shapes = operation._output_shape
     known = operation.built or operation.weights
     params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
     if isinstance(operation, InputLayer):
         params = "0"
-    return title, "?" if shape is None else str(tuple(shape)), params
+    return title, _shape_text(shapes), params
+
+
+def _shape_text(shapes):
+    """A shape, or a nest of them as Python writes it.
+
+    >>> _shape_text([(None, 8), (None, 2)]), _shape_text({"a": (None, 8)})
+    ('[(None, 8), (None, 2)]', '(None, 8)')
+    """
+    if shapes is None:
+        return "?"
+    inner = list(shapes.values() if isinstance(shapes, dict) else shapes)
+    if len(inner) == 1 and is_nested(inner[0]):
+        return _shape_text(inner[0])
+    return str(shapes).replace("'", "")
 
 
 def _widths(header, line_length, positions):

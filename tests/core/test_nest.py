@@ -1,5 +1,7 @@
 """Nested structures: flattening, packing, mapping."""
 
+import gc
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
@@ -94,3 +96,17 @@ def test_lists_and_tuples_nest_alike():
 
 def test_tensorflows_name_packs_too():
     assert pack_sequence_as([0, (0, 0)], [1, 2, 3]) == [1, (2, 3)]
+
+
+def test_classes_made_in_functions_go_with_them():
+    class Local:
+        pass
+
+    class Row(tuple):
+        pass
+
+    assert not is_nested(Local()) and flatten(Row((1, 2))) == [1, 2]
+    gone = [weakref.ref(Local), weakref.ref(Row)]
+    del Local, Row
+    gc.collect()
+    assert [each() for each in gone] == [None, None]

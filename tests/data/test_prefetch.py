@@ -1,12 +1,14 @@
 """The thread of `prefetch`: what it makes, raises, and when it ends."""
 
 import gc
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from tapewright.data import Dataset
+from tapewright.data import Dataset, storing
 
 
 def threads():
@@ -64,6 +66,20 @@ def test_it_ends_too_when_it_is_dropped_below_other_transformations():
         assert soon(lambda: not threads())
     finally:
         gc.enable()
+
+
+def test_the_thread_ends_even_if_it_could_not_be_told_to(monkeypatch):
+    class Event(threading.Event):
+        def set(self):
+            raise KeyboardInterrupt  # Ctrl-C, just here
+
+    fake = SimpleNamespace(Event=Event, Thread=threading.Thread)
+    monkeypatch.setattr(storing, "threading", fake)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # pytest's keeps frames
+    iterator = iter(Dataset.range(3).repeat().prefetch(1))
+    next(iterator)
+    del iterator
+    assert soon(lambda: not threads())
 
 
 def test_no_thread_runs_before_the_first_element_is_asked_for():

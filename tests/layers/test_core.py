@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import Activation, Dense, EinsumDense, Identity
+from tapewright.layers import Activation, Dense, EinsumDense, Identity, Masking
 
 
 def numbers(*shape):
@@ -85,7 +85,7 @@ def test_without_a_bias_there_is_none():
     assert layer.bias is None and len(layer.weights) == 1
 
 
-@pytest.mark.parametrize("units", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("units", [0, -1, 2.5, "3", None, True])
 def test_dense_needs_a_positive_number_of_units(units):
     with pytest.raises(ValueError, match="Dense: units must be a positive integer"):
         Dense(units)
@@ -189,6 +189,26 @@ def test_every_derivative_of_einsum_dense_agrees_with_differences():
 # --------------------------------------------------------------- Activation, Identity
 
 
+@pytest.mark.parametrize(
+    "layer, shape",
+    [
+        (Dense(2, activation="softmax"), (2, 3)),
+        (EinsumDense("ab,bc->ac", 2, activation="softmax"), (2, 3)),
+        (tw.layers.Conv1D(2, 1, activation="softmax"), (2, 3, 4)),
+        (tw.layers.SimpleRNN(2), (2, 3, 4)),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_an_activation_can_be_taken_away(layer, shape):
+    x = numbers(*shape)
+    layer(x)
+    owner = getattr(layer, "cell", layer)
+    owner.activation = None
+    without = layer(x)
+    owner.activation = tw.keras.activations.linear
+    np.testing.assert_array_equal(without, layer(x))
+
+
 def test_activation_applies_its_function():
     assert Activation("relu")([-1.0, 2.0]).numpy().tolist() == [0.0, 2.0]
     assert Activation(tw.nn.tanh).get_config()["activation"] == "tanh"
@@ -200,3 +220,13 @@ def test_identity_hands_its_inputs_on():
     y = Identity()(x)
     assert y[0] is x[0] and y[1] is x[1]
     assert Identity().compute_output_shape((None, 3)) == (None, 3)
+
+
+def test_dense_hands_masks_on():
+    masked = Masking()(np.array([[[1.0], [0.0]]], np.float32))
+    assert Dense(2)(masked)._keras_mask.numpy().tolist() == [[True, False]]
+
+
+def test_an_equation_without_dots_takes_no_further_axes():
+    with pytest.raises(ValueError, match="needs inputs of rank 2"):
+        EinsumDense("ab,bc->ac", 4).build((2, 3, 5))

@@ -108,3 +108,22 @@ def test_every_derivative_agrees_with_differences():
         tw.test.check_gradients(
             lambda *z, f=layer: f(list(z)), [x, y[:, :1, :2]], order=2
         )
+
+
+@pytest.mark.parametrize(
+    "shapes, axes",
+    [([(2, 3), (2, 3)], 1), ([(2, 3), (2, 3, 4)], 1), ([(2, 3, 4), (2, 5, 4)], 2),
+     ([(2, 3, 4, 5), (2, 6, 3, 7)], (1, 2))],
+)  # fmt: skip
+def test_a_dot_product_knows_its_shape(shapes, axes):
+    layer = layers.Dot(axes)
+    outputs = layer([np.ones(shape, np.float32) for shape in shapes])
+    assert tuple(outputs.shape) == layer.compute_output_shape(shapes)
+
+
+def test_masks_of_every_entry_are_joined_as_they_are():
+    x = tw.ones((1, 2, 2))
+    layer = layers.Concatenate(axis=1)
+    masks = [tw.constant([[[True, False]] * 2]), tw.constant([[[False, False]] * 2])]
+    joined = layer.compute_mask([x, x], masks)
+    assert joined.numpy().tolist() == [[True, True, False, False]]

@@ -107,3 +107,12 @@ def test_inputs_smaller_than_the_window_are_refused():
         MaxPooling2D(3)(numbers(1, 2, 5, 1))
     with pytest.raises(ShapeError, match="does not fit into"):
         MaxPooling2D(3).compute_output_shape((1, 2, 5, 1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
+def test_the_global_mean_of_whole_numbers_is_none_itself(dtype):
+    x = np.array([[[1], [0], [1], [0]]], dtype)
+    assert GlobalAveragePooling1D()(x).numpy().tolist() == [[0.5]]
+    masked = GlobalAveragePooling1D()(x, mask=np.array([[True, True, True, False]]))
+    np.testing.assert_allclose(masked, [[2 / 3]], rtol=1e-6)
+    assert GlobalAveragePooling2D()(x[:, None]).dtype is tw.float32

@@ -213,6 +213,12 @@ def test_a_value_at_a_boundary_belongs_to_the_bin_above():
     assert one_hot([[1.0], [-1.0]]).numpy().tolist() == [[0, 1], [1, 0]]
 
 
+def test_boundaries_may_be_an_array():
+    layer = Discretization(np.array([0.0, 1.0]))
+    assert layer([[0.5, 2.0]]).numpy().tolist() == [[1, 2]]
+    assert layer.get_config()["bin_boundaries"] == [0.0, 1.0]
+
+
 def test_adapted_boundaries_survive_a_config():
     layer = Discretization(num_bins=4)
     layer.adapt([numbers(50), numbers(70)])
@@ -232,6 +238,7 @@ def test_adapted_boundaries_survive_a_config():
         (lambda: Discretization([1.0], 2), "either bin_boundaries or num_bins"),
         (lambda: Discretization([1.0]).adapt(numbers(3)), "was given bin_boundaries"),
         (lambda: Discretization(num_bins=2)(numbers(3)), "call adapt.data. first"),
+        (lambda: Discretization([2.0, 0.0]), "in ascending order, got .2.0, 0.0."),
         (lambda: Resizing(0, 2), "height must be a positive integer"),
         (lambda: Resizing(1, 2, "linear"), "interpolation must be one of"),
         (lambda: Resizing(1, 2, fill_mode="wrap"), "fill_mode must be one of"),

@@ -477,3 +477,40 @@ def test_use_cudnn_true_is_refused_where_it_cannot_be():
     layers.LSTM(3, use_cudnn=True)
     with pytest.raises(ValueError, match="use_cudnn must be"):
         layers.LSTM(3, activation="relu", use_cudnn=True)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.LSTM(2),
+        layers.GRU(2, activation="relu"),
+        layers.RNN(layers.SimpleRNNCell(2)),
+    ],
+    ids=["one op", "steps", "cell"],
+)
+def test_whole_numbers_and_truth_values_are_inputs_too(layer, dtype):
+    x = np.random.randint(0, 2, (2, 4, 3)).astype(dtype)
+    np.testing.assert_array_equal(layer(x), layer(x.astype("float32")))
+
+
+@pytest.mark.parametrize("merge_mode", ["concat", "sum", None])
+@pytest.mark.parametrize("return_state", [False, True])
+def test_both_ways_tell_the_shapes_and_masks_of_all_outputs(merge_mode, return_state):
+    one_way = layers.GRU(3, return_sequences=True, return_state=return_state)
+    layer = layers.Bidirectional(one_way, merge_mode)
+    outputs = layer(layers.Masking()(np.ones((2, 4, 5), np.float32)))
+    shapes = layer.compute_output_shape((2, 4, 5))
+    if not isinstance(outputs, tuple):
+        outputs, shapes = (outputs,), (shapes,)
+    assert [tuple(y.shape) for y in outputs] == list(shapes)
+    masked = [getattr(y, "_keras_mask", None) is not None for y in outputs]
+    count = 2 if merge_mode is None else 1
+    assert masked == [True] * count + [False] * (2 if return_state else 0)
+
+
+def test_both_ways_keep_the_states_of_both():
+    layer = layers.Bidirectional(layers.GRU(3, stateful=True))
+    assert layer.states is None
+    layer(np.ones((2, 4, 5), np.float32))
+    assert [tuple(state.shape) for state in layer.states] == [(2, 3), (2, 3)]

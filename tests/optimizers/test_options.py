@@ -264,6 +264,7 @@ def test_a_dynamic_scale_refuses_options_of_the_inner_optimizer(
     "arguments, message",
     [
         ({"gradient_accumulation_steps": 1}, "must be an integer of 2 or more"),
+        ({"gradient_accumulation_steps": 2.5}, "must be an integer of 2 or more"),
         ({"use_ema": True, "ema_momentum": 1.5}, "ema_momentum must be from 0 to 1"),
         (
             {"use_ema": True, "ema_overwrite_frequency": 0.5},

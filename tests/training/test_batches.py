@@ -72,6 +72,14 @@ def test_without_a_batch_size_steps_divide_the_arrays():
     assert [len(part) for part in labels(batches)] == [3, 3, 3, 1]
 
 
+def test_batches_that_are_made_already_take_no_more_arguments():
+    batches = as_batches(X, Y, batch_size=5)
+    assert as_batches(batches, shuffle=True) is batches
+    for name, value in (("y", Y), ("class_weight", {0: 2.0}), ("steps", 3)):
+        with pytest.raises(ValueError, match=f"{name}: .* do not pass {name}"):
+            as_batches(batches, **{name: value})
+
+
 @pytest.mark.parametrize(
     "given, dtype",
     [

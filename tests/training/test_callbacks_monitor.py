@@ -128,6 +128,11 @@ def test_only_nan_stops_like_no_improvement():
     assert callback.stopped_epoch == 2
 
 
+def test_where_nothing_is_best_the_first_weights_are():
+    callback = EarlyStopping(patience=2, restore_best_weights=True)
+    assert lead(callback, [float("nan")] * 5).weights == [0.0]
+
+
 def test_early_stopping_says_what_it_does(capsys):
     callback = EarlyStopping(verbose=1, restore_best_weights=True)
     model = lead(callback, [1.0, 2.0])

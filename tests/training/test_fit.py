@@ -317,6 +317,23 @@ def test_losses_and_metrics_by_the_names_of_outputs(data):
     assert sorted(model.predict(inputs, verbose=0)) == ["a", "b"]
 
 
+def test_labels_and_weights_go_by_name_whatever_the_order_of_the_outputs(data):
+    x, _ = data
+    inputs = Input((3,))
+    zeros = {"kernel_initializer": "zeros"}
+    outputs = [Dense(1, name=name, **zeros)(inputs) for name in ("second", "first")]
+    model = Model(inputs, outputs)
+    names = {"second": ["mae"], "first": ["mae"]}
+    model.compile("sgd", {"second": "mae", "first": "mae"}, metrics=names)
+    labels = {"first": np.full((40, 1), 1.0), "second": np.full((40, 1), 5.0)}
+    logs = model.evaluate(x, labels, verbose=0, return_dict=True)
+    assert (logs["first_mae"], logs["second_mae"]) == (1.0, 5.0)
+    assert (logs["first_loss"], logs["second_loss"], logs["loss"]) == (1.0, 5.0, 6.0)
+    weights = {"first": np.full(40, 3.0), "second": np.full(40, 2.0)}
+    logs = model.evaluate(x, labels, sample_weight=weights, verbose=0, return_dict=True)
+    assert (logs["first_loss"], logs["second_loss"]) == (3.0, 10.0)
+
+
 def test_an_output_may_have_no_loss(data):
     x, y = data
     model = forked()

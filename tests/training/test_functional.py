@@ -185,6 +185,29 @@ def test_a_model_may_begin_at_inner_tensors():
     assert tail.input_shape == (None, 4) and len(tail.get_config()["layers"]) == 2
 
 
+def test_an_inner_tensor_may_become_an_input():
+    hidden = Dense(2)(Input((3,)))
+    outputs = Dense(1, name="last")(Input(tensor=hidden))
+    model = Model(hidden, outputs)
+    assert [layer.name for layer in model.layers[1:]] == ["last"]
+    x = np.ones((4, 2), np.float32)
+    last = model.get_layer("last")
+    assert model(x).numpy().tolist() == last(x).numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ({"tensor": np.ones((1, 2), np.float32)}, "tensor must be symbolic"),
+        ({"tensor": Input((2,)), "dtype": "int32"}, "which differ"),
+        ({"tensor": Input((2,)), "shape": (3,)}, "which differ"),
+    ],
+)
+def test_an_input_made_of_a_tensor_has_its_shape_and_dtype(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        Input(**arguments)
+
+
 def test_training_reaches_the_layers():
     x = Input((50,))
     model = Model(x, Dropout(0.5)(x))
@@ -365,6 +388,40 @@ def test_the_summary_shows_what_is_connected_to_what(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "loss, expected",
+    [
+        ("mse", [5.0, 4.0, 1.0]),
+        ({"b": "mse", "a": "mse"}, [5.0, 4.0, 1.0]),
+        ({"a": "mse", "b": "mse"}, [5.0, 1.0, 4.0]),
+    ],
+)
+def test_losses_of_a_dict_are_listed_as_it_was_written(loss, expected):
+    x = Input((1,))
+    model = Model(x, {"b": x * 2.0, "a": x * 1.0})
+    model.compile("sgd", loss)
+    zeros = np.zeros((4, 1), "float32")
+    found = model.evaluate(zeros + 1, {"a": zeros, "b": zeros}, verbose=0)
+    assert found == expected
+
+
+def test_the_summary_shows_all_output_shapes_of_a_layer(capsys):
+    x = Input((5, 3))
+    outputs, h, c = LSTM(4, return_state=True)(x)
+    model = Model(x, {"last": outputs, "states": [h, c]}, name="inner")
+    model.summary()
+    assert "((None, 4)," in capsys.readouterr().out
+    y = Input((5, 3))
+    Model(y, model(y)).summary()
+    assert "{last: (None, 4)," in capsys.readouterr().out
+
+
+def test_the_summary_lists_a_tensor_as_often_as_it_is_an_argument(capsys):
+    x = Input((5, 4), name="x")
+    Model(x, tw.layers.MultiHeadAttention(1, 2)(x, x)).summary()
+    assert capsys.readouterr().out.count("x[0][0]") == 2
+
+
 def test_the_summary_of_a_line_of_layers_has_three_columns(capsys):
     x = Input((3,))
     Model(x, Dense(2)(x), name="line").summary()
@@ -390,6 +447,25 @@ def test_the_summary_fits_a_line_of_80(capsys):
         "│                     │                   │            │ inner[1][0]       │",
     ):
         assert row in text
+
+
+def test_the_summary_may_tell_what_trains_and_what_is_inside():
+    inner = tw.Sequential([Input((3,)), Dense(2, name="inside")], name="inner")
+    inner.trainable = False
+    model = tw.Sequential([Input((3,)), inner, Dense(1, name="last")])
+    said = []
+    model.summary(print_fn=said.append, show_trainable=True, expand_nested=True)
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in said[0].splitlines()
+        if line.startswith("│")
+    ]
+    assert [(row[0].split(" (")[0].strip("└ "), row[3]) for row in rows] == [
+        ("inner", "N"),
+        ("inside", "N"),
+        ("last", "Y"),
+    ]
+    assert "Trainable" in said[0].splitlines()[2]
 
 
 def test_a_layer_traces_its_output_shape():
@@ -460,6 +536,19 @@ def test_a_clone_may_have_other_layers(data):
     clone = tw.keras.models.clone_model(two_inputs(), clone_function=wider)
     assert clone.get_layer("hidden").units == 7
     assert clone.get_layer("first").kernel.shape == (9, 1)
+
+
+def test_a_clone_of_a_frozen_model_is_frozen():
+    model = tw.Sequential([Dense(2)], trainable=False)
+    model.build((None, 3))
+
+    def again(layer):
+        return type(layer).from_config(layer.get_config())
+
+    for function in (None, again):
+        clone = tw.keras.models.clone_model(model, clone_function=function)
+        clone.build((None, 3))
+        assert not clone.trainable and not clone.trainable_weights
 
 
 def test_what_is_defined_by_its_call_cannot_be_cloned():

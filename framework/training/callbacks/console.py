@@ -17,6 +17,8 @@ TERMINAL_FORM = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {ra
 
 def say(message):
     """Prints a line on standard output, above the bars if there are any."""
+    if sys.stdout is None:  # a process without a console
+        return
     if "tqdm" in sys.modules:
         from tqdm import tqdm
 

@@ -23,6 +23,11 @@ class Logs(dict):
 
     def __init__(self, source=None):
         # The entries are held from the start: C code asks a dict for its size only.
+        if source is not None and not isinstance(source, dict):
+            raise TypeError(
+                "logs must be a dict of names and numbers, as train_step and test_step "
+                f"give them; got {type(source).__name__}"
+            )
         super().__init__(source or {})
         self._raw = True
 

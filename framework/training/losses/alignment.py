@@ -12,6 +12,7 @@ from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_ar
 __all__ = [
     "aligned",
     "as_labels",
+    "broadcasts",
     "fitted",
     "floating",
     "is_structure",
@@ -81,31 +82,29 @@ def aligned(who, y_true, y_pred, exact=False, hint=""):
     y_pred = floating(y_pred)
     y_true, y_pred = same_rank(like(y_true, y_pred), y_pred)
     a, b = y_true.array.shape, y_pred.array.shape
-    if a != b and (exact or not _broadcast(a, b)):
+    if a != b and (exact or not broadcasts(a, b)):
         raise ShapeError(
             who, f"the shapes must be the same{hint}", y_true=y_true, y_pred=y_pred
         )
     return y_true, y_pred
 
 
-def _broadcast(a, b):
+def broadcasts(a, b):
     """Whether two shapes broadcast without an axis that one lacks; a number always does."""
     if not a or not b:
         return True
     return len(a) == len(b) and all(m == 1 or n == 1 or m == n for m, n in zip(a, b))
 
 
-def same_rank(a, b):
-    """Where one has a last axis of size 1 too many, it goes, or the other gets one."""
-    if a.array.ndim == b.array.ndim:
-        return a, b
-    if b.array.ndim == a.array.ndim + 1:
-        b, a = same_rank(b, a)
-    elif a.array.ndim == b.array.ndim + 1 and a.array.shape[-1] == 1:
-        if b.array.ndim == 1:
-            b = expand_dims(b, -1)
-        else:
-            a = squeeze(a, -1)
+def same_rank(a, b, expand_vectors=True):
+    """Where one has a last axis of size 1 too many, it goes, or a vector gets one."""
+    surplus = a.array.ndim - b.array.ndim
+    if surplus == 1 and a.array.shape[-1] == 1:
+        if b.array.ndim == 1 and expand_vectors:
+            return a, expand_dims(b, -1)
+        return squeeze(a, -1), b
+    if surplus == -1:
+        b, a = same_rank(b, a, expand_vectors)
     return a, b
 
 

@@ -68,7 +68,10 @@ class Loss(Configured):
         y_pred = predictions(y_pred, self.dtype)
         if not self.integer_labels:
             y_true = _labels(y_true, y_pred)
-        losses = convert_to_tensor(self.call(y_true, y_pred))
+        losses = self.call(y_true, y_pred)
+        if losses is None:
+            raise TypeError(f"loss '{self.name}' gave None; does it lack a return?")
+        losses = convert_to_tensor(losses)
         own = getattr(losses, "_keras_mask", None)
         if own is not None and own is not mask:
             mask = own if mask is None else logical_and(cast(mask, bool), own)

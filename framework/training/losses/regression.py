@@ -1,10 +1,12 @@
 """Losses of numbers: squared, absolute, relative and robust errors, and the angle."""
 
 import math
+from functools import partial
 
 from ...ops.activation import softplus
 from ...ops.comparison import less_equal, where
-from ...ops.elementwise import abs, log, maximum, minimum, rsqrt, square
+from ...ops.elementwise import abs, log, maximum, square
+from ...ops.normalization import l2_normalize
 from ...ops.reduction import reduce_mean, reduce_sum
 from .alignment import aligned
 from .loss import Loss
@@ -104,12 +106,8 @@ def cosine_similarity(y_true, y_pred, axis=-1):
     array([-0., -1.], dtype=float32)
     """
     y_true, y_pred = aligned("cosine_similarity", y_true, y_pred)
-    return -reduce_sum(_direction(y_true, axis) * _direction(y_pred, axis), axis)
-
-
-def _direction(x, axis):
-    length = reduce_sum(square(x), axis, True)
-    return x * minimum(rsqrt(length), 1.0 / EPSILON)
+    unit = partial(l2_normalize, axis=axis, epsilon=EPSILON**2)
+    return -reduce_sum(unit(y_true) * unit(y_pred), axis)
 
 
 # -------------------------------------------------------------------------- classes

@@ -2,11 +2,13 @@
 
 from ...errors import ShapeError
 from ...ops.conversion import cast
-from ...ops.shape import broadcast_to, expand_dims, reshape, squeeze
+from ...ops.shape import broadcast_to, reshape
 from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
+from ..losses.alignment import broadcasts, same_rank
 
 __all__ = [
     "as_tensor",
+    "check_matrices",
     "check_pair",
     "fitted_weight",
     "pair",
@@ -39,23 +41,17 @@ def pair(who, y_true, y_pred, dtype=None):
 def check_pair(who, y_true, y_pred):
     """Raises ``ShapeError`` unless the shapes broadcast at the same rank."""
     a, b = y_true.array.shape, y_pred.array.shape
-    if a == b or not a or not b:
-        return
-    if len(a) != len(b) or any(m != n and m != 1 and n != 1 for m, n in zip(a, b)):
+    if a != b and not broadcasts(a, b):
         what = "the shapes of y_true and y_pred must be the same"
         raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
-def same_rank(a, b, expand_vectors=True):
-    """Where one has a last axis of size 1 too many, it goes, or a vector gets one."""
-    surplus = a.array.ndim - b.array.ndim
-    if surplus == 1 and a.array.shape[-1] == 1:
-        if b.array.ndim == 1 and expand_vectors:
-            return a, expand_dims(b, -1)
-        return squeeze(a, -1), b
-    if surplus == -1 and b.array.shape[-1] == 1:
-        b, a = same_rank(b, a, expand_vectors)
-    return a, b
+def check_matrices(who, axis, y_true, y_pred):
+    """Raises ``ShapeError`` unless both are ``[batch, axis]``, and of one shape."""
+    a, b = y_true.array.shape, y_pred.array.shape
+    if len(a) != 2 or a != b:
+        what = f"y_true and y_pred must be [batch, {axis}] both"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
 def trailing_axes(x, rank):

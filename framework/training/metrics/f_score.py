@@ -1,12 +1,11 @@
 """The harmonic mean of precision and recall, class by class."""
 
-from ...errors import ShapeError
 from ...ops.comparison import greater, greater_equal, logical_and
 from ...ops.conversion import cast
 from ...ops.elementwise import abs
 from ...ops.reduction import reduce_max, reduce_mean, reduce_sum
 from ...ops.shape import expand_dims
-from .alignment import as_tensor
+from .alignment import as_tensor, check_matrices
 from .metric import Metric
 
 __all__ = ["F1Score", "FBetaScore"]
@@ -56,16 +55,8 @@ class FBetaScore(Metric):
         self.threshold = threshold
         self._built = False
 
-    def _build(self, y_true, y_pred):
-        ranks = len(y_true.shape), len(y_pred.shape)
-        if ranks != (2, 2) or y_true.shape[1] != y_pred.shape[1]:
-            raise ShapeError(
-                type(self).__name__,
-                "y_true and y_pred must be [batch, classes] both",
-                y_true=y_true,
-                y_pred=y_pred,
-            )
-        shape = () if self.average == "micro" else (int(y_pred.shape[1]),)
+    def _build(self, classes):
+        shape = () if self.average == "micro" else (classes,)
         for name in (
             "true_positives",
             "false_positives",
@@ -80,8 +71,9 @@ class FBetaScore(Metric):
         """Counts one batch; ``sample_weight`` ``[batch]``."""
         y_pred = as_tensor(y_pred, self._dtype)
         y_true = as_tensor(y_true, self._dtype, y_pred)
+        check_matrices(type(self).__name__, "classes", y_true, y_pred)
         if not self._built:
-            self._build(y_true, y_pred)
+            self._build(int(y_pred.shape[1]))
         predicted = cast(self._positive(y_pred), self._dtype)
         counts = (
             predicted * y_true,

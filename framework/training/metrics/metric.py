@@ -3,7 +3,7 @@
 import functools
 
 from tapewright.layers import initializers
-from tapewright.layers.layer import unique_name
+from tapewright.layers.names import unique_name
 
 from ...dtypes import as_dtype
 from ...floatx import default_float

@@ -1,7 +1,5 @@
 """Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
 
-from contextlib import nullcontext
-
 from ... import registry
 from ...module import snake_case
 from ...registry import custom_object_scope, plain, register
@@ -49,8 +47,7 @@ def deserialize(config, custom_objects=None):
     >>> deserialize(serialize(get("top_k_categorical_accuracy"))).k
     5
     """
-    scope = custom_object_scope(custom_objects) if custom_objects else nullcontext()
-    with scope:
+    with custom_object_scope(custom_objects or {}):
         return get(config)
 
 

@@ -3,13 +3,13 @@
 import warnings
 
 from ...dtypes import float32
-from ...errors import ShapeError
 from ...ops.comparison import greater, is_inf, where
 from ...ops.conversion import cast
-from ...ops.elementwise import minimum, rsqrt, sqrt, square
+from ...ops.elementwise import sqrt, square
 from ...ops.reduction import reduce_mean, reduce_sum
 from ...ops.shape import expand_dims, size
 from ...readers import active_tracer
+from .. import losses
 from ..losses import (
     log_cosh,
     mean_absolute_error,
@@ -17,7 +17,7 @@ from ..losses import (
     mean_squared_error,
     mean_squared_logarithmic_error,
 )
-from .alignment import as_tensor, fitted_weight, pair
+from .alignment import as_tensor, check_matrices, fitted_weight, pair
 from .metric import Metric
 from .reduction import Mean, MeanMetricWrapper
 
@@ -32,7 +32,6 @@ __all__ = [
     "RootMeanSquaredError",
 ]
 
-EPSILON = 1e-7
 AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
 
 
@@ -101,13 +100,7 @@ def cosine_similarity(y_true, y_pred, axis=-1):
 
     The loss of this name is its negative, so that less is better.
     """
-    y_true, y_pred = pair("cosine_similarity", y_true, y_pred)
-    return reduce_sum(_unit(y_true, axis) * _unit(y_pred, axis), axis)
-
-
-def _unit(x, axis):
-    inverse = rsqrt(reduce_sum(square(x), axis, True))
-    return x * minimum(inverse, 1 / EPSILON)
+    return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
 class CosineSimilarity(MeanMetricWrapper):
@@ -161,16 +154,8 @@ class R2Score(Metric):
         self.num_samples = self.add_variable((), "zeros", name="num_samples")
         self._built = False
 
-    def _build(self, y_true, y_pred):
-        ranks = len(y_true.shape), len(y_pred.shape)
-        if ranks != (2, 2) or y_true.shape[1] != y_pred.shape[1]:
-            raise ShapeError(
-                "R2Score",
-                "y_true and y_pred must be [batch, outputs] both",
-                y_true=y_true,
-                y_pred=y_pred,
-            )
-        shape = (int(y_pred.shape[-1]),)
+    def _build(self, outputs):
+        shape = (outputs,)
         self.squared_sum = self.add_variable(shape, "zeros", name="squared_sum")
         self.sum = self.add_variable(shape, "zeros", name="sum")
         self.total_mse = self.add_variable(shape, "zeros", name="residual")
@@ -180,6 +165,7 @@ class R2Score(Metric):
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds the sums of one batch."""
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
+        check_matrices("R2Score", "outputs", y_true, y_pred)
         weight = as_tensor(
             1 if sample_weight is None else sample_weight, self._dtype, y_pred
         )
@@ -189,7 +175,7 @@ class R2Score(Metric):
         weighted = y_true * weight
         residual = square(y_true - y_pred) * weight
         if not self._built:
-            self._build(y_true, y_pred)
+            self._build(int(y_pred.shape[1]))
         for variable, values in (
             (self.sum, weighted),
             (self.squared_sum, y_true * weighted),
