@@ -7,9 +7,12 @@
     TypeError   <- MappingError          what has no meaning for many values at once
     TypeError   <- TracingError          what a traced function cannot do, or write down
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
+    ValueError, OSError      <- SavingError      a file that cannot be written, or read
 
 A message says who complains and what must hold, what was given, and what to do.
 """
+
+import functools
 
 __all__ = [
     "DTypeError",
@@ -17,9 +20,11 @@ __all__ = [
     "InvalidArgumentError",
     "MappingError",
     "RecordingError",
+    "SavingError",
     "ShapeError",
     "TracingError",
     "describe",
+    "saving_error",
 ]
 
 
@@ -87,3 +92,43 @@ class InvalidArgumentError(ValueError):
 
 class RecordingError(RuntimeError, ValueError):
     """A tape is asked for something that its present state forbids."""
+
+
+class SavingError(ValueError, OSError):
+    """A file cannot be written, or what it holds cannot be read.
+
+    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member inside
+    that is at fault (or None), ``reason`` what is wrong. Where the system refuses, it is
+    that error, too: ``except FileNotFoundError`` catches that of a missing file.
+    """
+
+    def __init__(self, path, reason, dataset=None):
+        super().__init__(reason)
+        self.path, self.reason, self.dataset = str(path), reason, dataset
+        self.filename = self.path
+
+    def __str__(self):
+        inside = f" [{self.dataset}]" if self.dataset else ""
+        return f"{self.path}{inside}: {self.reason}"
+
+    def __reduce__(self):
+        return _saving_error, (self._kind, self.path, self.reason, self.dataset)
+
+    _kind = None
+
+
+def saving_error(path, reason, dataset=None, cause=None):
+    """The `SavingError` that is a ``FileNotFoundError``, too, if ``cause`` is one, etc."""
+    kind = type(cause) if isinstance(cause, OSError) else None
+    return _saving_error(kind, path, reason, dataset)
+
+
+def _saving_error(kind, path, reason, dataset=None):
+    return _of_kind(kind)(path, reason, dataset)
+
+
+@functools.cache
+def _of_kind(kind):
+    if kind is None or not issubclass(kind, OSError) or issubclass(SavingError, kind):
+        return SavingError
+    return type("SavingError", (SavingError, kind), {"_kind": kind})
