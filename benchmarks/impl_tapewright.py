@@ -1,7 +1,7 @@
 """tapewright in the benchmark of peers: the TensorFlow file, with the import changed.
 
 Put this folder on PYTHONPATH of the benchmark's runner. Variants: ``eager``, ``function``.
-An epoch of `fit` is Keras' file, likewise.
+An epoch of `fit`, saving and loading are Keras' file, likewise.
 """
 
 import sys
@@ -56,7 +56,8 @@ def build(workload, data, variant):
     if workload.startswith("W9"):
         return impl_keras.Epoch(data) if variant == "function" else None
     if workload.startswith("W7"):
-        return None
+        load = workload == "W7_load"
+        return impl_keras.SaveLoad(data, load) if variant == "function" else None
     if variant == "function" and workload.startswith("W5"):
         return Jacobian(workload, data, variant)
     return impl_tf.build(workload, data, variant)

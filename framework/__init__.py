@@ -31,6 +31,7 @@ from . import (  # noqa: E402
     profiler,
     registry,
     signal,
+    train,
 )
 from . import testing as test  # noqa: E402
 from .backend import device  # noqa: E402
@@ -64,6 +65,7 @@ from .ops.shape import *  # noqa: E402
 from .ops.sorting import *  # noqa: E402
 from .ops.special import *  # noqa: E402
 from .ops.trigonometry import *  # noqa: E402
+from .saving import saved_model  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
 from .training import callbacks, losses, metrics  # noqa: E402

@@ -5,7 +5,7 @@ import numpy as np
 from . import backend
 from .dtypes import as_dtype
 from .errors import InvalidArgumentError
-from .graph.control.effects import Assert, host_effect
+from .graph.control.effects import Assert, lasting_effect, made_by
 from .graph.control.text import array_text
 from .tensor import convert_to_tensor, is_tensor
 from .tensor_shape import TensorShape
@@ -40,17 +40,27 @@ __all__ = [
 # ---------------------------------------------------------------------- about values
 
 
-def _held(who, words, condition, given, message, summarize):
+def _held(who, given, message, summarize, **settings):
     """Raises, now or in each replay, unless the condition holds for all entries."""
+    lasting_effect(
+        who, given.values(), names=list(given), message=message or "",
+        summarize=3 if summarize is None else int(summarize), **settings,
+    )  # fmt: skip
 
-    def check(*arrays):
-        holds = np.asarray(condition(*arrays))
-        if not holds.all():
-            raise InvalidArgumentError(
-                _report(who, words, holds, list(given), arrays, message, summarize)
-            )
 
-    host_effect(who, check, given.values(), attributes={"message": message or ""})
+def _condition(who, words, condition):
+    """Lets `_held` know what ``who`` demands: in words, and of arrays."""
+
+    @made_by(who)
+    def make(names, message, summarize):
+        def check(*arrays):
+            holds = np.asarray(condition(*arrays))
+            if not holds.all():
+                raise InvalidArgumentError(
+                    _report(who, words, holds, names, arrays, message, summarize)
+                )
+
+        return check
 
 
 def _report(who, words, holds, names, arrays, message, summarize):
@@ -61,7 +71,7 @@ def _report(who, words, holds, names, arrays, message, summarize):
         f"{holds.size - int(holds.sum())} of {holds.size}, first at index {list(at)}"
     )
     for name, array in zip(names, arrays):
-        text = array_text(array, 3 if summarize is None else summarize)
+        text = array_text(array, summarize)
         lines.append(f"  {name}, shape {array.shape}: {text}")
     return "\n".join(lines)
 
@@ -78,9 +88,9 @@ def _pair(x, y):
 def _comparison(name, words, function):
     def assertion(x, y, message=None, summarize=None, name=None):
         x, y = _pair(x, y)
-        who = assertion.__name__
-        _held(who, words, function, {"x": x, "y": y}, message, summarize)
+        _held(assertion.__name__, {"x": x, "y": y}, message, summarize)
 
+    _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
     assertion.__doc__ = (
         f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries; they "
@@ -101,8 +111,10 @@ assert_less_equal = _comparison("assert_less_equal", "x <= y", np.less_equal)
 def assert_none_equal(x, y, summarize=None, message=None, name=None):
     """Raises ``InvalidArgumentError`` unless ``x != y`` for all entries."""
     x, y = _pair(x, y)
-    given = {"x": x, "y": y}
-    _held("assert_none_equal", "x != y", np.not_equal, given, message, summarize)
+    _held("assert_none_equal", {"x": x, "y": y}, message, summarize)
+
+
+_condition("assert_none_equal", "x != y", np.not_equal)
 
 
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
@@ -114,19 +126,29 @@ def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=N
     kind = x.dtype.dtype
     usual = 10 * np.finfo(kind).eps if kind.kind in "fc" else 0
     rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
+    tolerances = {"rtol": float(rtol), "atol": float(atol)}
+    _held("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
 
-    def near(x, y):
-        return np.abs(x - y) <= atol + rtol * np.abs(y)
 
-    words = f"abs(x - y) <= {float(atol):.3g} + {float(rtol):.3g} * abs(y)"
-    _held("assert_near", words, near, {"x": x, "y": y}, message, summarize)
+@made_by("assert_near")
+def _near(names, message, summarize, rtol, atol):
+    words = f"abs(x - y) <= {atol:.3g} + {rtol:.3g} * abs(y)"
+
+    def check(x, y):
+        holds = np.abs(x - y) <= atol + rtol * np.abs(y)
+        if not holds.all():
+            raise InvalidArgumentError(
+                _report("assert_near", words, holds, names, (x, y), message, summarize)
+            )
+
+    return check
 
 
 def _sign(name, words, function):
     def assertion(x, message=None, summarize=None, name=None):
-        given = {"x": convert_to_tensor(x)}
-        _held(assertion.__name__, words, function, given, message, summarize)
+        _held(assertion.__name__, {"x": convert_to_tensor(x)}, message, summarize)
 
+    _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
     assertion.__doc__ = (
         f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries.\n\n    In a "
@@ -146,8 +168,11 @@ def assert_all_finite(x, message, name=None):
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "fc":
         raise TypeError(f"assert_all_finite: x must be floating, got {x.dtype.name}")
-    _held("assert_all_finite", "isfinite(x)", np.isfinite, {"x": x}, message, None)
+    _held("assert_all_finite", {"x": x}, message, None)
     return x
+
+
+_condition("assert_all_finite", "isfinite(x)", np.isfinite)
 
 
 # ----------------------------------------------------------- about shapes and dtypes

@@ -147,6 +147,12 @@ def custom_gradient(f=None):
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
+        for x in args:
+            if hasattr(x, "record_op"):
+                raise TypeError(
+                    f"{_name(f)} has a gradient of its own, which a model made of ops would "
+                    "not keep. Call it in the call() of a Layer, or make it a Lambda layer"
+                )
         readers = active_readers()
         watcher = _VariableWatcher()
         # The tapes see the ops inside f too: its gradient function may use their values,
@@ -324,6 +330,9 @@ def recompute_grad(f):
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
+        if any([hasattr(x, "record_op") for x in args]):  # a model keeps the ops alone
+            return f(*args, **kwargs)
+
         @custom_gradient
         def forward(*args):
             watcher = _VariableWatcher()

@@ -5,7 +5,7 @@ Both are off by default, cost nothing then, and hold for the whole process when 
 
 from . import assertions, backend
 from .assertions import *
-from .graph.control.effects import host_effect
+from .graph.control.effects import lasting_effect, made_by
 from .primitive import wrap_kernels
 from .readers import trace_lines, user_line
 from .tensor import convert_to_tensor
@@ -92,14 +92,18 @@ def check_numerics(tensor, message, name=None):
     Raises: ``FloatingPointError`` with ``message``.
     """
     tensor = convert_to_tensor(tensor)
+    lasting_effect("check_numerics", [tensor], message=message)
+    return tensor
 
+
+@made_by("check_numerics")
+def _numbers_checked(message):
     def check(array):
         found = _accident(array)
         if found:
             raise FloatingPointError(f"{message}: the tensor has {found}")
 
-    host_effect("check_numerics", check, [tensor], attributes={"message": message})
-    return tensor
+    return check
 
 
 def _checked(op, kernel):

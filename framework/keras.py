@@ -21,7 +21,18 @@ from tapewright.optimizers import Optimizer
 
 from . import keras_random as random
 from .floatx import floatx, set_floatx
-from .registry import custom_object_scope, register_later
+from .registration import (
+    CustomObjectScope,
+    custom_object_scope,
+    get_custom_objects,
+    get_registered_name,
+    get_registered_object,
+    register_keras_serializable,
+)
+from .registry import register_later
+from .saving.keras_files.models import load_model, save_model
+from .saving.keras_files.objects import deserialize_keras_object, serialize_keras_object
+from .saving.keras_files.weights import load_weights, save_weights
 from .tensor import is_tensor
 from .training import callbacks, losses, metrics
 from .training.cloning import clone_model
@@ -30,7 +41,7 @@ from .training.files import get_file
 from .training.losses import Loss
 from .training.losses.probabilistic import EPSILON
 from .training.metrics import Metric
-from .training.model import Model
+from .training.model import Model, model_from_json
 from .training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
 from .training.plot_model import plot_model
 from .training.py_dataset import PyDataset
@@ -68,6 +79,7 @@ __all__ = [
     "preprocessing",
     "random",
     "regularizers",
+    "saving",
     "utils",
 ]
 
@@ -128,7 +140,31 @@ config = _namespace(
     set_floatx=set_floatx,
 )
 models = _namespace(
-    "models", Model=Model, Sequential=Sequential, clone_model=clone_model
+    "models",
+    Model=Model,
+    Sequential=Sequential,
+    clone_model=clone_model,
+    load_model=load_model,
+    model_from_json=model_from_json,
+    save_model=save_model,
+)
+_OBJECTS = {
+    "CustomObjectScope": CustomObjectScope,
+    "custom_object_scope": custom_object_scope,
+    "deserialize_keras_object": deserialize_keras_object,
+    "get_custom_objects": get_custom_objects,
+    "get_registered_name": get_registered_name,
+    "get_registered_object": get_registered_object,
+    "register_keras_serializable": register_keras_serializable,
+    "serialize_keras_object": serialize_keras_object,
+}
+saving = _namespace(
+    "saving",
+    load_model=load_model,
+    load_weights=load_weights,
+    save_model=save_model,
+    save_weights=save_weights,
+    **_OBJECTS,
 )
 sequence = _namespace("preprocessing.sequence", pad_sequences=pad_sequences)
 preprocessing = _namespace(
@@ -138,11 +174,9 @@ preprocessing = _namespace(
 )
 utils = _namespace(
     "utils",
-    CustomObjectScope=custom_object_scope,
     PyDataset=PyDataset,
     Sequence=PyDataset,
     clear_session=clear_session,
-    custom_object_scope=custom_object_scope,
     get_file=get_file,
     is_keras_tensor=is_keras_tensor,
     normalize=normalize,
@@ -154,6 +188,7 @@ utils = _namespace(
     timeseries_dataset_from_array=timeseries_dataset_from_array,
     to_categorical=to_categorical,
     unpack_x_y_sample_weight=unpack_x_y_sample_weight,
+    **_OBJECTS,
 )
 
 ops = _Later(f"{__name__}.ops", "tapewright.keras_ops")

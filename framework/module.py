@@ -22,6 +22,12 @@ class Module:
     """
 
     _name = None
+    _awaited = None  # what a checkpoint has for variables that are not made yet
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if self._awaited is not None:
+            self._awaited.take(name, value)
 
     def __init__(self, name=None):
         if name is not None and not str(name).isidentifier():

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from .saving.atomic import replacing
+from .saving.storage.atomic import replacing
 
 __all__ = [
     "confusion_matrix",

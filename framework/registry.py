@@ -1,20 +1,40 @@
 """Names of classes and functions that a config or a file may mention, and their objects.
 
-A config is ``{"class_name": ..., "config": {...}}``. Loading looks names up here and
-nowhere else: no code is ever run from a file.
+An object in a config is ``{"module", "class_name", "config", "registered_name"}``, as
+Keras writes it; what lacks the first and the last is read, too. Loading looks names up
+here and in `registration`, and nowhere else: no code is ever run from a file, and no
+module imported that it names.
 """
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-
+from .constructors import (
+    NO_ARGUMENTS,
+    PlainArguments,
+    constructor_arguments,
+    is_own,
+)
 from .dtypes import DType
+from .errors import SavingError
+from .literals import is_literal, read_literal
+from .registration import (
+    custom_object_scope,
+    get_registered_name,
+    get_registered_object,
+    name_in_scope,
+    reading_file,
+    refusal,
+)
 
 __all__ = [
     "Configured",
-    "constructor_arguments",
+    "class_of",
     "custom_object_scope",
     "deserialize",
     "find",
+    "from_constructor",
+    "function_config",
+    "function_of",
+    "kinds_of",
+    "named",
     "objects",
     "plain",
     "register",
@@ -25,8 +45,19 @@ __all__ = [
 ]
 
 _OBJECTS = {}
+_FOREIGN = {}  # (kind, module, name) of what is not tapewright's own
 _LATER = {}  # start of a name -> what registers the names that start so
-_SCOPE = ContextVar("custom_objects")
+MODULES = {  # where Keras has the classes of a kind
+    "layer": "keras.layers",
+    "optimizer": "keras.optimizers",
+    "schedule": "keras.optimizers.schedules",
+    "loss": "keras.losses",
+    "metric": "keras.metrics",
+    "initializer": "keras.initializers",
+    "regularizer": "keras.regularizers",
+    "constraint": "keras.constraints",
+}
+_KERAS = ("keras", "tapewright", "tensorflow", "tf_keras", "builtins")
 
 
 def register(kind, name, value):
@@ -35,8 +66,10 @@ def register(kind, name, value):
     What a user defines never takes the place of something of tapewright's own; it can be
     named through `custom_object_scope`.
     """
+    if not is_own(value):
+        _FOREIGN[kind, getattr(value, "__module__", None), name] = value
     known = _OBJECTS.get((kind, name))
-    if known is None or _is_own(value) or not _is_own(known):
+    if known is None or is_own(value) or not is_own(known):
         _OBJECTS[kind, name] = value
     return value
 
@@ -46,27 +79,37 @@ def register_later(prefix, load):
     _LATER[prefix] = load
 
 
-def _is_own(thing):
-    package = __name__.partition(".")[0]
-    return getattr(thing, "__module__", "").partition(".")[0] == package
-
-
 def find(kind, name):
-    """The object of that name: from `custom_object_scope` first, else the registered one.
+    """The object of that name: the user's by what it was made known as, else ours.
 
-    Raises: ``ValueError`` that lists the known names.
+    Raises: ``ValueError`` that lists the known names; what was only defined is not known
+    to a file, see `registration.from_file`.
     """
-    scope = _SCOPE.get(None)
-    if scope and name in scope:
-        return scope[name]
+    if kind == "op":  # sought while gradients are computed, and never the user's
+        known = _OBJECTS.get((kind, name))
+        if known is not None:
+            return known
+    known = get_registered_object(name)
+    if known is not None:
+        return known
     for prefix in [p for p in _LATER if name.startswith(p)]:
         _LATER.pop(prefix)()
-    try:
-        return _OBJECTS[kind, name]
-    except KeyError:
-        known = sorted(n for k, n in _OBJECTS if k == kind)
-        message = f"Unknown {kind} {name!r}; known are {', '.join(known)}"
-        raise ValueError(message + _suggestion(name, known)) from None
+    known = _OBJECTS.get((kind, name))
+    if known is None or (reading_file() and not is_own(known)):
+        raise refusal(_unknown(kind, name))
+    return known
+
+
+def _unknown(kind, name):
+    if reading_file():
+        return (
+            f"the {kind} {name[:200]!r} is not known here: if it is one of yours, decorate "
+            "it with @register_keras_serializable(package=...), or pass "
+            f"custom_objects={{{name[:200]!r}: ...}}"
+        )
+    known = sorted(n for k, n in _OBJECTS if k == kind)
+    message = f"Unknown {kind} {name!r}; known are {', '.join(known)}"
+    return message + _suggestion(name, known)
 
 
 def _suggestion(name, known):
@@ -84,6 +127,11 @@ def objects(kind):
     return list({id(v): v for (k, _), v in _OBJECTS.items() if k == kind}.values())
 
 
+def kinds_of(name):
+    """The kinds of which there is something of that name."""
+    return [kind for kind in MODULES if (kind, name) in _OBJECTS]
+
+
 def registered_name(kind, value):
     """The name under which ``value`` was registered, or None."""
     for (its_kind, name), known in _OBJECTS.items():
@@ -93,14 +141,122 @@ def registered_name(kind, value):
 
 
 def serialize(thing):
-    """``{"class_name", "config"}`` of an object that has ``get_config()``."""
-    return {"class_name": type(thing).__name__, "config": thing.get_config()}
+    """``{"module", "class_name", "config", "registered_name"}`` of what has a config."""
+    cls = type(thing)
+    name, known_as = cls.__name__, None
+    if get_registered_name(cls) != name or not is_own(cls):
+        module, known_as = cls.__module__, get_registered_name(cls)
+        module = None if module == "__main__" else module
+    else:
+        module, name = _place_in_keras(thing)
+    config = {
+        "module": module,
+        "class_name": name,
+        "config": thing.get_config(),
+        "registered_name": known_as,
+    }
+    if hasattr(thing, "own_build_config"):
+        config |= thing.own_build_config()
+    return config
+
+
+def _place_in_keras(thing):
+    place = getattr(thing, "place_in_keras", None)  # an attribute only of a few
+    return place or (MODULES.get(type(thing).kind), type(thing).__name__)
 
 
 def deserialize(kind, config):
-    """The object that `serialize` described."""
-    cls = find(kind, config["class_name"])
-    return cls.from_config(config.get("config", {}))
+    """The object that `serialize` described, ours or Keras'.
+
+    Raises: ``ValueError`` for what is no config, an unknown class, or a config that it
+    refuses; from a file all of these are a `SavingError`.
+    """
+    name = config.get("class_name") if isinstance(config, dict) else None
+    if not isinstance(name, str):
+        raise refusal(
+            f"the config of a {kind} must be a dict with class_name and config, got "
+            f"{_short(config)}"
+        )
+    inner = config.get("config")
+    if name == "function":
+        return function_of(kind, inner)
+    cls = class_of(kind, config)
+    if not hasattr(cls, "from_config"):
+        return cls
+    if not isinstance(inner, (dict, type(None))):
+        raise refusal(f"{name}: its config must be a dict, got {_short(inner)}")
+    inner = {
+        key: read_literal(value) if is_literal(value) else value
+        for key, value in (inner or {}).items()
+    }
+    if not reading_file():
+        return _built(cls.from_config(inner), config)
+    try:
+        return _built(cls.from_config(inner), config)
+    except SavingError:
+        raise
+    except Exception as error:  # whatever its class says against what the file holds
+        title = f"{name} {inner['name'][:200]!r}" if _is_named(inner) else name
+        what = f"its config lacks {error}" if type(error) is KeyError else error
+        raise refusal(f"{kind} {title}: {what}") from error
+
+
+def _is_named(inner):
+    return isinstance(inner, dict) and isinstance(inner.get("name"), str)
+
+
+def _built(thing, config):
+    """Layers of the user's may say by themselves how they are built."""
+    if config.get("build_config") and hasattr(thing, "build_by_own_config"):
+        thing.build_by_own_config(config["build_config"])
+    return thing
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def class_of(kind, config):
+    """The class (or function) of the config of an object.
+
+    A class of the user's by its registered name; else the one of its module; else one of
+    ours, unless the module says that it is no class of Keras.
+    """
+    name, known_as = config["class_name"], config.get("registered_name")
+    for each in (known_as, name):
+        known = get_registered_object(each) if isinstance(each, str) else None
+        if known is not None:
+            return known
+    if isinstance(known_as, str) and ">" in known_as:
+        raise refusal(_unknown(kind, known_as))
+    module = config.get("module", "keras")
+    if module is None or str(module).partition(".")[0] not in _KERAS:
+        place = "__main__" if module is None else module
+        known = _FOREIGN.get((kind, place, name))
+        if known is None or reading_file():
+            raise refusal(_unknown(kind, known_as or name))
+        return known
+    if kind == "optimizer" and name.startswith("Custom>"):  # Keras 2 on its own classes
+        name = name.removeprefix("Custom>")
+    return find(kind, _as_registered(kind, name))
+
+
+def function_of(kind, name):
+    """The function of that name, for an argument of that kind."""
+    if not isinstance(name, str):
+        raise refusal(f"a function must be given by its name, got {_short(name)}")
+    for each in _FUNCTIONS.get(kind, (kind,)):
+        if get_registered_object(name) or (each, name) in _OBJECTS:
+            return find(each, name)
+    raise refusal(_unknown("function", name))
+
+
+_FUNCTIONS = {
+    "layer": ("function", "activation"),
+    "metric": ("metric function", "loss"),
+    "function": ("function", "activation", "loss", "metric function", "initializer"),
+}
 
 
 def resolve(kind, identifier):
@@ -125,9 +281,9 @@ def resolve(kind, identifier):
 
 def _as_registered(kind, name):
     """The registered spelling of ``name``, if there is one."""
-    names = [known for its_kind, known in _OBJECTS if its_kind == kind]
-    if name in names or name in _SCOPE.get({}):
+    if (kind, name) in _OBJECTS or get_registered_object(name) is not None:
         return name
+    names = [known for its_kind, known in _OBJECTS if its_kind == kind]
     alike = [known for known in names if _letters(known) == _letters(name)]
     return alike[0] if alike else name
 
@@ -136,14 +292,10 @@ def _letters(name):
     return name.replace("_", "").lower()
 
 
-@contextmanager
-def custom_object_scope(custom_objects):
-    """Inside, these (name to class or function) are found before registered ones."""
-    token = _SCOPE.set({**_SCOPE.get({}), **custom_objects})
-    try:
-        yield
-    finally:
-        _SCOPE.reset(token)
+def from_constructor(get_config):
+    """Marks a ``get_config`` that knows of the constructor's arguments and nothing else."""
+    get_config.from_constructor = True
+    return get_config
 
 
 class Configured:
@@ -156,28 +308,54 @@ class Configured:
 
     kind = None
     left_out = {}  # arguments that a config need not mention while they have this value
+    told_otherwise = ()  # arguments that a subclass puts into its config by itself
+    prefers_given = False  # plain arguments rather than the attributes of their names
+    _plain_arguments = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
             register(cls.kind, cls.__name__, cls)
 
+    def __new__(cls, *args, **kwargs):
+        thing = super().__new__(cls)
+        if not is_own(cls):
+            vars(thing)["_plain_arguments"] = PlainArguments(cls, args, kwargs)
+        return thing
+
+    @from_constructor
     def get_config(self) -> dict:
         """The constructor's arguments as plain values: numbers, strings, lists, dicts.
 
-        Raises: ``NotImplementedError`` if one is not kept as an attribute.
+        Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
         """
-        config = {}
-        for name in constructor_arguments(type(self)):
-            if hasattr(self, name):
+        cls, config, given = type(self), {}, self._plain_arguments or NO_ARGUMENTS
+        is_default = hasattr(cls.get_config, "from_constructor")
+        if is_default and given.lost:
+            raise NotImplementedError(
+                f"{cls.__name__}.get_config: arguments that __init__ takes as *args have "
+                "no names; write a get_config and a from_config of your own"
+            )
+        first = given.by_name if self.prefers_given and is_default else {}
+        names = constructor_arguments(cls)
+        for name in [n for n in names if n not in self.told_otherwise]:
+            if name in first:
+                value = plain(first[name])
+            elif hasattr(self, name):
                 value = plain(getattr(self, name))
-                if name not in self.left_out or value != self.left_out[name]:
-                    config[name] = value
-            elif type(self).get_config is Configured.get_config:
+            elif name in given.by_name:
+                value = plain(given.by_name[name])
+            elif is_default:
                 raise NotImplementedError(
-                    f"{type(self).__name__}.get_config: the argument {name!r} of __init__ "
+                    f"{cls.__name__}.get_config: the argument {name!r} of __init__ "
                     f"is not kept; set self.{name}, or write a get_config of your own"
                 )
+            else:
+                continue
+            if name not in self.left_out or value != self.left_out[name]:
+                config[name] = value
+        if is_default:  # what **kwargs took, and no constructor below knows by name
+            config |= {k: plain(x) for k, x in given.others.items() if k not in names}
         return config
 
     @classmethod
@@ -188,20 +366,6 @@ class Configured:
     def __repr__(self):
         arguments = (f"{key}={value!r}" for key, value in self.get_config().items())
         return f"{type(self).__name__}({', '.join(arguments)})"
-
-
-def constructor_arguments(cls) -> list:
-    """Names of all arguments of ``cls(...)``, those that ``**kwargs`` hands on first."""
-    names = []
-    for base in cls.__mro__:
-        code = getattr(vars(base).get("__init__"), "__code__", None)
-        if code is None:
-            continue
-        own = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-        names = [name for name in own if name not in names] + names
-        if not code.co_flags & 0x08:  # CO_VARKEYWORDS
-            break
-    return names
 
 
 def plain(value):
@@ -224,16 +388,39 @@ def plain(value):
         value = value.numpy()
     if hasattr(value, "tolist"):
         return value.tolist()
-    if callable(value):
+    if callable(value) and hasattr(value, "__name__"):
         return _name_of(value)
     raise TypeError(f"A config cannot hold {type(value).__name__}: {value!r}")
 
 
 def _name_of(function):
-    for name, known in (_SCOPE.get(None) or {}).items():
-        if known is function:
-            return name
-    for (kind, name), known in _OBJECTS.items():
+    """The name of a function of ours; Keras' form of one of the user's."""
+    name = name_in_scope(function)
+    for (kind, known_as), known in _OBJECTS.items():
         if known is function and kind != "op":
-            return name
-    return function.__name__
+            return name or known_as
+    if is_own(function) and name is None:
+        return function.__name__
+    if function.__name__ == "<lambda>":
+        raise ValueError(
+            "A config cannot hold a lambda, since code is never saved: make it a function "
+            "with a name, and decorate that with @register_keras_serializable()"
+        )
+    return function_config(name or get_registered_name(function))
+
+
+def named(function):
+    """How Keras writes down a function; what is no function, as `plain` does."""
+    found = plain(function)
+    is_function = isinstance(found, str) and callable(function)
+    return function_config(found) if is_function else found
+
+
+def function_config(name):
+    """How Keras writes down a function of that name."""
+    return {
+        "module": "builtins",
+        "class_name": "function",
+        "config": name,
+        "registered_name": "function",
+    }

@@ -4,6 +4,7 @@ import warnings
 
 from . import nest
 from .batching import Batcher, Mapped
+from .composite import composite
 from .errors import MappingError, ShapeError
 from .ops.indexing import getitem
 from .ops.joining import stack
@@ -16,6 +17,7 @@ from .variable import next_serial
 __all__ = ["vectorized_map"]
 
 
+@composite
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
     """``fn`` of each element along the first axis, the results stacked; all in one call.
 

@@ -23,6 +23,7 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
+from .saved_layer import *
 from .separable_convolution import *
 from .spectral import *
 from .transposed_convolution import *

@@ -4,6 +4,11 @@ from inspect import signature
 
 from tapewright import registry
 from tapewright.nest import flatten
+from tapewright.registration import (
+    get_registered_name,
+    get_registered_object,
+    name_in_scope,
+)
 from tapewright.tensor import convert_to_tensor
 
 from .layer import Layer
@@ -62,43 +67,47 @@ class Lambda(Layer):
             return given(input_shape)
         return (flatten(input_shape)[0], *given)
 
+    told_otherwise = ("function", "output_shape", "mask")
+
     def get_config(self):
         config = super().get_config()
         given = (self.function, self._given_output_shape, self.mask)
-        for name, value in zip(("function", "output_shape", "mask"), given):
-            config.pop(name, None)
+        for name, value in zip(self.told_otherwise, given):
             if callable(value):
-                config[name] = self._name_of(name, value)
+                config[name] = registry.function_config(self._name_of(name, value))
             elif value is not None:
                 config[name] = registry.plain(value)
         return config
 
     def _name_of(self, argument, function):
+        name = name_in_scope(function) or get_registered_name(function)
+        if get_registered_object(name) is function:
+            return name
         for kind in _KINDS:
             name = registry.registered_name(kind, function)
             if name is not None:
                 return name
         raise ValueError(
             f"{self._title}: a config cannot hold the function given as {argument}, "
-            f"{function!r}, since code is never saved. Register it, so that its name will "
-            "do, or write a subclass of Layer"
+            f"{function!r}, since code is never saved. Give it a name, and make that known "
+            "with @register_keras_serializable(), or write a subclass of Layer"
         )
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        for name in ("function", "output_shape", "mask"):
+        for name in cls.told_otherwise:
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(
                     f"Lambda: the config holds Python code as {name}, which is never run. "
-                    "Make the layer anew with a registered function"
+                    "Make the layer anew with a function that is known by its name"
                 )
             if isinstance(value, dict) and isinstance(value.get("config"), str):
-                config[name] = value["config"]
+                config[name] = registry.function_of("layer", value["config"])
         if isinstance(config.get("output_shape"), str):
             config["output_shape"] = _found("output_shape", config["output_shape"])
-        return cls(**config)
+        return super().from_config(config)
 
 
 def _found(argument, value):

@@ -14,7 +14,8 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from tapewright.dtypes import as_dtype, float32
+from tapewright.constructors import constructor_arguments
+from tapewright.dtypes import float32
 from tapewright.errors import ShapeError
 from tapewright.floatx import default_float
 from tapewright.module import snake_case
@@ -23,10 +24,11 @@ from tapewright.ops.conversion import cast
 from tapewright.ops.elementwise import divide_no_nan
 from tapewright.ops.shape import shape as shape_of
 from tapewright.readers import reading
-from tapewright.registry import Configured, constructor_arguments
+from tapewright.registry import register
 from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
 
 from . import masks, regularizers
+from .configs import BuildShapes, LayerConfig, dtype_of, is_shape
 from .input_spec import InputSpec
 from .names import unique_name
 from .signature import CallSignature
@@ -51,7 +53,7 @@ class _Call:
         self.training = training
 
 
-class Layer(Operation, Tracked, Configured):
+class Layer(Operation, Tracked, LayerConfig):
     """Base of all layers: an op with weights.
 
     Args: ``name``, unique by default; ``trainable``: False freezes the weights;
@@ -78,7 +80,6 @@ class Layer(Operation, Tracked, Configured):
     """
 
     kind = "layer"
-    left_out = {"activity_regularizer": None, "autocast": True}
     built = False
     input_spec = None
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
@@ -117,7 +118,8 @@ class Layer(Operation, Tracked, Configured):
         if kwargs:
             known = [n for n in constructor_arguments(cls) if n != "kwargs"]
             raise TypeError(
-                f"{cls.__name__}: unknown argument {', '.join(map(repr, kwargs))}; "
+                f"{cls.__name__}: unknown argument "
+                f"{', '.join([f'{k!r} (given {v!r:.60})' for k, v in kwargs.items()])}; "
                 f"the arguments are {', '.join(known)}"
             )
         if name is not None and (not isinstance(name, str) or "/" in name):
@@ -125,7 +127,7 @@ class Layer(Operation, Tracked, Configured):
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"
             )
         self._name = name or unique_name(snake_case(cls.__name__))
-        self._dtype = default_float() if dtype is None else _dtype_of(dtype)
+        self._dtype = default_float() if dtype is None else dtype_of(dtype)
         self._track(trainable)
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
@@ -269,14 +271,18 @@ class Layer(Operation, Tracked, Configured):
         given = self._signature.given(args[0], args[1:], kwargs)
         shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
         if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
-            self.build(_shapes_in(args[0]))
+            shape = _shapes_in(args[0])
+            self._build_shapes = BuildShapes({(*self._shapes, "input_shape")[0]: shape})
+            self.build(shape)
             return
         missing = [n for n in self._signature.names if n not in given]
         missing = [n for n in missing if n not in self._signature.defaults]
         if missing:
             raise TypeError(f"{self._title}: the argument '{missing[0]}' is missing")
         shapes = {name: shapes.get(name) for name in self._shapes}
-        self.build(**{name: s for name, s in shapes.items() if s is not None})
+        shapes = {name: s for name, s in shapes.items() if s is not None}
+        self._build_shapes = BuildShapes(shapes)
+        self.build(**shapes)
 
     @contextmanager
     def _building(self):
@@ -287,6 +293,8 @@ class Layer(Operation, Tracked, Configured):
         token = _OWNER.set(self)
         try:
             yield
+            if self._awaited is not None:
+                self._awaited.arrive(self)
         except Exception:
             if not self.built:
                 del self._weights[count:]
@@ -481,6 +489,7 @@ class Layer(Operation, Tracked, Configured):
 
 Layer._signature = CallSignature(Layer.call)
 Layer._shapes = ("input_shape",)
+register("layer", "Layer", Layer)
 
 
 # -------------------------------------------------------------------- small questions
@@ -492,15 +501,9 @@ def _any_symbolic(nest):
     return any([type(leaf) is KerasTensor for leaf in flatten(nest)])
 
 
-def _is_shape(value):
-    if value is None or isinstance(value, dict):
-        return False
-    return all([n is None or not hasattr(n, "__iter__") for n in value])
-
-
 def _map_shapes(function, shapes):
     """``function`` of each shape in a nest of shapes."""
-    if _is_shape(shapes):
+    if is_shape(shapes):
         return function(tuple(shapes))
     if isinstance(shapes, dict):
         return {key: _map_shapes(function, s) for key, s in shapes.items()}
@@ -542,23 +545,25 @@ def _refuse(cls, kwargs, **absent):
             )
 
 
-def _dtype_of(dtype):
-    """That of a name, a dtype, or the config of a policy of one dtype."""
-    if isinstance(dtype, dict):
-        dtype = dtype.get("config", dtype).get("name", dtype)
-    return as_dtype(dtype)
-
-
 def _once(build):
     """``build`` made to run once, in the name of its layer, and to mark it as built."""
 
     @functools.wraps(build)
     def build_once(self, *args, **kwargs):
         if _OWNER.get() is self:  # from the first call, or from a subclass's build
-            return build(self, *args, **kwargs)
+            if self._awaited is None:
+                return build(self, *args, **kwargs)
+            with self._awaited.arriving(self):  # before the call goes on
+                return build(self, *args, **kwargs)
         if not self.built:
+            names = dict(zip(self._shapes or ("input_shape",), args))
+            self._build_shapes = BuildShapes(names | kwargs)
             with self._building():
-                build(self, *args, **kwargs)
+                if self._awaited is None:
+                    build(self, *args, **kwargs)
+                else:
+                    with self._awaited.arriving(self):
+                        build(self, *args, **kwargs)
             self.built = True
 
     return build_once

@@ -8,7 +8,7 @@ from tapewright.ops.contraction import einsum
 from tapewright.ops.conversion import cast
 from tapewright.ops.gather import repeat
 from tapewright.ops.shape import expand_dims
-from tapewright.registry import plain
+from tapewright.registry import plain, register
 
 from . import constraints, initializers, regularizers
 from .activation_layers import Softmax
@@ -150,23 +150,6 @@ class _Heads(Layer):
         self._softmax = Softmax(axis=last, dtype=self._dtype)
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self._dtype)
 
-    @property
-    def query_dense(self):
-        """The projection of the queries, an `EinsumDense`; likewise the next three."""
-        return self._query_dense
-
-    @property
-    def key_dense(self):
-        return self._key_dense
-
-    @property
-    def value_dense(self):
-        return self._value_dense
-
-    @property
-    def output_dense(self):
-        return self._output_dense
-
     def get_config(self):
         regularizer = plain(self._settings["activity_regularizer"])
         return {**super().get_config(), "activity_regularizer": regularizer}
@@ -272,6 +255,24 @@ class MultiHeadAttention(_Heads):
         self._build_attention(rank, axes)
         self._build_outputs(query_shape)
 
+    # Files have the parts by these names: those of `GroupedQueryAttention` are private.
+    @property
+    def query_dense(self):
+        """The projection of the queries, an `EinsumDense`; likewise the next three."""
+        return self._query_dense
+
+    @property
+    def key_dense(self):
+        return self._key_dense
+
+    @property
+    def value_dense(self):
+        return self._value_dense
+
+    @property
+    def output_dense(self):
+        return self._output_dense
+
     def _head_projection(self, name, rank, size, activation=None):
         letters = string.ascii_lowercase[: rank + 2]
         free, bound, heads = letters[: rank - 1], letters[rank - 1], letters[rank:]
@@ -318,6 +319,8 @@ class GroupedQueryAttention(_Heads):
     Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
     from multi-head checkpoints" (2023).
     """
+
+    place_in_keras = ("keras.layers", "GroupQueryAttention")
 
     def __init__(
         self,
@@ -391,6 +394,7 @@ class GroupedQueryAttention(_Heads):
 
 
 GroupQueryAttention = GroupedQueryAttention  # Keras has it under this name
+register("layer", "GroupQueryAttention", GroupedQueryAttention)
 
 
 def _refuse_flash(who, flash_attention):

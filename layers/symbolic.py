@@ -16,8 +16,10 @@ from tapewright.graph.tracing import Outline
 from tapewright.nest import flatten, map_structure, pack
 from tapewright.primitive import get_primitive
 from tapewright.readers import Lost, reading
+from tapewright.saving.keras_files.operations import default_name, kind_of
 from tapewright.tensor import Tensor, TensorSpec
 from tapewright.tensor_shape import TensorShape
+from tapewright.variable import Variable
 
 from .masks import attach, mask_of
 from .names import unique_name
@@ -29,6 +31,7 @@ __all__ = [
     "OpCall",
     "Operation",
     "node_of",
+    "refuse_variables",
     "symbolic_outputs",
 ]
 
@@ -69,15 +72,32 @@ class KerasTensor(Tensor):
         )
 
     def record_op(self, op, inputs, attributes):
-        """What an op gives for this: the call is noted."""
-        for x in inputs:
-            if type(x.key) is Lost and x.key.origins[0].reason == "variable":
-                raise TypeError(
-                    f"{op.name}: the variable '{x.key.origins[0].op}' would enter the "
-                    "model as a constant, with its value now. Use it in the call() of a "
-                    "Layer that keeps it as an attribute"
-                )
-        return OpCall(op.name, attributes)(*inputs)
+        """What an op gives for this: the call is noted.
+
+        As one of the function of `keras.ops` that does the same, if there is one.
+        """
+        refuse_variables(op.name, inputs)
+        translate = registry.find("translation", "keras.ops.translate")
+        outputs = translate(op.name, inputs, attributes)
+        return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
+
+    def record_function(self, function, args, kwargs):
+        """What a function of several ops gives for this: one call, or those of its ops."""
+        refuse_variables(function.__name__, args)
+        translate = registry.find("translation", "keras.ops.translate_function")
+        outputs = translate(function, args, kwargs)
+        if outputs is not None:
+            return outputs
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError) as error:
+            if "KerasTensor" in str(error):
+                raise
+            raise TypeError(
+                f"{function.__name__} asks for sizes or values that {self!r} does not have "
+                f"({error}). Use a function of keras.ops, or put the code into the call() "
+                "of a Layer"
+            ) from error
 
     def numpy(self):
         self._no_value("numpy()")
@@ -137,7 +157,12 @@ class Operation:
 
 
 class OpCall(Operation):
-    """An op in a model, with its attributes: what stands where others have a layer."""
+    """An op in a model, with its attributes: what stands where others have a layer.
+
+    ``op`` names a primitive, which gets tensors and nothing else, or a function of
+    `keras.ops`: then the attributes are those arguments that its operation in Keras
+    gets from its config.
+    """
 
     def __init__(self, op, attributes, name=None):
         self.op = op
@@ -145,24 +170,41 @@ class OpCall(Operation):
             key: tuple(value) if type(value) is list else value
             for key, value in attributes.items()
         }
-        self.name = name or unique_name(op)
+        self.name = name or unique_name(default_name(op))
         self._inbound_nodes = []
 
-    def __call__(self, *inputs):
-        if not any([type(x) is KerasTensor for x in inputs]):
-            return _callee(self.op).general(inputs, self.attributes)
+    @property
+    def kind(self):
+        """What it is called in Keras, or the name of the op."""
+        return kind_of(self.op)
+
+    def __call__(self, *args, **kwargs):
+        if not any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
+            if "." in self.op:  # a function of several ops
+                whole = registry.find("composite", self.op)
+                return whole.run(self.attributes, args, kwargs)
+            return get_primitive(self.op).general(args, self.attributes)
         with reading(()):
-            outputs = symbolic_outputs(self, inputs, {})
-        Node(self, inputs, {}, outputs)
+            outputs = symbolic_outputs(self, args, kwargs)
+        Node(self, args, kwargs, outputs)
         return outputs
 
     def __repr__(self):
-        return f"<OpCall {self.op}>"
+        return f"<OpCall {self.kind}>"
 
 
-def _callee(name):
-    """The op of that name; a dot in it stands in those of functions of several ops."""
-    return registry.find("composite", name) if "." in name else get_primitive(name)
+def refuse_variables(who, values):
+    """Raises ``TypeError`` if one of the values is a variable, or its value now."""
+    for x in values:
+        key = getattr(x, "key", None)
+        lost = type(key) is Lost and key.origins[0].reason == "variable"
+        if lost or isinstance(x, Variable):
+            name = key.origins[0].op if lost else x.name
+            raise TypeError(
+                f"{who}: the variable '{name}' would enter the model as a constant, with "
+                "its value now. Use it in the call() of a Layer that keeps it as an "
+                "attribute"
+            )
 
 
 class Node:

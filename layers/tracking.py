@@ -1,5 +1,6 @@
 """`Tracked`: the weights of a layer and of the layers inside, made, found and counted."""
 
+import functools
 import math
 
 import numpy as np
@@ -9,6 +10,11 @@ from tapewright.module import Module
 from tapewright.nest import flatten
 from tapewright.ops.random import Generator
 from tapewright.readers import reading
+from tapewright.saving.keras_files.blank_weights import room
+from tapewright.saving.keras_files.own_variables import (
+    load_own_variables,
+    save_own_variables,
+)
 from tapewright.variable import Variable
 
 from . import constraints, initializers, regularizers
@@ -74,10 +80,16 @@ class Tracked(Module):
         dtype = self._dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating else "zeros"
-        make = initializers.get(initializer)
+        make = functools.partial(initializers.get(initializer), shape, dtype=dtype)
         with reading(()):
-            value = make(shape, dtype=dtype)
-            variable = Variable(value, trainable, name=name, dtype=dtype, shape=shape)
+            if room() is None:
+                value = make()
+                variable = Variable(
+                    value, trainable, name=name, dtype=dtype, shape=shape
+                )
+            else:
+                variable = Variable(0, trainable, name=name, dtype=dtype)
+                room().give(variable, shape, self._title, make)
         variable.path = f"{self.path}/{name}"
         if constraint is not None:
             variable.constraint = constraints.get(constraint)
@@ -192,6 +204,9 @@ class Tracked(Module):
         for variable, value in zip(variables, values):
             variable.assign(value)
 
+    save_own_variables = save_own_variables
+    load_own_variables = load_own_variables
+
     def own_variables(self):
         """The weights of this layer itself, without the layers inside."""
         own = {id(v): v for v in _variables_of(self._parts())}
@@ -212,7 +227,7 @@ class Tracked(Module):
             if isinstance(value, _PARTS):
                 parts.append(value)
             elif isinstance(value, (list, tuple, dict)) and value:
-                parts += [leaf for leaf in flatten(value) if isinstance(leaf, _PARTS)]
+                parts += [leaf for leaf in _leaves(value) if isinstance(leaf, _PARTS)]
         return [part for part in parts if not _is_metric(part)]
 
     def _walk(self):
@@ -237,6 +252,15 @@ class Tracked(Module):
             if with_states:
                 found += [part.state for part in parts if isinstance(part, Generator)]
         return list({id(v): v for v in found}.values())
+
+
+def _leaves(value):
+    """What is in lists and dicts, in the order of the latter: files depend on it."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return [value]
+    return [leaf for each in value for leaf in _leaves(each)]
 
 
 def _is_metric(part):

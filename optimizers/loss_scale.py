@@ -4,6 +4,7 @@ import numpy as np
 
 from tapewright import registry
 from tapewright.backend import array_module
+from tapewright.constructors import constructor_arguments
 from tapewright.readers import reading
 from tapewright.variable import Variable
 
@@ -89,6 +90,9 @@ class LossScaleOptimizer(Optimizer):
         self._trainable_variables = self.inner_optimizer._trainable_variables
         self.built = True
 
+    def checkpoint_parts(self):
+        return super().checkpoint_parts() | {"inner_optimizer": self.inner_optimizer}
+
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
@@ -163,7 +167,7 @@ def _refuse_options(options):
         neutral = (
             False if name == "use_ema" else 0.99 if name == "ema_momentum" else None
         )
-        if name not in registry.constructor_arguments(Optimizer):
+        if name not in constructor_arguments(Optimizer):
             raise TypeError(f"LossScaleOptimizer: unknown argument {name!r}")
         if value != neutral:
             raise ValueError(

@@ -40,6 +40,8 @@ class Nadam(Optimizer):
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
         self._scalars = [self._scalar("u_product", 1.0, dtype)]
+        if self._awaited is not None:
+            self._awaited.arrive(self)
 
     def advance(self, step):
         product = self._scalars[0]._array

@@ -12,6 +12,7 @@ import numbers
 import numpy as np
 
 from tapewright import registry
+from tapewright.constructors import constructor_arguments
 from tapewright.dtypes import float32
 from tapewright.module import snake_case
 from tapewright.profiler import watch_method
@@ -103,7 +104,7 @@ class Optimizer(State, registry.Configured):
         if kwargs:
             raise TypeError(
                 f"{type(self).__name__}: unknown argument {', '.join(map(repr, kwargs))}; "
-                f"known are {', '.join(registry.constructor_arguments(type(self)))}"
+                f"known are {', '.join(constructor_arguments(type(self)))}"
             )
         if sum(a is not None for a in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(

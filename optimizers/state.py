@@ -25,6 +25,7 @@ class State:
     slots = ()
     # What the slots start from, where it is not 0.
     initial = {}
+    _awaited = None  # what a checkpoint has for slots that are not made yet
 
     def _forget(self):
         self.built = False
@@ -86,6 +87,19 @@ class State:
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
         self.built = True
+        if self._awaited is not None:
+            self._awaited.arrive(self)
+
+    def checkpoint_parts(self):
+        """The state by names that say what it is: counts, then lists for each slot."""
+        found = {"iteration": self._iterations}
+        if isinstance(self._learning_rate, Variable):
+            found["learning_rate"] = self._learning_rate
+        names = [name for group in self.slots for name in group]
+        found |= self._extras | dict(zip(names, self._slots))
+        found |= {scalar.name: scalar for scalar in self._scalars}
+        own = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
+        return found | {k: v for k, v in own.items() if not k.startswith("_")}
 
     def _slot(self, variable, name):
         array = variable._array

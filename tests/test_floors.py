@@ -25,11 +25,14 @@ FLOORS = [
         "dtypes",
         "nest",
         "floatx",
+        "constructors",
+        "registration",
+        "literals",
         "registry",
         "backend",
     ],
     ["tensor"],
-    ["readers", "variable", "adjoint", "entry", "primitive", "rules"],
+    ["readers", "composite", "variable", "adjoint", "entry", "primitive", "rules"],
     ["ops/"],
     [
         "batching",
@@ -56,7 +59,9 @@ FLOORS = [
         "signal",
         "autodiff",
         "bitwise",
+        "train",
         "__init__",
+        "__main__",
     ],
 ]
 OPS = [

@@ -20,16 +20,24 @@ from . import (
 from .arrays import *
 from .core import *
 from .elementwise import *
+from .function_translation import translate_function as _translate_function
 from .indexing import *
 from .linalg import *
 from .making import *
 from .nn import *
+from .nodes import as_nodes
 from .products import *
 from .reductions import *
 from .signals import *
+from .translation import translate as _translate
 
 _FAMILIES = (
     arrays, core, elementwise, indexing, linalg, making, nn, products, reductions, signals,
 )  # fmt: skip
 __all__ = [name for family in _FAMILIES for name in family.__all__]
 __all__ = sorted([*__all__, "image"])
+
+for _family in _FAMILIES:
+    as_nodes(vars(_family), _family.__all__)
+    globals().update({_name: vars(_family)[_name] for _name in _family.__all__})
+as_nodes(vars(image), image.__all__, "image.")

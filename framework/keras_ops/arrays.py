@@ -7,7 +7,7 @@ from ..ops.conversion import cast
 from ..ops.gather import repeat as _repeat
 from ..ops.reduction import reduce_sum
 from ..tensor import convert_to_tensor
-from .promotion import counted, one_node, together
+from .promotion import counted, together
 
 __all__ = [
     "append",
@@ -66,7 +66,6 @@ def ndim(x):
     return convert_to_tensor(convert_to_tensor(x).ndim)
 
 
-@one_node
 def size(x):
     """The number of entries, int32."""
     return shapes.size(x)
@@ -138,7 +137,6 @@ def rot90(array, k=1, axes=(0, 1)):
     return flip(swapaxes(array, first, second), second) if k % 4 else array
 
 
-@one_node
 def roll(x, shift, axis=None):
     """The entries moved by ``shift`` along ``axis``; of all in a row, for None."""
     x = convert_to_tensor(x)
@@ -149,7 +147,6 @@ def roll(x, shift, axis=None):
     return joining.roll(x, shift, axis)
 
 
-@one_node
 def pad(x, pad_width, mode="constant", constant_values=None):
     """``x`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
 
@@ -211,7 +208,6 @@ def dstack(xs):
     return concatenate([x[..., None] if x.ndim == 2 else x for x in xs], 2)
 
 
-@one_node
 def split(x, indices_or_sections, axis=0):
     """A list of pieces along ``axis``: so many equal ones, or cut before these indices.
 
@@ -225,7 +221,6 @@ def split(x, indices_or_sections, axis=0):
     return joining.split(x, [*sizes, -1], axis)
 
 
-@one_node
 def array_split(x, indices_or_sections, axis=0):
     """`split` into so many pieces, of which the first ones may be longer by one."""
     x = convert_to_tensor(x)
@@ -252,7 +247,6 @@ def dsplit(x, indices_or_sections):
     return split(x, indices_or_sections, 2)
 
 
-@one_node
 def tile(x, repeats):
     """``x`` repeated ``repeats[i]`` times along axis ``i``; the last axes, for fewer."""
     x = convert_to_tensor(x)
@@ -263,7 +257,6 @@ def tile(x, repeats):
     return joining.tile(x, counts)
 
 
-@one_node
 def repeat(x, repeats, axis=None):
     """Each entry along ``axis`` ``repeats`` times; of all in a row, for None.
 
@@ -278,7 +271,6 @@ def repeat(x, repeats, axis=None):
 # ------------------------------------------------------------------------- diagonals
 
 
-@one_node
 def diagonal(x, offset=0, axis1=0, axis2=1):
     """The ``offset``-th diagonals of the matrices in two axes, as a last axis.
 
@@ -292,7 +284,6 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     return diagonals.diag_part(x, k=offset)
 
 
-@one_node
 def diag(x, k=0):
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
     x = convert_to_tensor(x)
@@ -301,7 +292,6 @@ def diag(x, k=0):
     return diagonals.diag(x, k=k) if x.ndim == 1 else diagonal(x, k)
 
 
-@one_node
 def diagflat(x, k=0):
     """The matrix with the entries of ``x`` on its ``k``-th diagonal."""
     return diagonals.diag(ravel(x), k=k)

@@ -15,7 +15,7 @@ from tapewright.layers.spatial import (
 from ..ops import convolution, pooling, sliding
 from ..ops import shape as shapes
 from ..ops.joining import pad
-from .promotion import floating, one_node, together
+from .promotion import floating, together
 
 __all__ = [
     "adaptive_average_pool",
@@ -50,7 +50,6 @@ def _several(value, rank):
 # ------------------------------------------------------------------------- pooling
 
 
-@one_node
 def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
     """The largest entry of each window; ``strides``: by default the ``pool_size``."""
     (inputs,), _, layout = _prepared("max_pool", inputs, data_format)
@@ -58,7 +57,6 @@ def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
     return pooling.max_pool(inputs, pool_size, strides, padding.upper(), layout)
 
 
-@one_node
 def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
     """The mean of each window; ``strides``: by default the ``pool_size``."""
     (inputs,), _, layout = _prepared("average_pool", inputs, data_format)
@@ -66,13 +64,11 @@ def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=N
     return pooling.avg_pool(inputs, pool_size, strides, padding.upper(), layout)
 
 
-@one_node
 def adaptive_average_pool(inputs, output_size, data_format=None):
     """The means of ``output_size`` windows that cover each spatial axis."""
     return _adapted("Average", inputs, output_size, data_format)
 
 
-@one_node
 def adaptive_max_pool(inputs, output_size, data_format=None):
     """The largest entries of ``output_size`` windows that cover each spatial axis."""
     return _adapted("Max", inputs, output_size, data_format)
@@ -88,7 +84,6 @@ def _adapted(kind, inputs, output_size, data_format):
 # --------------------------------------------------------------------- convolution
 
 
-@one_node
 def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
     """Each output is the product of its window of ``inputs`` with ``kernel``.
 
@@ -104,7 +99,6 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
     )
 
 
-@one_node
 def depthwise_conv(
     inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1
 ):
@@ -122,7 +116,6 @@ def depthwise_conv(
     )
 
 
-@one_node
 def separable_conv(
     inputs,
     depthwise_kernel,
@@ -139,7 +132,6 @@ def separable_conv(
     return conv(found, pointwise_kernel, 1, "valid", data_format)
 
 
-@one_node
 def conv_transpose(
     inputs,
     kernel,
@@ -173,7 +165,6 @@ def conv_transpose(
 # ------------------------------------------------------------------- images as columns
 
 
-@one_node
 def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     """The windows of images ``[batch, channels, height, width]`` as columns.
 
@@ -191,7 +182,6 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     return shapes.reshape(x, [batch, channels * high * wide, rows * columns])
 
 
-@one_node
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The adjoint of `unfold`: columns added into images of ``output_size``."""
     x = floating(x)

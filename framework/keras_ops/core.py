@@ -22,7 +22,6 @@ from ..ops.joining import unstack as _unstack
 from ..tensor import convert_to_tensor as _convert
 from ..tensor import is_tensor as _is_tensor
 from ..vectorize import vectorized_map as _vectorized_map
-from .promotion import one_node
 
 __all__ = [
     "associative_scan",
@@ -262,7 +261,6 @@ _REDUCTIONS = {
 }
 
 
-@one_node
 def scatter_update(inputs, indices, updates, reduction=None):
     """``inputs`` with ``updates`` at the coordinates ``indices``.
 
@@ -293,7 +291,6 @@ def _multiplied(inputs, indices, updates):
     return fori_loop(0, indices.shape[0], step, inputs)
 
 
-@one_node
 def slice(inputs, start_indices, shape):  # noqa: A001
     """The block of ``shape`` that starts at ``start_indices``.
 
@@ -304,7 +301,6 @@ def slice(inputs, start_indices, shape):  # noqa: A001
     return _slice(inputs, start_indices, shape)
 
 
-@one_node
 def slice_update(inputs, start_indices, updates):
     """``inputs`` with ``updates`` in the place of the block at ``start_indices``.
 

@@ -24,7 +24,6 @@ from .promotion import (
     floating,
     floats,
     numbers,
-    one_node,
     together,
     truth,
     unary,
@@ -225,7 +224,7 @@ bitwise_invert = bitwise_not = unary(_inverted, "All bits turned round.")
 conj = conjugate = unary(conversion.conj)
 copy = unary(conversion.identity)
 imag = unary(conversion.imag)
-isreal = one_node(unary(_is_real, "Whether the imaginary part is 0."), "isreal")
+isreal = unary(_is_real, "Whether the imaginary part is 0.")
 logical_not = unary(comparison.logical_not, prepare=truth)
 negative = unary(elementwise.negative)
 real = unary(conversion.real)

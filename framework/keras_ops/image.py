@@ -31,7 +31,7 @@ from .arrays import moveaxis, pad, stack
 from .convolution import conv, depthwise_conv
 from .making import arange, ones_like, zeros_like
 from .products import outer, tensordot
-from .promotion import floating, one_node
+from .promotion import floating
 
 __all__ = [
     "affine_transform",
@@ -68,7 +68,6 @@ def _back(images, first):
 # ---------------------------------------------------------------------- another size
 
 
-@one_node
 def resize(
     images,
     size,
@@ -119,7 +118,6 @@ def _as_before(x, dtype):
     return saturate_cast(round(x), dtype)
 
 
-@one_node
 def crop_images(
     images,
     top_cropping=None,
@@ -150,7 +148,6 @@ def _cut(name, size, before, after, target):
     return slice(start, stop)
 
 
-@one_node
 def pad_images(
     images,
     top_padding=None,
@@ -186,7 +183,6 @@ def _margins(name, size, before, after, target):
 # --------------------------------------------------------------------------- patches
 
 
-@one_node
 def extract_patches(
     images, size, strides=None, dilation_rate=1, padding="valid", data_format=None
 ):
@@ -199,7 +195,6 @@ def extract_patches(
     return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
 
 
-@one_node
 def extract_patches_3d(
     volumes, size, strides=None, dilation_rate=1, padding="valid", data_format=None
 ):
@@ -222,7 +217,6 @@ def _patches(images, size, strides, dilation_rate, padding, data_format, rank):
 # --------------------------------------------------------------------- filters, quality
 
 
-@one_node
 def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None):
     """Each pixel a mean of those around it, weighed by a bell of width ``sigma``."""
     x, first = _checked("gaussian_blur", images, data_format)
@@ -241,7 +235,6 @@ def _bell(size, sigma, dtype):
     return weights / reduce_sum(weights)
 
 
-@one_node
 def sobel_edges(images, data_format=None):
     """The slopes down and across, as a last axis of size 2."""
     x, first = _checked("sobel_edges", images, data_format)
@@ -249,7 +242,6 @@ def sobel_edges(images, data_format=None):
     return moveaxis(edges, -2, -4) if first else edges
 
 
-@one_node
 def ssim(
     image1,
     image2,
@@ -269,10 +261,9 @@ def ssim(
 
 # --------------------------------------------------------------------------- warping
 
-affine_transform = one_node(warping.affine_transform)
+affine_transform = warping.affine_transform
 
 
-@one_node
 def perspective_transform(
     images,
     start_points,
@@ -315,7 +306,6 @@ def _homography(start, end):
 # --------------------------------------------------------------------------- colours
 
 
-@one_node
 def rgb_to_grayscale(images, data_format=None):
     """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey stays as it is."""
     x, first = _checked("rgb_to_grayscale", images, data_format)
@@ -335,7 +325,6 @@ def _floating_colours(who, images, data_format):
     return x, first
 
 
-@one_node
 def rgb_to_hsv(images, data_format=None):
     """Hue, saturation and value of red, green and blue, all from 0 to 1."""
     x, first = _floating_colours("rgb_to_hsv", images, data_format)
@@ -355,7 +344,6 @@ def rgb_to_hsv(images, data_format=None):
     return _back(stack([hue, divide_no_nan(spread, value), value], -1), first)
 
 
-@one_node
 def hsv_to_rgb(images, data_format=None):
     """Red, green and blue of hue, saturation and value, all from 0 to 1."""
     x, first = _floating_colours("hsv_to_rgb", images, data_format)

@@ -27,7 +27,7 @@ from ..tensor import convert_to_tensor
 from .arrays import moveaxis, pad, ravel
 from .core import while_loop
 from .making import linspace, ones_like
-from .promotion import floating, numbers, one_node, together
+from .promotion import floating, numbers, together
 
 __all__ = [
     "argpartition",
@@ -96,7 +96,6 @@ def get_item(x, key):
     return indexing.getitem(convert_to_tensor(x), key)
 
 
-@one_node
 def take(x, indices, axis=None):
     """The entries of ``x`` along ``axis`` that ``indices`` names; of all in a row, for None.
 
@@ -121,7 +120,6 @@ def _from_the_start(indices, size):
     return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
 
 
-@one_node
 def take_along_axis(x, indices, axis=None):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names.
 
@@ -148,7 +146,6 @@ def _common_size(m, n):
     return n if type(m) is int and m == 1 else m
 
 
-@one_node
 def unravel_index(indices, shape):
     """The coordinates in ``shape`` of places in a row, a tuple with a tensor each axis."""
     indices, found = convert_to_tensor(indices), []
@@ -286,7 +283,6 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     return found if weights is None else cast(found, together(x, weights)[1].dtype)
 
 
-@one_node
 def histogram(x, bins=10, range=None):
     """``(counts, edges)`` of ``bins`` equal bins between the extremes of ``x``.
 
@@ -331,7 +327,6 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return reduce_sum((y[..., 1:] + y[..., :-1]) * widths, -1) / 2.0
 
 
-@one_node
 def gcd(x1, x2):
     """The greatest common divisor of integers, by Euclid."""
     x1, x2 = together(x1, x2)
@@ -345,7 +340,6 @@ def gcd(x1, x2):
     return while_loop(lambda a, b: reduce_any(not_equal(b, 0)), step, tuple(start))[0]
 
 
-@one_node
 def lcm(x1, x2):
     """The least common multiple of integers."""
     x1, x2 = together(x1, x2)

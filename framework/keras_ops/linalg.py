@@ -14,7 +14,7 @@ from ..ops.elementwise import abs
 from ..ops.linalg import matmul, matrix_transpose
 from ..ops.reduction import reduce_min, reduce_sum
 from ..ops.shape import expand_dims, reshape, squeeze, transpose
-from .promotion import christen, floating, floats, one_node, together
+from .promotion import christen, floating, floats, together
 
 __all__ = [
     "cholesky",
@@ -50,7 +50,6 @@ def cholesky(x, upper=False):
     return conj(matrix_transpose(found)) if upper else found
 
 
-@one_node
 def cholesky_inverse(x, upper=False):
     """The inverse of the matrix whose `cholesky` factor is ``x``."""
     x = floating(x)
@@ -113,7 +112,6 @@ def solve_triangular(a, b, lower=False):
     return found[..., 0] if alone else found
 
 
-@one_node
 def lstsq(a, b, rcond=None):
     """The shortest ``x`` that makes ``|a @ x - b|`` smallest.
 
@@ -126,7 +124,6 @@ def lstsq(a, b, rcond=None):
     return found[..., 0] if alone else found
 
 
-@one_node
 def norm(x, ord=None, axis=None, keepdims=False):
     """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
 

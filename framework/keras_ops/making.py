@@ -14,7 +14,7 @@ from ..ops.creation import range as _range
 from ..ops.elementwise import abs, exp, floor, log, sign
 from ..ops.elementwise import pow as _pow
 from ..tensor import convert_to_tensor
-from .promotion import common_dtype, kind_of, one_node, together
+from .promotion import common_dtype, kind_of, together
 
 __all__ = [
     "arange",
@@ -70,13 +70,11 @@ def full(shape, fill_value, dtype=None):
     return shapes.broadcast_to(cast(fill_value, dtype or default_float()), shape)
 
 
-@one_node
 def zeros_like(x, dtype=None):
     """Zeros in the shape of ``x``, and in its dtype if none is given."""
     return creation.zeros_like(x, dtype)
 
 
-@one_node
 def ones_like(x, dtype=None):
     """Ones in the shape of ``x``, and in its dtype if none is given."""
     return creation.ones_like(x, dtype)
@@ -87,7 +85,6 @@ def empty_like(x, dtype=None):
     return zeros_like(x, dtype)
 
 
-@one_node
 def full_like(x, fill_value, dtype=None):
     """``fill_value`` in the shape of ``x``, and in its dtype if none is given."""
     x = convert_to_tensor(x)
@@ -170,7 +167,6 @@ def tri(N, M=None, k=0, dtype=None):
     )
 
 
-@one_node
 def tril(x, k=0):
     """The matrices ``x`` with zeros above the ``k``-th diagonal."""
     x = convert_to_tensor(x)
@@ -178,7 +174,6 @@ def tril(x, k=0):
     return where(kept, x, creation.zeros_like(x))
 
 
-@one_node
 def triu(x, k=0):
     """The matrices ``x`` with zeros below the ``k``-th diagonal."""
     x = convert_to_tensor(x)
@@ -186,13 +181,11 @@ def triu(x, k=0):
     return where(dropped, creation.zeros_like(x), x)
 
 
-@one_node
 def meshgrid(*x, indexing="xy"):
     """The coordinates of a grid with these lines, one tensor for each of them."""
     return creation.meshgrid(*x, indexing=indexing)
 
 
-@one_node
 def vander(x, N=None, increasing=False):
     """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``."""
     x = convert_to_tensor(x)

@@ -54,7 +54,7 @@ from .convolution import (
 )
 from .elementwise import log10
 from .linalg import norm
-from .promotion import christen, floating, floats, one_node, together, unary
+from .promotion import christen, floating, floats, together, unary
 
 __all__ = [
     "adaptive_average_pool",
@@ -207,7 +207,6 @@ def _alike(who, target, output):
     return target, output
 
 
-@one_node
 def binary_crossentropy(target, output, from_logits=False):
     """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry, p from logits if so told."""
     target, output = _alike("binary_crossentropy", target, output)
@@ -216,14 +215,12 @@ def binary_crossentropy(target, output, from_logits=False):
     return binary_entropy(target, output)
 
 
-@one_node
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
     target, output = _alike("categorical_crossentropy", target, output)
     return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
 
 
-@one_node
 def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
     """``-log(p[label])``, p over the last axis or from logits; ``target``: integers."""
     output = floating(output)
@@ -242,7 +239,6 @@ def moments(x, axes, keepdims=False, synchronized=False):
     return moment_ops.moments(floating(x), axes, keepdims=keepdims)
 
 
-@one_node
 def batch_normalization(
     x, mean, variance, axis, offset=None, scale=None, epsilon=0.001
 ):
@@ -291,7 +287,6 @@ def psnr(x1, x2, max_val):
 # ----------------------------------------------------------------- blocks of pixels
 
 
-@one_node
 def depth_to_space(x, block_size, data_format="channels_last"):
     """Channels spread over blocks of ``block_size ** 2`` pixels."""
     return _channels_last(
@@ -299,7 +294,6 @@ def depth_to_space(x, block_size, data_format="channels_last"):
     )
 
 
-@one_node
 def space_to_depth(x, block_size, data_format="channels_last"):
     """Blocks of ``block_size ** 2`` pixels stacked into channels."""
     return _channels_last(

@@ -9,7 +9,7 @@ from ..ops.linalg import cross as _cross
 from ..ops.linalg import matmul as _matmul
 from ..ops.reduction import reduce_mean, reduce_sum
 from .arrays import diagonal, moveaxis, pad, ravel, transpose
-from .promotion import floating, one_node, together
+from .promotion import floating, together
 
 __all__ = [
     "corrcoef",
@@ -70,7 +70,6 @@ def vdot(x1, x2):
     return reduce_sum(conj(ravel(x1)) * ravel(x2))
 
 
-@one_node
 def tensordot(x1, x2, axes=2):
     """Sums of products over ``axes``: a number of axes, or the lists of both sides."""
     x1, x2 = together(x1, x2)
@@ -89,7 +88,6 @@ def einsum(subscripts, *operands, **kwargs):
     return contraction.einsum(subscripts, *together(*operands), **kwargs)
 
 
-@one_node
 def cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """The vector product over one axis of each, of size 3 (or 2: the third is 0).
 
@@ -112,7 +110,6 @@ def _in_space(x):
     return x if x.shape[-1] == 3 else pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
 
 
-@one_node
 def kron(x1, x2):
     """Each entry of ``x1`` times the whole of ``x2``, block beside block."""
     x1, x2 = together(x1, x2)
@@ -123,7 +120,6 @@ def kron(x1, x2):
     return shapes.reshape(x1 * x2, [m * n for m, n in zip(ours, theirs)])
 
 
-@one_node
 def correlate(x1, x2, mode="valid"):
     """``sum_n x1[n + k] * x2[n]`` of two vectors, for each k, floating.
 

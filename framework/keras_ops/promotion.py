@@ -1,4 +1,4 @@
-"""What the functions of `keras.ops` share: Keras' dtypes, and calls on symbolic tensors.
+"""What the functions of `keras.ops` share: Keras' dtypes.
 
 Operands of several dtypes meet in the smallest that holds both, where a Python number
 brings its kind along and no size, and an integer meets a float in the float's dtype. The
@@ -10,14 +10,9 @@ import inspect
 
 import numpy as np
 
-from tapewright.layers.names import unique_name
-from tapewright.layers.symbolic import KerasTensor, OpCall
-
-from .. import registry
 from ..dimension import is_size
 from ..dtypes import as_dtype, complex64, complex128, float32, float64, int32, uint32
 from ..floatx import default_float
-from ..nest import flatten, pack
 from ..ops.conversion import cast
 from ..tensor import Tensor, convert_to_tensor
 
@@ -31,7 +26,6 @@ __all__ = [
     "floats",
     "kind_of",
     "numbers",
-    "one_node",
     "result_type",
     "together",
     "truth",
@@ -166,57 +160,3 @@ def christen(namespace):
         if getattr(value, "__made__", False) and value.__name__ == "entry":
             value.__name__ = value.__qualname__ = name
             value.__module__ = namespace["__name__"]
-
-
-# --------------------------------------------------------------- calls in a model
-
-
-def one_node(function, name=None):
-    """Decorator: called on symbolic tensors, the function is one node of the model.
-
-    For what asks for sizes: inside the node these are known, or formulas. The node holds
-    the other arguments, so that the model can be saved.
-    """
-    name = f"keras.ops.{name or function.__name__}"
-    registry.register("composite", name, _Whole(function))
-
-    @functools.wraps(function)
-    def entry(*args, **kwargs):
-        for x in args:
-            if type(x) is KerasTensor or (
-                type(x) in (list, tuple) and any([type(y) is KerasTensor for y in x])
-            ):
-                return _recorded(name, args, kwargs)
-        if kwargs and any([type(x) is KerasTensor for x in flatten(kwargs)]):
-            return _recorded(name, args, kwargs)
-        return function(*args, **kwargs)
-
-    return entry
-
-
-class _Whole:
-    """What an `OpCall` finds under the name of a function that is one node."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def general(self, inputs, attributes):
-        """The function, called with the tensors and what the node holds."""
-        nest = list(attributes["args"]), attributes["kwargs"]
-        leaves = flatten(nest)
-        for place, x in zip(attributes["places"], inputs):
-            leaves[place] = x
-        args, kwargs = pack(nest, leaves)
-        return self.function(*args, **kwargs)
-
-
-def _recorded(name, args, kwargs):
-    nest = list(args), kwargs
-    leaves = flatten(nest)
-    places = [i for i, x in enumerate(leaves) if isinstance(x, (Tensor, np.ndarray))]
-    inputs = [leaves[i] for i in places]
-    for i in places:
-        leaves[i] = None
-    args, kwargs = pack(nest, leaves)
-    attributes = {"args": tuple(args), "kwargs": kwargs, "places": tuple(places)}
-    return OpCall(name, attributes, unique_name(name.rpartition(".")[2]))(*inputs)

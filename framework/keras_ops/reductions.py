@@ -23,7 +23,6 @@ from .promotion import (
     documented,
     floating,
     numbers,
-    one_node,
     together,
     truth,
 )
@@ -83,7 +82,7 @@ all = _reducing(reduction.reduce_all, truth)  # noqa: A001
 any = _reducing(reduction.reduce_any, truth)  # noqa: A001
 logsumexp = _reducing(reduction.reduce_logsumexp, floating)
 mean = _reducing(reduction.reduce_mean, floating)
-std = one_node(_reducing(reduction.reduce_std, floating), "std")
+std = _reducing(reduction.reduce_std, floating)
 sum = _reducing(reduction.reduce_sum, counted)  # noqa: A001
 var = _reducing(reduction.reduce_variance, floating)
 
@@ -275,7 +274,6 @@ def nanquantile(x, q, axis=None, method="linear", keepdims=False):
     return _quantile(x, q, axis, method, keepdims, True)
 
 
-@one_node
 def _quantile(x, q, axis, method, keepdims, without_nan):
     if method not in _METHODS:
         raise ValueError(

@@ -12,7 +12,7 @@ from ..ops.indexing import getitem
 from ..ops.joining import pad, stack
 from ..ops.reduction import reduce_max, reduce_sum
 from ..tensor import convert_to_tensor
-from .promotion import floating, one_node, together
+from .promotion import floating, together
 
 __all__ = [
     "cdist",
@@ -116,7 +116,6 @@ def irfft(x, fft_length=None):
     return transforms.irfft(_joined("irfft", x), length)
 
 
-@one_node
 def extract_sequences(x, sequence_length, sequence_stride):
     """Overlapping pieces of the last axis, one every ``sequence_stride`` entries."""
     return windows.frame(x, sequence_length, sequence_stride)
@@ -149,7 +148,6 @@ def _weights(who, window, sequence_length, fft_length, dtype):
     return lambda length, dtype=None: window
 
 
-@one_node
 def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=True):
     """`rfft` of overlapping pieces, weighed by ``window``: ``[..., pieces, frequencies]``.
 
@@ -164,7 +162,6 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     return _parts(windows.stft(x, fft_length, sequence_stride, fft_length, weights))
 
 
-@one_node
 def istft(
     x,
     sequence_length,

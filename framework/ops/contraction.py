@@ -11,6 +11,7 @@ from operator import index
 
 import numpy as np
 
+from ..composite import composite
 from ..errors import ShapeError
 from ..open_shape import agree
 from ..primitive import primitive
@@ -278,6 +279,7 @@ def _refuse_hidden_axes(terms, tensors, equation):
 # ------------------------------------------------------------- tensordot and trace
 
 
+@composite
 def tensordot(a, b, axes, name=None):
     """Sums of products over ``axes``: a number of axes, or the lists of both sides.
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
+from ..composite import composite
 from ..errors import MappingError, ShapeError, TracingError
 from ..open_shape import sized
 from ..primitive import Shape, Whole
@@ -67,11 +68,13 @@ def fill(dims, value, name=None):
     return broadcast_to(value, dims)
 
 
+@composite
 def zeros_like(input, dtype=None, name=None):
     """Zeros in the shape, and the dtype if none is named, of ``input``."""
     return _like("zeros_like", input, dtype)
 
 
+@composite
 def ones_like(input, dtype=None, name=None):
     """Ones in the shape, and the dtype if none is named, of ``input``."""
     return _like("ones_like", input, dtype)
@@ -133,6 +136,7 @@ def linspace(start, stop, num, name=None, axis=0):
     return expand_dims(start, at) * (1.0 - shares) + expand_dims(stop, at) * shares
 
 
+@composite
 def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
 

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from .. import backend
+from ..composite import composite
 from ..errors import DTypeError, ShapeError
 from ..tensor import convert_to_tensor, module_of
 from .comparison import greater_equal
@@ -15,6 +16,7 @@ from .generators import one_stream, stateless_stream
 __all__ = ["dropout", "stateless_dropout"]
 
 
+@composite
 def dropout(x, rate, noise_shape=None, seed=None, name=None):
     """Zeroes each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
+from ..composite import composite
 from ..errors import DTypeError, ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
@@ -403,6 +404,7 @@ def gather_nd(params, indices, batch_dims=0, name=None):
 # ------------------------------------------------------------- what picks by gathering
 
 
+@composite
 def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
     """The entries where ``mask``, a part of the shape from ``axis`` on, is true.
 
@@ -425,6 +427,7 @@ def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
     return _gather(flat, flatnonzero(mask), at)
 
 
+@composite
 def repeat(input, repeats, axis=None, name=None):
     """Each entry along ``axis`` ``repeats`` times: one number, or one for each entry.
 

@@ -3,6 +3,7 @@
 import math
 
 from .. import dtypes
+from ..composite import composite
 from ..errors import ShapeError
 from ..primitive import Shape, primitive
 from ..rules import lift
@@ -78,6 +79,7 @@ class ResizeMethod:
     NEAREST_NEIGHBOR = "nearest"
 
 
+@composite
 def resize(
     images,
     size,

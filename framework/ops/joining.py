@@ -7,6 +7,7 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 import numpy as np
 
 from .. import tensor
+from ..composite import composite
 from ..dimension import is_size
 from ..errors import ShapeError
 from ..open_shape import agree, whole
@@ -473,6 +474,7 @@ def _(axes, input, *, shift, axis):
     return _unless(axes, input, axis)
 
 
+@composite
 def tile(input, multiples, name=None):
     """``input`` repeated ``multiples[i]`` times along axis ``i``.
 

@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..composite import composite
 from ..dtypes import as_dtype
 from ..primitive import primitive
 from ..tensor import TensorSpec, convert_to_tensor
@@ -301,6 +302,7 @@ def _(mapped, input):
 # ------------------------------------------------------------------------------- norms
 
 
+@composite
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
     """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
 

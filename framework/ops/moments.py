@@ -3,6 +3,7 @@
 import math
 
 from .. import dtypes
+from ..composite import composite
 from ..primitive import Axes, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor
@@ -68,6 +69,7 @@ def _(mapped, x, *, axes):
     return _moments(x, axes=axes)
 
 
+@composite
 def moments(x, axes, shift=None, keepdims=False, name=None):
     """Mean and variance over ``axes``: ``(mean(x), mean((x - mean) ** 2))``.
 

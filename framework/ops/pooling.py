@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from .. import dtypes
+from ..composite import composite
 from ..errors import ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
@@ -372,6 +373,7 @@ def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
     return windows
 
 
+@composite
 def max_pool(input, ksize, strides, padding, data_format=None, name=None):
     """The largest entry of each window, over the one to three spatial axes of ``input``.
 
@@ -382,6 +384,7 @@ def max_pool(input, ksize, strides, padding, data_format=None, name=None):
     )
 
 
+@composite
 def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """`max_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
     return _pool(
@@ -389,6 +392,7 @@ def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     )
 
 
+@composite
 def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     """The largest entry of each window of ``ksize`` pixels, windows ``strides`` apart.
 
@@ -407,6 +411,7 @@ def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     )
 
 
+@composite
 def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """`max_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
     return _pool(
@@ -414,6 +419,7 @@ def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     )
 
 
+@composite
 def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
     """The mean of each window, over the one to three spatial axes of ``input``.
 
@@ -424,6 +430,7 @@ def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
     )
 
 
+@composite
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """`avg_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
     return _pool(
@@ -431,6 +438,7 @@ def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     )
 
 
+@composite
 def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     """The mean of each window; what "SAME" adds around the input does not count.
 
@@ -445,6 +453,7 @@ def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     )
 
 
+@composite
 def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """`avg_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
     return _pool(

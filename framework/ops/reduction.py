@@ -6,6 +6,7 @@
 import numpy as np
 
 from .. import dtypes
+from ..composite import composite
 from ..errors import DTypeError, ShapeError
 from ..open_shape import product
 from ..primitive import Axes, primitive
@@ -183,6 +184,7 @@ def _(g, input_tensor_shape, axis, keepdims):
     return expand_reduced(share, input_tensor_shape, axis, keepdims)
 
 
+@composite
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
 
@@ -198,6 +200,7 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     return reduce_mean(square(deviation), axis, keepdims)
 
 
+@composite
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
     """The square root of `reduce_variance`; its derivatives at a constant are 0.
 

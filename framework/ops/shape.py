@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from .. import adjoint, dtypes
+from ..composite import composite
 from ..errors import DTypeError, ShapeError
 from ..open_shape import product, sized, surely_equal
 from ..primitive import Axes, Shape, primitive
@@ -437,12 +438,14 @@ adjoint.sum_to_shape = sum_to_shape
 # ------------------------------------------------------------------------ asking
 
 
+@composite
 def shape(input, out_type=dtypes.int32, name=None):
     """The shape as an integer tensor."""
     input = convert_to_tensor(input)
     return _beside(input, tuple(input.shape), out_type)
 
 
+@composite
 def size(input, out_type=dtypes.int32, name=None):
     """The number of entries, as an integer tensor."""
     input = convert_to_tensor(input)

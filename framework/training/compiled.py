@@ -90,6 +90,8 @@ def batch_size_of(x):
 class CompiledLoss:
     """The losses of all outputs, weighted and added up."""
 
+    _awaited = None  # what a checkpoint has for trackers that are not made yet
+
     def __init__(self, loss, loss_weights=None, output_names=None):
         self.user_loss, self.user_weights = loss, loss_weights
         self.output_names = output_names
@@ -127,6 +129,11 @@ class CompiledLoss:
             found = [of[name] for name in order]
         self.trackers = [metric for metric in found if metric is not None]
         self._outputs = outputs
+        if self._awaited is not None:
+            self._awaited.arrive(self)
+
+    def checkpoint_parts(self):
+        return dict(enumerate(self.trackers))
 
     def _names_of_losses(self):
         names = []
@@ -212,6 +219,7 @@ class CompiledMetrics:
     """The metrics of all outputs, with sample weights for those that want them."""
 
     name = "compile_metrics"
+    _awaited = None  # what a checkpoint has for metrics that are not made yet
 
     def __init__(self, metrics, weighted_metrics=None, output_names=None):
         self.user_metrics, self.user_weighted = metrics, weighted_metrics
@@ -250,6 +258,11 @@ class CompiledMetrics:
                     names.add(name)
                     found.append((metric, name, i, weighted))
         self._outputs, self._found = outputs, found
+        if self._awaited is not None:
+            self._awaited.arrive(self)
+
+    def checkpoint_parts(self):
+        return dict(enumerate(self.metrics))
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         if self._found is None:

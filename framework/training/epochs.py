@@ -42,6 +42,11 @@ class Batches:
         """The number of batches in an epoch; None if it is not known yet."""
         return self.steps if self.steps is not None else self.size
 
+    @property
+    def begins_at(self):
+        """The number of the batch with which the next epoch begins: 0, unless restored."""
+        return self.step if self._resumed else 0
+
     def _open(self, number, start):
         """An iterator over the batches of pass ``number``, from batch ``start`` on."""
         raise NotImplementedError(f"{type(self).__name__} must define _open")

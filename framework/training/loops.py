@@ -13,6 +13,7 @@ from .batches import as_batches
 from .callbacks.callback_list import CallbackList
 from .callbacks.logs import Logs
 from .packing import as_arrays, unpack_x_y_sample_weight
+from .state import TrainingState
 from .steps import Steps, stand_ins
 
 __all__ = ["Loops"]
@@ -22,6 +23,7 @@ class Loops:
     """The part of a `Model` that goes through data."""
 
     history = None
+    _run = None  # the state of `fit`, while it runs
 
     def fit(
         self,
@@ -79,13 +81,17 @@ class Loops:
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
+        self._run = run = TrainingState(self, batches, validation, callbacks)
         try:
             callbacks.on_train_begin()
-            logs = {}
-            for epoch in range(*span):
+            logs = run.logs
+            first = span[0] if run.epoch is None else run.epoch  # that of a backup
+            for epoch in range(first, span[1]):
+                if run.is_over:
+                    break
                 self.reset_metrics()
                 callbacks.on_epoch_begin(epoch)
-                logs = self._train_epoch(step, batches, callbacks)
+                logs = self._train_epoch(step, batches, callbacks, run)
                 if validation is not None and validates(epoch + 1):
                     validation.reset()  # the same batches each time
                     for name, value in self._test(validation, callbacks).items():
@@ -100,17 +106,21 @@ class Loops:
                 self.optimizer.finalize_variable_values(self.trainable_weights)
             callbacks.on_train_end(logs)
         finally:
+            self._run = None
             callbacks.close()
         return self.history
 
-    def _train_epoch(self, step, batches, callbacks):
-        """One epoch; its logs as floats."""
-        logs, count = {}, 0
+    def _train_epoch(self, step, batches, callbacks, run):
+        """One epoch, or the rest of one that a backup was made in; its logs as floats."""
+        count = batches.begins_at
+        logs = run.logs if count else {}
         hooks = callbacks.wants_train_batches
         checks = not self._labels_checked
-        for batch in batches:
+        for batch in () if count and self.stop_training else batches:
             if checks:
                 self._check_labels(batch)
+            if run.inputs is None:
+                run.note_inputs(batch)
             if hooks:
                 callbacks.on_train_batch_begin(count)
             logs = step(batch)

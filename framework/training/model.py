@@ -1,23 +1,32 @@
 """`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
 
+from tapewright.layers.configs import BuildShapes
 from tapewright.layers.layer import Layer
 from tapewright.layers.masks import attach, in_use, mask_of, masked
 from tapewright.layers.names import unique_name
 
+from ..constructors import constructor_arguments
 from ..errors import ShapeError
 from ..module import snake_case
 from ..nest import flatten, is_nested, map_structure
 from ..ops.conversion import cast
 from ..ops.shape import expand_dims, squeeze
-from ..registry import constructor_arguments, custom_object_scope, plain
-from ..saving.weights import load_weights, save_weights
+from ..registration import custom_object_scope
+from ..registry import from_constructor, plain, register
+from ..saving.keras_files.models import save_model
+from ..saving.keras_files.objects import (
+    deserialize_keras_object,
+    serialize_keras_object,
+)
+from ..saving.keras_files.weights import load_weights, save_weights
 from ..tensor import convert_to_tensor
 from .loops import Loops
-from .network import Network, network_from_config, standardized
+from .network import Network, standardized
+from .network_config import config_of_network, network_from_config
 from .steps import Steps
 from .summary import print_summary
 
-__all__ = ["Model"]
+__all__ = ["Model", "model_from_json"]
 
 
 class Model(Loops, Steps, Layer):
@@ -37,6 +46,7 @@ class Model(Loops, Steps, Layer):
 
     _network = None
     _makes_masks = False  # its layers do
+    told_otherwise = ("inputs", "outputs")
 
     def __init__(self, *args, inputs=None, outputs=None, **kwargs):
         if args and outputs is None and inputs is None and len(args) > 1:
@@ -122,6 +132,9 @@ class Model(Loops, Steps, Layer):
         """On a call, layers see real inputs and build themselves."""
         if type(self).build is not Model.build:
             super()._build_for(args, kwargs)
+        else:
+            shapes = map_structure(_of_any_batch, args[0])
+            self._build_shapes = BuildShapes({"input_shape": shapes})
 
     # --- what it is made of
 
@@ -256,47 +269,118 @@ class Model(Loops, Steps, Layer):
         plain_class = type(self) is Model and self._network is not None
         return "functional" if plain_class else snake_case(type(self).__name__)
 
-    def save_weights(self, filepath, overwrite=True):
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        """Writes the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
+        save_model(self, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
         """Writes the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
 
-        The file is replaced as a whole: an error leaves an older one as it was. Raises:
-        ``ValueError`` for another ending, ``FileExistsError`` unless ``overwrite``.
+        With those of the optimizer, if compiled. The file is replaced as a whole: an error
+        leaves an older one as it was. Raises: ``ValueError`` for another ending,
+        ``FileExistsError`` unless ``overwrite``.
         """
-        save_weights(self, filepath, overwrite)
+        save_weights(self, filepath, overwrite, max_shard_size)
 
-    def load_weights(self, filepath):
-        """Assigns the weights of such a file, ours or Keras'.
+    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+        """Assigns the weights of a file, ours or Keras', of weights or a whole model.
 
-        Raises: ``ValueError`` if they are not those of this model's layers; then nothing
-        was assigned.
+        Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
+        ``by_name=True``, for the older ``.h5`` files: layers are found by their names;
+        ``objects_to_skip``: layers that are left alone.
+
+        Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
+        layers or the file is not as it should be; then nothing was assigned.
         """
-        load_weights(self, filepath)
+        load_weights(self, filepath, skip_mismatch, **kwargs)
 
     # --- config
 
+    @property
+    def place_in_keras(self):
+        """The module and class of Keras of which this is one."""
+        if self._network is None:
+            return "keras", "Model"
+        return "keras.src.models.functional", "Functional"
+
+    @from_constructor
     def get_config(self):
         """Name and layers of a model from inputs and outputs; else the arguments."""
-        if self._network is None:
+        if self._network is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
-        return config | self._network.get_config()
+        return config | config_of_network(self._network)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """A model like the one that gave the config, with weights of its own."""
-        with custom_object_scope(custom_objects or {}):
-            if not {"layers", "input_layers", "output_layers"} <= set(config):
-                return cls(**config)
+        with custom_object_scope(custom_objects):
+            if not set(_ENDS) <= set(config) or not _takes_ends(cls):
+                return super().from_config(config)
             inputs, outputs = network_from_config(config)
-            rest = {k: v for k, v in config.items()
-                    if k not in ("layers", "input_layers", "output_layers")}  # fmt: skip
+            rest = {key: value for key, value in config.items() if key not in _ENDS}
             trainable = rest.pop("trainable", True)
             model = cls(inputs=inputs, outputs=outputs, **rest)
             if not trainable:
                 model.trainable = False
             return model
+
+    def to_json(self, **kwargs):
+        """The config of the model as JSON, with how it was built and compiled.
+
+        ``kwargs`` are those of ``json.dumps``. `model_from_json` makes the model anew,
+        with weights of its own.
+
+        >>> from tapewright import keras
+        >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
+        >>> keras.models.model_from_json(text).layers[0].units
+        2
+        """
+        import json  # takes a few milliseconds
+
+        return json.dumps(serialize_keras_object(self), **kwargs)
+
+
+_ENDS = ("layers", "input_layers", "output_layers")
+
+
+def _takes_ends(cls):
+    """Whether models of the class are made from inputs and outputs, as `Model` is."""
+    code = cls.__init__.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if {"inputs", "outputs"} <= set(names):
+        return True
+    return bool(code.co_flags & 0x04 and code.co_flags & 0x08)  # *args and **kwargs
+
+
+def model_from_json(json_string, custom_objects=None):
+    """The model that `Model.to_json` wrote down, ours or Keras'.
+
+    ``custom_objects``: names and classes to look among first. Raises: ``ValueError`` for
+    what is no config, or names an unknown class.
+    """
+    import json
+
+    if not isinstance(json_string, (str, bytes)):
+        raise TypeError(
+            f"model_from_json: json_string must be a string, got {json_string!r}"
+        )
+    found = deserialize_keras_object(
+        json.loads(json_string), custom_objects, kind="layer"
+    )
+    if not isinstance(found, Model):
+        raise ValueError(f"model_from_json: this is no model, but {found!r:.80}")
+    return found
+
+
+register("layer", "Functional", Model)  # as Keras names models with inputs and outputs
+
+
+def _of_any_batch(tensor):
+    shape = getattr(tensor, "shape", None)
+    return None if shape is None else (None, *tuple(shape)[1:])
 
 
 def of_rank(tensor, shape):

@@ -6,12 +6,11 @@ outputs, far ones first, and at one distance as a walk from the outputs meets th
 
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
-from tapewright.layers.symbolic import KerasTensor, OpCall, node_of
+from tapewright.layers.symbolic import KerasTensor, node_of
 
-from ..nest import flatten, is_nested, pack
-from ..registry import deserialize, plain, serialize
+from ..nest import flatten, pack
 
-__all__ = ["Network", "network_from_config", "standardized"]
+__all__ = ["Network", "standardized"]
 
 
 class Network:
@@ -153,44 +152,6 @@ class Network:
         nests = self.input_nest, self.output_nest
         return tuple([pack(n, [values[id(x)] for x in flatten(n)]) for n in nests])
 
-    # --- config
-
-    def get_config(self):
-        """Layers, each with the calls that belong to the model, inputs and outputs."""
-        own = {id(node) for node in self.nodes}
-        numbers = {}
-        for operation in self.operations:
-            kept = [n for n in operation._inbound_nodes if id(n) in own]
-            numbers |= {id(node): i for i, node in enumerate(kept)}
-
-        def place(x):
-            return [x._keras_history.operation.name, numbers[id(node_of(x))],
-                    x._keras_history.tensor_index]  # fmt: skip
-
-        def described(x):
-            if type(x) is not KerasTensor:
-                return plain(x)
-            shape = list(x.shape)
-            config = {"shape": shape, "dtype": x.dtype.name, "keras_history": place(x)}
-            return {"class_name": "__keras_tensor__", "config": config}
-
-        def call(node):
-            args = [_mapped(described, x) for x in node.args]
-            kwargs = {key: _mapped(described, x) for key, x in node.kwargs.items()}
-            return {"args": args, "kwargs": kwargs}
-
-        layers = []
-        for operation in self.operations:
-            kept = [n for n in operation._inbound_nodes if id(n) in own and n.args]
-            entry = _operation_config(operation)
-            entry |= {"name": operation.name, "inbound_nodes": [call(n) for n in kept]}
-            layers.append(entry)
-        return {
-            "layers": layers,
-            "input_layers": _mapped(place, self.input_nest),
-            "output_layers": _mapped(place, self.output_nest),
-        }
-
 
 def _sole(tensors):
     """The tensor in a list of one, which Keras takes for the tensor itself."""
@@ -201,120 +162,6 @@ def _sole(tensors):
 
 def _is_input(x):
     return isinstance(x._keras_history.operation, InputLayer)
-
-
-def _mapped(function, nest):
-    if isinstance(nest, dict):
-        return {key: _mapped(function, value) for key, value in nest.items()}
-    if is_nested(nest):
-        return [_mapped(function, value) for value in nest]
-    return function(nest)
-
-
-def _operation_config(operation):
-    if isinstance(operation, OpCall):
-        config = {"op": operation.op, "attributes": plain(operation.attributes)}
-        return {"class_name": "OpCall", "config": config | {"name": operation.name}}
-    return serialize(operation)
-
-
-# -------------------------------------------------------------------- from a config
-
-
-def network_from_config(config):
-    """``(inputs, outputs)`` of new layers like those of `Network.get_config`.
-
-    Raises: ``ValueError`` if a layer is called on what no other layer gives.
-    """
-    made, waiting = {}, []
-    for entry in config["layers"]:
-        operation = _operation(entry)
-        made[entry["name"]] = operation
-        first = len(operation._inbound_nodes)
-        waiting += [(operation, first, i, call)
-                    for i, call in enumerate(_calls(entry))]  # fmt: skip
-    starts = {name: len(op._inbound_nodes) for name, op in made.items()}
-    for name, operation in made.items():  # an input layer has its node already
-        starts[name] -= isinstance(operation, InputLayer)
-
-    def tensor(place):
-        name, node, index = place[:3]
-        if name not in made:
-            raise ValueError(f"Model: there is no layer '{name}' in the config")
-        nodes = made[name]._inbound_nodes[starts[name] :]
-        return nodes[node].output_tensors[index] if node < len(nodes) else None
-
-    while waiting:
-        left = []
-        for operation, first, i, call in waiting:
-            done = len(operation._inbound_nodes) - first
-            if done != i or not _call(operation, call, tensor):
-                left.append((operation, first, i, call))
-        if len(left) == len(waiting):
-            names = sorted({operation.name for operation, *_ in left})
-            raise ValueError(
-                f"Model: the layers {', '.join(names)} wait for tensors that none gives"
-            )
-        waiting = left
-    return _places(config["input_layers"], tensor), _places(
-        config["output_layers"], tensor
-    )
-
-
-def _operation(entry):
-    if entry["class_name"] == "OpCall":
-        return OpCall(**entry["config"])
-    return deserialize("layer", entry)
-
-
-def _calls(entry):
-    """The calls of a layer, in the form of Keras 3."""
-    calls = []
-    for node in entry.get("inbound_nodes", ()):
-        if isinstance(node, dict):
-            calls.append(node)
-            continue
-        node = [node] if node and isinstance(node[0], str) else node  # Keras 2
-        tensors = [_old_tensor(place) for place in node]
-        kwargs = node[0][3] if len(node[0]) > 3 else {}
-        calls.append(
-            {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": kwargs}
-        )
-    return calls
-
-
-def _old_tensor(place):
-    return {"class_name": "__keras_tensor__", "config": {"keras_history": place[:3]}}
-
-
-def _call(operation, call, tensor):
-    """Makes the call unless one of its tensors is still to come; whether it did."""
-    missing = []
-
-    def filled(value):
-        if isinstance(value, dict):
-            if value.get("class_name") == "__keras_tensor__":
-                found = tensor(value["config"]["keras_history"])
-                if found is None:
-                    missing.append(value)
-                return found
-            return {key: filled(each) for key, each in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [filled(each) for each in value]
-        return value
-
-    args, kwargs = filled(call.get("args", [])), filled(call.get("kwargs", {}))
-    if not missing:
-        operation(*args, **kwargs)
-    return not missing
-
-
-def _places(places, tensor):
-    if isinstance(places, dict):
-        return {key: _places(each, tensor) for key, each in places.items()}
-    if places and isinstance(places[0], str):
-        return tensor(places)
-    return [_places(each, tensor) for each in places]
 
 
 def standardized(network, inputs, title):

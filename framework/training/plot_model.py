@@ -138,7 +138,7 @@ def _is_expandable(operation):
 
 def _texts(operation, node, shown):
     """The title of a box and the lines below it."""
-    kind = type(operation).__name__ if isinstance(operation, Layer) else operation.op
+    kind = type(operation).__name__ if isinstance(operation, Layer) else operation.kind
     title = f"{operation.name} ({kind})" if shown["names"] else kind
     lines = []
     activation = getattr(operation, "activation", None)

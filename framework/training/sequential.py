@@ -6,6 +6,7 @@ from tapewright.layers.masks import masked
 from tapewright.layers.symbolic import KerasTensor
 
 from ..nest import flatten
+from ..registration import custom_object_scope, refusal
 from ..registry import deserialize, serialize
 from .model import Model, of_rank
 from .network import Network, standardized
@@ -163,6 +164,7 @@ class Sequential(Model):
         return self.layers
 
     lists_layers = True
+    place_in_keras = ("keras", "Sequential")
 
     @property
     def output_names(self):
@@ -176,20 +178,26 @@ class Sequential(Model):
         if self._start is not None and shape is None:
             layers.insert(0, serialize(self._start._keras_history.operation))
             shape = tuple(self._start.shape)
-        return {
+        config = {
             "name": self.name,
             "trainable": self.trainable,
             "dtype": self.dtype,
             "layers": layers,
-            "build_input_shape": shape and list(shape),
         }
+        return config if shape is None else config | {"build_input_shape": list(shape)}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """A model of new layers like those of the config, built if that one was."""
         config = dict(config)
         shape = config.pop("build_input_shape", None)
-        layers = [deserialize("layer", each) for each in config.pop("layers")]
+        if not isinstance(config.get("layers"), list):
+            raise refusal(
+                f"{cls.__name__}: the config must have a list of layers, got "
+                f"{str(config.get('layers'))[:80]}"
+            )
+        with custom_object_scope(custom_objects):
+            layers = [deserialize("layer", each) for each in config.pop("layers")]
         model = cls(layers, **config)
         if shape is not None and not model.built:
             model.build(shape)

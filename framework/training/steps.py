@@ -21,6 +21,7 @@ from ..tensor import is_tensor
 from . import losses as losses_module
 from . import metrics as metrics_module
 from .callbacks.logs import Logs
+from .compile_config import arguments_of_compile, compile_config
 from .compiled import CompiledLoss, CompiledMetrics, batch_size_of
 from .labels import check_labels, class_weight_to_sample_weight
 from .losses import Loss
@@ -44,6 +45,17 @@ class _Compiled:
 
     def __getstate__(self):
         return vars(self) | {"functions": {}}
+
+    def checkpoint_parts(self):
+        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def forget_awaited(self):
+        """Metrics of a checkpoint that are still to be made start from nothing."""
+        for part in (self.loss, self.metrics):
+            if part is not None and part._awaited is not None:
+                part._awaited.drop()
+                part._awaited = None
 
 
 class _Step:
@@ -136,6 +148,21 @@ class Steps:
         self.optimizer, self.loss = optimizer, loss
         self._compiled = _Compiled(own_loss, own_metrics, options)
         self.stop_training = False
+
+    def get_compile_config(self):
+        """What `compile` was given, as Keras writes it; empty if it was not called.
+
+        Raises: ``ValueError`` for a lambda, which no config can hold.
+        """
+        return {} if self._compiled is None else compile_config(self._compiled.options)
+
+    def compile_from_config(self, config):
+        """Calls `compile` with what `get_compile_config` wrote down, ours or Keras'.
+
+        Raises: ``ValueError`` for an unknown key, class or function.
+        """
+        if config:
+            self.compile(**arguments_of_compile(config))
 
     @property
     def compiled(self):
@@ -293,6 +320,8 @@ class Steps:
         """Sets the state of all metrics back; `fit` does it before each epoch."""
         for metric in self.metrics:
             metric.reset_state()
+        if self._compiled is not None:
+            self._compiled.forget_awaited()
 
     def get_metrics_result(self):
         """The results of all `metrics`, by name."""

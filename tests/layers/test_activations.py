@@ -177,7 +177,7 @@ def test_a_function_of_the_users_comes_back_through_a_scope():
         return x * 2.0
 
     config = Dense(1, activation=double).get_config()
-    assert config["activation"] == "double"
+    assert config["activation"]["config"] == "double"
     with tw.registry.custom_object_scope({"double": double}):
         assert Dense.from_config(config).activation is double
 

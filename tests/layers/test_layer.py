@@ -9,6 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import layers, registry
 from tapewright.layers import BatchNormalization, Dense, Dropout, InputSpec, Layer
+from tapewright.layers.initializers import HeNormal
 
 
 class Scale(Layer):
@@ -393,13 +394,16 @@ def test_frozen_weights_have_no_penalty():
 
 
 def test_the_constructors_arguments_are_the_config():
-    layer = Scale(gamma_initializer="he_normal", name="s", dtype="float64")
+    layer = Scale(gamma_initializer=HeNormal(), name="s", dtype="float64")
     assert layer.get_config() == {
         "name": "s",
         "trainable": True,
         "dtype": "float64",
-        "gamma_initializer": {"class_name": "HeNormal", "config": {"seed": None}},
-    }
+        "gamma_initializer": {
+            "module": "keras.initializers", "class_name": "HeNormal",
+            "config": {"seed": None}, "registered_name": None,
+        },
+    }  # fmt: skip
     twin = Scale.from_config(layer.get_config())
     assert twin.get_config() == layer.get_config()
 
@@ -439,7 +443,66 @@ def test_an_argument_that_is_not_kept_is_named():
             self.n = size
 
     with pytest.raises(NotImplementedError, match="'size'.*is not kept"):
-        Forgetful(3).get_config()
+        Forgetful(np.float32(3)).get_config()
+
+
+def test_a_plain_argument_need_not_be_kept():
+    class Doubled(Layer):
+        def __init__(self, size, sizes=(1, 2), **kwargs):
+            super().__init__(**kwargs)
+            self.size = 2 * size
+
+    layer = Doubled(3, name="d")
+    config = {"name": "d", "trainable": True, "dtype": "float32", "size": 3}
+    assert layer.get_config() == config | {"sizes": [1, 2]}
+    assert Doubled.from_config(layer.get_config()).size == 6
+
+
+def test_plain_keywords_of_any_name_are_in_the_config():
+    class Open(Layer):
+        def __init__(self, **kwargs):
+            self.size = 2 * kwargs.pop("size")
+            super().__init__(**kwargs)
+
+    config = Open(size=3, name="o").get_config()
+    assert config["size"] == 3 and Open.from_config(config).size == 6
+
+
+def test_positional_arguments_without_a_name_have_no_config():
+    class Many(Layer):
+        def __init__(self, *sizes, **kwargs):
+            super().__init__(**kwargs)
+            self.sizes = sizes
+
+    class Passing(Dense):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    assert Passing.from_config(Passing(3).get_config()).units == 3
+    with pytest.raises(NotImplementedError, match=r"Many.*\*args have no names"):
+        Many(1, 2).get_config()
+
+
+def test_name_and_dtype_come_back_where_the_constructor_does_not_take_them():
+    class Closed(Layer):
+        def __init__(self, size):
+            super().__init__()
+            self.size = size
+
+        def get_config(self):
+            config = super().get_config()
+            config.update({"size": self.size})
+            return config
+
+    layer = Closed(3)
+    layer.trainable = False
+    config = layer.get_config()
+    assert config == {
+        "name": layer.name, "trainable": False, "dtype": "float32", "size": 3
+    }  # fmt: skip
+    assert Closed.from_config(config | {"dtype": "float64"}).get_config() == (
+        config | {"dtype": "float64"}
+    )
 
 
 def test_get_config_may_be_extended():

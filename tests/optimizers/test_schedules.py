@@ -46,7 +46,7 @@ def test_a_schedule_of_the_user_is_given_a_tensor(traced):
     np.testing.assert_allclose(rates, expected[1:], rtol=1e-6)
     np.testing.assert_allclose(total, -sum(expected[:3]), rtol=1e-6)
     config = SGD(Root(0.5)).get_config()["learning_rate"]
-    assert config == {"class_name": "Root", "config": {"first": 0.5}}
+    assert config["class_name"] == "Root" and config["config"] == {"first": 0.5}
     twin = SGD.from_config({"learning_rate": config}, custom_objects={"Root": Root})
     assert type(twin._learning_rate) is Root
 

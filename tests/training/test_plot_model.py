@@ -156,7 +156,7 @@ def test_a_functional_model_shows_inputs_branches_and_ops():
     figure = plot_model(functional(), None, show_layer_names=True)
     assert sorted(texts(figure))[:2] == ["a (InputLayer)", "b (InputLayer)"]
     assert {"shared (Dense)", "sum (Add)", "left (Dense)"} < set(texts(figure))
-    assert any(text.endswith("(multiply)") for text in texts(figure))
+    assert any(text.endswith("(Multiply)") for text in texts(figure))
     assert len(arrows(figure)) == 6  # a shared layer is one box, its line to sum one
 
 

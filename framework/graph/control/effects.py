@@ -8,7 +8,36 @@ from ...readers import active_tracer
 from ...tensor import convert_to_tensor, new_tensor
 from .text import array_text
 
-__all__ = ["Assert", "assert_true", "host_effect"]
+__all__ = [
+    "Assert",
+    "assert_true",
+    "host_effect",
+    "lasting_effect",
+    "made_by",
+    "maker_of",
+]
+
+_MAKERS = {}  # kind -> the function of plain values that makes the call of an effect
+maker_of = _MAKERS.get
+
+
+def made_by(kind):
+    """Decorator: ``make(**attributes)`` makes the call of effects of this kind.
+
+    Attributes are plain values: with them an effect can be written into a file, and made
+    again from there.
+    """
+
+    def register(make):
+        _MAKERS[kind] = make
+        return make
+
+    return register
+
+
+def lasting_effect(kind, inputs, **attributes):
+    """A `host_effect` without results, of a kind that attributes describe."""
+    host_effect(kind, _MAKERS[kind](**attributes), inputs, attributes=attributes)
 
 
 def host_effect(kind, call, inputs=(), specs=(), attributes=None):
@@ -35,13 +64,17 @@ def assert_true(condition, message, data=(), summarize=3):
 
     ``data``: tensors whose values belong in the message.
     """
+    lasting_effect("assert", [condition, *data], message=message, summarize=summarize)
 
+
+@made_by("assert")
+def _assertion(message, summarize=3):
     def check(condition, *data):
         if not np.all(condition):
             values = "".join([f"\n  {array_text(x, summarize)}" for x in data])
             raise InvalidArgumentError(f"{message}{values}")
 
-    host_effect("assert", check, [condition, *data], attributes={"message": message})
+    return check
 
 
 def Assert(condition, data, summarize=None, name=None):

@@ -7,12 +7,12 @@ import numpy as np
 from ... import backend
 from ...dtypes import as_dtype
 from ...errors import TracingError
-from ...nest import flatten, is_nested
+from ...nest import flatten, is_nested, map_structure
 from ...readers import active_tracer, reading
 from ...tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
-from .effects import Assert, host_effect
+from .effects import Assert, host_effect, lasting_effect, made_by
 from .python_call import called, fitting
-from .text import as_text
+from .text import SLOT, as_text
 
 __all__ = ["Assert", "numpy_function", "print", "py_function"]
 
@@ -30,16 +30,37 @@ def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, nam
     >>> print("x:", convert_to_tensor([1.0, 2.5]), [True], output_stream=sys.stdout)
     x: [1 2.5] [True]
     """
-    write = _writer(output_stream)
-    summarize = 3 if summarize is None else int(summarize)
     tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
+    parts = [_with_slots(item) for item in inputs]
+    summarize = 3 if summarize is None else int(summarize)
+    lasting_effect("print", tensors, parts=parts, output_stream=_named(output_stream),
+                   sep=sep, end=end, summarize=summarize)  # fmt: skip
+
+
+@made_by("print")
+def _printed(parts, output_stream, sep, end, summarize):
+    write = _writer(output_stream)
 
     def call(*arrays):
         arrays = iter(arrays)
-        parts = [as_text(item, arrays, summarize) for item in inputs]
-        write(sep.join(parts) + end)
+        texts = [as_text(part, arrays, summarize) for part in parts]
+        write(sep.join(texts) + end)
 
-    host_effect("print", call, tensors)
+    return call
+
+
+def _with_slots(item):
+    """What is printed, with a `Slot` for each tensor."""
+    if not is_nested(item):
+        return SLOT if is_tensor(item) else item
+    return map_structure(lambda x: SLOT if is_tensor(x) else x, item)
+
+
+def _named(stream):
+    """The name of a standard stream, whatever that is when a line is printed."""
+    if stream is sys.stdout:
+        return "stdout"
+    return "stderr" if stream is sys.stderr or stream is _STDERR else stream
 
 
 def _leaves(item):
@@ -48,10 +69,8 @@ def _leaves(item):
 
 def _writer(stream):
     """The function that takes the text."""
-    if stream is sys.stdout:  # whatever that is when the line is printed
-        return lambda text: sys.stdout.write(text)
-    if stream is sys.stderr or stream is _STDERR:
-        return lambda text: sys.stderr.write(text)
+    if isinstance(stream, str) and stream in ("stdout", "stderr"):
+        return lambda text: getattr(sys, stream).write(text)
     if isinstance(stream, str) and stream.startswith("file://"):
         return lambda text: _append(stream.removeprefix("file://"), text)
     if hasattr(stream, "write"):

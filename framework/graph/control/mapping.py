@@ -4,6 +4,7 @@ Outside of traced functions they are loops of Python. Inside, a `Loop` node repe
 unless there are so few rows that it is written down for each.
 """
 
+from ...composite import composite
 from ...dimension import is_size
 from ...dtypes import as_dtype
 from ...errors import ShapeError
@@ -28,6 +29,7 @@ __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
 UNROLLED_ROWS = 4
 
 
+@composite
 def map_fn(
     fn,
     elems,

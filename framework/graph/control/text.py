@@ -3,21 +3,27 @@
 import numpy as np
 
 from ...nest import is_nested
-from ...tensor import is_tensor
 
-__all__ = ["array_text", "as_text"]
+__all__ = ["SLOT", "Slot", "array_text", "as_text"]
+
+
+class Slot:
+    """Stands for a tensor among what is printed."""
+
+
+SLOT = Slot()
 
 
 def as_text(item, arrays, summarize):
-    """What is printed for an argument; tensors in it are the next of ``arrays``."""
-    if is_tensor(item):
+    """What is printed for an argument; a `Slot` in it is the next of ``arrays``."""
+    if item is SLOT:
         return array_text(next(arrays), summarize)
     return item if isinstance(item, str) else _nested(item, arrays, summarize)
 
 
 def _nested(item, arrays, summarize):
     """A nest as Python shows it, with dicts in the order of their keys."""
-    if is_tensor(item):
+    if item is SLOT:
         return array_text(next(arrays), summarize)
     if not is_nested(item):
         return repr(item)

@@ -149,6 +149,9 @@ class Function:
     def _call(self, args, kwargs):
         if config.functions_run_eagerly():
             return self._run_python(args, kwargs)
+        for x in args:
+            if hasattr(x, "record_op"):  # its ops become part of a model
+                return self._run_python(args, kwargs)
         home = self._home
         if home is not None and args and isinstance(args[0], home):
             return self.__get__(args[0])._call(args[1:], kwargs)
@@ -159,8 +162,9 @@ class Function:
                 _check_usable(x, self._name)
         concrete = self._find(arguments)
         if not kwargs and concrete.is_steady:
-            key, _ = quick_key(args)
-            if key is not None:
+            key, tensors = quick_key(args)
+            # Numbers that became tensors, and defaults, are not among those found.
+            if key is not None and len(tensors) == len(arguments.tensors):
                 if len(self._quick) >= QUICK:
                     self._quick.clear()
                 self._quick[key] = concrete

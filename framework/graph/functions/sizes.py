@@ -217,6 +217,8 @@ def _trace_gradients(graph):
         if type(node) is CustomCall:
             try:
                 node.backward()
+            except NeedsSize:  # the trace is not one for all sizes
+                raise
             except Exception:  # raised again if anyone asks for the gradient
                 continue
 

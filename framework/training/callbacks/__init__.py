@@ -1,5 +1,6 @@
 """Callbacks: what happens at the points of a training, under Keras' names."""
 
+from .backup_and_restore import *
 from .callback import Callback
 from .callback_list import *
 from .csv_logger import *

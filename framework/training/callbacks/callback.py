@@ -24,6 +24,8 @@ class Callback:
 
     # Names of the attributes that say how far a callback has got.
     state_names = ()
+    is_kept = True  # whether a backup keeps them
+    comes_last = False  # whether it is called after all others
 
     params = None
     _model = None

@@ -60,7 +60,8 @@ class CallbackList(Callback):
             if isinstance(callback, type):
                 hint = f"; make one: {callback.__name__}(...)"
             raise TypeError(f"callbacks must be Callbacks, got {callback!r}{hint}")
-        self.callbacks.append(callback)
+        self.callbacks.append(callback)  # before those that come last
+        self.callbacks.sort(key=lambda each: getattr(each, "comes_last", False))
         self._hooks.clear()
         if self._model is not None:
             callback.set_model(self._model)

@@ -80,6 +80,22 @@ class CSVLogger(Callback):
                 stacklevel=2,
             )
 
+    def get_state(self):
+        """The lines so far, with which a training begins that goes on."""
+        if not os.path.exists(self.filename):
+            return {"text": "", "keys": None}
+        with open(self.filename, newline="", encoding="utf-8") as file:
+            return {"text": file.read(), "keys": self.keys}
+
+    def set_state(self, state):
+        if self.csv_file is None:
+            raise ValueError("CSVLogger.set_state: on_train_begin must come before")
+        self.csv_file.seek(0)
+        self.csv_file.truncate()
+        self.csv_file.write(state["text"])
+        self.csv_file.flush()
+        self.keys, self._writer = state["keys"], None
+
     def on_train_end(self, logs=None):
         self.on_close()
 

@@ -14,6 +14,8 @@ class SwapEMAWeights(Callback):
     Raises: ``ValueError`` unless the optimizer was made with ``use_ema=True``.
     """
 
+    state_names = ("_has_averages",)
+
     def __init__(self, swap_on_epoch=False):
         super().__init__()
         self.swap_on_epoch = swap_on_epoch

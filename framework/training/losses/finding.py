@@ -1,6 +1,6 @@
 """Losses by name, and as configs."""
 
-from ...registry import custom_object_scope, plain, register, resolve
+from ...registry import custom_object_scope, named, register, resolve
 from .focal import (
     binary_focal_crossentropy,
     categorical_focal_crossentropy,
@@ -47,8 +47,8 @@ def get(identifier):
 
 
 def serialize(loss):
-    """The name of a function, the config of an object, as `get` takes them."""
-    return plain(loss)
+    """The config of an object, or that with the name of a function, as `get` takes them."""
+    return named(loss)
 
 
 def deserialize(name, custom_objects=None):

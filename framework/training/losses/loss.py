@@ -12,7 +12,7 @@ from ...ops.comparison import logical_and
 from ...ops.conversion import cast
 from ...ops.elementwise import divide_no_nan
 from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import Configured, plain, resolve
+from ...registry import Configured, named, plain, resolve
 from ...tensor import convert_to_tensor
 from .alignment import fitted, is_structure, like, predictions, same_rank
 
@@ -142,6 +142,8 @@ class LossFunctionWrapper(Loss):
     np.float32(5.0)
     """
 
+    place_in_keras = ("keras.src.losses.losses", "LossFunctionWrapper")
+
     def __init__(
         self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs
     ):
@@ -162,7 +164,7 @@ class LossFunctionWrapper(Loss):
 
     def get_config(self):
         """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
-        config = {"name": self.name, "reduction": self.reduction, "fn": plain(self.fn)}
+        config = {"name": self.name, "reduction": self.reduction, "fn": named(self.fn)}
         if self.dtype is not None:
             config["dtype"] = self.dtype.name
         return {**config, **plain(self._arguments)}

@@ -2,7 +2,7 @@
 
 from ... import registry
 from ...module import snake_case
-from ...registry import custom_object_scope, plain, register
+from ...registry import custom_object_scope, named, register
 from .. import losses
 from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric
@@ -37,8 +37,8 @@ def get(identifier):
 
 
 def serialize(metric):
-    """The name of a function, the config of an object, as `deserialize` takes them."""
-    return plain(metric)
+    """The config of an object, or that with the name of a function: for `deserialize`."""
+    return named(metric)
 
 
 def deserialize(config, custom_objects=None):

@@ -2,7 +2,13 @@
 
 from ...ops.elementwise import divide_no_nan
 from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import deserialize, find, plain, registered_name
+from ...registry import (
+    deserialize,
+    function_of,
+    named,
+    plain,
+    registered_name,
+)
 from .alignment import as_tensor, fitted_weight, same_rank, trailing_axes
 from .metric import Metric
 
@@ -95,6 +101,7 @@ class MeanMetricWrapper(Mean):
         config = super().get_config()
         if "fn" in config:  # else the subclass has a function of its own
             config |= {key: plain(value) for key, value in self._fn_kwargs.items()}
+            config["fn"] = named(self.fn)
         return config
 
     @classmethod
@@ -106,7 +113,7 @@ class MeanMetricWrapper(Mean):
             config["fn"] = deserialize("loss", fn)
         elif fn is not None:
             name = fn["config"] if isinstance(fn, dict) else fn
-            config["fn"] = find("metric function", name)
+            config["fn"] = function_of("metric", name)
         return cls(**config)
 
 

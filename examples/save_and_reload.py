@@ -1,0 +1,111 @@
+"""Train a network, save it as a whole, and open the files in fresh processes.
+
+    python examples/save_and_reload.py            (about 10 s; files in out/)
+
+A network learns to read digits and is saved three times: as ``digits.keras`` and
+``digits.h5``, which hold layers, weights and the state of the optimizer, and as
+``digits.weights.h5``, the weights alone. Python starts anew for each of the first two,
+knows nothing but the file, and predicts. So does Keras, where it is installed
+(``pip install keras``). Prints how far their answers are from those before saving: 0
+here, rounding in Keras, which computes in another order.
+
+In the end one bit of a copy is changed. The seal tells; nothing of it is loaded.
+"""
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.keras import layers
+
+# What a fresh process runs: one code for both, after an import of its own.
+READ = """
+import sys
+import numpy as np
+model = keras.models.load_model(sys.argv[1])
+np.save(sys.argv[3], model.predict(np.load(sys.argv[2]), verbose=0))
+"""
+IMPORTS = {"tapewright": "from tapewright import keras", "Keras": "import keras"}
+
+
+def network():
+    """Images ``[batch, 28, 28]`` of 0 ... 255 to the chances of ten digits."""
+    image = keras.Input((28, 28), name="image")
+    x = layers.Reshape((28, 28, 1))(layers.Rescaling(1 / 255)(image))
+    x = layers.Conv2D(8, 5, strides=2, use_bias=False)(x)
+    x = layers.ReLU()(layers.BatchNormalization()(x))
+    x = layers.Dropout(0.2)(layers.Flatten()(layers.MaxPooling2D()(x)))
+    chances = layers.Dense(10, activation="softmax", name="chances")(x)
+    model = keras.Model(image, chances, name="digits")
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def predicted_elsewhere(library, path, images, out):
+    """What a fresh process predicts that loads the file, or None without the library."""
+    if importlib.util.find_spec(library.lower()) is None:
+        return None
+    answer = out / "answer.npy"
+    command = [sys.executable, "-c", IMPORTS[library] + READ, path, images, answer]
+    env = os.environ | {"KERAS_BACKEND": "numpy"}  # the one that needs nothing else
+    subprocess.run(command, env=env, check=True)
+    return np.load(answer)
+
+
+def damaged(path):
+    """A copy of a file in which one bit is another."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    copy = path.with_name(f"damaged_{path.name}")
+    copy.write_bytes(content)
+    return copy
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default="out", help="folder of the files")
+    args = parser.parse_args()
+
+    keras.utils.set_random_seed(args.seed)
+    (x_train, y_train), (x_test, y_test) = tw.datasets.digits.load_data()
+    model = network()
+    model.fit(x_train, y_train, batch_size=64, epochs=args.epochs, verbose=2)
+    expected = model.predict(x_test, verbose=0)
+    right = np.mean(expected.argmax(axis=1) == y_test)
+    print(f"{right:.1%} right on test images")
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    images = args.out / "images.npy"
+    np.save(images, x_test)
+    model.save_weights(args.out / "digits.weights.h5")
+    for name in ("digits.keras", "digits.h5"):
+        path = args.out / name
+        model.save(path)
+        for library in IMPORTS:
+            found = predicted_elsewhere(library, path, images, args.out)
+            if found is None:
+                print(f"{name:12} in {library}: not installed")
+                continue
+            difference = np.abs(found - expected).max()
+            print(f"{name:12} in {library}: largest difference {difference:.1e}")
+            if difference > 1e-5:
+                return f"{path} predicts something else in {library}"
+
+    try:
+        keras.models.load_model(damaged(args.out / "digits.h5"))
+    except tw.errors.SavingError as error:
+        print(f"refused: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Save a custom gradient, and use it in a process that has never seen its code.
+
+    python examples/saved_custom_gradient.py      (about 3 s; out/saved_custom_gradient.png)
+
+``log(1 + exp(x))`` overflows from 89 on in float32, and its gradient, as the ops give it,
+is NaN from there. Written out by hand it is right everywhere: that is what
+`custom_gradient` is for. A module with that function, and one that clips the gradient on
+its way back, is saved as graphs in one HDF5 file. A fresh process loads it and takes
+first and second derivatives; saved without custom gradients, the file still computes
+the function, and whoever asks for a gradient is told that there is none.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import tapewright as tw
+
+# All that the fresh process runs: it gets two files, and has nothing but them.
+READ = """
+import sys
+import numpy as np
+import tapewright as tw
+
+x = tw.constant(np.load(sys.argv[2]))
+module = tw.saved_model.load(sys.argv[1])
+with tw.GradientTape() as outer:
+    outer.watch(x)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = module.softplus(x)
+    try:
+        slope = tape.gradient(y, x)
+    except LookupError as error:
+        sys.exit(f"LookupError: {str(error).partition(': the')[0]}")
+with tw.GradientTape() as tape:
+    tape.watch(x)
+    z = module.clipped(x)
+values = y, slope, outer.gradient(slope, x), tape.gradient(z, x)
+np.save(sys.argv[2], np.stack([value.numpy() for value in values]))
+"""
+
+
+@tw.custom_gradient
+def log1pexp(x):
+    return tw.math.log(1 + tw.exp(x)), lambda upstream: upstream * tw.sigmoid(x)
+
+
+@tw.custom_gradient
+def clip_gradients(x):
+    return x, lambda upstream: tw.clip_by_norm(upstream, 0.5)
+
+
+class Functions(tw.Module):
+    """Two functions of tensors of any shape."""
+
+    @tw.function(input_signature=[tw.TensorSpec(None)])
+    def softplus(self, x):
+        return log1pexp(x)
+
+    @tw.function(input_signature=[tw.TensorSpec(None)])
+    def clipped(self, x):
+        return clip_gradients(x)
+
+
+def derivatives(f, x):
+    """``f(x), f'(x), f''(x)`` of a function that treats each number by itself."""
+    with tw.GradientTape() as outer:
+        outer.watch(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        slope = tape.gradient(y, x)
+    return [y.numpy(), slope.numpy(), outer.gradient(slope, x).numpy()]
+
+
+def in_a_fresh_process(path, x, out):
+    """What a process that has only the file computes: an array, or its complaint."""
+    points = out / "points.npy"
+    np.save(points, x)
+    command = [sys.executable, "-c", READ, path, points]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return np.load(points) if done.returncode == 0 else done.stderr.strip()
+
+
+def draw(path, x, by_ops, loaded):
+    """The derivative by the ops and by the custom gradient; the second one."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"no {path}: matplotlib is not installed (pip install matplotlib)")
+        return
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(x, loaded[1], "C1", label="the custom gradient, loaded")
+    left.plot(x, by_ops[1], "C0--", label="by the ops: ends where it is NaN")
+    left.set_title("The derivative of log(1 + exp(x)), float32")
+    near = np.abs(x) < 10
+    right.plot(x[near], loaded[1][near], "C1", label="first derivative")
+    right.plot(x[near], loaded[2][near], "C2", label="second derivative")
+    right.set_title("Both, from the file")
+    for axes in left, right:
+        axes.set(xlabel="x")
+        axes.legend()
+    figure.savefig(path, dpi=120)
+    print(f"wrote {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--epochs", type=int, help="no effect: nothing is trained")
+    parser.add_argument("--out", type=Path, default="out", help="folder of the files")
+    args = parser.parse_args()
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    module, x = Functions(), tw.linspace(-120.0, 120.0, 481)
+    by_ops = derivatives(lambda x: tw.math.log(1 + tw.exp(x)), x)
+    by_hand = derivatives(log1pexp, x)
+
+    path = args.out / "functions.h5"
+    tw.saved_model.save(module, path)
+    loaded = in_a_fresh_process(path, x.numpy(), args.out)
+    if isinstance(loaded, str):
+        return loaded
+    print("    x   by the ops   custom gradient   loaded: first   second derivative")
+    for i in range(240, 481, 80):
+        numbers = by_ops[1][i], by_hand[1][i], loaded[1][i], loaded[2][i]
+        print("{:5.0f} {:12.4f} {:17.4f} {:15.4f} {:19.4f}".format(x[i], *numbers))
+    same = all([np.array_equal(a, b) for a, b in zip(by_hand[:2], loaded)])
+    print(f"the loaded function and gradient are the same to the bit: {same}")
+    print(
+        f"the gradient that is clipped on its way: norm {np.linalg.norm(loaded[3]):.1f}"
+    )
+
+    options = tw.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tw.saved_model.save(module, path, options=options)
+    print(f"saved without: {in_a_fresh_process(path, x.numpy(), args.out)}")
+    draw(args.out / "saved_custom_gradient.png", x.numpy(), by_ops, loaded)
+    return 0 if same else "the loaded gradient differs"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

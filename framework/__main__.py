@@ -1,0 +1,125 @@
+"""Looks into files of models, without building them.
+
+    python -m tapewright show FILE            what is inside
+    python -m tapewright show --json FILE     the same for programs
+    python -m tapewright verify FILE...       whether they are whole and sound
+
+The exit code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be looked into
+or the command is wrong.
+"""
+
+import argparse
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+
+from .errors import SavingError
+from .saving.inspection.contents import describe
+from .saving.inspection.report import printable, report
+from .saving.inspection.verification import verify
+
+__all__ = ["main"]
+
+SECONDS = 60  # for a file, and one more for each SPEED bytes of it
+SPEED = 10 << 20
+
+
+def main(arguments=None, isolated=True):
+    """Runs the command line. Returns: the exit code.
+
+    ``isolated``: each file is looked into by a process of its own, for HDF5 may crash or
+    loop on what is no file of ours.
+    """
+    parsed = _parser().parse_args(arguments)
+    run = _isolated if isolated and hasattr(os, "fork") else _finished
+    return max([run(parsed.run, path, parsed) for path in parsed.files])
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m tapewright", description="Looks into files of models."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("show", help="print what is inside a file")
+    command.add_argument("files", nargs=1, metavar="FILE")
+    command.add_argument("--json", action="store_true", help="print it as JSON")
+    command.set_defaults(run=_show)
+    command = commands.add_parser("verify", help="check that files are whole and sound")
+    command.add_argument("files", nargs="+", metavar="FILE")
+    command.set_defaults(run=_verify)
+    return parser
+
+
+def _show(path, parsed):
+    try:
+        told = describe(path)
+    except SavingError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return 2
+    print(json.dumps(told, indent=2) if parsed.json else report(told))
+    return 0
+
+
+def _verify(path, parsed):
+    faults, notes = verify(path)
+    for fault in faults:
+        print(printable(f"{path}: {fault}"), file=sys.stderr)
+    for note in notes:
+        print(printable(f"{path}: note: {note}"))
+    if not faults:
+        print(printable(f"{path}: OK"))
+    return 1 if faults else 0
+
+
+def _isolated(run, path, parsed):
+    """`_finished` in a process of its own, which gets a time that the file's size allows."""
+    sys.stdout.flush()
+    reading, writing = os.pipe()  # closed when the child has ended
+    child = os.fork()
+    if not child:
+        os._exit(_finished(run, path, parsed))
+    os.close(writing)
+    ended, *_ = select.select([reading], [], [], _allowance(path))
+    os.close(reading)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFEXITED(status):
+        return os.WEXITSTATUS(status)
+    crash = f"crashes HDF5 (signal {os.WTERMSIG(status)})"
+    what = crash if ended else "takes HDF5 too long"
+    print(printable(f"{path}: is damaged: reading it {what}"), file=sys.stderr)
+    return 2
+
+
+def _finished(run, path, parsed):
+    """The exit code of ``run``, which has printed what it has to say."""
+    try:
+        code = run(path, parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the output has seen enough
+        code = 0
+    except MemoryError:
+        print(f"{printable(path)}: takes more memory than there is", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        code = 2
+    except Exception:  # a fault of ours: it is told, and the other files are looked at
+        traceback.print_exc()
+        code = 2
+    sys.stderr.flush()
+    return code
+
+
+def _allowance(path):
+    try:
+        return SECONDS + os.path.getsize(path) / SPEED
+    except (OSError, ValueError):
+        return SECONDS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""What a checkpoint keeps of objects: their variables and states, by the way to them.
+
+The way to a variable goes through attributes, keys and positions: ``model/layers/0/
+kernel``. It does not depend on names that are counted up in a process.
+"""
+
+import sys
+from dataclasses import dataclass, field
+
+from ...module import Module
+from ...ops.generators import Generator
+from ...variable import Variable
+
+__all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
+
+
+@dataclass
+class Tree:
+    """What was found, by name: variables, objects with a state, and what holds them."""
+
+    variables: dict = field(default_factory=dict)
+    states: dict = field(default_factory=dict)
+    containers: dict = field(default_factory=dict)
+
+
+def explore(pairs) -> Tree:
+    """The `Tree` below pairs of name and object; each object goes by its first name.
+
+    >>> sorted(explore([("a", Variable(1.0)), ("b", [Variable(2.0)])]).variables)
+    ['a', 'b/0']
+    """
+    tree, seen, ahead = Tree(), set(), list(pairs)[::-1]
+    while ahead:  # no recursion: what is nested may be deep
+        name, item = ahead.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        if isinstance(item, Generator):
+            item = item.state
+        if isinstance(item, Variable):
+            seen.add(id(item))
+            tree.variables[name] = item
+        elif (inner := _children(item)) is not None:
+            seen.add(id(item))
+            tree.containers[name] = item
+            below = [(joined(name, key), child) for key, child in inner]
+            ahead += below[::-1]
+        elif _has_state(item):
+            seen.add(id(item))
+            tree.states[name] = item
+    return tree
+
+
+def joined(prefix, key):
+    """A name with one more part, in which no character leads elsewhere.
+
+    >>> joined("model/table", "a/b"), joined("", "..")
+    ('model/table/a%2Fb', '%..')
+    """
+    part = str(key).replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+    if part in ("", ".", ".."):
+        part = f"%{part}"
+    return f"{prefix}/{part}" if prefix else part
+
+
+def is_kept(item):
+    """Whether there is something in it that a checkpoint could keep."""
+    kinds = (Variable, Generator)
+    return isinstance(item, kinds) or _children(item) is not None or _has_state(item)
+
+
+def _children(item):
+    """Pairs of key and object of what is a container, else None."""
+    if isinstance(item, dict):
+        return list(item.items())
+    if isinstance(item, (list, tuple)):
+        return list(enumerate(item))
+    if hasattr(item, "checkpoint_parts"):
+        return list(item.checkpoint_parts().items())
+    return list(_attributes(item)) if isinstance(item, Module) else None
+
+
+def _attributes(module):
+    """A module's own names first: private attributes mostly list what others hold."""
+    if getattr(module, "lists_layers", False):
+        yield "layers", module.layers
+    found = dict(vars(module))
+    if (compiled := found.pop("_compiled", None)) is not None:
+        yield "compiled", compiled
+    for name in sorted(found, key=_rank):
+        if _belongs(found[name]):
+            yield name, found[name]
+    if getattr(module, "stateful", False):  # a recurrent layer's, which are no weights
+        yield "states", getattr(module, "states", None) or []
+
+
+def _rank(name):
+    """Last what only pairs weights with something else."""
+    return name.startswith("_"), name == "_penalties", name
+
+
+def _belongs(value):
+    """Whether an attribute is kept with its module: callbacks are not, nor is a class."""
+    return not hasattr(value, "set_model")
+
+
+# ------------------------------------------------------------------ objects with a state
+
+
+def _has_state(item):
+    return _methods(item) is not None
+
+
+def _methods(item):
+    """How the state of an object is got and set, or None."""
+    for get, put in (("get_state", "set_state"), ("state", "restore")):
+        if callable(getattr(item, get, None)) and callable(getattr(item, put, None)):
+            return getattr(item, get), getattr(item, put)
+    if hasattr(item, "bit_generator") and hasattr(item.bit_generator, "state"):
+        bits = item.bit_generator  # of NumPy
+        return (lambda: bits.state), (lambda state: setattr(bits, "state", state))
+    random = sys.modules.get("random")
+    if random is not None and isinstance(item, random.Random):
+        return item.getstate, item.setstate
+    return None
+
+
+def get_state(item):
+    """The state of an object, of plain values and arrays."""
+    return _methods(item)[0]()
+
+
+def set_state(item, state):
+    """Goes on from such a state."""
+    _methods(item)[1](state)

@@ -1,0 +1,98 @@
+"""States of objects as JSON: numbers, texts, lists, tuples, dicts, with arrays beside.
+
+Numbers come back as they were to the last bit, infinities and NaN too, which JSON has no
+words for; tuples come back as tuples, keys of dicts as what they were.
+"""
+
+import math
+
+import numpy as np
+
+from ... import backend
+from ...errors import SavingError
+from ...tensor import is_tensor
+
+__all__ = ["decoded", "encoded"]
+
+MAX_DEPTH = 40
+
+
+def encoded(value, arrays, where="state"):
+    """``value`` as JSON; the arrays in it are appended to ``arrays``, a list.
+
+    Raises: ``TypeError`` that names the place of what cannot be kept.
+
+    >>> encoded({"best": np.float32(1), 3: (None, float("inf"))}, arrays := [])
+    {'dict': [['best', {'scalar': 0}], [3, {'tuple': [None, {'float': 'inf'}]}]]}
+    >>> arrays
+    [array(1., dtype=float32)]
+    """
+    if where.count("[") > MAX_DEPTH:
+        raise TypeError(f"{where.partition('[')[0]} is nested deeper than {MAX_DEPTH}")
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if type(value) in (list, tuple):
+        items = [encoded(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
+        return items if type(value) is list else {"tuple": items}
+    if isinstance(value, dict):
+        pairs = [
+            [_key(k, where), encoded(v, arrays, f"{where}[{k!r}]")]
+            for k, v in value.items()
+        ]
+        return {"dict": pairs}
+    kind = "array"
+    if is_tensor(value):
+        value = backend.to_numpy(value.array)
+    elif hasattr(value, "__tensor__"):
+        value = value.numpy()
+    elif isinstance(value, np.generic):
+        kind = "scalar"
+    elif backend.is_array(value):
+        value = backend.to_numpy(value)
+    array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
+    if array is None or array.dtype.kind not in "fiubc":
+        given = type(value).__name__ if array is None else f"an array of {array.dtype}"
+        raise TypeError(
+            f"{where} cannot be kept: it is {given}; a state is made of numbers, texts, "
+            "lists, tuples, dicts and arrays of numbers"
+        )
+    arrays.append(array)
+    return {kind: len(arrays) - 1}
+
+
+def _key(key, where):
+    if type(key) in (str, int, bool) or key is None:
+        return key
+    raise TypeError(f"{where} cannot be kept: {key!r} is the key of a dict")
+
+
+def decoded(value, arrays, path, where):
+    """What `encoded` was given. Raises: `SavingError` for other JSON."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [decoded(v, arrays, path, where) for v in value]
+    if type(value) is dict and len(value) == 1:
+        ((kind, inner),) = value.items()
+        if kind == "float" and inner in ("inf", "-inf", "nan"):
+            return float(inner)
+        if kind == "tuple" and type(inner) is list:
+            return tuple([decoded(v, arrays, path, where) for v in inner])
+        if kind == "dict" and type(inner) is list and all(map(_is_pair, inner)):
+            return {k: decoded(v, arrays, path, where) for k, v in inner}
+        if type(inner) is int and 0 <= inner < len(arrays):
+            if kind == "array":
+                return arrays[inner]
+            if kind == "scalar" and arrays[inner].shape == ():
+                return arrays[inner][()]
+    raise SavingError(path, f"a state is not as it was written: {value!r:.80}", where)
+
+
+def _is_pair(pair):
+    return (
+        type(pair) is list
+        and len(pair) == 2
+        and (pair[0] is None or type(pair[0]) in (str, int, bool))
+    )

@@ -1,0 +1,56 @@
+"""SIGTERM as a request that waits for the end of a step."""
+
+import os
+import signal
+import threading
+
+__all__ = ["Termination"]
+
+
+class Termination:
+    """Notes that the process was asked to end, until somebody has saved what there is.
+
+    The handler that was there before is called afterwards, by `pass_on`; a second SIGTERM
+    does not wait for it. Nothing is noted in threads other than the main one, where
+    Python has no signals.
+    """
+
+    def __init__(self):
+        self.asked = False
+        self._previous = None
+        self._installed = False
+
+    def install(self):
+        """Begins to listen."""
+        if self._installed or threading.current_thread() is not threading.main_thread():
+            return
+        self.asked = False
+        self._previous = signal.signal(signal.SIGTERM, self._note)
+        self._installed = True
+
+    def remove(self):
+        """Puts back what was there before, unless another handler came since."""
+        if not self._installed:
+            return
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._installed = False
+        if signal.getsignal(signal.SIGTERM) == self._note:
+            previous = self._previous
+            signal.signal(
+                signal.SIGTERM, signal.SIG_DFL if previous is None else previous
+            )
+
+    def _note(self, number, frame):
+        if self.asked:
+            self.pass_on(frame)
+        self.asked = True
+
+    def pass_on(self, frame=None):
+        """Does what SIGTERM would have done: as a rule, that is the end of the process."""
+        self.remove()
+        self.asked = False
+        if callable(self._previous):
+            self._previous(signal.SIGTERM, frame)
+        elif self._previous is not signal.SIG_IGN:
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,76 @@
+"""The constants of graphs: small ones as text, large ones as arrays of the file."""
+
+import numpy as np
+
+from ...backend import to_numpy
+from ...errors import TracingError
+from ...tensor import convert_to_tensor
+from .values import decode_dtype, encode_dtype
+
+__all__ = ["ConstantReader", "ConstantWriter"]
+
+SMALL = 256  # bytes
+MANY = 1_000_000
+
+
+class ConstantWriter:
+    """Numbers constants, each once; `write` puts them into a group."""
+
+    def __init__(self):
+        self._numbers, self._tensors = {}, []
+
+    def number(self, tensor):
+        """The number of a constant tensor."""
+        found = self._numbers.get(id(tensor))
+        if found is None:
+            found = self._numbers[id(tensor)] = len(self._tensors)
+            self._tensors.append(tensor)  # which keeps its id its own
+        return found
+
+    def write(self, group):
+        listed = []
+        for number, tensor in enumerate(self._tensors):
+            array = np.asarray(to_numpy(tensor.array))
+            name, shape = encode_dtype(array.dtype), list(array.shape)
+            if name == "object":
+                raise TracingError("a list of arrays is a constant of a graph")
+            if name == "string":
+                listed.append([name, shape, [str(text) for text in array.ravel()]])
+            elif array.nbytes <= SMALL:
+                data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+                listed.append([name, shape, data.tobytes().hex()])
+            else:
+                listed.append([name, shape, None])
+                group.array(f"constants/{number}", array)
+        group.json("constants", listed)
+
+
+class ConstantReader:
+    """The constants of a group by number, read when they are first asked for."""
+
+    def __init__(self, group):
+        self._group, self._found = group, {}
+        self._listed = group.json("constants")
+        if not isinstance(self._listed, list) or len(self._listed) > MANY:
+            group.fail("must be a list of constants", "constants")
+
+    def __getitem__(self, number):
+        if type(number) is not int or not 0 <= number < len(self._listed):
+            raise ValueError(f"there is no constant {number!r}")
+        found = self._found.get(number)
+        if found is None:
+            found = self._found[number] = convert_to_tensor(self._read(number))
+        return found
+
+    def _read(self, number):
+        name, shape, data = self._listed[number]
+        dtype = decode_dtype(name)
+        if data is None:
+            array = self._group.array(f"constants/{number}")
+            if list(array.shape) != shape or array.dtype != dtype:
+                array.fail(f"must be {name} of shape {shape}")
+            return array.read()
+        if name == "string":
+            return np.array([str(text) for text in data], dtype).reshape(shape)
+        found = np.frombuffer(bytes.fromhex(data), dtype.newbyteorder("<"))
+        return found.astype(dtype).reshape(shape)

@@ -1,0 +1,302 @@
+"""The traces of a function that together serve what its signature allows.
+
+A trace for unknown sizes depends on facts about them (see `assumptions`): that a batch is
+not of size 1, say, because the code asks. In the process that traced a function, other
+sizes are traced when they come; a file must have them beforehand. So sizes are tried out,
+and for those that no trace serves another one is made: with that size fixed. Where ranks
+are unknown and one trace cannot serve all, there is one for each.
+"""
+
+import itertools
+import math
+
+from ...dimension import NeedsSize, Size
+from ...errors import SavingError, TracingError
+from ...graph.binding import bind
+from ...graph.custom_call import CustomCall
+from ...graph.functions.sizes import Specializations, is_open
+
+__all__ = ["Trace", "covered", "sizes_of"]
+
+RANKS = 8  # the highest one that is tried, where ranks are unknown
+MANY_RANKS = 64  # combinations of ranks
+MANY_TRACES = 16  # are sought for one combination of ranks
+TRIED = (1, 0, 2, 3, 4, 5, 7, 8)  # sizes
+GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
+
+
+class Trace:
+    """A trace that serves shapes like ``pattern``, None where a rank or size is open.
+
+    ``assumptions`` (`Assumptions`) is None where nothing is open.
+    """
+
+    def __init__(self, pattern, concrete, assumptions=None):
+        self.pattern, self.concrete = tuple(pattern), concrete
+        self.assumptions = assumptions
+
+    def fits(self, shapes):
+        """Whether it serves these shapes, or a plain tuple of sizes for each."""
+        for own, shape in zip(self.pattern, shapes, strict=True):
+            if own is None:
+                continue
+            if len(own) != len(shape):
+                return False
+            if any(n is not None and n != m for n, m in zip(own, shape)):
+                return False
+        if self.assumptions is None:
+            return True
+        return self.assumptions.broken_by(sizes_of(self.pattern, shapes)) is None
+
+
+def sizes_of(pattern, shapes):
+    """The numbers behind the open sizes of a pattern: `Size` -> number."""
+    found = {}
+    for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
+        if own is None:
+            count = shape.size if hasattr(shape, "atom") else math.prod(shape)
+            found[Size(i, None)], found[i, "shape"] = count, shape
+        else:
+            found.update((Size(i, a), shape[a]) for a, n in enumerate(own) if n is None)
+    return found
+
+
+def covered(concrete, shapes, retrace, path, gradients=True):
+    """``(traces, refusals)`` for what a signature with these shapes allows.
+
+    Args: ``concrete``: a trace that is there, or None; ``retrace(shapes)``: another one,
+    with formulas or numbers for sizes; ``gradients``: whether the gradients of the user's
+    own must be traced as well. ``refusals``: pairs of ranks and the reason why they
+    cannot be served.
+
+    Raises: `SavingError` if there is none.
+    """
+    family = None if concrete is None else concrete.sizes
+    if getattr(family, "saved", None) is not None:  # it was loaded
+        return family.saved, family.refusals
+    if not is_open(shapes):
+        if concrete is None:
+            concrete = retrace(shapes)
+        return [Trace(shapes, concrete)], []
+    return _Coverage(shapes, retrace, family, path, gradients).found()
+
+
+class _Coverage:
+    def __init__(self, shapes, retrace, family, path, gradients):
+        self.shapes, self.retrace, self.path = tuple(shapes), retrace, path
+        self.gradients = gradients
+        self.traces, self.refusals, self.error = [], [], None
+        self.called = family  # that of the function, if it was called
+        self.families, self.taken = {}, set()
+
+    def found(self):
+        self.add(self.shapes)
+        if None in self.shapes:
+            for ranks in _ranks(self.shapes):
+                self.add_ranks(ranks)
+        else:
+            self.fill(self.shapes)
+        if not self.traces:
+            self.add_fixed()
+        if not self.traces:
+            raise SavingError(self.path, self.reason()) from self.error
+        return self.traces, self.refusals
+
+    def reason(self):
+        text = str(self.error)
+        if isinstance(self.error, NeedsSize):
+            text += (
+                ". Such a function can be saved for the shapes that it was called with: "
+                "call it before saving"
+            )
+        return text
+
+    def serves(self, shapes):
+        return any(t.fits(shapes) for t in self.traces)
+
+    # --- adding traces
+
+    def add(self, pattern):
+        """Traces for a pattern; whether there is any that is new."""
+        if pattern in self.families:
+            return False
+        family = self.families[pattern] = self._family(pattern)
+        if not is_open(pattern):
+            return self._add_plain(pattern)
+        if not family.traces:
+            self._note(family._try(None))
+        return self._take(pattern)
+
+    def _family(self, pattern):
+        known = self.called
+        if known is not None and known._shapes == pattern:
+            return known
+        return Specializations(self.retrace, pattern)
+
+    def _add_plain(self, pattern):
+        try:
+            concrete = self.retrace(pattern)
+            self._check_gradients(concrete)
+        except Exception as error:
+            self._note(error)
+            return False
+        self.traces.append(Trace(pattern, concrete))
+        return True
+
+    def _take(self, pattern):
+        """Takes what the family of a pattern has, but for what cannot be written."""
+        new = False
+        for concrete, assumptions in self.families[pattern].traces:
+            if id(concrete) in self.taken:
+                continue
+            self.taken.add(id(concrete))
+            assumptions.closed = False  # what gradients assume is noted, too
+            try:
+                self._check_gradients(concrete)
+            except Exception as error:
+                self._note(error)
+                continue
+            finally:
+                assumptions.closed = True
+            self.traces.append(Trace(pattern, concrete, assumptions))
+            new = True
+        return new
+
+    def _check_gradients(self, concrete):
+        for node in concrete.graph.nodes if self.gradients else ():
+            if type(node) is not CustomCall:
+                continue
+            try:
+                node.backward()
+            except NeedsSize:
+                raise
+            except Exception as error:
+                raise TracingError(
+                    f"{node.line}: the gradient function of {node.title} cannot be traced: "
+                    f"{error}"
+                ) from error
+
+    def _note(self, error):
+        self.error = self.error or error
+
+    def add_ranks(self, ranks):
+        """Traces for these ranks, unless there is one for all."""
+        pattern = tuple(
+            [(None,) * n if s is None else s for n, s in zip(ranks, self.shapes)]
+        )
+        general = [t for t in self.traces if None in t.pattern]
+        example = _example(pattern)
+        if not any(t.fits(example) and _binds(t, example) for t in general):
+            error, self.error = self.error, None
+            if not self.add(pattern):
+                self.refusals.append((list(ranks), str(self.error)))
+            self.error = error or self.error
+        self.fill(pattern)
+
+    def fill(self, pattern):
+        """Traces for sizes that are tried, and not served yet, one after the other."""
+        if not self.serves(_example(pattern)):
+            return  # the code needs all sizes as numbers
+        count, ahead, seen = 0, list(_tried(pattern)), set()
+        while ahead and count < MANY_TRACES:
+            places, n = ahead.pop(0)
+            if (places, n) in seen:
+                continue
+            seen.add((places, n))
+            narrowed = _fixed(pattern, places, n)
+            example = _example(narrowed)
+            if self.serves(example):
+                continue
+            before, count = len(self.traces), count + 1
+            if n > 1 and pattern in self.families:  # one of many such sizes, it may be
+                self.families[pattern]._try(sizes_of(pattern, example))
+                self._take(pattern)
+            if not self.serves(example):
+                self.add(narrowed)
+            ahead = [*self.borders(pattern, before), *ahead]
+
+    def borders(self, pattern, start):
+        """Sizes at which a fact of these traces changes: ``(places, number)``."""
+        found = []
+        for trace in self.traces[start:]:
+            if trace.pattern != pattern:
+                continue
+            for relation, form in trace.assumptions.facts:
+                if relation == "shape" or form[0] != "poly":
+                    continue
+                terms = dict(form[1])
+                constant = terms.pop((), 0)
+                if len(terms) != 1:
+                    continue
+                ((monomial, c),) = terms.items()
+                if len(monomial) == 1 and type(monomial[0]) is Size:
+                    at, place = -constant // c, ((*monomial[0],),)
+                    found += [(place, n) for n in (at - 1, at, at + 1) if n >= 0]
+        return found
+
+    def add_fixed(self):
+        """What was traced for the shapes with which the function was called."""
+        families = [self.called] if self.called is not None else []
+        for family in families:
+            families += family._of_rank.values()
+            for shapes, concrete in list(family._fixed.items()):
+                if not any(t.pattern == shapes for t in self.traces):
+                    self.traces.append(Trace(shapes, concrete))
+
+
+def _ranks(shapes):
+    """The combinations of ranks that are tried."""
+    count = sum(s is None for s in shapes)
+    highest = RANKS
+    while highest and (highest + 1) ** count > MANY_RANKS:
+        highest -= 1
+    choices = [range(highest + 1) if s is None else [len(s)] for s in shapes]
+    return itertools.product(*choices)
+
+
+def _example(pattern, sizes=GENERIC):
+    """Shapes of a pattern, with sizes of which little is true by accident.
+
+    All first axes are the same, and so on: as inputs of one batch are.
+    """
+    return tuple([
+        tuple([sizes[a % len(sizes)] if n is None else n for a, n in enumerate(shape)])
+        for shape in pattern
+    ])  # fmt: skip
+
+
+def _tried(pattern):
+    """Pairs of places (input, axis) and a size for them that the code may ask for."""
+    places = [
+        (i, a)
+        for i, shape in enumerate(pattern)
+        for a, n in enumerate(shape)
+        if n is None
+    ]
+    axes = sorted({a for _, a in places})
+    few = [(place,) for place in places]
+    few += [tuple([place for place in places if place[1] == axis]) for axis in axes]
+    many = [*few, *itertools.combinations(places, 2), tuple(places)]
+    for n in TRIED:
+        for group in many if n < 2 else few:
+            yield group, n
+
+
+def _fixed(pattern, places, n):
+    """The pattern with these places of one size."""
+    return tuple([
+        None if shape is None
+        else tuple([n if (i, a) in places else m for a, m in enumerate(shape)])
+        for i, shape in enumerate(pattern)
+    ])  # fmt: skip
+
+
+def _binds(trace, shapes):
+    """Whether a trace can be copied for these shapes."""
+    if trace.assumptions is None:
+        return True
+    try:
+        bind(trace.concrete.graph, sizes_of(trace.pattern, shapes))
+    except (TypeError, ValueError, LookupError, ArithmeticError):
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Checks of what a file says of a graph: names, shapes, and what nodes take and give.
+
+All raise ``ValueError``; `graph_reader` says of which file and place.
+"""
+
+import math
+import re
+
+import numpy as np
+
+from ...dimension import is_size
+from ...graph.control.parts import spec_of
+from ...open_shape import Sizes, sized, surely_equal
+from ...tensor import TensorSpec
+
+__all__ = [
+    "check_alike",
+    "check_fits",
+    "check_loop",
+    "check_plain",
+    "check_settings",
+    "dims_of",
+    "identifier",
+    "name_or_none",
+    "rule_spec",
+    "short_text",
+    "told",
+]
+
+# What plans and messages may be given as it is: it cannot be code.
+WORD = re.compile(r"[\w.,<>*+ -]{0,400}", re.ASCII)
+
+
+def told(error):
+    """The text of an error, also of one that is only a name."""
+    text = str(error) or type(error).__name__
+    return f"has no {text}" if isinstance(error, KeyError) else text
+
+
+def short_text(text):
+    """``text``, if it is a name to be shown: short, in one line."""
+    if not isinstance(text, str) or len(text) > 400 or not text.isprintable():
+        raise ValueError("a name must be a short text")
+    return text
+
+
+def identifier(text):
+    """``text``, if it is an identifier, as Python has them."""
+    if not isinstance(text, str) or len(text) > 400 or not text.isidentifier():
+        raise ValueError(f"{text!r} is no identifier")
+    return text
+
+
+def name_or_none(text):
+    """`short_text`, or None for None."""
+    return None if text is None else short_text(text)
+
+
+def dims_of(dims):
+    """A shape that a rule has inferred, as graphs have it."""
+    if hasattr(dims, "atom"):
+        return dims
+    if getattr(dims, "rank", 0) is None or any(d is None for d in dims):
+        raise ValueError("gives a shape that is not known")
+    return Sizes(dims) if sized(tuple(dims)) else tuple(dims)
+
+
+def rule_spec(x):
+    """What the rule for shapes of an op is told of an input."""
+    return TensorSpec(*spec_of(x))
+
+
+def check_plain(value, depth=0):
+    """Raises unless an attribute is made of numbers, words and shapes."""
+    if isinstance(value, str):
+        fits = WORD.fullmatch(value) if not depth else value in ("newaxis", "...")
+        if not fits or depth > 1:
+            raise ValueError(f"{value[:80]!r} is no attribute of an op")
+    elif isinstance(value, (list, tuple)):
+        if hasattr(value, "atom"):
+            return
+        for item in value:
+            check_plain(item, depth + 1)
+    elif not (value is None or isinstance(value, (bool, int, float, complex, np.generic))
+              or is_size(value)):  # fmt: skip
+        raise ValueError(f"{type(value).__name__} is no kind of attribute of an op")
+
+
+def check_fits(variable, x):
+    """Raises unless a value has the shape and dtype of a variable."""
+    shape, dtype = spec_of(x)
+    if dtype != variable._array.dtype or tuple(shape) != tuple(variable._array.shape):
+        raise ValueError(f"does not fit the variable {variable.path!r}")
+
+
+def check_alike(values, others):
+    """Raises unless two lists of values have the same shapes and dtypes."""
+    if len(values) != len(others):
+        raise ValueError(f"takes or gives {len(values)} values, not {len(others)}")
+    for x, y in zip(values, others):
+        (shape, dtype), (other, kind) = spec_of(x), spec_of(y)
+        if dtype != kind or not surely_equal(shape, other):
+            raise ValueError(
+                f"has {dtype} of shape {shape} for {kind} of shape {other}"
+            )
+
+
+def check_settings(settings):
+    """Raises unless these are settings of a loop: counts, flags and sizes."""
+    counts = {"carried", "sliced", "summed", "stacked"}
+    flags, sizes = {"counted", "reverse"}, {"length", "capacity", "maximum"}
+    if set(settings) != counts | flags | sizes:
+        raise ValueError(
+            f"a loop must have the settings {sorted(counts | flags | sizes)}"
+        )
+    for name, x in settings.items():
+        whole = type(x) is int and x >= 0
+        fits = whole or (
+            name in sizes and (x is None or (name != "maximum" and is_size(x)))
+        )
+        if name in flags:
+            fits = type(x) is bool
+        if not fits:
+            raise ValueError(f"the setting {name} of a loop cannot be {x!r}")
+
+
+def check_loop(node, inputs):
+    """Raises unless a loop is given, carries and gives what its graphs do."""
+    body, *tests = node.graphs
+    start = node.carried
+    fixed, count = start + node.summed, start + node.sliced
+    if len(tests) > 1 or len(body.outputs) != fixed + node.stacked:
+        raise ValueError("a loop must have a body, one test at most, and their outputs")
+    if count > len(body.inputs) or len(inputs) != node.counted + len(body.inputs):
+        raise ValueError("a loop must be given what its body takes")
+    if node.counted and (
+        spec_of(inputs[0])[1].kind not in "iu" or spec_of(inputs[0])[0]
+    ):
+        raise ValueError("the count of a loop must be a whole number")
+    own = inputs[node.counted :]
+    check_alike(own[:start], body.inputs[:start])
+    check_alike(body.outputs[:start], body.inputs[:start])
+    check_alike(own[count:], body.inputs[count:])
+    for x, row in zip(own[start:count], body.inputs[start:count]):
+        if spec_of(x)[1].kind == "O":
+            continue  # a list of arrays, as the gradient of a loop takes it
+        if spec_of(x)[1] != row.dtype or not surely_equal(spec_of(x)[0][1:], row.shape):
+            raise ValueError("a loop must be given rows of what its body takes")
+    for test in tests:
+        check_alike(test.inputs, [*body.inputs[:start], *body.inputs[count:]])
+        if len(test.outputs) != 1 or math.prod(spec_of(test.outputs[0])[0]) != 1:
+            raise ValueError("the test of a loop must give one value")
+    if len(node.variables) > start:
+        raise ValueError("a loop carries fewer values than variables")
+    first = start - len(node.variables)
+    for variable, value in zip(node.variables, body.inputs[first:start]):
+        check_fits(variable, value)

@@ -1,0 +1,215 @@
+"""A module with all that it holds as JSON, and an object with the same attributes.
+
+``{"nodes": [...], "root": 0, "signatures": {...}, "captured": [...]}``: a node is
+``{"module": name, "attributes": {...}}``, ``{"list": [...]}``, ``{"tuple": [...]}``,
+``{"dict": [[key, node]...]}``, ``{"variable": 2}``, ``{"function": 0}`` or ``{"value": 3}``;
+attributes and items are numbers of nodes. ``captured`` are variables that functions use and
+nothing holds.
+"""
+
+from ...graph.functions.concrete import ConcreteFunction
+from ...graph.functions.function import Function
+from ...graph.functions.methods import Method
+from ...module import Module
+from ...nest import flatten, is_nested
+from ...variable import Variable
+from .functions import has_traces
+from .graph_reader import FAULTS
+from .signature_functions import Signatures
+from .values import decode, encode
+
+__all__ = ["Loaded", "ObjectReader", "ObjectWriter"]
+
+FUNCTIONS = (Function, Method, ConcreteFunction)
+# What compiled models keep of their training: made again when it is needed.
+MADE_AGAIN = {"train_function", "test_function", "predict_function"}
+DEEPEST = 200
+
+
+class ObjectWriter:
+    """Numbers the functions and variables of a module.
+
+    ``call``: a function that the root has none of; ``signatures``: functions by name.
+    ``untraced``: names of functions that cannot be written, as nothing is known of them.
+    """
+
+    def __init__(self, root, signatures, call=None):
+        self.nodes, self.variables, self.functions = [], [], []
+        self.untraced = []
+        self._numbers, self._kept = {}, []
+        self._root = self._node(root)
+        if call is not None:
+            self.nodes[self._root]["attributes"]["__call__"] = self._node(call)
+        self._held = len(self.variables)
+        self._signatures = {
+            name: self._number_of(function, self.functions)
+            for name, function in signatures.items()
+        }
+
+    def form(self):
+        """The JSON, once all functions are written."""
+        return {
+            "nodes": self.nodes,
+            "root": self._root,
+            "signatures": self._signatures,
+            "captured": list(range(self._held, len(self.variables))),
+        }
+
+    def _number_of(self, thing, listed):
+        for number, known in enumerate(listed):
+            if known is thing:
+                return number
+        listed.append(thing)
+        return len(listed) - 1
+
+    def _node(self, thing, name="", depth=0):
+        """The number of a thing's node; None for what is not written."""
+        thing = getattr(thing, "_function", thing) if type(thing) is Method else thing
+        found = self._numbers.get(id(thing))
+        if found is not None:
+            return found
+        if isinstance(thing, FUNCTIONS) and not has_traces(thing):
+            self.untraced.append(name)
+            return None
+        number = self._numbers[id(thing)] = len(self.nodes)
+        self._kept.append(thing)  # which keeps its id its own
+        self.nodes.append(None)
+        self.nodes[number] = self._form(thing, name, depth)
+        return number
+
+    def _form(self, thing, name, depth):
+        if isinstance(thing, Variable):
+            return {"variable": self._number_of(thing, self.variables)}
+        if isinstance(thing, FUNCTIONS):
+            return {"function": self._number_of(thing, self.functions)}
+        if isinstance(thing, Module):
+            attributes = {}
+            for key, value in _attributes(thing):
+                below = self._node(value, f"{name}.{key}" if name else key, depth + 1)
+                if below is not None:
+                    attributes[key] = below
+            kind = getattr(thing, "_kind", None) or type(thing).__name__
+            return {"module": kind, "attributes": attributes}
+        if isinstance(thing, dict):
+            return {
+                "dict": [[encode(k), self._item(x, name)] for k, x in thing.items()]
+            }
+        tag = "list" if isinstance(thing, list) else "tuple"
+        return {tag: [self._item(x, name) for x in thing]}
+
+    def _item(self, x, name):
+        if _is_kept(x):
+            return self._node(x, name)
+        try:
+            self.nodes.append({"value": encode(x)})
+        except TypeError:
+            self.nodes.append({"value": None})
+        return len(self.nodes) - 1
+
+
+def _attributes(module):
+    """Pairs of a name and what is written of a module: functions, variables, modules."""
+    own = dict(sorted(vars(module).items()))
+    for kind in type(module).__mro__:
+        for name, value in vars(kind).items():
+            if isinstance(value, Function) and name not in own:
+                own[name] = getattr(module, name)
+    for name, value in own.items():
+        if name in MADE_AGAIN or isinstance(value, Signatures):
+            continue
+        if _is_kept(value):
+            yield name, value
+
+
+def _is_kept(x):
+    if is_nested(x):
+        return any(_is_kept(leaf) for leaf in flatten(x))
+    return isinstance(x, (Variable, Module, *FUNCTIONS))
+
+
+# --------------------------------------------------------------------------- reading
+
+
+class Loaded(Module):
+    """What `load` gives: the attributes that were saved, without their Python code."""
+
+    def __call__(self, *args, **kwargs):
+        function = vars(self).get("__call__")
+        if function is None:
+            names = [n for n, x in vars(self).items() if isinstance(x, Function)]
+            raise TypeError(
+                f"the loaded {self._kind} was saved without a traced __call__; its "
+                f"functions are {names}"
+            )
+        return function(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<loaded {self._kind}>"
+
+
+class ObjectReader:
+    """Makes the objects of a file. ``item``: the group that has the attribute ``objects``."""
+
+    def __init__(self, item, variables, functions):
+        self.item, self.variables, self.functions = item, variables, functions
+        self.form, self._made = item.json("objects"), {}
+
+    def made(self):
+        """The root."""
+        try:
+            return self._root()
+        except FAULTS as error:
+            return self.item.fail(f"holds no objects: {error}", "objects")
+
+    def _root(self):
+        root = self._object(self.form["root"])
+        if not isinstance(root, Loaded):
+            raise ValueError("the root must be a module")
+        captured = [self._of(self.variables, n) for n in self.form["captured"]]
+        if captured:
+            root._captured = captured
+        root.signatures = Signatures({
+            name: self._of(self.functions, n)
+            for name, n in self.form["signatures"].items()
+        })  # fmt: skip
+        return root
+
+    def _of(self, listed, number):
+        if type(number) is not int or not 0 <= number < len(listed):
+            raise ValueError(f"there is no {number!r} of them")
+        return listed[number]
+
+    def _object(self, number, depth=0):
+        if depth > DEEPEST:
+            raise ValueError(f"objects are nested deeper than {DEEPEST}")
+        if number in self._made:
+            return self._made[number]
+        ((tag, inner), *more) = self._of(self.form["nodes"], number).items()
+        if tag == "module":
+            return self._module(number, inner, dict(more)["attributes"], depth)
+        found = self._made[number] = self._plain(tag, inner, depth)
+        return found
+
+    def _plain(self, tag, inner, depth):
+        if tag == "variable":
+            return self._of(self.variables, inner)
+        if tag == "function":
+            return self._of(self.functions, inner)
+        if tag == "value":
+            return decode(inner)
+        if tag == "dict":
+            return {decode(k): self._object(n, depth + 1) for k, n in inner}
+        items = [self._object(n, depth + 1) for n in inner]
+        return {"list": list, "tuple": tuple}[tag](items)
+
+    def _module(self, number, kind, attributes, depth):
+        module = self._made[number] = Loaded()
+        if not isinstance(kind, str) or len(kind) > 400:
+            raise ValueError("the name of a class must be text")
+        module._kind = kind
+        module._name = kind if kind.isidentifier() else None
+        for name, below in attributes.items():
+            if name in ("signatures", "_kind", "_name", "__dict__", "__class__"):
+                raise ValueError(f"{name!r} is no attribute of a module")
+            vars(module)[name] = self._object(below, depth + 1)
+        return module

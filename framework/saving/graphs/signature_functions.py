@@ -1,0 +1,99 @@
+"""``loaded.signatures``: functions by name that take tensors and give dicts of them."""
+
+from ...errors import SavingError
+from ...graph.functions.concrete import ConcreteFunction
+from ...graph.functions.function import Function
+from ...graph.functions.methods import Method
+from ...nest import flatten
+from ...tensor import TensorSpec
+from .functions import has_traces
+
+__all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]
+
+DEFAULT = "serving_default"
+
+
+class SignatureFunction:
+    """A function whose result is a dict: ``{"output_0": ...}`` unless it gives one."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args, **kwargs):
+        found = self.function(*args, **kwargs)
+        if isinstance(found, dict):
+            return found
+        return {f"output_{i}": x for i, x in enumerate(flatten(found))}
+
+    @property
+    def structured_input_signature(self):
+        return self.function.get_concrete_function(
+            *_specs(self.function)
+        ).structured_input_signature
+
+    def __repr__(self):
+        return f"<signature {self.function!r}>"
+
+
+def _specs(function):
+    args, _ = function.saved[0].form.structured()
+    return args
+
+
+class Signatures(dict):
+    """Name -> `SignatureFunction`; made of functions by name."""
+
+    def __init__(self, functions):
+        super().__init__({n: SignatureFunction(f) for n, f in functions.items()})
+
+
+def call_of(layer, training=False):
+    """The call of a Keras-style layer or model, to be traced for the inputs that it knows.
+
+    None if it knows none, or has a traced ``__call__`` of its own. With `write_function` it
+    goes into a group of any file, its weights by number; what `read_function` makes of
+    that needs neither the class of the layer nor its code.
+    """
+    own = [vars(kind).get("__call__") for kind in type(layer).__mro__]
+    is_traced = any(isinstance(call, Function) for call in own)
+    if is_traced or not callable(getattr(layer, "call", None)):
+        return None
+    try:
+        known = getattr(layer, "inputs", None) or layer.input
+    except AttributeError:  # it was not called on the inputs of a model
+        return None
+    specs = [TensorSpec(x.shape, x.dtype) for x in flatten(known)]
+
+    def call(inputs):
+        return layer(inputs, training=training)
+
+    return Function(call, [specs[0] if len(specs) == 1 else specs])
+
+
+def as_signatures(obj, signatures, path, call=None):
+    """What is to be written as signatures: name -> function."""
+    if signatures is None:
+        own = vars(obj).get("signatures")
+        if not isinstance(own, Signatures):
+            return {} if call is None else {DEFAULT: call}
+        return {name: each.function for name, each in own.items()}
+    if not isinstance(signatures, dict):
+        signatures = {DEFAULT: signatures}
+    found = {}
+    for name, function in signatures.items():
+        function = getattr(function, "function", function)
+        function = function._function if type(function) is Method else function
+        if not isinstance(name, str) or not isinstance(
+            function, (Function, ConcreteFunction)
+        ):
+            raise TypeError(
+                "saved_model.save: signatures must be a traced function, or a dict of them "
+                f"by name, got {name!r}: {function!r}"
+            )
+        if not has_traces(function):
+            raise SavingError(
+                path, f"the signature {name!r} was not traced yet: call the function, or "
+                "give it an input_signature",
+            )  # fmt: skip
+        found[name] = function
+    return found

@@ -1,0 +1,1 @@
+"""What is inside a file, told and verified without building anything."""

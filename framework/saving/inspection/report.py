@@ -1,0 +1,172 @@
+"""What `inspection.describe` told, as a text for people: aligned, some 90 columns wide."""
+
+__all__ = ["printable", "report", "size"]
+
+MAX_ROWS = 500
+WIDTH = 92
+NUMBERS = ("parameters", "size", "arrays", "nodes", "traces")
+
+
+def report(told):
+    """The text of a description.
+
+    Text from the file is shown without what would steer a terminal.
+    """
+    lines = [f"{told['path']}  ({size(told['bytes'])})", ""]
+    lines += [f"{name:<12}{text}" for name, text in _facts(told) if text]
+    for heading, rows in _tables(told):
+        lines += ["", *_table(heading, rows)]
+    lines += ["", _totals(told)]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def printable(text):
+    """``text`` with everything that is not printable written as Python escapes it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def size(count):
+    """A number of bytes for people.
+
+    >>> size(12), size(20480), size(3_400_000)
+    ('12 B', '20.0 KiB', '3.2 MiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1024:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:.1f} TiB"
+
+
+def _facts(told):
+    yield "format", told["format"]
+    yield "seal", _seal(told["seal"])
+    yield "written by", _pairs(told.get("written_by"))
+    model = told.get("model", {})
+    if model:
+        name = f"{model['name']!r}, " if model["name"] else ""
+        yield "model", f"{model['class']} {name}{model['layers']} layers"
+    yield from ((key, _value(value)) for key, value in told.get("facts", {}).items())
+    yield "optimizer", _optimizer(told.get("optimizer", {}))
+    for key, value in told.get("training", {}).items():
+        yield key.replace("_", " "), _value(value)
+    classes = told.get("custom_classes")
+    if classes:
+        yield "needs", f"{', '.join(classes)}: to be registered before loading"
+    yield from (("note", note) for note in told.get("notes", []))
+
+
+def _seal(seal):
+    if seal == "intact":
+        return "intact: every byte is as it was written"
+    return "none: nothing tells whether the file is as it was written"
+
+
+def _optimizer(told):
+    parts = [told["class"]] if told.get("class") else []
+    if told.get("learning_rate") is not None:
+        parts.append(f"learning rate {_value(told['learning_rate'])}")
+    if told.get("iterations") is not None:
+        parts.append(f"{told['iterations']} steps")
+    if told.get("arrays"):
+        parts.append(f"{told['arrays']} arrays, {size(told['bytes'])}")
+    elif parts:
+        parts.append("no state")
+    return ", ".join(parts)
+
+
+def _value(value):
+    if isinstance(value, dict):
+        return _pairs(value)
+    if isinstance(value, list):
+        return ", ".join(_value(each) for each in value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def _pairs(values):
+    return ", ".join(f"{key}: {_value(value)}" for key, value in (values or {}).items())
+
+
+def _tables(told):
+    layers = told.get("layers", [])
+    if layers:
+        known = any(row["class"] for row in layers)
+        second = "class" if known else "place"
+        heading = ("layer", second, "weights", "dtype", "parameters", "size")
+        yield heading, [_layer(row, second) for row in layers]
+    others = [
+        {"columns": ["besides", "arrays", "bytes"], "rows": told.get("others", [])}
+    ]
+    for table in [*told.get("tables", []), *others]:
+        if table["rows"]:
+            columns = table["columns"]
+            rows = [
+                [_cell(name, row[name]) for name in columns] for row in table["rows"]
+            ]
+            yield [{"bytes": "size"}.get(name, name) for name in columns], rows
+
+
+def _cell(column, value):
+    if column == "bytes":
+        return size(value)
+    if column == "shape":
+        return _shape(value)
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def _layer(row, second):
+    shapes = [_shape(each["shape"]) for each in row["weights"]]
+    dtypes = sorted({each["dtype"] for each in row["weights"]})
+    return (
+        row["name"], row[second] or row["place"], _shapes(shapes), ", ".join(dtypes),
+        f"{row['parameters']:,}", size(row["bytes"]) if shapes else "",
+    )  # fmt: skip
+
+
+def _shape(shape):
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _shapes(shapes):
+    if len(shapes) > 4:
+        return f"{', '.join(shapes[:3])}, {len(shapes) - 3} more"
+    return ", ".join(shapes)
+
+
+def _table(heading, rows):
+    """The lines of a table; columns of numbers stand to the right."""
+    shown = [[printable(cell) for cell in row] for row in rows[:MAX_ROWS]]
+    widths = [max(map(len, column)) for column in zip(heading, *shown, strict=True)]
+    widths = _narrowed(widths)
+    right = [name in NUMBERS for name in heading]
+    lines = [_line(heading, widths, right), "  ".join("-" * width for width in widths)]
+    lines += [_line(row, widths, right) for row in shown]
+    if len(rows) > MAX_ROWS:
+        lines.append(f"... and {len(rows) - MAX_ROWS} more; --json has all of them")
+    return lines
+
+
+def _narrowed(widths):
+    """The widest columns give way until a line fits."""
+    widths = list(widths)
+    while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > 12:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _line(cells, widths, right):
+    parts = []
+    for cell, width, to_right in zip(cells, widths, right, strict=True):
+        cell = cell if len(cell) <= width else f"{cell[: width - 3]}..."
+        parts.append(cell.rjust(width) if to_right else cell.ljust(width))
+    return "  ".join(parts)
+
+
+def _totals(told):
+    totals = told["totals"]
+    parts = [f"{totals['parameters']:,} parameters in {totals['weights']} arrays"]
+    return f"total: {', '.join(parts)}, {size(totals['bytes'])}"

@@ -1,0 +1,173 @@
+"""Whether a file is whole and sound: every byte of it is looked at.
+
+`verify` goes on after the first fault where it can, and tells all of them. Where nothing
+is wrong so far, and no class of the user's is needed, it loads the file, as the last proof.
+"""
+
+import itertools
+import os
+from collections import Counter
+from functools import partial
+
+import numpy as np
+
+from ...errors import SavingError
+from .. import saved_model
+from ..checkpoints.checkpoint_file import read_content
+from ..keras_files.models import load_model
+from ..storage.limits import check_size
+from ..storage.reader import Array
+from .contents import (
+    LEGACY,
+    LEGACY_WEIGHTS,
+    SHARDS,
+    WEIGHTS,
+    ZIP,
+    contents,
+    custom_classes,
+    layer_name,
+    legacy_groups,
+    model_layers,
+)
+from .own_kinds import CHECKPOINT, SAVED_MODEL
+
+__all__ = ["verify"]
+
+MAX_FAULTS = 100
+
+
+def verify(path):
+    """``(faults, notes)`` about a file: lists of lines; no fault means that it is sound.
+
+    A fault is what loading would refuse, or get wrong. A note is what one may want to
+    know: no seal, values that are not finite, arrays that nothing refers to.
+    """
+    path = os.fspath(path)
+    faults, notes = [], []
+    try:
+        with contents(path) as found:
+            kind, classes = found.kind, custom_classes(found.model, found.training)
+            _check(found, faults, notes)
+        if classes:
+            needed = ", ".join(sorted(classes))
+            notes.append(f"not loaded, which needs what is registered as {needed}")
+        elif not faults:
+            _load(kind, path)
+    except SavingError as error:
+        faults.append(_without_path(error))
+    return list(dict.fromkeys(faults))[:MAX_FAULTS], notes
+
+
+def _load(kind, path):
+    """Loads what can be loaded by itself; no code of the file is ever run."""
+    if kind in (LEGACY, ZIP):
+        load_model(path, compile=False)
+    elif kind == SAVED_MODEL:
+        saved_model.load(path)
+    elif kind == CHECKPOINT:
+        read_content(path)
+
+
+def _without_path(error):
+    inside = f"[{error.dataset}] " if error.dataset else ""
+    return inside + error.reason
+
+
+def _check(found, faults, notes):
+    if not found.root.sealed:
+        notes.append("not sealed: nothing tells whether it is as it was written")
+    if found.kind == SHARDS:
+        checks = [partial(_check_shards, found)]
+    else:
+        checks = [partial(check, found) for check in (_config, _names, _arrays)]
+    for check in checks:
+        try:
+            check(faults, notes)
+        except SavingError as error:
+            faults.append(_without_path(error))
+
+
+def _check_shards(found, faults, notes):
+    for key in found.root.keys():
+        for item in found.root.find(key).walk():
+            if isinstance(item, Array):
+                _array(item, notes)
+
+
+def _config(found, faults, notes):
+    """The config describes a model whose layers have a class and a name each."""
+    if found.model is None:
+        return
+    check_size(found.model, found.root.path)
+    if not isinstance(found.model.get("class_name"), str):
+        faults.append("the model's config has no class_name")
+    if not isinstance(found.model.get("config"), (dict, list)):
+        faults.append("the model's config has no config inside")
+    names = []
+    for each in model_layers(found.model):
+        if not isinstance(each.get("class_name"), str):
+            faults.append(f"a layer without class_name: {str(each)[:80]}")
+        names.append(layer_name(each))
+    twice = _repeated(name for name in names if isinstance(name, str))
+    faults += [f"two layers have the name {name!r}" for name in twice]
+
+
+def _repeated(names):
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _names(found, faults, notes):
+    """The weights stand in the order of the config's layers."""
+    if found.kind not in (LEGACY, LEGACY_WEIGHTS):
+        return
+    stored = [name for name, *_ in legacy_groups(found.root)]
+    faults += [f"layer_names has {name!r} twice" for name in _repeated(stored)]
+    if found.model is None:
+        return
+    names = (layer_name(each) for each in model_layers(found.model))
+    declared = [name for name in names if isinstance(name, str)]
+    if not declared:
+        return
+    known = set(declared)
+    unknown = [name for name in stored if name not in known and name[:1] != "("]
+    faults += [f"there are weights of {name!r}, which the config lacks"
+               for name in unknown]  # fmt: skip
+    both = known & set(stored)
+    if [n for n in declared if n in both] != [n for n in stored if n in both]:
+        faults.append("layer_names has the layers in another order than the config")
+
+
+def _arrays(found, faults, notes):
+    """Every array can be read, and is finite."""
+    used = None
+    if found.kind in (LEGACY, LEGACY_WEIGHTS):
+        used = {array.name for *_, arrays in legacy_groups(found.root)
+                for _, array in arrays}  # fmt: skip
+    if found.kind in (WEIGHTS, ZIP):
+        _numbered(found.root, faults)
+    for item in found.root.walk():
+        if isinstance(item, Array):
+            try:
+                _array(item, notes)
+            except SavingError as error:
+                faults.append(_without_path(error))
+            top = item.name.split("/")[1]
+            if used is not None and top in ("model_weights",) and item.name not in used:
+                notes.append(f"[{item.name}] no layer has this array")
+
+
+def _array(item, notes):
+    values = item.read()
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        count = values.size - np.count_nonzero(np.isfinite(values))
+        notes.append(f"[{item.name}] {count} of {values.size} values are not finite")
+
+
+def _numbered(root, faults):
+    """Groups ``vars`` hold 0, 1, 2, ... without a gap."""
+    arrays = (item.name for item in root.walk() if isinstance(item, Array))
+    for place, names in itertools.groupby(arrays, lambda name: name.rpartition("/")[0]):
+        keys = [name.rpartition("/")[2] for name in names]
+        if place.endswith("/vars") and all(key.isdigit() for key in keys):
+            if {int(key) for key in keys} != set(range(len(keys))):
+                faults.append(f"[{place}] must hold 0, 1, 2, ..., holds {sorted(keys)}")

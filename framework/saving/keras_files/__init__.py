@@ -1,0 +1,1 @@
+"""Keras' files, both ways: ``.weights.h5``, ``.h5`` and ``.keras``."""

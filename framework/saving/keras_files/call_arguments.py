@@ -1,0 +1,88 @@
+"""Arguments of the calls in a model as JSON has them, in the forms of Keras.
+
+Beside JSON's own values there are slices, ``...``, arrays and the tensors of the model,
+each a dict ``{"class_name": "__slice__", "config": {...}}`` of a few kinds. Nothing else
+is read: no functions, no objects.
+"""
+
+import math
+
+import numpy as np
+
+from ...dtypes import DType
+from ...literals import array_form, is_literal, literal, read_literal
+from ...nest import is_nested
+from ...registration import refusal
+from ...tensor import Tensor
+
+__all__ = ["argument_config", "argument_from_config"]
+
+
+def argument_config(value, tensor_config):
+    """What a config says of an argument; of a symbolic tensor, what ``tensor_config`` does.
+
+    Raises: ``TypeError`` for what no config can hold, ``ValueError`` for large arrays.
+
+    >>> argument_config((2, ...), None)
+    [2, {'class_name': '__ellipsis__', 'config': {}}]
+    """
+    if hasattr(value, "_keras_history"):
+        return tensor_config(value)
+    if is_nested(value):
+        if isinstance(value, dict):
+            return {k: argument_config(v, tensor_config) for k, v in value.items()}
+        return [argument_config(item, tensor_config) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, (float, np.ndarray, np.generic, Tensor)):
+        return _number_config(value)
+    if isinstance(value, (DType, np.dtype)):
+        return value.name
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
+    if hasattr(value, "as_list"):  # a shape
+        return value.as_list()
+    form = literal(value)
+    if form is None:
+        raise TypeError(
+            f"A config cannot hold {type(value).__name__}: {value!r}. Calls in a model may "
+            "take tensors, arrays, numbers, strings, None, slices and nests of these"
+        )
+    return form
+
+
+def _number_config(value):
+    if isinstance(value, Tensor):
+        value = value.numpy()
+    array = np.asarray(value, np.float32 if type(value) is float else None)
+    if array.ndim == 0 and array.dtype.name in ("float32", "int32", "bool"):
+        if math.isfinite(array):  # a number of Python's means the same
+            return array.item()
+    return array_form(array)
+
+
+def argument_from_config(form, tensor):
+    """The argument that `argument_config`, or Keras, described.
+
+    ``tensor(config)`` gives the one for the config of a ``__keras_tensor__``.
+
+    Raises: ``ValueError``, or `SavingError` from a file, for any other kind of object.
+    """
+    if isinstance(form, list):
+        return [argument_from_config(each, tensor) for each in form]
+    if not isinstance(form, dict):
+        return form
+    if is_literal(form):
+        return read_literal(form)
+    kind = form.get("class_name")
+    if kind == "__keras_tensor__" and tensor is not None:
+        return tensor(form.get("config"))
+    if kind == "__tuple__" and isinstance(form.get("items"), list):
+        return tuple([argument_from_config(each, tensor) for each in form["items"]])
+    if kind is not None and "config" in form:
+        raise refusal(
+            f"an argument of a call is of the unknown kind {str(kind)[:80]!r}"
+        )
+    return {key: argument_from_config(each, tensor) for key, each in form.items()}

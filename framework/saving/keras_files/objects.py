@@ -1,0 +1,177 @@
+"""Objects as Keras writes them down, and back: what ``keras.saving`` has for that.
+
+``{"module", "class_name", "config", "registered_name"}`` for a layer, an optimizer, a loss
+and so on; functions by their names; forms for arrays, slices and symbolic tensors. What a
+config may name is told in `registration`: nothing is imported, and no code is run.
+"""
+
+from ... import registry
+from ...literals import is_literal, literal, read_literal
+from ...registration import custom_object_scope, refusal
+from ...tensor import convert_to_tensor
+
+__all__ = [
+    "described",
+    "deserialize_keras_object",
+    "kind_of",
+    "serialize_keras_object",
+]
+
+_PLAIN = (str, int, float, bool)
+_KINDS = {  # part of a module's name -> kind of its classes
+    "layers": "layer",
+    "models": "layer",
+    "optimizers": "optimizer",
+    "schedules": "schedule",
+    "learning_rate_schedule": "schedule",
+    "losses": "loss",
+    "metrics": "metric",
+    "initializers": "initializer",
+    "regularizers": "regularizer",
+    "constraints": "constraint",
+    "activations": "layer",
+    "engine": "layer",  # Keras 2
+}
+
+
+def serialize_keras_object(obj):
+    """What a config says of ``obj``, in Keras' form.
+
+    Objects with a ``get_config``, how they were built and compiled; functions by name,
+    those of the user by the one they were registered under; lists and dicts of such;
+    arrays, tensors and slices in forms of their own.
+
+    Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for what has no
+    config.
+
+    >>> from tapewright import keras
+    >>> keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
+    [{'module': 'keras.regularizers', 'class_name': 'L2', 'config': {'l2': 0.5}, \
+'registered_name': None}, 3]
+    """
+    if obj is None or isinstance(obj, _PLAIN):
+        return obj
+    if isinstance(obj, (list, tuple)):
+        return [serialize_keras_object(each) for each in obj]
+    if isinstance(obj, dict):
+        return {key: serialize_keras_object(each) for key, each in obj.items()}
+    if hasattr(obj, "_keras_history"):
+        return _symbolic(obj)
+    form = literal(obj)
+    if form is not None:
+        return form
+    if hasattr(obj, "get_config") and not isinstance(obj, type):
+        return described(obj)
+    if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
+        return registry.named(obj)
+    return registry.plain(obj)
+
+
+def _symbolic(tensor):
+    operation, node, index = tensor._keras_history
+    return {
+        "class_name": "__keras_tensor__",
+        "config": {
+            "shape": list(tensor.shape),
+            "dtype": tensor.dtype.name,
+            "keras_history": [operation.name, node, index],
+        },
+    }
+
+
+def described(thing, compiled=True):
+    """What a config says of an object; ``compiled=False``: nothing of its `compile`."""
+    config = registry.serialize(thing)
+    for part in ("build_config", "compile_config")[: 1 + compiled]:
+        tell = getattr(thing, f"get_{part}", None)
+        told = None if tell is None else tell()
+        if told is not None:
+            config[part] = serialize_keras_object(told)
+    return config
+
+
+def deserialize_keras_object(
+    config, custom_objects=None, safe_mode=True, *, module_objects=None, kind=None
+):
+    """The object, or nest of objects, that `serialize_keras_object` described.
+
+    Args: ``custom_objects``: names, with classes and functions to look among first, then
+    among ``module_objects``; ``safe_mode`` is Keras', and must be true: code in a config
+    is never run; ``kind`` says what is looked for ("layer", "loss", ...) where the module
+    does not.
+
+    Raises: ``ValueError`` for an unknown class or function, code, or a config that its
+    class refuses.
+
+    >>> from tapewright import keras
+    >>> config = {"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0}}
+    >>> keras.saving.deserialize_keras_object(config).delta
+    2.0
+    """
+    if not safe_mode:
+        raise ValueError(
+            "deserialize_keras_object: safe_mode must be True: code from a config is never "
+            "run. Make known what it needs: custom_objects, register_keras_serializable"
+        )
+    with custom_object_scope(module_objects), custom_object_scope(custom_objects):
+        return _revived(config, kind)
+
+
+def _revived(config, kind):
+    if isinstance(config, str):
+        known = registry.get_registered_object(config)
+        return config if known is None else known
+    if isinstance(config, (list, tuple)):
+        return [_revived(each, kind) for each in config]
+    if not isinstance(config, dict):
+        return config
+    if not {"class_name", "config"} <= set(config):
+        return {key: _revived(each, kind) for key, each in config.items()}
+    name = config["class_name"]
+    if is_literal(config):
+        value = read_literal(config)
+        return convert_to_tensor(value) if name == "__tensor__" else value
+    if name == "__lambda__":
+        raise refusal("a config holds Python code, which is never run")
+    return _made(config, kind)
+
+
+def _made(config, kind):
+    if config["class_name"] == "DTypePolicy":
+        return config["config"].get("name")  # layers take it by its name
+    if config["class_name"] == "function":
+        return registry.function_of(kind or "function", config["config"])
+    thing = registry.deserialize(kind_of(config, kind), config)
+    if hasattr(thing, "build_from_config") and not thing.built:
+        if config.get("build_config"):
+            thing.build_from_config(config["build_config"])
+    if config.get("compile_config") and hasattr(thing, "compile_from_config"):
+        thing.compile_from_config(config["compile_config"])
+    return thing
+
+
+def kind_of(config, otherwise=None):
+    """The kind of thing that the config of an object describes, by its module.
+
+    Raises: ``ValueError`` if neither the module nor the name tell.
+    """
+    module = str(config.get("module") or "")
+    for part in reversed(module.split(".")):
+        if part in _KINDS:
+            return _KINDS[part]
+    if otherwise is not None:
+        return otherwise
+    if module == "keras" or module.startswith("keras.src.models"):
+        return "layer"
+    name = config.get("registered_name") or config.get("class_name")
+    for each in (name, config.get("class_name")):
+        cls = registry.get_registered_object(each) if isinstance(each, str) else None
+        if cls is not None:
+            return getattr(cls, "kind", None) or "object"
+    kinds = registry.kinds_of(config.get("class_name"))
+    if len(kinds) == 1:
+        return kinds[0]
+    raise refusal(
+        f"{str(name)[:200]!r} is not known here: if it is a class of yours, decorate it "
+        "with @register_keras_serializable(package=...), or pass custom_objects"
+    )

@@ -1,0 +1,44 @@
+"""How layers and optimizers hand their variables over, unless they define it otherwise.
+
+Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the object.
+"""
+
+import numpy as np
+
+__all__ = ["load_own_variables", "save_own_variables"]
+
+
+def save_own_variables(self, store):
+    """Puts the variables that belong to the object itself into ``store``: "0", "1", ...
+
+    Override it together with `load_own_variables` to keep something else.
+    """
+    for i, variable in enumerate(_own(self)):
+        store[str(i)] = variable.numpy()
+
+
+def load_own_variables(self, store):
+    """Assigns what `save_own_variables` put into ``store``.
+
+    Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.
+    """
+    variables = _own(self)
+    if len(store.keys()) != len(variables):
+        raise ValueError(
+            f"'{self.name}' has {len(variables)} variables, {len(store.keys())} were saved"
+        )
+    values = [np.asarray(store[str(i)]) for i in range(len(variables))]
+    for variable, value in zip(variables, values):
+        if value.shape != tuple(variable.shape):
+            raise ValueError(
+                f"'{variable.path}' has shape {tuple(variable.shape)}, the saved value "
+                f"{value.shape}"
+            )
+    for variable, value in zip(variables, values):
+        variable.assign(value.astype(variable._array.dtype))
+
+
+def _own(owner):
+    if hasattr(owner, "own_variables"):
+        return owner.own_variables()
+    return owner.variables

@@ -1,0 +1,149 @@
+"""What a group and an array in an HDF5 file have in common: a place, and attributes."""
+
+import itertools
+import math
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...errors import SavingError
+from . import strict_json
+
+__all__ = ["Item", "MAX_NAMES", "Source"]
+
+MAX_ATTRIBUTE = 64 << 20  # bytes
+MAX_TEXTS = 4096  # of variable length in one attribute; HDF5 has no place for more
+MAX_NAMES = 1_000_000
+
+
+class Source:
+    """The file that is read, or the ``member`` of a zip file, of which it is a window."""
+
+    def __init__(self, path, window, member, sealed, progress):
+        self.path, self.window, self.member = path, window, member
+        self.sealed, self.progress = sealed, progress
+
+    def place(self, name):
+        """How an error names a place in the file."""
+        return name if self.member is None else f"{self.member}:{name}"
+
+
+class Item:
+    """A place in a file, and its attributes."""
+
+    def __init__(self, node, source):
+        self._node, self._source = node, source
+
+    @property
+    def path(self):
+        """The file."""
+        return self._source.path
+
+    @property
+    def sealed(self):
+        """Whether the file has a seal, which was compared with its content."""
+        return self._source.sealed
+
+    @property
+    def name(self):
+        """The place in the file: ``/model_weights/dense``."""
+        return str(self._node.name)
+
+    @property
+    def place(self):
+        """How errors name this place: with the member of a zip file in front."""
+        return self._place()
+
+    def fail(self, reason, key=None):
+        """Raises a `SavingError` about this place, or its attribute ``key``."""
+        raise SavingError(self.path, reason, self._place(key))
+
+    def _place(self, key=None):
+        return self._source.place(self.name if key is None else f"{self.name}@{key}")
+
+    @contextmanager
+    def _guarded(self, what, key=None):
+        """Whatever HDF5 and h5py raise, each in its own way, as a `SavingError`."""
+        try:
+            yield
+        except SavingError:
+            raise
+        except Exception as error:
+            self.fail(f"{what}: {error}", key)
+
+    def has(self, key):
+        """Whether there is an attribute of that name."""
+        with self._guarded("cannot be looked into", key):
+            return key in self._node.attrs
+
+    @property
+    def attributes(self):
+        """The names of all attributes."""
+        with self._guarded("has attributes that cannot be read"):
+            return list(itertools.islice(self._node.attrs, MAX_NAMES))
+
+    def _attribute(self, key):
+        if not self.has(key):
+            self.fail(f"has no attribute {key!r}")
+        with self._guarded("the attribute cannot be read", key):
+            self._check_attribute(self._node.attrs.get_id(key), key)
+            return self._node.attrs[key]
+
+    def _check_attribute(self, of, key):
+        import h5py
+
+        if of.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            self.fail("the attribute is empty", key)
+        if of.dtype.kind not in "SUOfiub" or of.dtype.subdtype is not None:
+            self.fail(f"the attribute must be text or numbers, is {of.dtype}", key)
+        count = math.prod(of.shape)
+        if of.dtype.kind == "O":
+            if h5py.check_string_dtype(of.dtype) is None:
+                self.fail("the attribute must be text or numbers, is neither", key)
+            if count > MAX_TEXTS:
+                self.fail(f"the attribute has {count} texts", key)
+        if count * of.dtype.itemsize > MAX_ATTRIBUTE:
+            self.fail(f"the attribute has {count * of.dtype.itemsize} bytes", key)
+
+    def text(self, key):
+        """An attribute that is text."""
+        return self._as_text(self._attribute(key), key)
+
+    def _as_text(self, value, key):
+        if isinstance(value, (np.ndarray, np.generic)) and np.size(value) == 1:
+            value = value.item()
+        with self._guarded("the attribute is no UTF-8 text", key):
+            if isinstance(value, bytes):
+                value = value.decode()
+            if isinstance(value, str):
+                value.encode()  # h5py leaves what it cannot decode as lone surrogates
+        if not isinstance(value, str):
+            self.fail(f"the attribute must be text, is {type(value).__name__}", key)
+        return value
+
+    def json(self, key):
+        """An attribute that is JSON, see `strict_json`."""
+        return strict_json.loads(self.text(key), self.path, self._place(key))
+
+    def integer(self, key):
+        """An attribute that is a whole number."""
+        value = self._attribute(key)
+        if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iu":
+            self.fail("the attribute must be a whole number", key)
+        return int(np.asarray(value).item())
+
+    def texts(self, key):
+        """An attribute that is a list of texts, also one cut into ``key0``, ``key1``..."""
+        keys = [key] if self.has(key) else []
+        if not keys:
+            numbered = (f"{key}{i}" for i in range(MAX_NAMES))
+            keys = list(itertools.takewhile(self.has, numbered))
+        if not keys:
+            self.fail(f"has no attribute {key!r}")
+        found = []
+        for each in keys:
+            values = np.asarray(self._attribute(each)).ravel()
+            if values.dtype.kind == "f" and not values.size:
+                continue  # what an empty list is written as
+            found += [self._as_text(value, each) for value in values]
+        return found

@@ -1,0 +1,85 @@
+"""The seal: a checksum of a whole file, looked at before HDF5 parses a byte of it.
+
+It stands in the user block, the 512 bytes in front that HDF5 leaves to others, so that
+any reader of HDF5 opens a sealed file. The rest of the file is cut in pieces of 512 KiB;
+the checksum is the SHA-256 of the SHA-256 digests of all pieces, which several cores
+compute. It proves that a file is as it was written, not who wrote it.
+"""
+
+import re
+import threading
+
+from ...errors import SavingError
+from .threads import share_out
+from .window import Window
+
+__all__ = ["PIECE", "USER_BLOCK", "check_seal", "is_sealed", "seal"]
+
+USER_BLOCK = 512
+PIECE = 512 << 10
+MARK = b"TAPEWRIGHT 1 "
+KIND = b"sha256/512KiB="
+HEAD = re.compile(MARK + KIND + rb"([0-9a-f]{64}) bytes=(\d{1,20})\n\0*")
+
+
+def seal(path, known=None):
+    """Writes the seal into the user block of a finished file.
+
+    ``known``: digests of pieces, by number, that were computed as they were written.
+    """
+    with Window(path) as window:
+        content = f"{_digest(window, known or {})} bytes={window.size}\n"
+    with open(path, "r+b") as file:
+        file.write((MARK + KIND + content.encode()).ljust(USER_BLOCK, b"\0"))
+
+
+def is_sealed(path):
+    """Whether a file begins with a seal."""
+    with Window(path) as window:
+        return window.read_at(0, len(MARK)) == MARK
+
+
+def check_seal(file, dataset=None):
+    """Whether there is a seal, in a `Window` or the file of that path.
+
+    Raises: `SavingError` if the content is not as it was sealed.
+    """
+    if not isinstance(file, Window):
+        with Window(file) as window:
+            return check_seal(window, dataset)
+    head = file.read_at(0, USER_BLOCK)
+    if not (head.startswith(MARK) or KIND in head):  # one of both may be damaged
+        return False
+    parts = HEAD.fullmatch(head)
+    if parts is None:
+        raise SavingError(file.path, "is damaged: its seal cannot be read", dataset)
+    digest, length = (each.decode() for each in parts.groups())
+    if int(length) != file.size:
+        reason = f"is damaged: {file.size} bytes are there, {length} were written"
+        raise SavingError(file.path, reason, dataset)
+    if _digest(file) != digest:
+        raise SavingError(
+            file.path,
+            "is damaged, or was changed after it was written: the SHA-256 of its content "
+            "is not that of its seal",
+            dataset,
+        )
+    return True
+
+
+def _digest(window, known=()):
+    """The checksum in hexadecimal."""
+    import hashlib
+
+    starts = range(USER_BLOCK, window.size, PIECE)
+    digests = [known[i] if i in known else b"" for i in range(len(starts))]
+    own = threading.local()
+
+    def work(i):
+        if not hasattr(own, "buffer"):
+            own.buffer = memoryview(bytearray(PIECE))
+        count = window.read_into(own.buffer, starts[i])
+        digests[i] = hashlib.sha256(own.buffer[:count]).digest()
+
+    share_out(work, [i for i, digest in enumerate(digests) if not digest])
+    return hashlib.sha256(b"".join(digests)).hexdigest()

@@ -1,0 +1,127 @@
+"""`LayerConfig`: what a layer writes down of itself, and how it is made and built again.
+
+Names and forms are those of Keras' ``get_config`` and ``get_build_config``.
+"""
+
+from tapewright.constructors import constructor_arguments
+from tapewright.dtypes import as_dtype
+from tapewright.registry import Configured, from_constructor, plain
+
+__all__ = ["BuildShapes", "LayerConfig", "dtype_of", "is_shape"]
+
+_BASE = ("name", "trainable", "dtype")  # in every config of a layer
+
+
+class LayerConfig(Configured):
+    """The part of a `Layer` that has to do with configs."""
+
+    kind = "layer"
+    left_out = {"activity_regularizer": None, "autocast": True}
+    prefers_given = True
+    _build_shapes = None
+
+    @from_constructor
+    def get_config(self):
+        """Name, trainable, dtype, and the arguments of the constructor.
+
+        A subclass may add to it what its ``from_config`` needs. Arguments that are plain
+        values (numbers, strings, lists and dicts of them) need not be kept as attributes.
+        """
+        config = super().get_config()
+        if self._plain_arguments is None:  # no class of a user's
+            return config
+        base = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        return base | config
+
+    @classmethod
+    def from_config(cls, config):
+        """A layer like the one that gave the config, with weights of its own."""
+        known = constructor_arguments(cls)
+        rest = {key: config[key] for key in _BASE if key in config and key not in known}
+        layer = cls(**{key: value for key, value in config.items() if key not in rest})
+        if isinstance(rest.get("name"), str):  # what the constructor does not take
+            layer._name = rest["name"]
+        if "dtype" in rest:
+            layer._dtype = dtype_of(rest["dtype"])
+        if rest.get("trainable") is False:
+            layer.trainable = False
+        return layer
+
+    def get_build_config(self):
+        """``{"input_shape": ...}`` if it is built, ``{"shapes_dict": ...}`` for several
+        inputs with a shape each, else None: what `build_from_config` takes."""
+        if self._build_shapes is None:
+            return None
+        shapes = self._build_shapes.by_name
+        if len(shapes) == 1:
+            return {"input_shape": next(iter(shapes.values()))}
+        return {"shapes_dict": dict(shapes)}
+
+    def build_from_config(self, config):
+        """Builds the layer as the one was that gave the config."""
+        if not config or self.built:
+            return
+        if "input_shape" in config:
+            self.build(_shape_of_lists(config["input_shape"]))
+        elif "shapes_dict" in config:
+            shapes = config["shapes_dict"].items()
+            self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
+        self.built = True
+
+    def own_build_config(self):
+        """The entry for configs of a class that says by itself how it is built."""
+        if (
+            type(self).get_build_config is LayerConfig.get_build_config
+            or not self.built
+        ):
+            return {}
+        return {"build_config": plain(self.get_build_config())}
+
+    def build_by_own_config(self, config):
+        """`build_from_config` of a class that defines one."""
+        if (
+            type(self).build_from_config is not LayerConfig.build_from_config
+            and not self.built
+        ):
+            self.build_from_config(config)
+            self.built = True
+
+
+class BuildShapes:
+    """The shapes that `build` was given, out of sight for those who search attributes."""
+
+    __slots__ = ("by_name",)
+
+    def __init__(self, by_name):
+        self.by_name = by_name
+
+
+def is_shape(value):
+    """Whether ``value`` is one shape, not a nest of them."""
+    if value is None or isinstance(value, dict):
+        return False
+    return all([n is None or not hasattr(n, "__iter__") for n in value])
+
+
+def _shape_of_lists(shape):
+    """A shape, or nest of them, in which JSON left lists for tuples."""
+    if isinstance(shape, dict):
+        return {key: _shape_of_lists(each) for key, each in shape.items()}
+    if not isinstance(shape, (list, tuple)):
+        return shape
+    if is_shape(shape):
+        return tuple(shape)
+    return [_shape_of_lists(each) for each in shape]
+
+
+def dtype_of(dtype):
+    """That of a name, a dtype, or the config of a policy of one dtype."""
+    if isinstance(dtype, dict):
+        config = dtype.get("config", dtype)
+        dtype = config.get("name") if isinstance(config, dict) else config
+    if isinstance(dtype, str) and (dtype.startswith("mixed_") or "_from_" in dtype):
+        raise ValueError(
+            f"dtype policy {dtype!r}: layers compute in the dtype of their weights; pass one "
+            "dtype, such as 'float32' or 'float16'"
+        )
+    return as_dtype(dtype)

@@ -1,0 +1,309 @@
+"""Whole models in ``.keras`` and ``.h5``: what was saved is what is loaded, to the bit."""
+
+import json
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import Input, Model, Sequential, layers
+from tapewright.errors import SavingError
+from tapewright.keras.models import load_model, save_model
+from tapewright.keras.saving import register_keras_serializable
+
+random = np.random.RandomState(0)
+X, Y = random.randn(16, 6).astype("f4"), random.randn(16, 2).astype("f4")
+ENDINGS = pytest.mark.parametrize("ending", [".keras", ".h5"])
+
+
+@register_keras_serializable("test_models")
+class Own(Model):
+    def __init__(self, units=3, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.first = layers.Dense(units)
+        self.drop = layers.Dropout(0.5, seed=1)
+        self.blocks = [layers.Dense(2), [layers.BatchNormalization()]]
+        self.scale = self.add_weight("scale", (2,), "ones")
+
+    def call(self, x, training=False):
+        x = self.blocks[0](self.drop(self.first(x)))
+        return self.blocks[1][0](x) * self.scale
+
+    def get_config(self):
+        return {"units": self.units, "name": self.name}
+
+
+@register_keras_serializable("test_models")
+class Halved(layers.Layer):
+    """Keeps half of its weight in files."""
+
+    def build(self, input_shape):
+        self.w = self.add_weight("w", (2,), "ones")
+
+    def call(self, x):
+        return x * self.w
+
+    def save_own_variables(self, store):
+        store["half"] = self.w.numpy() / 2
+
+    def load_own_variables(self, store):
+        self.w.assign(store["half"] * 2)
+
+
+def stacked():
+    return Sequential(
+        [
+            Input((6,)),
+            layers.Dense(5, activation="tanh"),
+            layers.Dropout(0.5, seed=3),
+            layers.BatchNormalization(),
+            layers.Dense(2),
+        ]
+    )
+
+
+def nested():
+    x, z = Input((6,), name="x"), Input((6,), name="z")
+    shared = layers.Dense(6, name="shared")
+    inner = Sequential(
+        [Input((6,)), layers.Dense(4), layers.Dropout(0.3, seed=2), layers.Dense(2)]
+    )
+    inner.layers[0].trainable = False
+    hidden = layers.Add()([shared(x), shared(z)])
+    outputs = {"a": inner(hidden), "b": layers.Dense(2)(layers.ReLU()(hidden))}
+    return Model({"x": x, "z": z}, outputs)
+
+
+def recurrent():
+    x = Input((6,))
+    y = layers.Reshape((3, 2))(x)
+    y = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(y)
+    y = layers.MultiHeadAttention(2, 3)(y, y)
+    y = layers.TimeDistributed(layers.Dense(2))(y)
+    y = layers.RNN([layers.GRUCell(2), layers.LSTMCell(2)])(y)
+    return Model(x, y)
+
+
+MAKERS = {"stacked": stacked, "own": Own, "recurrent": recurrent}
+
+
+@ENDINGS
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_run_goes_on_as_if_it_had_not_been_saved(make, ending, tmp_path):
+    model = make()
+    model.compile(tw.optimizers.Adam(0.01), "mse", metrics=["mae"])
+    model.fit(X, Y, batch_size=8, epochs=2, verbose=0, shuffle=False)
+    model.save(tmp_path / f"m{ending}")
+    other = load_model(tmp_path / f"m{ending}")
+    logs = [
+        each.fit(X, Y, batch_size=8, epochs=2, verbose=0, shuffle=False).history
+        for each in (model, other)
+    ]
+    assert logs[0] == logs[1]
+    for mine, theirs in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@ENDINGS
+def test_several_inputs_outputs_shared_and_frozen_layers_come_back(ending, tmp_path):
+    model = nested()
+    data = {"x": X, "z": X + 1}
+    save_model(model, tmp_path / f"m{ending}")
+    other = load_model(tmp_path / f"m{ending}")
+    for key, expected in model.predict(data, verbose=0).items():
+        np.testing.assert_array_equal(other.predict(data, verbose=0)[key], expected)
+    trainable = [[v.path for v in m.trainable_variables] for m in (model, other)]
+    assert trainable[0] == trainable[1]
+
+
+@ENDINGS
+def test_what_was_explicitly_trained_stays_so(ending, tmp_path):
+    x = Input((6,))
+    model = Model(x, layers.Dropout(0.5)(x, training=True))
+    model.save(tmp_path / f"m{ending}")
+    outputs = load_model(tmp_path / f"m{ending}").predict(X, verbose=0)
+    assert (outputs == 0).any()
+
+
+@ENDINGS
+def test_layers_may_keep_their_weights_in_their_own_way(ending, tmp_path):
+    model = Sequential([Input((2,)), Halved()])
+    model.layers[0].w.assign([3.0, 5.0])
+    model.save(tmp_path / f"m{ending}")
+    if ending == ".keras":
+        with zipfile.ZipFile(tmp_path / "m.keras") as zipped:
+            zipped.extract("model.weights.h5", tmp_path)
+        with h5py.File(tmp_path / "model.weights.h5") as file:
+            half = file["layers/halved/vars/half"][()]
+        np.testing.assert_array_equal(half, [1.5, 2.5])
+    found = load_model(tmp_path / f"m{ending}").get_weights()
+    np.testing.assert_array_equal(found[0], [3.0, 5.0])
+
+
+def test_what_a_layer_says_against_its_weights_is_an_error_of_the_file(tmp_path):
+    model = Sequential([Input((2,)), Halved()])
+    model.save_weights(tmp_path / "a.weights.h5")
+    with h5py.File(tmp_path / "a.weights.h5", "r") as old:
+        with h5py.File(tmp_path / "b.weights.h5", "w") as new:
+            new["layers/halved/vars/third"] = old["layers/halved/vars/half"][()]
+    with pytest.raises(SavingError, match=r"load_own_variables refuses .*'half'"):
+        model.load_weights(tmp_path / "b.weights.h5")
+
+
+def test_weights_that_a_layer_does_not_keep_start_as_ever(tmp_path):
+    @register_keras_serializable("test_models")
+    class Forgetful(Halved):
+        def build(self, input_shape):
+            super().build(input_shape)
+            self.other = self.add_weight("other", (3,), "ones")
+
+    Sequential([Input((2,)), Forgetful()]).save(tmp_path / "m.keras")
+    other = load_model(tmp_path / "m.keras").layers[0].other
+    np.testing.assert_array_equal(other, np.ones(3))
+
+
+@ENDINGS
+def test_a_model_without_shapes_yet_comes_back_as_it_is(ending, tmp_path):
+    Sequential([layers.Dense(2)]).save(tmp_path / f"m{ending}")
+    model = load_model(tmp_path / f"m{ending}")
+    assert not model.built
+    assert model(X).shape == (16, 2)
+
+
+@ENDINGS
+def test_include_optimizer_false_leaves_out_how_it_is_trained(ending, tmp_path):
+    model = stacked()
+    model.compile("adam", "mse")
+    model.save(tmp_path / f"m{ending}", include_optimizer=False)
+    assert not load_model(tmp_path / f"m{ending}").compiled
+
+
+@ENDINGS
+def test_the_content_counts_and_not_the_name(ending, tmp_path):
+    model = stacked()
+    model.save(tmp_path / f"m{ending}")
+    (tmp_path / f"m{ending}").rename(tmp_path / "m.anything")
+    other = load_model(tmp_path / "m.anything")
+    np.testing.assert_array_equal(
+        other.predict(X, verbose=0), model.predict(X, verbose=0)
+    )
+
+
+@ENDINGS
+def test_weights_of_whole_models_can_be_loaded_alone(ending, tmp_path):
+    model, other = stacked(), stacked()
+    model.save(tmp_path / f"m{ending}")
+    other.load_weights(tmp_path / f"m{ending}")
+    for mine, theirs in zip(model.get_weights(), other.get_weights()):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_other_endings_are_refused(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"must end in .keras, or in .h5 .* got '.*m.tf'"
+    ):
+        stacked().save(tmp_path / "m.tf")
+    with pytest.raises(ValueError, match="the arguments 'signatures' are not supp"):
+        stacked().save(tmp_path / "m.keras", signatures=None)
+
+
+@ENDINGS
+def test_an_older_file_is_kept_if_it_may_not_be_overwritten(ending, tmp_path):
+    path = tmp_path / f"m{ending}"
+    path.write_text("old")
+    with pytest.raises(FileExistsError, match="overwrite is False"):
+        stacked().save(path, overwrite=False)
+    assert path.read_text() == "old"
+
+
+def test_a_class_that_is_not_registered_is_named(tmp_path):
+    class Unknown(layers.Layer):
+        def call(self, x):
+            return x + 1
+
+    model = Sequential([Input((2,)), Unknown(name="u")])
+    model.save(tmp_path / "m.keras")
+    with pytest.raises(
+        SavingError, match=r"m.keras \[config.json\]: .*Unknown.*regist"
+    ):
+        load_model(tmp_path / "m.keras")
+    found = load_model(tmp_path / "m.keras", custom_objects={"Unknown": Unknown})
+    np.testing.assert_array_equal(found.predict(X[:, :2], verbose=0), X[:, :2] + 1)
+
+
+def test_a_compile_config_without_optimizer_is_not_compiled_and_says_so(tmp_path):
+    model = stacked()
+    model.compile("adam", "mse")
+    model.save(tmp_path / "a.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "a.keras") as old,
+        zipfile.ZipFile(tmp_path / "b.keras", "w") as new,
+    ):
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "config.json":
+                config = json.loads(content)
+                del config["compile_config"]["optimizer"]
+                content = json.dumps(config)
+            new.writestr(name, content)
+    with pytest.warns(UserWarning, match="lacks an optimizer; it is not compiled"):
+        assert not load_model(tmp_path / "b.keras").compiled
+
+
+def edited(path, change):
+    """The HDF5 file with ``change(config)`` made to its model."""
+    with h5py.File(path) as file:
+        config = json.loads(file.attrs["model_config"])
+        change(config)
+        other = path.with_name("edited.h5")
+        with h5py.File(other, "w") as copy:
+            for key in file:
+                file.copy(key, copy)
+            copy.attrs["model_config"] = json.dumps(config)
+    return other
+
+
+def test_weights_larger_than_the_file_are_not_made(tmp_path):
+    stacked().save(tmp_path / "m.h5")
+
+    def enlarge(config):
+        config["config"]["layers"][1]["config"]["units"] = 10**9
+
+    with pytest.raises(
+        SavingError, match=r"shape \(6, 1000000000\), but the file holds"
+    ):
+        load_model(edited(tmp_path / "m.h5", enlarge))
+
+
+def test_layers_that_the_file_does_not_list_are_not_made(tmp_path):
+    stacked().save(tmp_path / "m.h5")
+
+    def repeat(config):
+        entries = config["config"]["layers"]
+        for i in range(9000):
+            entries.append({"class_name": "ReLU", "config": {"name": f"r{i}"}})
+
+    with pytest.raises(SavingError, match="the config has 9004 layers, 4 are listed"):
+        load_model(edited(tmp_path / "m.h5", repeat))
+
+
+def test_loading_leaves_the_random_numbers_of_others_alone(tmp_path):
+    stacked().save(tmp_path / "m.h5")
+    tw.keras.utils.set_random_seed(1)
+    expected = tw.random.normal([2]).numpy()
+    tw.keras.utils.set_random_seed(1)
+    load_model(tmp_path / "m.h5")
+    np.testing.assert_array_equal(tw.random.normal([2]).numpy(), expected)
+
+
+def test_model_checkpoint_saves_whole_models(tmp_path):
+    model = stacked()
+    model.compile("adam", "mse")
+    callback = tw.callbacks.ModelCheckpoint(tmp_path / "m.keras")
+    model.fit(X, Y, verbose=0, callbacks=[callback])
+    other = load_model(tmp_path / "m.keras")
+    for mine, theirs in zip(model.get_weights(), other.get_weights()):
+        np.testing.assert_array_equal(mine, theirs)
