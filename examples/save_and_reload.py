@@ -39,12 +39,13 @@ def network():
     """Images ``[batch, 28, 28]`` of 0 ... 255 to the chances of ten digits."""
     image = keras.Input((28, 28), name="image")
     x = layers.Reshape((28, 28, 1))(layers.Rescaling(1 / 255)(image))
-    x = layers.Conv2D(8, 5, strides=2, use_bias=False)(x)
+    x = layers.Conv2D(12, 5, strides=2, use_bias=False)(x)
     x = layers.ReLU()(layers.BatchNormalization()(x))
     x = layers.Dropout(0.2)(layers.Flatten()(layers.MaxPooling2D()(x)))
     chances = layers.Dense(10, activation="softmax", name="chances")(x)
     model = keras.Model(image, chances, name="digits")
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    adam = keras.optimizers.Adam(0.005)
+    model.compile(adam, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 

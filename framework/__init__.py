@@ -3,6 +3,7 @@
 Code for TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
 """
 
+import sys
 import warnings
 
 from . import config
@@ -31,9 +32,7 @@ from . import (  # noqa: E402
     profiler,
     registry,
     signal,
-    train,
 )
-from . import testing as test  # noqa: E402
 from .backend import device  # noqa: E402
 from .custom import *  # noqa: E402
 from .dtypes import *  # noqa: E402
@@ -41,6 +40,7 @@ from .graph.control.control_flow import *  # noqa: E402
 from .graph.control.host_calls import *  # noqa: E402
 from .graph.functions.function import function  # noqa: E402
 from .graph.functions.scopes import *  # noqa: E402
+from .later import load_later  # noqa: E402
 from .module import Module  # noqa: E402
 from .ops import image, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
@@ -65,7 +65,6 @@ from .ops.shape import *  # noqa: E402
 from .ops.sorting import *  # noqa: E402
 from .ops.special import *  # noqa: E402
 from .ops.trigonometry import *  # noqa: E402
-from .saving import saved_model  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
 from .training import callbacks, losses, metrics  # noqa: E402
@@ -73,6 +72,14 @@ from .training.model import Model  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
 from .vectorize import *  # noqa: E402
+
+load_later(
+    sys.modules[__name__],
+    saved_model="tapewright.saving.saved_model",
+    test="tapewright.testing",
+    testing="tapewright.testing",
+    train="tapewright.train",
+)
 
 newaxis = None
 

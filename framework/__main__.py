@@ -16,9 +16,9 @@ import signal
 import sys
 import traceback
 
-from .errors import SavingError
+from .errors import SavingError, printable
 from .saving.inspection.contents import describe
-from .saving.inspection.report import printable, report
+from .saving.inspection.report import report
 from .saving.inspection.verification import verify
 
 __all__ = ["main"]
@@ -106,6 +106,9 @@ def _finished(run, path, parsed):
         print(f"{printable(path)}: takes more memory than there is", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
+        code = 2
+    except OSError as error:  # the output cannot be written
+        print(printable(f"{path}: {error}"), file=sys.stderr)
         code = 2
     except Exception:  # a fault of ours: it is told, and the other files are looked at
         traceback.print_exc()

@@ -1,26 +1,63 @@
 """What constructors take, read from their code, and what they were given."""
 
-__all__ = ["NO_ARGUMENTS", "PlainArguments", "constructor_arguments", "is_own"]
+__all__ = [
+    "NO_ARGUMENTS",
+    "PlainArguments",
+    "constructor_arguments",
+    "constructor_defaults",
+    "is_own",
+]
 
 
 def is_own(thing):
     """Whether a class or function is one of tapewright's, not of a user's."""
     package = __name__.partition(".")[0]
-    return getattr(thing, "__module__", "").partition(".")[0] == package
+    module = getattr(thing, "__module__", None) or ""  # None: made by exec
+    return module.partition(".")[0] == package
 
 
 def constructor_arguments(cls) -> list:
     """Names of all arguments of ``cls(...)``, those that ``**kwargs`` hands on first."""
     names = []
-    for base in cls.__mro__:
-        code = getattr(vars(base).get("__init__"), "__code__", None)
-        if code is None:
-            continue
-        own = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-        names = [name for name in own if name not in names] + names
-        if not code.co_flags & 0x08:  # CO_VARKEYWORDS
-            break
+    for init in _constructors(cls):
+        names = [name for name in _names(init) if name not in names] + names
     return names
+
+
+def constructor_defaults(cls) -> dict:
+    """The defaults of the arguments that have one."""
+    found, seen = {}, set()
+    for init in _constructors(cls):
+        own = _defaults(init).items()
+        found |= {name: value for name, value in own if name not in seen}
+        seen.update(_names(init))
+    return found
+
+
+def _constructors(cls):
+    """Each ``__init__`` that ``cls(...)`` runs and that gets arguments by ``**kwargs``."""
+    for base in cls.__mro__:
+        init = vars(base).get("__init__")
+        if not hasattr(init, "__code__"):
+            continue
+        yield init
+        if not init.__code__.co_flags & 0x08:  # CO_VARKEYWORDS
+            return
+
+
+def _positional(init):
+    return init.__code__.co_varnames[1 : init.__code__.co_argcount]
+
+
+def _names(init):
+    code = init.__code__
+    return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+
+def _defaults(init):
+    names, values = _positional(init), init.__defaults__ or ()
+    given = dict(zip(names[len(names) - len(values) :], values))
+    return given | (init.__kwdefaults__ or {})
 
 
 class PlainArguments:
@@ -34,21 +71,18 @@ class PlainArguments:
 
     def __init__(self, cls, args, kwargs):
         self.by_name, self.others, self.lost = {}, {}, False
-        code = getattr(cls.__init__, "__code__", None)
-        if code is None or is_own(cls.__init__):
+        init = cls.__init__
+        if not hasattr(init, "__code__") or is_own(init):
             return
-        names = code.co_varnames[1 : code.co_argcount]
-        defaults = cls.__init__.__defaults__ or ()
-        found = dict(zip(names[len(names) - len(defaults) :], defaults))
-        found |= (cls.__init__.__kwdefaults__ or {}) | dict(zip(names, args)) | kwargs
-        own = set(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+        names, own = _positional(init), _names(init)
+        found = _defaults(init) | dict(zip(names, args)) | kwargs
         for name, value in found.items():
             if _is_plain(value) and name not in ("name", "trainable", "dtype"):
                 (self.by_name if name in own else self.others)[name] = value
         if len(args) > len(names):
-            codes = [vars(base)["__init__"].__code__ for base in cls.__mro__[1:]
-                     if hasattr(vars(base).get("__init__"), "__code__")]  # fmt: skip
-            self.lost = not any([len(args) < each.co_argcount for each in codes])
+            below = [vars(base).get("__init__") for base in cls.__mro__[1:]]
+            counts = [len(_positional(x)) for x in below if hasattr(x, "__code__")]
+            self.lost = not any([len(args) <= count for count in counts])
 
 
 def _is_plain(value):

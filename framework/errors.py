@@ -24,6 +24,7 @@ __all__ = [
     "ShapeError",
     "TracingError",
     "describe",
+    "printable",
     "saving_error",
 ]
 
@@ -94,6 +95,19 @@ class RecordingError(RuntimeError, ValueError):
     """A tape is asked for something that its present state forbids."""
 
 
+def printable(text, kept=""):
+    """``text`` as Python escapes it where it is not printable, but for the ``kept``.
+
+    What a file says could steer a terminal otherwise.
+
+    >>> printable("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
+
+
 class SavingError(ValueError, OSError):
     """A file cannot be written, or what it holds cannot be read.
 
@@ -108,13 +122,18 @@ class SavingError(ValueError, OSError):
         self.filename = self.path
 
     def __str__(self):
-        inside = f" [{self.dataset}]" if self.dataset else ""
-        return f"{self.path}{inside}: {self.reason}"
+        place = f" [{_cut(str(self.dataset), 500)}]" if self.dataset else ""
+        return printable(f"{self.path}{place}: {_cut(self.reason, 5000)}", "\n")
 
     def __reduce__(self):
         return _saving_error, (self._kind, self.path, self.reason, self.dataset)
 
     _kind = None
+
+
+def _cut(text, most):
+    """A file may have names of any length; a message has a page at most."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def saving_error(path, reason, dataset=None, cause=None):

@@ -21,6 +21,7 @@ from tapewright.optimizers import Optimizer
 
 from . import keras_random as random
 from .floatx import floatx, set_floatx
+from .later import load_later
 from .registration import (
     CustomObjectScope,
     custom_object_scope,
@@ -30,9 +31,7 @@ from .registration import (
     register_keras_serializable,
 )
 from .registry import register_later
-from .saving.keras_files.models import load_model, save_model
 from .saving.keras_files.objects import deserialize_keras_object, serialize_keras_object
-from .saving.keras_files.weights import load_weights, save_weights
 from .tensor import is_tensor
 from .training import callbacks, losses, metrics
 from .training.cloning import clone_model
@@ -104,9 +103,10 @@ def is_keras_tensor(x):
     return isinstance(x, KerasTensor)
 
 
-def _namespace(name, **members):
+def _namespace(name, later=(), **members):
     module = ModuleType(f"{__name__}.{name}", f"The names of ``keras.{name}``.")
-    vars(module).update(members, __all__=sorted(members))
+    vars(module).update(members, __all__=sorted({*members, *later}))
+    load_later(module, **dict(later))
     return module
 
 
@@ -139,14 +139,16 @@ config = _namespace(
     image_data_format=image_data_format,
     set_floatx=set_floatx,
 )
+_FILES = "tapewright.saving.keras_files"
+_MODELS = {n: f"{_FILES}.models:{n}" for n in ("load_model", "save_model")}
+_WEIGHTS = {n: f"{_FILES}.weights:{n}" for n in ("load_weights", "save_weights")}
 models = _namespace(
     "models",
+    _MODELS,
     Model=Model,
     Sequential=Sequential,
     clone_model=clone_model,
-    load_model=load_model,
     model_from_json=model_from_json,
-    save_model=save_model,
 )
 _OBJECTS = {
     "CustomObjectScope": CustomObjectScope,
@@ -160,10 +162,7 @@ _OBJECTS = {
 }
 saving = _namespace(
     "saving",
-    load_model=load_model,
-    load_weights=load_weights,
-    save_model=save_model,
-    save_weights=save_weights,
+    _MODELS | _WEIGHTS,
     **_OBJECTS,
 )
 sequence = _namespace("preprocessing.sequence", pad_sequences=pad_sequences)

@@ -10,8 +10,6 @@ import os
 
 import numpy as np
 
-from .saving.storage.atomic import replacing
-
 __all__ = [
     "confusion_matrix",
     "curves",
@@ -243,6 +241,8 @@ def save(figure, path, dpi=150):
             f"plot: path must end in one of {', '.join(f'.{k}' for k in sorted(kinds))}, "
             f"got {path!r}"
         )
+    from .saving.storage.atomic import replacing
+
     with replacing(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=dpi)
     return figure

@@ -30,6 +30,7 @@ __all__ = [
     "active_readers",
     "active_tracer",
     "astray",
+    "line_of_error",
     "lines_wanted",
     "paused",
     "perform",
@@ -151,6 +152,20 @@ def user_line(always=False):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+def line_of_error(error):
+    """ "file:line" of the innermost place outside of tapewright that an error went through.
+
+    None if there is none.
+    """
+    found, step = None, error.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if not name.startswith((_OURS, *_OTHERS)):
+            found = f"{name}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
 
 
 def _exported(tensor, how):

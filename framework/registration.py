@@ -18,8 +18,10 @@ __all__ = [
     "get_registered_name",
     "get_registered_object",
     "name_in_scope",
+    "not_known",
     "reading_file",
     "refusal",
+    "refusing",
     "register_keras_serializable",
 ]
 
@@ -144,3 +146,26 @@ def refusal(reason):
         return ValueError(reason)
     path, dataset = _FILE.get()
     return SavingError(path, reason, dataset)
+
+
+def not_known(name):
+    """What an error says of a name that nobody has made known, and what can be done."""
+    name = str(name)[:200]
+    return (
+        f"{name!r} is not known here: if it is one of yours, decorate it with "
+        f"@register_keras_serializable(package=...), or pass custom_objects={{{name!r}: ...}}"
+    )
+
+
+@contextmanager
+def refusing(what):
+    """Inside of `from_file`, makes any error a `SavingError`: ``what``, and the reason."""
+    try:
+        yield
+    except SavingError:
+        raise
+    except Exception as error:  # whatever a class says against what the file holds
+        if not reading_file():
+            raise
+        why = f"its config lacks {error}" if type(error) is KeyError else error
+        raise refusal(f"{what}: {why}") from error

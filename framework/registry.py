@@ -6,23 +6,28 @@ here and in `registration`, and nowhere else: no code is ever run from a file, a
 module imported that it names.
 """
 
+import functools
+
 from .constructors import (
     NO_ARGUMENTS,
     PlainArguments,
     constructor_arguments,
+    constructor_defaults,
     is_own,
 )
 from .dtypes import DType
-from .errors import SavingError
 from .literals import is_literal, read_literal
 from .registration import (
     custom_object_scope,
     get_registered_name,
     get_registered_object,
     name_in_scope,
+    not_known,
     reading_file,
     refusal,
+    refusing,
 )
+from .shared_objects import made_before, made_now, mark
 
 __all__ = [
     "Configured",
@@ -45,6 +50,7 @@ __all__ = [
 ]
 
 _OBJECTS = {}
+_SPELLINGS = {}  # (kind, letters of a name) -> the name that was registered first
 _FOREIGN = {}  # (kind, module, name) of what is not tapewright's own
 _LATER = {}  # start of a name -> what registers the names that start so
 MODULES = {  # where Keras has the classes of a kind
@@ -71,6 +77,7 @@ def register(kind, name, value):
     known = _OBJECTS.get((kind, name))
     if known is None or is_own(value) or not is_own(known):
         _OBJECTS[kind, name] = value
+        _SPELLINGS.setdefault((kind, _letters(name)), name)
     return value
 
 
@@ -102,11 +109,7 @@ def find(kind, name):
 
 def _unknown(kind, name):
     if reading_file():
-        return (
-            f"the {kind} {name[:200]!r} is not known here: if it is one of yours, decorate "
-            "it with @register_keras_serializable(package=...), or pass "
-            f"custom_objects={{{name[:200]!r}: ...}}"
-        )
+        return f"the {kind} {not_known(name)}"
     known = sorted(n for k, n in _OBJECTS if k == kind)
     message = f"Unknown {kind} {name!r}; known are {', '.join(known)}"
     return message + _suggestion(name, known)
@@ -148,7 +151,7 @@ def serialize(thing):
         module, known_as = cls.__module__, get_registered_name(cls)
         module = None if module == "__main__" else module
     else:
-        module, name = _place_in_keras(thing)
+        module, name, known_as = _place_in_keras(thing)
     config = {
         "module": module,
         "class_name": name,
@@ -157,12 +160,15 @@ def serialize(thing):
     }
     if hasattr(thing, "own_build_config"):
         config |= thing.own_build_config()
+    if getattr(thing, "kind", None) == "layer":
+        mark(thing, config)
     return config
 
 
 def _place_in_keras(thing):
     place = getattr(thing, "place_in_keras", None)  # an attribute only of a few
-    return place or (MODULES.get(type(thing).kind), type(thing).__name__)
+    place = place or (MODULES.get(type(thing).kind), type(thing).__name__)
+    return (*place, None)[:3]
 
 
 def deserialize(kind, config):
@@ -180,6 +186,9 @@ def deserialize(kind, config):
     inner = config.get("config")
     if name == "function":
         return function_of(kind, inner)
+    thing = made_before(config) if kind == "layer" else None
+    if thing is not None:
+        return thing
     cls = class_of(kind, config)
     if not hasattr(cls, "from_config"):
         return cls
@@ -189,20 +198,37 @@ def deserialize(kind, config):
         key: read_literal(value) if is_literal(value) else value
         for key, value in (inner or {}).items()
     }
-    if not reading_file():
-        return _built(cls.from_config(inner), config)
-    try:
-        return _built(cls.from_config(inner), config)
-    except SavingError:
-        raise
-    except Exception as error:  # whatever its class says against what the file holds
-        title = f"{name} {inner['name'][:200]!r}" if _is_named(inner) else name
-        what = f"its config lacks {error}" if type(error) is KeyError else error
-        raise refusal(f"{kind} {title}: {what}") from error
+    own = inner.get("name")
+    title = f"{name} {own[:200]!r}" if isinstance(own, str) else name
+    with refusing(f"{kind} {title}"):
+        if reading_file() and isinstance(cls, type) and is_own(cls):
+            _check_switches(cls, inner)
+        thing = _built(cls.from_config(inner), config)
+    if kind == "layer":
+        made_now(config, thing)
+    return thing
 
 
-def _is_named(inner):
-    return isinstance(inner, dict) and isinstance(inner.get("name"), str)
+def _check_switches(cls, config):
+    """What a constructor has as True or False by default must be that in a config.
+
+    Also 0, 1 and, of most, None: files of other versions have these.
+    """
+    for key in _switches(cls) & config.keys():
+        value = config[key]
+        if value is None and key != "trainable":
+            continue
+        if not isinstance(value, (bool, int)) or value not in (0, 1):
+            raise refusal(
+                f"{cls.__name__} {str(config.get('name'))[:80]!r}: {key} must be true or "
+                f"false, got {_short(value)}"
+            )
+
+
+@functools.cache
+def _switches(cls):
+    defaults = constructor_defaults(cls).items()
+    return {name for name, value in defaults if type(value) is bool}
 
 
 def _built(thing, config):
@@ -283,9 +309,7 @@ def _as_registered(kind, name):
     """The registered spelling of ``name``, if there is one."""
     if (kind, name) in _OBJECTS or get_registered_object(name) is not None:
         return name
-    names = [known for its_kind, known in _OBJECTS if its_kind == kind]
-    alike = [known for known in names if _letters(known) == _letters(name)]
-    return alike[0] if alike else name
+    return _SPELLINGS.get((kind, _letters(name)), name)
 
 
 def _letters(name):

@@ -265,7 +265,7 @@ class Variable:
     def __repr__(self):
         tensor = new_tensor(self._array)
         return (
-            f"<tf.Variable '{self.path}' shape={self.shape} dtype={self.dtype.name}, "
+            f"<tf.Variable {self.path!r} shape={self.shape} dtype={self.dtype.name}, "
             f"numpy={tensor._text(repr)}>"
         )
 

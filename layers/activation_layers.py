@@ -17,6 +17,7 @@ __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
 class _Activation(Layer):
     supports_masking = True
+    _shape_tells = True
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)

@@ -51,6 +51,7 @@ __all__ = [
     "hard_silu",
     "hard_swish",
     "hard_tanh",
+    "keeps_shape",
     "leaky_relu",
     "linear",
     "log_sigmoid",
@@ -313,9 +314,20 @@ def deserialize(config, custom_objects=None):
         return get(config)
 
 
+def keeps_shape(activation):
+    """Whether the outputs are known to have the shape and dtype of the inputs.
+
+    >>> keeps_shape(relu), keeps_shape(glu), keeps_shape(lambda x: x)
+    (True, False, False)
+    """
+    return activation is None or any([activation is each for each in _KEEPING])
+
+
 # The first name of a function is the one that configs mention.
 _ALIASES = ["swish", "hard_swish"]
-for _name in (
-    sorted(set(__all__) - {"deserialize", "get", "serialize", *_ALIASES}) + _ALIASES
-):
+_OTHERS = {"deserialize", "get", "keeps_shape", "serialize", *_ALIASES}
+_KEEPING = set()
+for _name in sorted(set(__all__) - _OTHERS) + _ALIASES:
     registry.register("activation", _name, globals()[_name])
+    if _name != "glu":
+        _KEEPING.add(globals()[_name])

@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+MOST = 4096  # windows
+
+
 class _AdaptivePooling(Layer):
     """``reduced`` over ``output_size`` windows that cover each spatial axis.
 
@@ -35,6 +38,11 @@ class _AdaptivePooling(Layer):
     def __init__(self, output_size, data_format=None, **kwargs):
         super().__init__(**kwargs)
         self.output_size = numbers(self, "output_size", output_size, self.rank)
+        if max(self.output_size) > MOST:  # each is a node of its own where it is traced
+            raise ValueError(
+                f"{type(self).__name__}: output_size must be at most {MOST} along an axis, "
+                f"got {output_size!r:.100}"
+            )
         self.data_format = checked_format(self, data_format)
         self.input_spec = InputSpec(ndim=self.rank + 2)
 

@@ -273,9 +273,9 @@ class RandomZoom(_Warping):
 class RandomCrop(_RandomLayer):
     """In training, cuts a box of ``height`` by ``width`` out of the images, anywhere.
 
-    It is the same for the images of a batch. Otherwise, and where the images are not
-    larger on both axes, the largest box in the middle with that ratio is cut and
-    resized.
+    It is the same for the images of a batch. Images that are not larger on both axes are
+    cut around the middle, and resized. Outside of training nothing is cut, as in Keras 3:
+    put a `CenterCrop` or `Resizing` behind where layers need that size.
     """
 
     def __init__(self, height, width, seed=None, data_format=None, **kwargs):
@@ -287,20 +287,29 @@ class RandomCrop(_RandomLayer):
     def _drawn(self, images, draw):
         rows, columns = self._size_of(images)
         if rows <= self.height or columns <= self.width:
-            return None
+            return self._in_the_middle(rows, columns)
         spare = rows - self.height + 1, columns - self.width + 1
         starts = [draw(0.0, 1.0, ()) * cast(n, "float32") for n in spare]
         return tuple([cast(start, "int32") for start in starts])
 
-    def transform_images(self, images, transformation, training=True):
-        """The box whose upper left corner is ``transformation``; None: see the class."""
-        images = self._as_own_dtype(images)
-        if transformation is None:
-            images = self._largest_cut(images, self.height, self.width)
-            return self._resized(images, self.height, self.width)
+    def _in_the_middle(self, rows, columns):
+        """Where the largest box with the sides' ratio begins."""
+        inner = max(min(rows, columns * self.height // self.width), 1)
+        across = max(min(columns, rows * self.width // self.height), 1)
+        return (rows - inner) // 2, (columns - across) // 2
+
+    def _changed(self, images, transformation):
+        """The box whose upper left corner is ``transformation``."""
         top, left = transformation
-        images = gather(images, top + arange(self.height), axis=self._rows)
-        return gather(images, left + arange(self.width), axis=self._columns)
+        rows, columns = self._size_of(images)
+        if rows > self.height and columns > self.width:
+            images = gather(images, top + arange(self.height), axis=self._rows)
+            return gather(images, left + arange(self.width), axis=self._columns)
+        inner, across = min(self.height, rows - top), min(self.width, columns - left)
+        images = self._cut(images, top, left, inner, across)
+        if (inner, across) == (self.height, self.width):
+            return images
+        return self._resized(images, self.height, self.width)
 
     def compute_output_shape(self, input_shape):
         return self._shape_with(input_shape, self.height, self.width)

@@ -119,6 +119,8 @@ def dtype_of(dtype):
     if isinstance(dtype, dict):
         config = dtype.get("config", dtype)
         dtype = config.get("name") if isinstance(config, dict) else config
+        if not isinstance(dtype, str):
+            raise ValueError(f"dtype must be the name of one, got {dtype!r:.80}")
     if isinstance(dtype, str) and (dtype.startswith("mixed_") or "_from_" in dtype):
         raise ValueError(
             f"dtype policy {dtype!r}: layers compute in the dtype of their weights; pass one "

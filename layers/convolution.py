@@ -40,6 +40,7 @@ class ConvolutionBase(Layer):
     """
 
     rank = None
+    _shape_tells = True
     paddings = ("valid", "same")
 
     def _keep(

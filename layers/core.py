@@ -67,6 +67,8 @@ class Dense(_Projection):
     array([[6., 6.]], dtype=float32)
     """
 
+    _shape_tells = True
+
     def __init__(
         self,
         units,
@@ -240,6 +242,7 @@ class Activation(Layer):
     """``activation(inputs)``: a name, or any function of a tensor."""
 
     supports_masking = True
+    _shape_tells = True
 
     def __init__(self, activation, **kwargs):
         super().__init__(**kwargs)

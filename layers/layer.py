@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from tapewright.constructors import constructor_arguments
+from tapewright.constructors import constructor_arguments, is_own
 from tapewright.dtypes import float32
 from tapewright.errors import ShapeError
 from tapewright.floatx import default_float
@@ -27,7 +27,7 @@ from tapewright.readers import reading
 from tapewright.registry import register
 from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
 
-from . import masks, regularizers
+from . import activations, masks, regularizers
 from .configs import BuildShapes, LayerConfig, dtype_of, is_shape
 from .input_spec import InputSpec
 from .names import unique_name
@@ -85,11 +85,14 @@ class Layer(Operation, Tracked, LayerConfig):
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
     supports_masking = False
     _makes_masks = False  # also where none came in
+    # Whether `call` gives, for one tensor, one of `compute_output_shape` and our dtype.
+    _shape_tells = False
     activity_regularizer = None
     autocast = True
     _dtype = float32
     _given_shape = None
     _adds_losses = False  # whether any layer of this process ever called add_loss
+    _renamed = 0  # how often a layer of this process was given another name
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -98,6 +101,8 @@ class Layer(Operation, Tracked, LayerConfig):
             cls.build = _once(cls.build)
         if "call" in vars(cls):
             cls._signature = CallSignature(cls.call)
+        if not is_own(cls):
+            cls._shape_tells = False
         if "compute_mask" in vars(cls):
             cls._makes_masks = vars(cls).get("_makes_masks", True)
             cls.supports_masking = vars(cls).get("supports_masking", True)
@@ -173,11 +178,34 @@ class Layer(Operation, Tracked, LayerConfig):
                 self._build_for(args, kwargs)
                 self.built = True
                 try:
-                    return symbolic_outputs(self.call_as_it_is, args, kwargs)
+                    return self._output_spec(args, kwargs)
                 except Exception:
                     self.built = False
                     raise
+        return self._output_spec(args, kwargs)
+
+    def _output_spec(self, args, kwargs):
+        if (
+            self._shape_tells
+            and not self._makes_masks
+            and kwargs.keys() <= {"training"}
+        ):
+            if len(args) == 1 and self._is_plain(args[0]):
+                shape = self.compute_output_shape(tuple(args[0].shape))
+                return KerasTensor(shape, self._dtype)
         return symbolic_outputs(self.call_as_it_is, args, kwargs)
+
+    def _is_plain(self, x):
+        """Whether ``x`` is a tensor for which no trace is needed to know the outputs."""
+        return (
+            type(x) is KerasTensor
+            and x.mask_spec is None
+            and x.shape.rank is not None
+            and x.dtype.is_floating
+            and self._dtype.is_floating
+            and self.autocast
+            and activations.keeps_shape(getattr(self, "activation", None))
+        )
 
     def call_as_it_is(self, *args, **kwargs):
         """A call whose losses count for nothing, and which notes no shapes."""
@@ -471,6 +499,7 @@ class Layer(Operation, Tracked, LayerConfig):
     @name.setter
     def name(self, value):
         self._name = value
+        Layer._renamed += 1
 
     @property
     def dtype(self):

@@ -34,6 +34,7 @@ class _Noise(Layer):
     """What draws random numbers in training, and keeps the shape of its inputs."""
 
     supports_masking = True
+    _shape_tells = True
 
     def _keep_seed(self, seed):
         self.seed = seed

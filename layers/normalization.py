@@ -34,6 +34,7 @@ class _ScaleAndShift(Layer):
     """What has a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
 
     supports_masking = True
+    _shape_tells = True
     gamma = beta = None
 
     def _keep(

@@ -56,6 +56,7 @@ class _Pooling(Layer):
     """
 
     rank = None
+    _shape_tells = True
 
     def __init__(
         self, pool_size, strides=None, padding="valid", data_format=None, **kwargs
@@ -159,6 +160,7 @@ class _GlobalPooling(Layer):
     """``reduced`` over all spatial axes; ``keepdims`` leaves them with size 1."""
 
     rank = None
+    _shape_tells = True
 
     def __init__(self, data_format=None, keepdims=False, **kwargs):
         super().__init__(**kwargs)

@@ -42,6 +42,8 @@ class Flatten(Layer):
     "channels_last" (default), or "channels_first" to move axis 1 to the end first.
     """
 
+    _shape_tells = True
+
     def __init__(self, data_format=None, **kwargs):
         super().__init__(**kwargs)
         self.data_format = checked_format(self, data_format)

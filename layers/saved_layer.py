@@ -1,5 +1,8 @@
 """`SavedLayer`: a layer from a file, of a class that is not known here."""
 
+from tapewright.module import snake_case
+from tapewright.ops.random import Generator
+
 from .layer import Layer
 
 __all__ = ["SavedLayer"]
@@ -13,17 +16,33 @@ class SavedLayer(Layer):
     of the layer that was saved.
     """
 
-    def __init__(self, class_name, config, weights, read, **kwargs):
-        kwargs.setdefault("name", config.get("name"))
+    def __init__(self, head, config, read, **kwargs):
+        kwargs.setdefault("name", head["name"])
         super().__init__(**kwargs)
-        self.class_name, self.config = class_name, dict(config)
-        for path, dtype, shape, trainable in weights:
-            name = path.rpartition("/")[2]
-            variable = self.add_weight(name, tuple(shape), "zeros", dtype=dtype,
-                                       trainable=trainable)  # fmt: skip
-            variable.path = path
-        self.saved_calls = read(self.weights)
+        self.class_name, self.config = head["class_name"], dict(config)
+        self.place_in_keras = head["module"], self.class_name, head["registered_name"]
+        self.kind_in_files = snake_case(self.class_name)
+        made = [self._added_as(*each) for each in head["weights"]]
+        self.generators = [Generator(0) for _ in range(head["streams"])]
+        self._filed = _Filed(
+            [(path, [made[i] for i in own]) for path, own in head["filed"]]
+        )
+        self.saved_calls = read(made, [each.state for each in self.generators])
         self.built = True
+
+    def _added_as(self, path, dtype, shape, trainable):
+        name = path.rpartition("/")[2]
+        variable = self.add_weight(name, tuple(shape), "zeros", dtype=dtype,
+                                   trainable=trainable)  # fmt: skip
+        variable.path = path
+        return variable
+
+    def _is_never_trainable(self, variable):
+        return False  # all stay in the order that they had in the layer
+
+    def filed_weights(self):
+        """Where files have the weights: pairs of a path below the layer and variables."""
+        return self._filed.pairs
 
     def call(self, inputs, training=None):
         return self.saved_calls[bool(training)](inputs)
@@ -38,3 +57,12 @@ class SavedLayer(Layer):
             f"SavedLayer {config.get('name')!r}: its graphs are in a file of a whole model, "
             "load that with load_model"
         )
+
+
+class _Filed:
+    """Variables by their places, out of sight for those who search attributes."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs):
+        self.pairs = pairs

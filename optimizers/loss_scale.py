@@ -96,6 +96,9 @@ class LossScaleOptimizer(Optimizer):
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
+    def excluded_from_weight_decay(self):
+        return self.inner_optimizer.excluded_from_weight_decay()
+
     def finalize_variable_values(self, var_list):
         self.inner_optimizer.finalize_variable_values(var_list)
 

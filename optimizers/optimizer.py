@@ -245,12 +245,7 @@ class Optimizer(State, registry.Configured):
             return
         if trainable_variables is None:
             trainable_variables = self._all_variables(grads)
-        trainable_variables = tuple(trainable_variables)
-        # The optimizer keeps its variables alive, so that an id stays theirs.
-        key = (*map(id, trainable_variables), *map(type, grads))
-        update = self._updates.get(key)
-        if update is None:
-            update = self._new_update(key, trainable_variables, grads)
+        update = self.update_of(tuple(trainable_variables), grads)
         tracer = active_tracer()
         if tracer is not None:
             update.trace(self, grads, tracer)
@@ -271,6 +266,13 @@ class Optimizer(State, registry.Configured):
                 f"variables, but {len(grads)} gradients were given"
             )
         return self._trainable_variables
+
+    def update_of(self, variables, grads):
+        """The `Update` of a tuple of variables by gradients of these kinds."""
+        # The optimizer keeps its variables alive, so that an id stays theirs.
+        key = (*map(id, variables), *map(type, grads))
+        update = self._updates.get(key)
+        return self._new_update(key, variables, grads) if update is None else update
 
     def _new_update(self, key, variables, grads):
         if len(variables) != len(grads):

@@ -163,6 +163,11 @@ class State:
             pattern and pattern.search(variable.name)
         )
 
+    def excluded_from_weight_decay(self) -> list:
+        """The variables, of those that it was built with, that decay spares."""
+        pairs = zip(self._trainable_variables, self._decayed if self.built else ())
+        return [variable for variable, decays in pairs if not decays]
+
     def finalize_variable_values(self, var_list) -> None:
         """Sets the variables to their averages if ``use_ema``, at the end of training.
 

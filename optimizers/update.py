@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from tapewright.backend import array_module
+from tapewright.graph.control.effects import made_by
 from tapewright.readers import reading
 from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
 
@@ -17,6 +18,8 @@ from .mixing import pays
 from .running import accumulate, average, clear
 
 __all__ = ["Update"]
+
+KIND = "apply_gradients"  # of the effect that an update is in a graph
 
 
 class Update:
@@ -64,18 +67,16 @@ class Update:
             if isinstance(gradient, IndexedSlices):
                 parts = [gradient.values, gradient.indices]
                 gradient = IndexedSlices(*parts, gradient.dense_shape)
-                places.append((i, gradient))
+                places.append(gradient)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 if _kind(gradient.array, kind[2]) != kind:
                     to_gradient(gradient, variable)  # raises
                 parts = [gradient]
-                places.append((i, None))
+                places.append(None)
             inputs += parts
         step = TracedUpdate(self, rule, places)
-        tracer.effect(
-            "apply_gradients", step, inputs, reads=step.reads(), writes=step.writes()
-        )
+        tracer.effect(KIND, step, inputs, reads=step.reads(), writes=step.writes())
 
     def _warn_of_missing(self):
         if self.missing:
@@ -162,19 +163,22 @@ class Update:
 
 
 class TracedUpdate:
-    """What a replay calls with the gradients' arrays: one step of an optimizer."""
+    """What a replay calls with the gradients' arrays: one step of an optimizer.
+
+    ``places``: for each gradient None, or `IndexedSlices` like those that will come.
+    """
 
     def __init__(self, update, rule, places):
         self.update, self.rule, self.places = update, rule, places
-        self.dense = all([slices is None for _, slices in places])
-        self.__name__ = "apply_gradients"
+        self.dense = all([slices is None for slices in places])
+        self.__name__ = KIND
 
     def __call__(self, *arrays):
         if self.dense:
             self.rule.take_step(self.update, arrays)
             return
         rest, gradients = iter(arrays), []
-        for (_, variable, _), (_, slices) in zip(self.update.present, self.places):
+        for (_, variable, _), slices in zip(self.update.present, self.places):
             array = next(rest)
             if slices is not None:
                 slices = IndexedSlices(
@@ -202,6 +206,20 @@ class TracedUpdate:
                 for m, n in members:
                     found[n] = segment.gradient_views[m]
         return found
+
+    def attributes(self):
+        """What `_traced_update` needs to make it again."""
+        variables = [variable for _, variable, _ in self.update.present]
+        kinds = ["dense" if slices is None else "sparse" for slices in self.places]
+        return {"optimizer": self.rule, "variables": variables, "gradients": kinds}
+
+
+@made_by(KIND)
+def _traced_update(optimizer, variables, gradients):
+    update = optimizer.update_of(tuple(variables), gradients)
+    slices = IndexedSlices(None, None)
+    places = [slices if kind == "sparse" else None for kind in gradients]
+    return TracedUpdate(update, optimizer, places)
 
 
 def _kind(array, module=None):

@@ -5,6 +5,7 @@ it. Imports inside functions count like any other.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = [
     [
         "config",
+        "later",
         "blas",
         "errors",
         "dimension",
@@ -28,6 +30,7 @@ FLOORS = [
         "constructors",
         "registration",
         "literals",
+        "shared_objects",
         "registry",
         "backend",
     ],
@@ -115,8 +118,11 @@ OPS = [
     "image",
     "operators",
 ]
-# Inside the room of the graph; its own files come first.
-GRAPH = ["", "transforms", "planning", "inspection", "control", "functions"]
+# The folders inside of rooms; "" stands for the files that are in none.
+FOLDERS = {
+    "graph": ["", "transforms", "planning", "inspection", "control", "functions"],
+    "saving": ["storage", "checkpoints", "graphs", "keras_files", "", "inspection"],
+}
 ASIDE = "datasets/"  # may import the ground floor only
 # listings of op families: code of any floor may go by them
 ALIASES = {"math", "nn", "linalg", "signal", "autodiff", "bitwise"}
@@ -175,8 +181,9 @@ def place(module):
             position = 0
             if folder == "ops" and rest:
                 position = OPS.index(rest)
-            elif folder == "graph" and "." in rest:
-                position = GRAPH.index(rest.partition(".")[0])
+            elif folder in FOLDERS and rest:
+                inner = rest.partition(".")[0] if "." in rest else ""
+                position = FOLDERS[folder].index(inner)
             return floor, rooms.index(f"{folder}/"), position
         if (tail or "__init__") in rooms:
             return floor, rooms.index(tail or "__init__"), 0
@@ -205,7 +212,7 @@ def test_a_file_imports_from_below_or_from_before(module):
             continue
         same_room = here[:2] == there[:2]
         room = FLOORS[here[0]][here[1]]
-        if same_room and room == "graph/":
+        if same_room and room.rstrip("/") in FOLDERS:
             assert there[2] <= here[2], f"{where}, a later folder"
             continue
         if same_room and room != "ops/":
@@ -215,6 +222,19 @@ def test_a_file_imports_from_below_or_from_before(module):
         strangers = FLOORS[here[0]] == ["layers/", "optimizers/"] and not same_room
         assert not (strangers and here[0] == there[0]), f"{where}, a stranger"
         assert there < here, f"{where}: floor {there[0]} is not below floor {here[0]}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS["saving"])
+def test_the_docstring_of_a_folder_lists_its_files(folder):
+    path = ROOT / "framework" / "saving" / folder
+    text = ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+    inside = {each.name for each in path.iterdir() if (each / "__init__.py").exists()}
+    if folder:
+        inside = {each.stem for each in path.glob("*.py")} - {"__init__"}
+    lines = [
+        re.fullmatch(r" *([a-z_0-9]+) {3,}\S.*", each) for each in text.split("\n")
+    ]
+    assert {line[1] for line in lines if line} == inside
 
 
 @pytest.mark.parametrize("module", [m for m in SOURCES if place(m) is None])

@@ -150,6 +150,8 @@ def _padded(tensors, shape, value):
 class Unbatch(Node):
     """The elements of batches, one by one."""
 
+    runs_ahead = True  # a batch is made once more for the rest of its rows
+
     def start(self):
         return {"inside": 0}
 

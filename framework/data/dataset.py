@@ -10,6 +10,7 @@ from ..dtypes import int64
 from ..nest import flatten, map_structure, pack
 from ..tensor import constant
 from .batching import Batch, PaddedBatch, Unbatch
+from .drawing import warn_of_draws
 from .elements import as_element, called
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
@@ -284,6 +285,21 @@ class Dataset:
     def __iter__(self):
         return DatasetIterator(self._node)
 
+    def state(self) -> dict:
+        """Which orders the runs will have that begin later, of plain values.
+
+        The position within a run is that of a `DatasetIterator`.
+        """
+        return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
+
+    def restore(self, state):
+        """Runs that begin from now on are those that followed where `state` was asked.
+
+        Raises: ``ValueError`` if the state is of another chain of transformations.
+        """
+        _check_state(self._node, state)
+        self._node.set_runs(state["runs"])
+
     def as_numpy_iterator(self):
         """The elements with NumPy arrays in the place of tensors."""
         for element in self:
@@ -345,26 +361,36 @@ class DatasetIterator:
 
     def state(self) -> dict:
         """The position after the last element, of plain values: ``json`` can keep it."""
-        return {"pipeline": self._node.pipeline(), "place": copied(self._place)}
+        warn_of_draws(self._node)
+        return {
+            "pipeline": self._node.pipeline(),
+            "place": copied(self._place),
+            "runs": self._node.runs(),
+        }
 
     def restore(self, state):
         """Goes to the position at which an iterator of the same chain gave ``state``.
 
-        Orders are as they were there; functions are called again where elements have to
-        be found by going through them. Later runs go on from this one.
+        Orders are as they were there, also those of the runs that begin later; functions
+        are called again where elements have to be found by going through them.
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
-        ours = self._node.pipeline()
-        if not isinstance(state, dict) or state.get("pipeline") != ours:
-            theirs = state.get("pipeline") if isinstance(state, dict) else state
-            raise ValueError(
-                "restore: the state is of another data set:\n"
-                f"  this one: {ours}\n  the state: {theirs}"
-            )
+        _check_state(self._node, state)
         self._place = copied(state["place"])
         self._node.adopt(self._place)
+        self._node.set_runs(state["runs"])
         self._elements = self._node.run(self._place)
+
+
+def _check_state(node, state):
+    ours = node.pipeline()
+    if not isinstance(state, dict) or state.get("pipeline") != ours:
+        theirs = state.get("pipeline") if isinstance(state, dict) else state
+        raise ValueError(
+            "restore: the state is of another data set:\n"
+            f"  this one: {ours}\n  the state: {theirs}"
+        )
 
 
 def _failed():

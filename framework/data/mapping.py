@@ -4,8 +4,9 @@ import numpy as np
 
 from ..graph.functions.function import function as traced
 from ..nest import flatten
-from ..ops.generators import Generator, drawing_from
+from ..ops.generators import drawing_from
 from ..tensor import TensorSpec, new_tensor
+from .drawing import Draws, Watch
 from .elements import as_element, called, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded
 
@@ -24,42 +25,23 @@ class _Applied(Seeded):
     def __init__(self, source, function):
         super().__init__(source)
         self._function = function
+        self.watch = Watch()
 
     def results(self, place):
         """Pairs of an element and what the function makes of it."""
-        draws = _Draws(place)
+        draws = Draws(place)
         for element in self.run_input(place):
             place["given"] += 1
-            draws.moved = False
+            draws.at(place["given"])
             with drawing_from(draws):
                 try:
-                    result = called(self._function, element)
+                    result = self.watch.call(called, self._function, element)
                 except Exception as error:
                     error.add_note(
                         f"In Dataset.{self.name}, at element {place['given'] - 1}"
                     )
                     raise
             yield element, result
-
-
-class _Draws:
-    """The generator for one element after the other, made when it is first asked for."""
-
-    def __init__(self, place):
-        self._place = place
-        self._generator = None
-        self.moved = False
-
-    def __call__(self):
-        if self._generator is None:
-            mixed = np.random.SeedSequence(
-                [self._place["seed"], self._place["run"], self._place["round"]]
-            )
-            self._generator = Generator(int(mixed.generate_state(1, np.uint64)[0]) >> 1)
-        if not self.moved:
-            self.moved = True
-            self._generator.reset([self._generator.key, self._place["given"] << 32])
-        return self._generator
 
 
 class Map(_Applied):
@@ -94,9 +76,7 @@ class Map(_Applied):
         return outputs if known else None
 
     def _first_spec(self):
-        runs = self._runs
-        first = next(self.run(self.begin()), None)
-        self._runs = runs  # as if it had not been looked at
+        first = self.first()
         if first is None:
             raise ValueError(
                 "element_spec: an empty data set has nothing to see it from"

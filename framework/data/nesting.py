@@ -1,37 +1,46 @@
 """Data sets of data sets: flat_map, interleave, window. Positions are found by replaying."""
 
 from collections import deque
-from itertools import islice
+from itertools import count, islice
 
 from ..nest import flatten, pack
+from ..ops.generators import drawing_from
+from .drawing import Draws, Watch
 from .elements import called
-from .node import UNKNOWN, Replayed
+from .node import UNKNOWN, Replayed, Seeded, numbered
 from .sources import Elements
 
 __all__ = ["Interleave", "Window"]
 
 
-class Interleave(Replayed):
+class Interleave(Seeded, Replayed):
     """Elements of the data sets that a function makes of each element, in turns.
 
     ``cycle_length`` of them are open at a time; each gives ``block_length`` elements
-    when it is its turn.
+    when it is its turn. Random numbers that the function draws without a seed, and the
+    orders of the data sets, follow from the number of the element.
     """
+
+    name = "interleave"
 
     def __init__(self, source, function, cycle_length=1, block_length=1):
         super().__init__(source)
         self._function = function
+        self.watch = Watch()
         self._cycle_length, self._block_length = cycle_length, block_length
 
-    def replay(self, inputs):
-        outer = self.inputs[0].run(inputs[0])
+    def replay(self, place):
+        outer, draws = self.run_input(place), Draws(place)
+        numbers = count(1)
         open_runs = [None] * self._cycle_length
         turn, waiting = 0, True
         while waiting or any(run is not None for run in open_runs):
             if open_runs[turn] is None and waiting:
                 element = next(outer, self)
                 waiting = element is not self
-                open_runs[turn] = self._opened(element) if waiting else None
+                if waiting:
+                    draws.at(next(numbers))
+                    open_runs[turn] = self._opened(element, draws)
             if open_runs[turn] is not None:
                 block = list(islice(open_runs[turn], self._block_length))
                 yield from block
@@ -39,25 +48,28 @@ class Interleave(Replayed):
                     open_runs[turn] = None  # filled again when it is its turn
             turn = (turn + 1) % self._cycle_length
 
-    def _opened(self, element):
-        inner = called(self._function, element)
+    def _opened(self, element, draws):
+        with drawing_from(draws):
+            inner = self.watch.call(called, self._function, element)
         if not hasattr(inner, "element_spec"):
             raise TypeError(
                 "flat_map, interleave: the function must return a Dataset, got "
                 f"{type(inner).__name__}"
             )
-        return iter(inner)
+        place = numbered(inner._node.begin(), draws.run_within())
+        return inner._node.run(place)
 
     def size(self):
         return UNKNOWN
 
     def spec(self):
-        first = next(self.inputs[0].run(self.inputs[0].begin()), None)
+        first = self.inputs[0].first()
         if first is None:
             raise ValueError(
                 "element_spec: an empty data set has nothing to see it from"
             )
-        return called(self._function, first).element_spec
+        with drawing_from(Draws({"seed": self._seed, "run": 0, "round": 0})):
+            return called(self._function, first).element_spec
 
 
 class Window(Replayed):
@@ -69,8 +81,8 @@ class Window(Replayed):
         self._length, self._shift, self._stride = size, shift, stride
         self._drop_remainder = drop_remainder
 
-    def replay(self, inputs):
-        elements = self.inputs[0].run(inputs[0])
+    def replay(self, place):
+        elements = self.run_input(place)
         span = (self._length - 1) * self._stride + 1
         held = deque(islice(elements, span))
         while held:

@@ -24,6 +24,7 @@ __all__ = [
     "UNKNOWN",
     "copied",
     "new_seed",
+    "numbered",
 ]
 
 INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
@@ -34,6 +35,12 @@ def copied(place):
     if isinstance(place, dict):
         return {key: copied(value) for key, value in place.items()}
     return [copied(value) for value in place] if isinstance(place, list) else place
+
+
+def numbered(place, run):
+    """A place in which random numbers are those of the run of that number."""
+    inputs = [numbered(each, run) for each in place["inputs"]]
+    return place | {"inputs": inputs} | ({"run": run} if "run" in place else {})
 
 
 def new_seed(seed=None):
@@ -47,6 +54,8 @@ class Node:
     """A source or a transformation of the nodes that are its ``inputs``."""
 
     rows = None  # for nodes whose elements are rows of arrays: `Rows`
+    watch = None  # for nodes with a function: whether it draws random numbers elsewhere
+    runs_ahead = False  # whether it asks for elements ahead, or for some once more
 
     def __init__(self, *inputs):
         self.inputs = inputs
@@ -75,6 +84,22 @@ class Node:
         """Takes over what later runs depend on, from a place that is restored."""
         for node, its_place in zip(self.inputs, place["inputs"], strict=True):
             node.adopt(its_place)
+
+    def runs(self):
+        """What runs that begin later depend on: plain values, for `set_runs`."""
+        return {"inputs": [node.runs() for node in self.inputs]}
+
+    def set_runs(self, runs):
+        """The next run is the one that would have followed when `runs` was asked."""
+        for node, its_runs in zip(self.inputs, runs["inputs"], strict=True):
+            node.set_runs(its_runs)
+
+    def first(self):
+        """The first element, of a run that leaves no trace; None if there is none."""
+        runs = self.runs()
+        element = next(self.run(self.begin()), None)
+        self.set_runs(runs)
+        return element
 
     def run(self, place):
         """The elements from ``place`` on, which is kept up to date."""
@@ -171,9 +196,12 @@ class Seeded(Node):
         kept = {"seed": place["seed"], "run": place["run"]}
         return {**kept, "round": place["round"] + 1, "given": 0}
 
-    def adopt(self, place):
-        super().adopt(place)
-        self._seed, self._runs = place["seed"], place["run"] + 1
+    def runs(self):
+        return {**super().runs(), "seed": self._seed, "run": self._runs}
+
+    def set_runs(self, runs):
+        super().set_runs(runs)
+        self._seed, self._runs = runs["seed"], runs["run"]
 
 
 def _run(node, place):
@@ -190,15 +218,17 @@ class Replayed(Node):
     The place keeps that of the inputs at the start, and how many elements were given.
     """
 
+    runs_ahead = True
+
     def start(self):
         return {"given": 0}
 
-    def replay(self, inputs):
-        """The elements, from the start; ``inputs`` are places of its own."""
+    def replay(self, place):
+        """The elements, from the start; ``place`` is one of its own."""
         raise NotImplementedError(f"{type(self).__name__} must define replay")
 
     def run(self, place):
-        elements = self.replay(copied(place["inputs"]))
+        elements = self.replay(copied(place))
         for element in islice(elements, place["given"], None):
             place["given"] += 1
             yield element

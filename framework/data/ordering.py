@@ -15,6 +15,8 @@ class Shuffle(Seeded, Selection):
     A position is found again by drawing the same elements, from the start of the run.
     """
 
+    runs_ahead = True
+
     def __init__(self, source, buffer_size, seed=None, reshuffle_each_iteration=True):
         super().__init__(source, seed=seed)
         self._buffer_size = buffer_size

@@ -1,14 +1,16 @@
 """Where elements come from: arrays, numbers, Python's generators."""
 
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 
 from ..dtypes import as_dtype, int64
 from ..nest import assert_same_structure, flatten, is_nested, map_structure
+from ..ops.generators import drawing_from
 from ..tensor import TensorSpec, new_tensor
+from .drawing import Draws, Watch
 from .elements import as_element, described, spec_of
-from .node import UNKNOWN, Node, Rows, Selection
+from .node import UNKNOWN, Node, Rows, Seeded, Selection
 
 __all__ = ["Counter", "Elements", "FromGenerator", "Slices", "signature"]
 
@@ -106,8 +108,15 @@ class Counter(Node):
         return TensorSpec((), self._dtype)
 
 
-class FromGenerator(Node):
-    """What a function's generator yields; a position is found again by skipping."""
+class FromGenerator(Seeded):
+    """What a function's generator yields; a position is found again by skipping.
+
+    Random numbers that are drawn in it without a seed follow from the numbers of the
+    run and the element.
+    """
+
+    name = "from_generator"
+    runs_ahead = True
 
     def __init__(self, generator, args=(), spec=None):
         super().__init__()
@@ -117,15 +126,24 @@ class FromGenerator(Node):
                 f"so that each run can start anew; got {type(generator).__name__}"
             )
         self._generator, self._args, self._spec = generator, tuple(args), spec
-
-    def start(self):
-        return {"given": 0}
+        self.watch = Watch(2)
 
     def run(self, place):
-        values = iter(self._generator(*self._args))
-        for value in islice(values, place["given"], None):
+        for value in islice(self._values(place), place["given"], None):
             place["given"] += 1
             yield self._checked(value)
+
+    def _values(self, place):
+        draws = Draws(place)
+        with drawing_from(draws):
+            values = iter(self.watch.call(self._generator, *self._args))
+        for number in count(1):
+            draws.at(number)
+            with drawing_from(draws):
+                value = self.watch.call(next, values, values)
+            if value is values:  # which no generator yields
+                return
+            yield value
 
     def _checked(self, value):
         if self._spec is None:
@@ -151,7 +169,7 @@ class FromGenerator(Node):
 
     def spec(self):
         if self._spec is None:
-            first = next(self.run(self.begin()), None)
+            first = self.first()
             if first is None:
                 raise ValueError(
                     "element_spec: the generator gave nothing to see it from"

@@ -20,6 +20,8 @@ class Cache(Selection):
     Those of one shape are kept as arrays, from which `batch` gathers.
     """
 
+    runs_ahead = True
+
     def __init__(self, source):
         super().__init__(source)
         self._memory = None
@@ -103,6 +105,8 @@ class Prefetch(Node):
     What goes wrong there is raised where the element would have come. The thread ends
     with the run, also if that is dropped half-way.
     """
+
+    runs_ahead = True
 
     def __init__(self, source, buffer_size):
         super().__init__(source)

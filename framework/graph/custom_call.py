@@ -16,10 +16,21 @@ from ..variable import Variable
 from .interpret import interpret
 from .ir import Graph, Node, is_value
 
-__all__ = ["CustomCall"]
+__all__ = ["CustomCall", "finish_gradients"]
 
 # Gradients of gradients of gradients are looked into when it is found what they use.
 DEPTH = 4
+
+
+def finish_gradients(tracer, gradients):
+    """Ends the trace of a gradient function. Returns: for each, its output, or None."""
+    outputs, places = [], []
+    for gradient in gradients:
+        places.append(None if gradient is None else len(outputs))
+        if gradient is not None:
+            outputs.append(convert_to_tensor(gradient))
+    tracer.finish(outputs)
+    return places
 
 
 class CustomCall(Node):
@@ -83,13 +94,7 @@ class CustomCall(Node):
             answer = ask_for_gradients(
                 self.gradient, cotangents, len(self.sources), self.variables, self.title
             )
-            outputs, places = [], []
-            for gradient in answer:
-                places.append(None if gradient is None else len(outputs))
-                if gradient is not None:
-                    outputs.append(convert_to_tensor(gradient))
-            tracer.finish(outputs)
-        return graph, places
+            return graph, finish_gradients(tracer, answer)
 
     def interpret(self, args, env):
         """The outputs for values that are there, told to the tapes as one call."""

@@ -8,7 +8,7 @@ import inspect
 from .. import registry
 from ..dtypes import as_dtype
 from ..tensor import convert_to_tensor
-from .nodes import call_of
+from .nodes import note
 
 __all__ = ["translate_function"]
 
@@ -33,38 +33,34 @@ def _rule(function):
     return function
 
 
-def _note(name, *args, **kwargs):
-    return call_of(name).record(args, kwargs)
-
-
 def _is_float(*tensors):
     return all([convert_to_tensor(x).dtype.is_floating for x in tensors])
 
 
 @_rule
 def tile(input, multiples):
-    return _note("tile", input, multiples)
+    return note("tile", input, multiples)
 
 
 @_rule
 def repeat(input, repeats, axis):
-    return _note("repeat", input, repeats, axis=axis)
+    return note("repeat", input, repeats, axis=axis)
 
 
 @_rule
 def zeros_like(input, dtype):
-    return _note("zeros_like", input, dtype=None if dtype is None else as_dtype(dtype))
+    return note("zeros_like", input, dtype=None if dtype is None else as_dtype(dtype))
 
 
 @_rule
 def ones_like(input, dtype):
-    return _note("ones_like", input, dtype=None if dtype is None else as_dtype(dtype))
+    return note("ones_like", input, dtype=None if dtype is None else as_dtype(dtype))
 
 
 @_rule
 def tensordot(a, b, axes):
     a, b = (x if hasattr(x, "record_op") else convert_to_tensor(x) for x in (a, b))
-    return _note("tensordot", a, b, axes=axes) if a.dtype == b.dtype else None
+    return note("tensordot", a, b, axes=axes) if a.dtype == b.dtype else None
 
 
 @_rule
@@ -73,21 +69,21 @@ def norm(tensor, ord, axis, keepdims):
         return None
     if axis is not None and not isinstance(axis, int):
         return None  # of matrices
-    return _note("norm", tensor, axis=axis, keepdims=bool(keepdims))
+    return note("norm", tensor, axis=axis, keepdims=bool(keepdims))
 
 
 @_rule
 def reduce_std(input_tensor, axis, keepdims):
     if not _is_float(input_tensor):
         return None
-    return _note("std", input_tensor, axis=axis, keepdims=keepdims)
+    return note("std", input_tensor, axis=axis, keepdims=keepdims)
 
 
 @_rule
 def reduce_variance(input_tensor, axis, keepdims):
     if not _is_float(input_tensor):
         return None
-    return _note("var", input_tensor, axis=axis, keepdims=keepdims)
+    return note("var", input_tensor, axis=axis, keepdims=keepdims)
 
 
 @_rule
@@ -95,7 +91,7 @@ def moments(x, axes, shift, keepdims):
     if not _is_float(x):
         return None
     axes = [axes] if isinstance(axes, int) else axes
-    return tuple(_note("moments", x, axes, keepdims=keepdims))
+    return tuple(note("moments", x, axes, keepdims=keepdims))
 
 
 @_rule
@@ -103,7 +99,7 @@ def resize(images, size, method, preserve_aspect_ratio, antialias):
     alike = method in ("bilinear", "nearest") and not preserve_aspect_ratio
     if not alike or not _is_float(images) or not isinstance(size, (tuple, list)):
         return None
-    return _note(
+    return note(
         "image.resize", images, size, interpolation=str(method), antialias=antialias
     )
 
@@ -132,7 +128,7 @@ def _pooling(name, rank):
             return None
         if padding not in ("SAME", "VALID") or not _is_float(input):
             return None
-        return _note(name, input, *windows, padding.lower(), "channels_last")
+        return note(name, input, *windows, padding.lower(), "channels_last")
 
     return rule
 

@@ -19,7 +19,7 @@ from ..nest import flatten, is_nested, map_structure
 from ..saving.keras_files import operations
 from ..tensor import Tensor
 
-__all__ = ["as_nodes", "call_of", "one_node"]
+__all__ = ["as_nodes", "note", "one_node"]
 
 # What takes Python functions, or answers with no tensors: part of no config.
 _PYTHON = {
@@ -176,6 +176,6 @@ def _symbolic(values):
     return is_nested(values) and any([isinstance(x, Tensor) for x in flatten(values)])
 
 
-def call_of(name):
-    """The `Whole` of that name, for nodes that something else records."""
-    return registry.find("composite", f"{operations.PREFIX}{name}")
+def note(name, *args, **kwargs):
+    """Notes a call of the function of that name, for what does the same."""
+    return registry.find("composite", f"{operations.PREFIX}{name}").record(args, kwargs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import registry
 from ..dimension import is_size
-from .nodes import call_of
+from .nodes import note
 
 __all__ = ["translate"]
 
@@ -41,10 +41,6 @@ def _number(x):
     return value if np.isfinite(value) else x
 
 
-def _note(name, *args, **kwargs):
-    return call_of(name).record(args, kwargs)
-
-
 def _rule(op, kinds):
     def attach(rule):
         _RULES[op] = kinds, rule
@@ -53,52 +49,71 @@ def _rule(op, kinds):
     return attach
 
 
-# ------------------------------------------------------------------ without attributes
+# ------------------------------------------------------------ the same in both libraries
 
 _FLOATS, _REALS, _NUMBERS, _ANY = "f", "fiu", "fciu", "fciub"
 
-# Kinds -> ops, and their names in keras.ops where these differ.
+# Kinds -> ops, and their names in keras.ops where these differ. Inputs come in the same
+# order there, and attributes have the same names.
 _ALIKE = {
     _FLOATS: """
         acos:arccos acosh:arccosh asin:arcsin asinh:arcsinh atan:arctan atanh:arctanh
-        atan2:arctan2 ceil cholesky cos cosh det divide_no_nan erf erfc erfinv exp expm1
-        floor inv is_finite:isfinite is_inf:isinf is_nan:isnan log log1p nextafter
-        reciprocal relu round rsqrt selu sigmoid sin sinh softplus softsign solve sqrt tan
-        tanh""",
+        atan2:arctan2 ceil cholesky cos cosh det divide_no_nan elu erf erfc erfinv exp
+        expm1 floor inv is_finite:isfinite is_inf:isinf is_nan:isnan log log1p log_softmax
+        nextafter reciprocal reduce_logsumexp:logsumexp relu round rsqrt selu sigmoid sin
+        sinh softmax softplus softsign solve sqrt tan tanh""",
     _REALS: """
         abs:absolute floordiv:floor_divide floormod:mod greater greater_equal less
-        less_equal maximum minimum power sign""",
+        less_equal maximum minimum power saturate_cast sign""",
     _NUMBERS: "add subtract multiply negative square",
     "fc": "divide:true_divide",
     "c": "angle imag real",
-    "iu": "bitwise_and bitwise_or bitwise_xor left_shift right_shift invert:bitwise_invert",
+    "iu": """
+        bitwise_and bitwise_or bitwise_xor in_top_k invert:bitwise_invert left_shift
+        right_shift""",
     "b": "logical_and logical_or logical_xor logical_not where",
-    _ANY: "equal not_equal stop_gradient identity:copy",
+    _ANY: """
+        cast equal expand_dims gather:take identity:copy not_equal reverse:flip roll
+        squeeze stop_gradient take_along_axis""",
+}
+
+# Likewise, unless one of these attributes is set, which Keras' functions lack.
+_FLAGS = {
+    _FLOATS: {"cumprod": "exclusive reverse", "cumsum": "exclusive reverse"},
+    _REALS: {"argsort": "descending", "sort": "descending"},
 }
 
 
-def _same(name):
-    return lambda *inputs: _note(name, *inputs)
+def _same(name, flags=()):
+    def rule(*inputs, **attributes):
+        if any([attributes.pop(flag) for flag in flags]):
+            return None
+        return note(name, *inputs, **attributes)
+
+    return rule
 
 
 for _kinds, _names in _ALIKE.items():
     for _name in _names.split():
         _op, _, _function = _name.partition(":")
         _RULES[_op] = _kinds, _same(_function or _op)
+for _kinds, _ops in _FLAGS.items():
+    for _op, _flags in _ops.items():
+        _RULES[_op] = _kinds, _same(_op, _flags.split())
 
 
-# --------------------------------------------------------------------- with attributes
+# ---------------------------------------------------------------------- with differences
 
 
 @_rule("matmul", _NUMBERS)
 def _(a, b, transpose_a, transpose_b):
     a = _turned(a) if transpose_a else a
-    return _note("matmul", a, _turned(b) if transpose_b else b)
+    return note("matmul", a, _turned(b) if transpose_b else b)
 
 
 def _turned(x):
     if hasattr(x, "record_op"):
-        return _note("swapaxes", x, -1, -2)
+        return note("swapaxes", x, -1, -2)
     return np.swapaxes(x.numpy(), -1, -2)
 
 
@@ -108,38 +123,28 @@ for _op in ("and", "or", "xor"):  # of truth values, the same
     @_rule(f"bitwise_{_op}", "biu")
     def _(x, y, name=f"logical_{_op}", bits=_bits):
         symbolic = x if hasattr(x, "record_op") else y
-        return _note(name, x, y) if symbolic.dtype.is_bool else bits(x, y)
+        return note(name, x, y) if symbolic.dtype.is_bool else bits(x, y)
 
 
 @_rule("squared_difference", _FLOATS)
 def _(x, y):
-    return _note("square", _note("subtract", x, y))
+    return note("square", note("subtract", x, y))
 
 
 @_rule("add_n", _NUMBERS)
 def _(*inputs):
-    return functools.reduce(lambda x, y: _note("add", x, y), inputs)
-
-
-@_rule("cast", _ANY)
-def _(x, dtype):
-    return _note("cast", x, dtype)
-
-
-@_rule("saturate_cast", _REALS)
-def _(value, dtype):
-    return _note("saturate_cast", value, dtype)
+    return functools.reduce(lambda x, y: note("add", x, y), inputs)
 
 
 @_rule("einsum", _NUMBERS)
 def _(*inputs, equation, optimize):
-    return _note("einsum", equation, *inputs)
+    return note("einsum", equation, *inputs)
 
 
 @_rule("clip_by_value", _REALS)
 def _(t, low, high):
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-        return _note("clip", t, low, high)
+        return note("clip", t, low, high)
     return None
 
 
@@ -147,7 +152,7 @@ def _reducing(name, kinds):
     def rule(x, axis, keepdims):
         if kinds == _NUMBERS and x.dtype.is_integer and x.dtype.size < 4:
             return None  # Keras sums these in 32 bits
-        return _note(name, x, axis=axis, keepdims=keepdims)
+        return note(name, x, axis=axis, keepdims=keepdims)
 
     _RULES[f"reduce_{name}"] = kinds, rule
 
@@ -157,11 +162,6 @@ for _name, _kinds in {
     "all": "b", "any": "b",
 }.items():  # fmt: skip
     _reducing(_name, _kinds)
-
-
-@_rule("reduce_logsumexp", _FLOATS)
-def _(x, axis, keepdims):
-    return _note("logsumexp", x, axis=axis, keepdims=keepdims)
 
 
 @_rule("argmax", _REALS)
@@ -175,33 +175,13 @@ def _(x, axis, output_type):
 
 
 def _placed(name, x, axis, output_type):
-    found = _note(name, x, axis=axis)
-    return found if output_type == "int32" else _note("cast", found, output_type)
-
-
-@_rule("cumsum", _FLOATS)
-def _(x, axis, exclusive, reverse):
-    return None if exclusive or reverse else _note("cumsum", x, axis=axis)
-
-
-@_rule("cumprod", _FLOATS)
-def _(x, axis, exclusive, reverse):
-    return None if exclusive or reverse else _note("cumprod", x, axis=axis)
-
-
-@_rule("sort", _REALS)
-def _(x, axis, descending):
-    return None if descending else _note("sort", x, axis=axis)
-
-
-@_rule("argsort", _REALS)
-def _(x, axis, descending):
-    return None if descending else _note("argsort", x, axis=axis)
+    found = note(name, x, axis=axis)
+    return found if output_type == "int32" else note("cast", found, output_type)
 
 
 @_rule("top_k", _REALS)
 def _(x, k, index_type):
-    return _note("top_k", x, k) if index_type == "int32" else None
+    return note("top_k", x, k) if index_type == "int32" else None
 
 
 # ------------------------------------------------------------------------------ shapes
@@ -216,37 +196,27 @@ def _known(sizes):
 
 @_rule("reshape", _ANY)
 def _(x, shape):
-    return _note("reshape", x, shape) if _known(shape) else None
+    return note("reshape", x, shape) if _known(shape) else None
 
 
 @_rule("broadcast_to", _ANY)
 def _(x, shape):
-    return _note("broadcast_to", x, shape) if _known(shape) else None
+    return note("broadcast_to", x, shape) if _known(shape) else None
 
 
 @_rule("transpose", _ANY)
 def _(x, perm, conjugate):
-    return None if conjugate else _note("transpose", x, perm)
-
-
-@_rule("expand_dims", _ANY)
-def _(x, axis):
-    return _note("expand_dims", x, axis)
-
-
-@_rule("squeeze", _ANY)
-def _(x, axis):
-    return _note("squeeze", x, axis)
+    return None if conjugate else note("transpose", x, perm)
 
 
 @_rule("concat", _ANY)
 def _(*values, axis):
-    return _note("concatenate", list(values), axis=axis)
+    return note("concatenate", list(values), axis=axis)
 
 
 @_rule("stack", _ANY)
 def _(*values, axis):
-    return _note("stack", list(values), axis=axis)
+    return note("stack", list(values), axis=axis)
 
 
 @_rule("split", _ANY)
@@ -255,12 +225,12 @@ def _(x, sizes, axis):
         return None
     alike = len(set(sizes)) == 1
     places = len(sizes) if alike else np.cumsum(sizes)[:-1].tolist()
-    return tuple(_note("split", x, places, axis=axis))
+    return tuple(note("split", x, places, axis=axis))
 
 
 @_rule("unstack", _ANY)
 def _(x, axis):
-    return tuple(_note("unstack", x, axis=axis))
+    return tuple(note("unstack", x, axis=axis))
 
 
 @_rule("pad", _ANY)
@@ -270,24 +240,14 @@ def _(x, constant_values, paddings):
     if hasattr(constant_values, "record_op"):
         return None
     value = None if not constant_values else constant_values
-    return _note("pad", x, paddings, constant_values=value)
-
-
-@_rule("reverse", _ANY)
-def _(x, axis):
-    return _note("flip", x, axis=axis)
-
-
-@_rule("roll", _ANY)
-def _(x, shift, axis):
-    return _note("roll", x, shift, axis=axis)
+    return note("pad", x, paddings, constant_values=value)
 
 
 @_rule("band_part", _REALS)
 def _(x, num_lower, num_upper):
     if (num_lower, num_upper) == (-1, 0):
-        return _note("tril", x)
-    return _note("triu", x) if (num_lower, num_upper) == (0, -1) else None
+        return note("tril", x)
+    return note("triu", x) if (num_lower, num_upper) == (0, -1) else None
 
 
 # ----------------------------------------------------------------------------- indices
@@ -297,7 +257,7 @@ def _(x, num_lower, num_upper):
 def _(x, index):
     key = tuple([_item(each) for each in index])
     alone = len(key) == 1 and key[0] is not None  # as Keras knows it
-    return _note("get_item", x, key[0] if alone else key)
+    return note("get_item", x, key[0] if alone else key)
 
 
 def _item(each):
@@ -306,67 +266,37 @@ def _item(each):
     return {"...": ..., "newaxis": None}.get(each, each)
 
 
-@_rule("gather", _ANY)
-def _(params, indices, axis):
-    return _note("take", params, indices, axis=axis)
-
-
-@_rule("take_along_axis", _ANY)
-def _(x, indices, axis):
-    return _note("take_along_axis", x, indices, axis=axis)
-
-
 @_rule("one_hot", "iu")
 def _(indices, depth, axis, dtype):
-    return _note("one_hot", indices, depth, axis=axis, dtype=dtype)
-
-
-@_rule("in_top_k", "iu")
-def _(targets, predictions, k):
-    return _note("in_top_k", targets, predictions, k)
+    return note("one_hot", indices, depth, axis=axis, dtype=dtype)
 
 
 # ------------------------------------------------------------------------------ layers
 
 
-@_rule("softmax", _FLOATS)
-def _(x, axis):
-    return _note("softmax", x, axis=axis)
-
-
-@_rule("log_softmax", _FLOATS)
-def _(x, axis):
-    return _note("log_softmax", x, axis=axis)
-
-
 @_rule("leaky_relu", _FLOATS)
 def _(x, alpha):
-    return _note("leaky_relu", x, negative_slope=alpha)
-
-
-@_rule("elu", _FLOATS)
-def _(x):
-    return _note("elu", x)
+    return note("leaky_relu", x, negative_slope=alpha)
 
 
 @_rule("gelu", _FLOATS)
 def _(x):
-    return _note("gelu", x, approximate=False)
+    return note("gelu", x, approximate=False)
 
 
 @_rule("gelu_by_tanh", _FLOATS)
 def _(x):
-    return _note("gelu", x, approximate=True)
+    return note("gelu", x, approximate=True)
 
 
 @_rule("convolution", _FLOATS)
 def _(x, filters, strides, padding, dilations, groups):
     if padding not in ("SAME", "VALID"):
         return None
-    return _note("conv", x, filters, strides=strides, padding=padding.lower(),
+    return note("conv", x, filters, strides=strides, padding=padding.lower(),
                  data_format="channels_last", dilation_rate=dilations)  # fmt: skip
 
 
 @_rule("sigmoid_cross_entropy_with_logits", _FLOATS)
 def _(labels, logits):
-    return _note("binary_crossentropy", labels, logits, from_logits=True)
+    return note("binary_crossentropy", labels, logits, from_logits=True)

@@ -224,6 +224,9 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
     return list(_split(value, sizes=sizes, axis=axis))
 
 
+MOST_SLICES = 1 << 20
+
+
 @primitive(name="unstack", type_name="Unpack", multiple=True)
 def _unstack(xp, value, *, axis: Axes = 0):
     return tuple(xp.moveaxis(value, axis, 0))
@@ -236,6 +239,9 @@ def _(value, axis):
     count = dims.pop(at)
     if count is None:
         raise ShapeError("unstack", f"the size of axis {at} must be known", value=value)
+    if count > MOST_SLICES:
+        raise ShapeError("unstack", f"a graph has room for {MOST_SLICES} slices, axis {at} "
+                         f"has {count}", value=value)  # fmt: skip
     return tuple([TensorSpec(dims, value.dtype)] * count)
 
 

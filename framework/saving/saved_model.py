@@ -5,14 +5,18 @@ One HDF5 file, sealed; all of it can be looked at with any reader of HDF5.
     format, version      attributes of the root: "tapewright saved_model", 1
     variables/0, 1...    arrays, with the attributes name and trainable
     functions/0, 1...    traced functions as graphs, see `graphs.functions`
+    optimizers           attribute of the root, JSON: those that functions run, see
+                         `graphs.optimizers`
     objects              attribute of the root, JSON: modules, lists and dicts, with
-                         functions and variables by number
+                         functions, variables and optimizers by number
 
-A loaded object needs nothing of the Python code from which the file was made.
+A loaded object needs nothing of the Python code from which the file was made, but for
+optimizers of the user's own classes, which have to be registered where it is loaded.
 """
 
 import os
 import warnings
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -22,7 +26,9 @@ from ..module import Module
 from ..variable import Variable
 from .graphs.functions import read_function, write_function
 from .graphs.objects import ObjectReader, ObjectWriter
+from .graphs.optimizers import read_optimizers
 from .graphs.signature_functions import as_signatures, call_of
+from .storage.file_kinds import check_format, is_format, write_format
 from .storage.reader import opened
 from .storage.writer import writing
 
@@ -42,19 +48,18 @@ TAGS = "serve"
 class _Options:
     """Named settings; one that would do nothing here is refused."""
 
-    def __init__(self, given, used):
-        for name, (value, default) in given.items():
-            if name not in used and value != default:
+    used = ()
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in self.used and value != field.default:
                 raise ValueError(
-                    f"{type(self).__name__}: {name} is not supported, got {value!r}"
+                    f"{type(self).__name__}: {field.name} is not supported, got {value!r}"
                 )
-            setattr(self, name, value)
-
-    def __repr__(self):
-        listing = ", ".join([f"{name}={value!r}" for name, value in vars(self).items()])
-        return f"{type(self).__name__}({listing})"
 
 
+@dataclass
 class SaveOptions(_Options):
     """How to `save`. ``experimental_custom_gradients``: whether gradients of the user's own
     are written, as graphs, too.
@@ -65,68 +70,29 @@ class SaveOptions(_Options):
     Raises: ``ValueError`` for a setting that is not supported.
     """
 
-    def __init__(
-        self,
-        namespace_whitelist=None,
-        save_debug_info=False,
-        function_aliases=None,
-        experimental_debug_stripper=False,
-        experimental_io_device=None,
-        experimental_variable_policy=None,
-        experimental_custom_gradients=True,
-        experimental_image_format=False,
-        experimental_skip_saver=False,
-        experimental_sharding_callback=None,
-        extra_tags=None,
-    ):
-        super().__init__(
-            {
-                "namespace_whitelist": (namespace_whitelist, None),
-                "save_debug_info": (save_debug_info, False),
-                "function_aliases": (function_aliases, None),
-                "experimental_debug_stripper": (experimental_debug_stripper, False),
-                "experimental_io_device": (experimental_io_device, None),
-                "experimental_variable_policy": (experimental_variable_policy, None),
-                "experimental_custom_gradients": (
-                    bool(experimental_custom_gradients),
-                    True,
-                ),
-                "experimental_image_format": (experimental_image_format, False),
-                "experimental_skip_saver": (experimental_skip_saver, False),
-                "experimental_sharding_callback": (
-                    experimental_sharding_callback,
-                    None,
-                ),
-                "extra_tags": (extra_tags, None),
-            },
-            used=("save_debug_info", "experimental_custom_gradients"),
-        )
+    used = ("save_debug_info", "experimental_custom_gradients")
+    namespace_whitelist: list | None = None
+    save_debug_info: bool = False
+    function_aliases: dict | None = None
+    experimental_debug_stripper: bool = False
+    experimental_io_device: str | None = None
+    experimental_variable_policy: str | None = None
+    experimental_custom_gradients: bool = True
+    experimental_image_format: bool = False
+    experimental_skip_saver: bool = False
+    experimental_sharding_callback: object = None
+    extra_tags: list | None = None
 
 
+@dataclass
 class LoadOptions(_Options):
     """How to `load`. The settings are TensorFlow's; all have to be left as they are."""
 
-    def __init__(
-        self,
-        allow_partial_checkpoint=False,
-        experimental_io_device=None,
-        experimental_skip_checkpoint=False,
-        experimental_variable_policy=None,
-        experimental_load_function_aliases=False,
-    ):
-        super().__init__(
-            {
-                "allow_partial_checkpoint": (allow_partial_checkpoint, False),
-                "experimental_io_device": (experimental_io_device, None),
-                "experimental_skip_checkpoint": (experimental_skip_checkpoint, False),
-                "experimental_variable_policy": (experimental_variable_policy, None),
-                "experimental_load_function_aliases": (
-                    experimental_load_function_aliases,
-                    False,
-                ),
-            },
-            used=(),
-        )
+    allow_partial_checkpoint: bool = False
+    experimental_io_device: str | None = None
+    experimental_skip_checkpoint: bool = False
+    experimental_variable_policy: str | None = None
+    experimental_load_function_aliases: bool = False
 
 
 def save(obj, export_dir, signatures=None, options=None):
@@ -135,6 +101,7 @@ def save(obj, export_dir, signatures=None, options=None):
     Functions are attributes made by `function`: with an ``input_signature`` they are
     traced for all that this allows; others are kept for the kinds of arguments with which
     they were called. Gradients of `custom_gradient` go along as graphs (see `SaveOptions`).
+    Optimizers that they run go along with their state, so that training goes on.
     ``signatures``: a function, or a dict of them by name, for ``loaded.signatures``. Of a
     Keras-style model whose inputs are known the call is written too, for inference.
 
@@ -165,7 +132,7 @@ def save(obj, export_dir, signatures=None, options=None):
         reason = "cannot be written, a folder is there"
         raise saving_error(path, reason, cause=FileExistsError())
     call = call_of(obj)
-    tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), call)
+    tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)
     if tree.untraced:
         warnings.warn(
             f"saved_model.save: {', '.join(tree.untraced)} was not traced yet, and is left "
@@ -173,15 +140,18 @@ def save(obj, export_dir, signatures=None, options=None):
             stacklevel=2,
         )
     with writing(path) as root:
-        root.text("format", FORMAT)
-        root.integer("version", VERSION)
+        write_format(root, FORMAT, VERSION)
         gradients = options.experimental_custom_gradients
         for number, function in enumerate(tree.functions):
             group = root.group(f"functions/{number}")
-            write_function(group, function, tree.variables, gradients)
+            write_function(group, function, tree.variables, gradients, tree.optimizers)
+        optimizers = tree.optimizers.form(tree.variables)
         for number, variable in enumerate(tree.variables):
             _write_variable(root, number, variable)
-        root.json("objects", tree.form())
+        if optimizers:
+            root.json("optimizers", optimizers)
+        states = [n for each in optimizers for n in each["state"].values()]
+        root.json("objects", tree.form(states))
         root.json("counts", [len(tree.variables), len(tree.functions)])
 
 
@@ -189,7 +159,8 @@ def load(export_dir, tags=None, options=None):
     """What `save` has written: an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
-    its variables may be trained. No code of the file is run, none is needed.
+    its variables may be trained. No code of the file is run, none is needed; but a call
+    runs its program, which may take as long, and as much memory, as its author liked.
 
     Raises: `SavingError` for a file that is not as `save` leaves it (a
     ``FileNotFoundError`` if there is none).
@@ -201,17 +172,18 @@ def load(export_dir, tags=None, options=None):
             f"saved_model.load: tags must be None or 'serve', got {tags!r}"
         )
     with opened(path) as root:
-        _check_format(root)
+        check_format(root, FORMAT, VERSION, "saved_model.save")
         counts = root.json("counts")
         fits = isinstance(counts, list) and len(counts) == 2
         if not fits or any(type(n) is not int or not 0 <= n < MANY for n in counts):
             root.fail("must be two numbers", "counts")
         variables = [_read_variable(root, n) for n in range(counts[0])]
+        optimizers = read_optimizers(root, variables)
         functions = [
-            read_function(root.group(f"functions/{n}"), variables)
+            read_function(root.group(f"functions/{n}"), variables, optimizers)
             for n in range(counts[1])
         ]
-        return ObjectReader(root, variables, functions).made()
+        return ObjectReader(root, variables, functions, optimizers).made()
 
 
 def contains_saved_model(export_dir):
@@ -221,7 +193,7 @@ def contains_saved_model(export_dir):
         return False
     try:
         with opened(path, check=False) as root:
-            return root.has("format") and root.text("format") == FORMAT
+            return is_format(root, FORMAT)
     except SavingError:
         return False
 
@@ -233,17 +205,6 @@ def _checked(options, kind, who):
             f"saved_model.{who}: options must be {kind.__name__}, got {options!r}"
         )
     return options
-
-
-def _check_format(root):
-    if not root.has("format") or root.text("format") != FORMAT:
-        root.fail("was not written by saved_model.save")
-    version = root.integer("version")
-    if version != VERSION:
-        root.fail(
-            f"has version {version} of the format; this is tapewright for version "
-            f"{VERSION}", "version",
-        )  # fmt: skip
 
 
 def _write_variable(root, number, variable):

@@ -58,6 +58,9 @@ def _revived(kind, value):
     """Objects in the places of their configs; names stay names, as `compile` takes them."""
     if isinstance(value, (list, tuple)):
         return [_revived(kind, each) for each in value]
+    if isinstance(value, str):  # Keras has functions of the user's so in HDF5
+        known = registry.get_registered_object(value)
+        return value if known is None or isinstance(known, type) else known
     if not isinstance(value, dict):
         return value
     if "class_name" in value:

@@ -13,7 +13,6 @@ from .batches import as_batches
 from .callbacks.callback_list import CallbackList
 from .callbacks.logs import Logs
 from .packing import as_arrays, unpack_x_y_sample_weight
-from .state import TrainingState
 from .steps import Steps, stand_ins
 
 __all__ = ["Loops"]
@@ -67,6 +66,8 @@ class Loops:
             (x, y, sample_weight), validation_data = train_validation_split(
                 arrays, validation_split
             )
+        from .state import TrainingState  # with all that makes backups of it
+
         batches = as_batches(
             x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
         )

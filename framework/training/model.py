@@ -13,12 +13,10 @@ from ..ops.conversion import cast
 from ..ops.shape import expand_dims, squeeze
 from ..registration import custom_object_scope
 from ..registry import from_constructor, plain, register
-from ..saving.keras_files.models import save_model
 from ..saving.keras_files.objects import (
     deserialize_keras_object,
     serialize_keras_object,
 )
-from ..saving.keras_files.weights import load_weights, save_weights
 from ..tensor import convert_to_tensor
 from .loops import Loops
 from .network import Network, standardized
@@ -256,7 +254,7 @@ class Model(Loops, Steps, Layer):
             layer_range,
         )
 
-    # --- files
+    # --- files: what reads and writes them is loaded at first use
 
     @property
     def lists_layers(self):
@@ -271,6 +269,8 @@ class Model(Loops, Steps, Layer):
 
     def save(self, filepath, overwrite=True, zipped=None, **kwargs):
         """Writes the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
+        from ..saving.keras_files.models import save_model
+
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
     def save_weights(self, filepath, overwrite=True, max_shard_size=None):
@@ -280,6 +280,8 @@ class Model(Loops, Steps, Layer):
         leaves an older one as it was. Raises: ``ValueError`` for another ending,
         ``FileExistsError`` unless ``overwrite``.
         """
+        from ..saving.keras_files.weights import save_weights
+
         save_weights(self, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath, skip_mismatch=False, **kwargs):
@@ -292,6 +294,8 @@ class Model(Loops, Steps, Layer):
         Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
         layers or the file is not as it should be; then nothing was assigned.
         """
+        from ..saving.keras_files.weights import load_weights
+
         load_weights(self, filepath, skip_mismatch, **kwargs)
 
     # --- config

@@ -11,11 +11,14 @@ from collections import deque
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.symbolic import KerasTensor, OpCall, Operation, node_of
 
-from ..errors import SavingError
 from ..nest import flatten, is_nested
-from ..registration import reading_file, refusal
+from ..registration import refusal, refusing
 from ..registry import deserialize, serialize
-from ..saving.keras_files.call_arguments import argument_config, argument_from_config
+from ..saving.keras_files.call_arguments import (
+    argument_config,
+    argument_from_config,
+    tensor_config,
+)
 from ..saving.keras_files.operations import (
     check_call,
     is_operation,
@@ -45,9 +48,7 @@ def config_of_network(network):
         return [name, number + _is_functional(x._keras_history.operation), index]
 
     def tensor(x):
-        shape = list(x.shape)
-        config = {"shape": shape, "dtype": x.dtype.name, "keras_history": place(x)}
-        return {"class_name": "__keras_tensor__", "config": config}
+        return tensor_config(x, place(x))
 
     layers = []
     for operation in network.operations:
@@ -247,17 +248,8 @@ class _Builder:
             raise refusal(f"the operation {name[:80]!r} is called on no tensor")
         if is_op:
             check_call(self.made[name], kwargs)
-        if not reading_file():
+        with refusing(f"the layer {name[:80]!r} cannot be called as the config says"):
             self.made[name](*args, **kwargs)
-            return
-        try:
-            self.made[name](*args, **kwargs)
-        except SavingError:
-            raise
-        except Exception as error:
-            raise refusal(
-                f"the layer {name[:80]!r} cannot be called as the config says: {error}"
-            ) from error
 
     def _ends(self, places):
         if isinstance(places, dict):

@@ -30,6 +30,7 @@ class Sequential(Model):
     def __init__(self, layers=None, trainable=True, name=None, **kwargs):
         super().__init__(name=name, **kwargs)
         self._layers = []
+        self._names = set(), Layer._renamed
         self._start = None  # the symbolic input, once the shape is known
         self._chain = []  # the symbolic outputs of the layers
         self._given_batch_shape = None
@@ -63,7 +64,7 @@ class Sequential(Model):
                 )
             self._begin_at(layer.output)
             return
-        if any(layer.name == known.name for known in self._layers):
+        if layer.name in self._taken_names():
             raise ValueError(
                 f"Sequential '{self.name}': the names of layers must differ, there is "
                 f"'{layer.name}' already; pass name= to one of them"
@@ -79,7 +80,16 @@ class Sequential(Model):
                 output = layer(self._chain[-1] if self._chain else self._start)
             self._chain.append(output)
         self._layers.append(layer)
+        self._names[0].add(layer.name)
         self._layers_changed()
+
+    def _taken_names(self):
+        """The names of the layers, found again if some went or were given others."""
+        names, renamed = self._names
+        if len(names) != len(self._layers) or renamed != Layer._renamed:
+            names = {layer.name for layer in self._layers}
+            self._names = names, Layer._renamed
+        return names
 
     def pop(self, rebuild=True):
         """Removes the last layer and returns it. Raises: ``IndexError`` without layers."""

@@ -16,6 +16,7 @@ from tapewright.layers.symbolic import KerasTensor
 from ..errors import SavingError
 from ..nest import map_structure
 from ..saving.checkpoints.checkpoint import Checkpoint
+from ..saving.checkpoints.object_tree import explore
 from ..saving.checkpoints.restoring import listed
 from .packing import unpack_x_y_sample_weight
 from .steps import Steps
@@ -86,8 +87,19 @@ class TrainingState:
     def restore(self, content):
         """Sets all that there is to what was read.
 
-        Raises: `SavingError` if it is of another model or data.
+        Raises: `SavingError` if it is of another model or data; then the model is as
+        it was.
         """
+        variables = explore([("", self.model)]).variables.values()
+        before = [(variable, variable._array) for variable in variables]
+        try:
+            self._restore(content)
+        except SavingError:
+            for variable, array in before:
+                variable._bind(array)
+            raise
+
+    def _restore(self, content):
         status = self._checkpoint()._restore(content, warns=False)
         if self._awaiting is None:
             self._warn_of_callbacks(status)
@@ -116,7 +128,7 @@ class TrainingState:
             if names:
                 warnings.warn(
                     f"{status._awaiting.path}: the state of {listed(names)} {what}",
-                    stacklevel=8,
+                    stacklevel=9,
                 )
 
     def note_inputs(self, batch):
@@ -146,7 +158,8 @@ class TrainingState:
         if left:
             raise SavingError(
                 self._awaiting.path,
-                f"the backup is of another model: there is no place for {listed(left)}",
+                "the backup is of another model or optimizer: there is no place for "
+                f"{listed(left)}",
             )
 
 
@@ -208,9 +221,11 @@ class _PythonsRandom:
     def get_state(self):
         import random  # a good millisecond, and not needed before
 
-        return random.getstate()
+        version, words, gauss = random.getstate()
+        return {"version": version, "words": np.array(words, np.int64), "gauss": gauss}
 
     def set_state(self, state):
         import random
 
-        random.setstate(state)
+        words = tuple(state["words"].tolist())
+        random.setstate((state["version"], words, state["gauss"]))

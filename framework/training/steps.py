@@ -11,6 +11,7 @@ from tapewright import optimizers
 from tapewright.layers.symbolic import KerasTensor
 
 from .. import config
+from ..constructors import is_own
 from ..graph.functions.function import Function
 from ..nest import flatten, map_structure
 from ..ops.conversion import cast
@@ -420,7 +421,7 @@ class Steps:
     def _check_labels(self, data):
         """Refuses NaN in labels, which make every built-in loss, and the weights, NaN."""
         loss = self.loss
-        known = isinstance(loss, str) or _is_own(loss)
+        known = isinstance(loss, str) or _all_own(loss)
         if known and isinstance(data, tuple) and len(data) > 1:
             check_labels(data[1])
 
@@ -438,14 +439,12 @@ class _Functions:
         return {"found": {}}
 
 
-def _is_own(loss):
+def _all_own(loss):
     if isinstance(loss, (list, tuple, dict)):
         return all(
-            [isinstance(x, str) or x is None or _is_own(x) for x in flatten(loss)]
+            [isinstance(x, str) or x is None or _all_own(x) for x in flatten(loss)]
         )
-    kind = type(loss) if isinstance(loss, Loss) else loss
-    package = __name__.partition(".")[0]
-    return getattr(kind, "__module__", "").partition(".")[0] == package
+    return is_own(type(loss) if isinstance(loss, Loss) else loss)
 
 
 def stand_ins(x, size=None):

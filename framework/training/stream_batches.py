@@ -51,23 +51,21 @@ class DatasetBatches(_StreamBatches):
             )
         self.size = count if count >= 0 else None
         self._iterator = None
-        self._unused = None  # an iterator that was made to tell where it begins
 
     def _open(self, number, start):
-        self._iterator = self._unused or iter(self._data)
-        self._unused = None
+        self._iterator = iter(self._data)
         return map(self._batch, self._iterator)
 
     def state(self):
-        if self._iterator is None:
-            self._iterator = self._unused = iter(self._data)
-        return {**super().state(), "source": self._iterator.state()}
+        source = self._data if self._iterator is None else self._iterator
+        return {**super().state(), "source": source.state()}
 
     def restore(self, state):
-        self._unused = iter(self._data)
-        self._unused.restore(state["source"])
         super().restore(state)
-        self._iterator = self._iterator if self._unused is None else self._unused
+        if self._pass is None:
+            self._data.restore(state["source"])
+        else:
+            self._iterator.restore(state["source"])
 
 
 class IterableBatches(_StreamBatches):

@@ -31,7 +31,8 @@ SNIPPETS = snippets(ROOT / "README.md")
         for i, snippet in enumerate(snippets(page))
     ],
 )
-def test_a_snippet_prints_what_stands_below_it(source, printed):
+def test_a_snippet_prints_what_stands_below_it(source, printed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the files land that a page writes
     clear_session()  # a page's layers are the first ones: dense, dense_1, ...
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

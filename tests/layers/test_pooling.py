@@ -94,6 +94,7 @@ def test_short_names_are_the_same_classes():
         (lambda: MaxPooling2D(0), "pool_size must be"),
         (lambda: MaxPooling2D(2, strides=(1, 2, 3)), "strides must be"),
         (lambda: MaxPooling1D(2, padding="causal"), "padding must be one of"),
+        (lambda: layers.AdaptiveMaxPooling1D(10**9), "output_size must be at most"),
         (lambda: GlobalAveragePooling2D("first"), "data_format must be one of"),
     ],
 )

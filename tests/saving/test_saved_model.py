@@ -1,6 +1,7 @@
 """`saved_model`: modules with their functions and variables in one file, and back."""
 
 import collections
+import itertools
 import json
 import subprocess
 import sys
@@ -228,8 +229,63 @@ def test_signatures_give_dicts(tmp_path):
     loaded = again(net, tmp_path, signatures={"loss": net.loss, "call": net.__call__})
     assert list(loaded.signatures["loss"](x=X)) == ["output_0"]
     np.testing.assert_array_equal(loaded.signatures["call"](X)["output_0"], net(X))
-    (spec,), _ = loaded.signatures["call"].structured_input_signature
-    assert spec == tw.TensorSpec([None, 2])
+
+
+def test_signatures_take_the_names_of_specs_or_of_parameters(tmp_path):
+    specs = [tw.TensorSpec([], name="a"), {"k": tw.TensorSpec([None], name="b")}]
+
+    @tw.function(input_signature=specs)
+    def f(x, y, scale=2.0):
+        return x - scale * y["k"], x
+
+    @tw.function(input_signature=[tw.TensorSpec([]), tw.TensorSpec([])])
+    def g(x, y):
+        return {"difference": x - y}
+
+    module = holding(f=f, g=g, v=tw.Variable(1.0))
+    loaded = again(module, tmp_path, signatures={"f": f, "g": g}).signatures
+    found = loaded["f"](b=tw.constant([1.0]), a=tw.constant(5.0))
+    assert {k: v.numpy().tolist() for k, v in found.items()} == {
+        "output_0": [3.0],
+        "output_1": 5.0,
+    }
+    assert float(loaded["g"](y=1.0, x=3.0)["difference"]) == 2.0
+    for wrong in ({"a": 1.0}, {"a": 1.0, "c": [2.0]}, {"a": 1.0, "b": [1.0], "c": 1.0}):
+        with pytest.raises(TypeError):
+            loaded["f"](**wrong)
+
+
+def test_a_signature_tells_what_it_takes_and_gives(tmp_path):
+    net = Net()
+    loaded = again(net, tmp_path, signatures={"loss": net.loss, "call": net.__call__})
+    call = loaded.signatures["call"]
+    spec = tw.TensorSpec([None, 2], name="x")
+    assert call.structured_input_signature == ((), {"x": spec})
+    assert call.structured_outputs == {"output_0": tw.TensorSpec([None, 2])}
+    assert [v.path for v in call.variables] == ["w", "b"]
+    assert len(call.trainable_variables) == 2
+
+
+def test_static_methods_are_functions_like_others(tmp_path):
+    class Halves(tw.Module):
+        @staticmethod
+        @tw.function(input_signature=[tw.TensorSpec([])])
+        def half(x):
+            return x / 2.0
+
+    assert float(again(Halves(), tmp_path).half(3.0)) == 1.5
+
+
+def test_a_variable_may_be_a_default(tmp_path):
+    v = tw.Variable(3.0)
+
+    @tw.function(input_signature=[tw.TensorSpec([])])
+    def f(x, by=v):
+        return x * by
+
+    loaded = again(holding(f=f, v=v), tmp_path)
+    loaded.v.assign(4.0)
+    assert float(loaded.f(2.0)) == 8.0 and float(loaded.f(2.0, by=loaded.v)) == 8.0
 
 
 def test_a_function_that_was_never_traced_is_named_and_left_out(tmp_path):
@@ -336,6 +392,57 @@ def test_a_save_that_fails_leaves_the_older_file(tmp_path):
     assert tw.saved_model.load(path).w.shape == (2, 2)
 
 
+def _boom(x):
+    raise KeyError("boom")
+
+
+def _endless(x):
+    return _endless(x)
+
+
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        (_boom, "KeyError: 'boom'"),
+        (_endless, "RecursionError"),
+        (lambda x: x * (1 / 0), "ZeroDivisionError"),
+        (lambda x: x.nothing, "AttributeError"),
+        (lambda x: tw.matmul(x, tw.zeros([7, 7])), "matmul: inner dimensions"),
+        (lambda x: x if tw.reduce_sum(x) > 0.0 else -x, "a Python condition"),
+        (lambda x: tw.numpy_function(np.sort, [x], "float32"), "numpy_function"),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(3, 3), (None, 3)])
+def test_whatever_cannot_be_traced_is_told_with_function_and_line(
+    code, words, sizes, tmp_path
+):
+    with pytest.raises(SavingError) as caught:
+        tw.saved_model.save(holding(f=_signed(sizes)(code)), tmp_path / "m")
+    text = str(caught.value)
+    assert f"function '{code.__name__}'" in text and words in text
+    assert "test_saved_model.py:" in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_function_that_fails_for_every_rank_tells_what_one_of_them_has(tmp_path):
+    module = holding(f=_signed(None)(lambda x: tw.reshape(x, [2, 3])[0, 0, 0, 0]))
+    with pytest.raises(SavingError, match=r"For the ranks \[8\]: .*does not hold"):
+        tw.saved_model.save(module, tmp_path / "m")
+
+
+def test_inputs_of_unknown_rank_broadcast_as_before(tmp_path):
+    loaded = again(holding(f=_signed(None, None)(lambda x, y: x + y)), tmp_path)
+    for ranks in [(3, 3), (3, 1), (2, 4), (0, 3), (7, 7)]:
+        ways = [(1, 1), (0, 1), (1, 0)] if max(ranks) < 7 else [(1, 1)]
+        for kept in itertools.product(ways, repeat=min(ranks)):
+            shapes = [[2, 3, 4, 5, 2, 2, 2][:rank][::-1] for rank in ranks]
+            for axis, each in enumerate(kept, 1):
+                for shape, keeps in zip(shapes, each):
+                    shape[-axis] = shape[-axis] if keeps else 1
+            x, y = [np.ones(shape, np.float32) for shape in shapes]
+            assert tuple(loaded.f(x, y).shape) == np.broadcast_shapes(*shapes)
+
+
 def test_contains_saved_model_knows_its_own_files(tmp_path):
     contains = tw.saved_model.contains_saved_model
     tw.saved_model.save(Net(), tmp_path / "net")
@@ -344,7 +451,7 @@ def test_contains_saved_model_knows_its_own_files(tmp_path):
     (tmp_path / "text").write_text("no file of ours")
     assert contains(tmp_path / "net")
     assert not any(contains(tmp_path / n) for n in ("other", "text", "missing", ""))
-    with pytest.raises(SavingError, match="not written by saved_model"):
+    with pytest.raises(SavingError, match="that saved_model.save wrote"):
         tw.saved_model.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError):
         tw.saved_model.load(tmp_path / "missing")

@@ -179,6 +179,34 @@ def test_a_backup_of_another_model_is_refused_before_a_step(tmp_path):
         trainings.train(trainings.stateful_recurrence, more=[Backup(tmp_path)])
 
 
+def test_a_backup_of_another_optimizer_leaves_the_model_as_it_was(tmp_path):
+    begun(tmp_path)
+    model, settings = trainings.shuffled_arrays()
+    model.compile("sgd", "mse")
+    model.build((None, 3))
+    before = [v.numpy() for v in [*model.variables, *model.optimizer.variables]]
+    with pytest.raises(tw.errors.SavingError, match="no place for .*/momentum/0"):
+        model.fit(**settings, verbose=0, callbacks=[Backup(tmp_path)])
+    found = [v.numpy() for v in [*model.variables, *model.optimizer.variables]]
+    assert all(np.array_equal(a, b) for a, b in zip(found, before, strict=True))
+
+
+def test_pythons_random_numbers_go_on(tmp_path):
+    def fit(*more):
+        random.seed(3)
+        model, settings = trainings.shuffled_arrays()
+        model.fit(**settings, epochs=3, verbose=0, callbacks=[draw, *more])
+        return random.random()
+
+    draw = tw.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: random.gauss(0, 1)
+    )
+    expected = fit()
+    with pytest.raises(KeyboardInterrupt):
+        fit(Backup(tmp_path, save_freq=1), Interrupt(9))
+    assert fit(Backup(tmp_path, save_freq=1)) == expected
+
+
 def test_a_backup_of_other_data_is_refused(tmp_path):
     begun(tmp_path)
 

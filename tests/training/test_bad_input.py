@@ -196,17 +196,18 @@ def test_a_train_step_must_return_a_dict():
 # ------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("content", ["", "garbage", "a part"])
-def test_a_file_that_is_damaged_is_named(model, tmp_path, content):
+@pytest.mark.parametrize(
+    "content, reason",
+    [("", "is empty"), ("garbage", "begins with b'xxxx"), ("a part", "is damaged")],
+)
+def test_a_file_that_is_damaged_is_named(model, tmp_path, content, reason):
     pytest.importorskip("h5py")
     path = tmp_path / "a.weights.h5"
     model.save_weights(path)
     whole = path.read_bytes()
     path.write_bytes({"": b"", "garbage": b"x" * 5000, "a part": whole[:-50]}[content])
     before = model.get_weights()
-    with pytest.raises(
-        OSError, match=r"a\.weights\.h5.*is no HDF5 file, or not a whole"
-    ):
+    with pytest.raises(OSError, match=rf"a\.weights\.h5.*{reason}"):
         model.load_weights(path)
     for value, old in zip(model.get_weights(), before):
         np.testing.assert_array_equal(value, old)
@@ -214,7 +215,7 @@ def test_a_file_that_is_damaged_is_named(model, tmp_path, content):
 
 def test_a_file_that_is_missing_is_named(model, tmp_path):
     pytest.importorskip("h5py")
-    with pytest.raises(FileNotFoundError, match=r"no file '.*b\.weights\.h5'"):
+    with pytest.raises(FileNotFoundError, match=r"b\.weights\.h5: .*no such file"):
         model.load_weights(tmp_path / "b.weights.h5")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         model.load_weights(tmp_path)

@@ -1,10 +1,12 @@
 """Callbacks that watch a value: what is better, unknown names, states, files of models."""
 
+import os
 import warnings
 
 import pytest
 
 import tapewright as tw
+from tapewright.saving.storage.atomic import temporary_beside
 from tapewright.training.callbacks import (
     CallbackList,
     EarlyStopping,
@@ -204,12 +206,31 @@ def test_a_checkpoint_makes_its_folder(tmp_path):
     assert model.saved == [str(tmp_path / "new" / "deep" / "1.weights.h5")]
 
 
+def test_a_folder_that_cannot_be_made_for_a_checkpoint_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(tw.errors.SavingError, match="its folder cannot be made"):
+        lead(weights_file(tmp_path / "file"), [1.0])
+
+
+def test_a_checkpoint_removes_what_a_killed_training_left(tmp_path):
+    with temporary_beside(tmp_path / "1.weights.h5") as path:
+        parts = os.path.basename(path).split(".")
+    gone = [
+        ".".join([*parts[:-4], number, *parts[-3:]]) for number in ("1", "99999999")
+    ]
+    for name in gone:  # of a process that runs, and of one that does not
+        (tmp_path / name).touch()
+    lead(weights_file(tmp_path), [1.0])
+    assert [name for name in os.listdir(tmp_path) if name.endswith("tmp")] == gone[:1]
+
+
 def test_a_checkpoint_says_what_it_does(tmp_path, capsys):
     callback = weights_file(tmp_path, "m.weights.h5", save_best_only=True, verbose=1)
     lead(callback, [1.0, 2.0])
     assert capsys.readouterr().out.splitlines() == [
         "Epoch 1: val_loss improved from None to 1.00000, saving model to "
         f"{tmp_path / 'm.weights.h5'}",
+        f"Epoch 1: finished saving model to {tmp_path / 'm.weights.h5'}",
         "Epoch 2: val_loss did not improve from 1.00000",
     ]
 

@@ -435,6 +435,7 @@ def test_the_function_of_a_config_may_be_written_as_keras_does():
         (lambda: metrics.FBetaScore("all"), "average must be one of"),
         (lambda: metrics.FBetaScore(beta=-1.0), "beta must be a positive float"),
         (lambda: metrics.F1Score(threshold=1.5), "F1Score: threshold must be"),
+        (lambda: metrics.MeanIoU(10**9), "MeanIoU: num_classes must be at most"),
         (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids must be from 0 to 1"),
         (lambda: metrics.R2Score("mean"), "class_aggregation must be one of"),
         (lambda: metrics.R2Score(num_regressors=-1), "num_regressors must not be"),

@@ -47,6 +47,19 @@ def endless_data_set():
     return dense(), {"x": data, "steps_per_epoch": 5}
 
 
+def one_data_set():
+    """Its runs serve training and validation by turns."""
+    data = tw.data.Dataset.from_tensor_slices(arrays(3)).shuffle(20).batch(8)
+    return dense(), {"x": data, "validation_data": data, "validation_freq": 2}
+
+
+def noisy_data_set():
+    """Noise without a seed, before the order is drawn."""
+    data = tw.data.Dataset.from_tensor_slices(arrays(3))
+    data = data.map(lambda x, y: (x + tw.random.normal(x.shape), y))
+    return dense(), {"x": data.shuffle(20).batch(8)}
+
+
 def plateaus():
     x, y = arrays(3)
     rate = callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9)
@@ -182,7 +195,8 @@ def two_outputs():
 
 
 ALL = [
-    shuffled_arrays, data_set, endless_data_set, plateaus, averages, swapped_averages,
+    shuffled_arrays, data_set, endless_data_set, one_data_set,
+    noisy_data_set, plateaus, averages, swapped_averages,
     scaled_loss, stateful_recurrence, own_step, eager, py_dataset, loader, generator,
     two_outputs,
 ]  # fmt: skip

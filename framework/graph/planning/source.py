@@ -6,6 +6,7 @@ views of buffers, and calls of BLAS with their pointers in place.
 
 import functools
 import itertools
+import keyword
 
 import numpy as np
 
@@ -269,7 +270,8 @@ def _prepared(prepare, kwargs, *arrays):
 
 def _identifier(name):
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-    return name if name.isidentifier() else f"replay_{name}"
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    return name if plain else f"replay_{name}"
 
 
 def _view(call, x):

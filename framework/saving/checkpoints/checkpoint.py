@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 
-from ...errors import SavingError, saving_error
+from ...errors import SavingError
 from ...ops.generators import get_global_generator
 from ...readers import reading
 from ...variable import Variable
+from ..storage.atomic import make_folder_of
 from ..storage.reader import opened
 from .checkpoint_file import (
     Content,
@@ -24,7 +25,15 @@ from .checkpoint_file import (
     write_content,
 )
 from .object_tree import explore, get_state, is_kept, joined
-from .restoring import arrays_of, listed, restore_into, settle
+from .restoring import (
+    Awaited,
+    arrays_of,
+    listed,
+    restore_into,
+    settle,
+    still_awaited,
+)
+from .tracked import tracked
 
 __all__ = [
     "Checkpoint",
@@ -45,7 +54,7 @@ class Checkpoint:
     """Keeps what its objects hold: ``Checkpoint(model=model, optimizer=optimizer)``.
 
     An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a random
-    `Generator`, an iterator of a `data.Dataset`, whatever has ``get_state`` and
+    `Generator`, a `data.Dataset` or its iterator, whatever has ``get_state`` and
     ``set_state``, or a list or dict of these. ``root``: one whose parts have names at the
     top. The position of the global random generator is kept, too.
 
@@ -66,16 +75,35 @@ class Checkpoint:
         self._root = root
         self._parts = {}
         self._save_counter = None
+        self._awaiting = None  # what is left of the last restore
         if root is not None:
             _check_part("root", root)
         for name, part in kwargs.items():
             setattr(self, name, part)
 
+    _awaited = None  # what a restored file has for parts that are not there yet
+
     def __setattr__(self, name, part):
-        if not name.startswith("_"):
+        is_part = not name.startswith("_")
+        if is_part:
             _check_part(name, part)
             self._parts[name] = part
-        super().__setattr__(name, part)
+        if is_part and isinstance(part, (list, dict)):
+            vars(self).pop(name, None)  # see __getattr__
+        else:
+            super().__setattr__(name, part)
+        if is_part and self._awaited is not None:
+            self._awaited.take(name, part)
+
+    def __getattr__(self, name):
+        """A list or dict; while values wait for its items, a view that notices them."""
+        parts = vars(self).get("_parts", {})
+        if name not in parts:
+            raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
+        part, awaited = parts[name], self._awaited
+        if awaited is None:
+            return part
+        return tracked(part, lambda: awaited.take(name, part))
 
     def checkpoint_parts(self):
         """What is kept, by name."""
@@ -129,20 +157,36 @@ class Checkpoint:
         return self._write(os.fspath(file_prefix))
 
     def _write(self, path, **told):
-        folder = os.path.dirname(path)
-        try:
-            os.makedirs(folder or ".", exist_ok=True)
-        except OSError as error:
-            reason = f"cannot be written, its folder cannot be made: {error}"
-            raise saving_error(path, reason, cause=error) from error
+        make_folder_of(path)
         tree = explore(self._pairs())
         states = {name: get_state(item) for name, item in tree.states.items()}
+        arrays, awaited = arrays_of(tree), still_awaited(tree)
+        self._warn_of_unused(awaited)
+        arrays, states = arrays | awaited[0], states | awaited[1]
         step = _step(tree)
         info = {} if step is None else {"step": step}
         state = get_global_generator().state.numpy()
         info |= {"generator": [int(n) for n in state], **told}
-        write_content(Content(path, arrays_of(tree), states, info))
+        if tree.aliases:
+            info["aliases"] = tree.aliases
+        write_content(Content(path, arrays, states, info))
         return path
+
+    def _warn_of_unused(self, awaited):
+        """Before a new file is written without what the older one had."""
+        awaiting, self._awaiting = self._awaiting, None
+        if awaiting is None or awaiting.is_partial:
+            return
+        kept = {id(value) for values in awaited for value in values.values()}
+        values = [*awaiting.arrays.items(), *awaiting.states.items()]
+        unused = [name for name, value in values if id(value) not in kept]
+        unused = [name for name in unused if "/compiled/" not in f"/{name}"]
+        if unused:
+            warnings.warn(
+                f"{awaiting.path}: no object took {listed(unused)}, which are not in the "
+                "checkpoint that is written now; expect_partial() says that this is meant",
+                stacklevel=5,
+            )
 
     # --- reading
 
@@ -168,6 +212,7 @@ class Checkpoint:
         if state is not None:
             with reading(()):
                 get_global_generator().reset(state)
+            status._awaiting.position = state
         return status
 
     def read(self, save_path, options=None):
@@ -177,6 +222,8 @@ class Checkpoint:
     def _apply(self, content, warns=True):
         awaiting, missing = restore_into(content, self._pairs())
         missing = [name for name in missing if name != "save_counter"]
+        self._awaiting = awaiting
+        self._awaited = Awaited(awaiting, "") if awaiting.names else None
         status = RestoreStatus(self, awaiting, missing)
         if warns:
             status._warn()
@@ -187,7 +234,7 @@ def _check_part(name, part):
     if not is_kept(part) and not hasattr(part, "checkpoint_parts"):
         raise ValueError(
             f"Checkpoint: {name} cannot be kept, it is {part!r:.80}; give a Variable, "
-            "Module, optimizer, random Generator, an iterator of a Dataset, an object "
+            "Module, optimizer, random Generator, a Dataset or its iterator, an object "
             "with get_state and set_state, or a list or dict of these"
         )
 
@@ -255,7 +302,9 @@ class RestoreStatus:
         return self
 
     def expect_partial(self):
-        """Says that not all need match; returns self."""
+        """Says that not all need match: no warning when that is saved; returns self."""
+        if self._awaiting is not None:
+            self._awaiting.is_partial = True
         return self
 
     def initialize_or_restore(self, session=None):
@@ -264,6 +313,15 @@ class RestoreStatus:
     run_restore_ops = initialize_or_restore
 
     def _warn(self):
+        if self._awaiting.is_of_others:
+            theirs = dict.fromkeys([n.partition("/")[0] for n in self._awaiting.names])
+            ours = self._checkpoint.checkpoint_parts()
+            warnings.warn(
+                f"{self._awaiting.path}: nothing in it was used: it is of "
+                f"{listed(map(repr, theirs))}, the Checkpoint of "
+                f"{listed(map(repr, ours)) or 'nothing'}",
+                stacklevel=4,
+            )
         kept = [name for name in self._missing if "/compiled/" not in f"/{name}"]
         if kept:
             warnings.warn(
@@ -336,19 +394,36 @@ class CheckpointReader:
     def get_tensor(self, tensor_str):
         """The array of that name. Raises: `SavingError` if there is none."""
         with opened(self.path) as root:
-            return root.group("arrays").array(place_of(tensor_str)).read()
+            return root.group("arrays").array(place_of(_plain(tensor_str))).read()
 
     def has_tensor(self, tensor_str):
         """Whether there is an array of that name."""
-        return tensor_str in self._shapes
+        return _plain(tensor_str) in self._shapes
 
     def get_variable_to_shape_map(self):
         """The shape of each array, by name."""
-        return {name: list(shape) for name, (shape, _) in self._shapes.items()}
+        return _ByName({name: list(s) for name, (s, _) in self._shapes.items()})
 
     def get_variable_to_dtype_map(self):
         """The dtype of each array, by name."""
-        return {name: dtype for name, (_, dtype) in self._shapes.items()}
+        return _ByName({name: dtype for name, (_, dtype) in self._shapes.items()})
+
+
+class _ByName(dict):
+    """A dict that is also asked with the ending of TensorFlow's names."""
+
+    def __missing__(self, name):
+        if _plain(name) not in self:
+            raise KeyError(name)
+        return self[_plain(name)]
+
+
+def _plain(name):
+    """
+    >>> _plain("net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE")
+    'net/l1/bias'
+    """
+    return name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
 
 
 def load_checkpoint(ckpt_dir_or_file):

@@ -2,17 +2,18 @@
 
 /arrays/<name>   each variable, in groups by the parts of its name
 /states/<n>      arrays that stand in states
-@format          "tapewright checkpoint"
+@format          "tapewright checkpoint", and @version
 @states          JSON: name -> state, see `plain_state`
-@info            JSON: step, versions, metrics, the state of the global generator
+@info            JSON: step, versions, metrics, the state of the global generator, other
+                 names ("aliases") that lead to the same objects
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import SavingError
-from ..storage.reader import Array, Group, opened
+from ..storage.file_kinds import check_format, write_format
+from ..storage.reader import Group, opened
 from ..storage.writer import writing
 from .plain_state import decoded, encoded
 
@@ -53,8 +54,7 @@ def write_content(content) -> None:
         for name, state in content.states.items()
     }
     with writing(content.path) as root:
-        root.text("format", FORMAT)
-        root.integer("format_version", VERSION)
+        write_format(root, FORMAT, VERSION)
         root.json("info", content.info | {"versions": _versions()})
         root.json("states", states)
         group = root.group("arrays")
@@ -80,10 +80,9 @@ def read_content(path) -> Content:
         info = _checked(root)
         arrays = {name: array.read() for name, array in _arrays(root.group("arrays"))}
         kept = [array.read() for array in root.group("states").numbered()]
-        states = _object(root, "states")
         states = {
             name: decoded(value, kept, root.path, f"/@states[{name}]")
-            for name, value in states.items()
+            for name, value in root.json_object("states").items()
         }
     return Content(root.path, arrays, states, info)
 
@@ -104,9 +103,8 @@ def read_shapes(path) -> dict:
 
 def _arrays(group):
     skipped = len(group.name) + 1
-    for item in group.walk():
-        if isinstance(item, Array):
-            yield item.name[skipped:].replace("%-", "/"), item
+    for array in group.arrays():
+        yield array.name[skipped:].replace("%-", "/"), array
 
 
 def place_of(name):
@@ -121,20 +119,17 @@ def place_of(name):
 
 def _checked(root: Group):
     """The info, once it is clear that this is a checkpoint, and one that is understood."""
-    if not root.has("format") or root.text("format") != FORMAT:
-        raise SavingError(
-            root.path, "is no checkpoint: it must be a file that Checkpoint.save wrote"
-        )
-    version = root.integer("format_version")
-    if version > VERSION:
-        raise SavingError(
-            root.path, f"is of a newer version of tapewright: its format has the number "
-            f"{version}, {VERSION} is known",
-        )  # fmt: skip
-    info = _object(root, "info")
+    check_format(root, FORMAT, VERSION, "Checkpoint.save")
+    info = root.json_object("info")
     state = info.get("generator")
     if state is not None and not _is_position(state):
         root.fail(f"'generator' must be two int64 numbers, is {state!r:.80}", "info")
+    aliases = info.get("aliases", {})
+    texts = isinstance(aliases, dict) and all(
+        [type(n) is str for n in aliases.values()]
+    )
+    if not texts:
+        root.fail(f"'aliases' must map names to names, is {aliases!r:.80}", "info")
     return info
 
 
@@ -143,10 +138,3 @@ def _is_position(state):
     if not isinstance(state, list) or len(state) != 2:
         return False
     return all([type(n) is int and -(2**63) <= n < 2**63 for n in state])
-
-
-def _object(root, key):
-    value = root.json(key)
-    if not isinstance(value, dict):
-        root.fail(f"must be a JSON object, is {type(value).__name__}", key)
-    return value

@@ -77,8 +77,7 @@ class CheckpointManager:
         self._every = keep_every
         self._told = {}  # path -> its info, as far as it was looked at
         self._whole = {}  # path -> size and time of what was found to be whole
-        if os.path.isdir(self.directory):
-            clear_leftovers(self.directory)
+        clear_leftovers(self.directory)
         self._last_preserved = self._recovered()
         self._termination = Termination()
         if save_on_sigterm:

@@ -16,11 +16,15 @@ __all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
 
 @dataclass
 class Tree:
-    """What was found, by name: variables, objects with a state, and what holds them."""
+    """What was found, by name: variables, objects with a state, and what holds them.
+
+    ``aliases``: other names that lead to one of these, to the name that it goes by.
+    """
 
     variables: dict = field(default_factory=dict)
     states: dict = field(default_factory=dict)
     containers: dict = field(default_factory=dict)
+    aliases: dict = field(default_factory=dict)
 
 
 def explore(pairs) -> Tree:
@@ -29,24 +33,28 @@ def explore(pairs) -> Tree:
     >>> sorted(explore([("a", Variable(1.0)), ("b", [Variable(2.0)])]).variables)
     ['a', 'b/0']
     """
-    tree, seen, ahead = Tree(), set(), list(pairs)[::-1]
+    tree, seen, ahead = Tree(), {}, list(pairs)[::-1]
     while ahead:  # no recursion: what is nested may be deep
         name, item = ahead.pop()
-        if id(item) in seen or isinstance(item, type):
+        if isinstance(item, type):
             continue
         if isinstance(item, Generator):
             item = item.state
+        if id(item) in seen:
+            if not f"/{name}".count("/_"):  # which mostly list what others hold
+                tree.aliases[name] = seen[id(item)]
+            continue
         if isinstance(item, Variable):
-            seen.add(id(item))
             tree.variables[name] = item
         elif (inner := _children(item)) is not None:
-            seen.add(id(item))
             tree.containers[name] = item
             below = [(joined(name, key), child) for key, child in inner]
             ahead += below[::-1]
         elif _has_state(item):
-            seen.add(id(item))
             tree.states[name] = item
+        else:
+            continue
+        seen[id(item)] = name
     return tree
 
 

@@ -5,17 +5,16 @@ variable yet are *awaited*: modules, optimizers and compiled metrics, marked wit
 `Awaited`, take theirs as soon as these are made, before they are used.
 """
 
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
 
 from ... import backend
 from ...errors import SavingError
-from ...module import Module
-from ...ops.generators import Generator, get_global_generator
+from ...ops.generators import get_global_generator
 from ...readers import reading
-from ...variable import Variable
-from .object_tree import explore, joined, set_state
+from .object_tree import explore, is_kept, joined, set_state
 
 __all__ = [
     "Awaited",
@@ -24,6 +23,7 @@ __all__ = [
     "listed",
     "restore_into",
     "settle",
+    "still_awaited",
 ]
 
 LISTED = 8  # so many names are told in a message
@@ -36,6 +36,24 @@ class Awaiting:
         self.path = content.path
         self.arrays = dict(content.arrays)
         self.states = dict(content.states)
+        self.is_partial = False  # whether it is known that some find no place
+        self.position = None  # of the global generator, if that was restored, too
+        self.builds = 0  # that run now
+        self.is_of_others = False  # whether there was no place at all for it
+
+    def warn_of_draws(self):
+        """Warns, once, of a first value that may have been drawn since the restore."""
+        if self.builds or self.position is None:
+            return
+        if self.position != get_global_generator().state.numpy().tolist():
+            self.position = None
+            warnings.warn(
+                f"{self.path}: variables of a Module were made after the restore, and "
+                "random numbers drawn, maybe for their first values: those that follow "
+                "may not be the ones that followed the save. Make the variables first, "
+                "then restore",
+                stacklevel=5,
+            )
 
     @property
     def names(self):
@@ -70,8 +88,11 @@ class Awaited:
 
     def take(self, key, value):
         """Gives what has just become an attribute, and all below, what it has for it."""
-        if isinstance(value, (Variable, Generator, Module, list, tuple, dict)):
+        if is_kept(value):
+            count = len(self._awaiting.arrays)
             settle(self._awaiting, explore([(joined(self._name, key), value)]))
+            if len(self._awaiting.arrays) < count:
+                self._awaiting.warn_of_draws()
 
     @contextmanager
     def arriving(self, container):
@@ -81,7 +102,11 @@ class Awaited:
         """
         generator = get_global_generator()
         state, count = generator.state.numpy(), len(self._awaiting.names)
-        yield
+        self._awaiting.builds += 1
+        try:
+            yield
+        finally:
+            self._awaiting.builds -= 1
         self.arrive(container)
         if len(self._awaiting.names) < count:
             with reading(()):
@@ -89,6 +114,45 @@ class Awaited:
 
     def drop(self):
         self._awaiting.drop(self._name)
+
+    def arrays(self, name):
+        """What there is for the container and all below, if it had the name ``name``."""
+        return _moved(self._awaiting.arrays, self._name, name)
+
+    def states(self, name):
+        """Likewise the states."""
+        return _moved(self._awaiting.states, self._name, name)
+
+
+def _moved(values, prefix, name):
+    """Those below ``prefix``, which becomes ``name``.
+
+    >>> _moved({"a/b": 1, "ab": 2}, "a", "x/y")
+    {'x/y/b': 1}
+    """
+    old = f"{prefix}/" if prefix else ""
+    new = f"{name}/" if name else ""
+    return {new + n[len(old) :]: v for n, v in values.items() if n.startswith(old)}
+
+
+def still_awaited(tree):
+    """Arrays and states that objects of a tree are to get when they are built.
+
+    They belong into the next file, too: it may be written before.
+    """
+    arrays, states, waits = {}, {}, {}
+    for name, container in tree.containers.items():  # the outer ones first
+        awaited = getattr(container, "_awaited", None)
+        if awaited is None:
+            continue
+        waits[name] = not getattr(container, "built", False)
+        for found, values in ((arrays, awaited.arrays), (states, awaited.states)):
+            found |= {n: (name, v) for n, v in values(name).items()}
+    known = tree.variables.keys() | tree.states.keys()
+    return [
+        {n: v for n, (name, v) in each.items() if waits[name] and n not in known}
+        for each in (arrays, states)
+    ]
 
 
 def restore_into(content, pairs):
@@ -99,15 +163,42 @@ def restore_into(content, pairs):
     Raises: `SavingError` that lists what does not fit; then nothing has changed.
     """
     awaiting, tree = Awaiting(content), explore(pairs)
+    _follow(content.info.get("aliases", {}), awaiting, tree)
     missing = [n for n in tree.variables if n not in awaiting.arrays]
     missing += [n for n in tree.states if n not in awaiting.states]
-    settle(awaiting, tree)
+    count = len(awaiting.names)
+    beyond = [name for name in awaiting.arrays if name not in tree.variables]
+    settle(awaiting, tree, _also(missing, beyond))
+    above = awaiting.above()
+    waits = any([name in above for name in tree.containers])
+    awaiting.is_of_others = bool(count) and len(awaiting.names) == count and not waits
     return awaiting, missing
 
 
-def settle(awaiting, tree):
-    """Values for the variables and states of a tree; marks what is not complete yet."""
-    _check(awaiting, tree)
+def _follow(aliases, awaiting, tree):
+    """Values go by another name that led to them, if only that is known in the tree."""
+    known = tree.variables.keys() | tree.states.keys() | tree.containers.keys()
+    for alias, name in aliases.items():
+        if alias not in known or name in known:
+            continue
+        for values in (awaiting.arrays, awaiting.states):
+            below = [n for n in values if n == name or n.startswith(f"{name}/")]
+            for own in below:
+                values[alias + own[len(name) :]] = values.pop(own)
+
+
+def _also(missing, beyond):
+    """What else differs, for the message on values that do not fit."""
+    lines = [("it does not have", missing), ("and has besides", beyond)]
+    return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
+
+
+def settle(awaiting, tree, also=""):
+    """Values for the variables and states of a tree; marks what is not complete yet.
+
+    ``also``: what an error tells behind what does not fit.
+    """
+    _check(awaiting, tree, also)
     for name, item in tree.states.items():
         if name in awaiting.states:
             try:
@@ -130,7 +221,7 @@ def settle(awaiting, tree):
                 vars(container)["_awaited"] = wanted
 
 
-def _check(awaiting, tree):
+def _check(awaiting, tree, also):
     wrong = []
     for name, variable in tree.variables.items():
         array = awaiting.arrays.get(name)
@@ -144,7 +235,7 @@ def _check(awaiting, tree):
     if wrong:
         raise SavingError(
             awaiting.path, "the checkpoint is of other objects, nothing was restored: "
-            + listed(wrong, "\n  "),
+            + listed(wrong, "\n  ") + also,
         )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ A trace for unknown sizes depends on facts about them (see `assumptions`): that 
 not of size 1, say, because the code asks. In the process that traced a function, other
 sizes are traced when they come; a file must have them beforehand. So sizes are tried out,
 and for those that no trace serves another one is made: with that size fixed. Where ranks
-are unknown and one trace cannot serve all, there is one for each.
+are unknown and one trace cannot serve all, there is one for each. Special sizes, of one
+above all, are sought for low ranks first: of traces for them there are `MANY_SIZES` at most.
 """
 
 import itertools
@@ -15,12 +16,16 @@ from ...errors import SavingError, TracingError
 from ...graph.binding import bind
 from ...graph.custom_call import CustomCall
 from ...graph.functions.sizes import Specializations, is_open
+from ...readers import line_of_error
 
-__all__ = ["Trace", "covered", "sizes_of"]
+__all__ = ["Trace", "covered", "reason_of", "sizes_of"]
 
 RANKS = 8  # the highest one that is tried, where ranks are unknown
 MANY_RANKS = 64  # combinations of ranks
-MANY_TRACES = 16  # are sought for one combination of ranks
+MANY_TRACES = 16  # are sought for one combination of ranks, besides those for ones
+MANY_SIZES = 256  # traces for special sizes, of all ranks together
+FEW_PLACES = 8  # of which all sets are tried
+MANY_MISSES = 8  # sets for which there is no trace, before the rest is given up
 TRIED = (1, 0, 2, 3, 4, 5, 7, 8)  # sizes
 GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
 
@@ -47,6 +52,15 @@ class Trace:
         if self.assumptions is None:
             return True
         return self.assumptions.broken_by(sizes_of(self.pattern, shapes)) is None
+
+
+def reason_of(error):
+    """What went wrong while tracing, with the user's line and the kind of error."""
+    text, line = str(error), line_of_error(error)
+    if not isinstance(error, (TypeError, ValueError, NotImplementedError)):
+        text = f"{type(error).__name__}: {text}"
+    own = f"{line}: " if line is not None and line not in text else ""
+    return f"{own}{text}"
 
 
 def sizes_of(pattern, shapes):
@@ -88,43 +102,59 @@ class _Coverage:
         self.traces, self.refusals, self.error = [], [], None
         self.called = family  # that of the function, if it was called
         self.families, self.taken = {}, set()
+        self.most = MANY_SIZES  # traces: what is used most is sought first
+        self.general, self.of_ranks = [], {}  # for all ranks; for each the traces
 
     def found(self):
         self.add(self.shapes)
         if None in self.shapes:
-            for ranks in _ranks(self.shapes):
-                self.add_ranks(ranks)
+            patterns = [self.add_ranks(ranks) for ranks in _ranks(self.shapes)]
+            self.most = len(self.traces) + MANY_SIZES
+            for pattern in sorted(patterns, key=lambda p: max(map(len, p))):
+                self.fill(pattern)
         else:
             self.fill(self.shapes)
         if not self.traces:
             self.add_fixed()
         if not self.traces:
-            raise SavingError(self.path, self.reason()) from self.error
+            raise SavingError(self.path, self._reason()) from self.error
         return self.traces, self.refusals
 
-    def reason(self):
-        text = str(self.error)
+    def _reason(self):
+        text = reason_of(self.error)
         if isinstance(self.error, NeedsSize):
             text += (
                 ". Such a function can be saved for the shapes that it was called with: "
                 "call it before saving"
             )
+        if self.refusals:  # what one rank has against it says more than what all have
+            ranks, reason = self.refusals[-1]
+            text += f". For the ranks {ranks}: {reason}"
         return text
 
     def serves(self, shapes):
-        return any(t.fits(shapes) for t in self.traces)
+        own = self.of_ranks.get(tuple(map(len, shapes)), ())
+        return any(trace.fits(shapes) for trace in (*self.general, *own))
+
+    def keep(self, trace):
+        self.traces.append(trace)
+        if None in trace.pattern:
+            self.general.append(trace)
+        else:
+            self.of_ranks.setdefault(tuple(map(len, trace.pattern)), []).append(trace)
 
     # --- adding traces
 
-    def add(self, pattern):
-        """Traces for a pattern; whether there is any that is new."""
+    def add(self, pattern, example=None):
+        """Traces for a pattern, and such shapes; whether there is any that is new."""
         if pattern in self.families:
             return False
         family = self.families[pattern] = self._family(pattern)
         if not is_open(pattern):
             return self._add_plain(pattern)
         if not family.traces:
-            self._note(family._try(None))
+            sizes = None if example is None else sizes_of(pattern, example)
+            self._note(family._try(sizes))
         return self._take(pattern)
 
     def _family(self, pattern):
@@ -140,7 +170,7 @@ class _Coverage:
         except Exception as error:
             self._note(error)
             return False
-        self.traces.append(Trace(pattern, concrete))
+        self.keep(Trace(pattern, concrete))
         return True
 
     def _take(self, pattern):
@@ -158,7 +188,7 @@ class _Coverage:
                 continue
             finally:
                 assumptions.closed = True
-            self.traces.append(Trace(pattern, concrete, assumptions))
+            self.keep(Trace(pattern, concrete, assumptions))
             new = True
         return new
 
@@ -173,38 +203,37 @@ class _Coverage:
             except Exception as error:
                 raise TracingError(
                     f"{node.line}: the gradient function of {node.title} cannot be traced: "
-                    f"{error}"
+                    f"{reason_of(error)}"
                 ) from error
 
     def _note(self, error):
         self.error = self.error or error
 
     def add_ranks(self, ranks):
-        """Traces for these ranks, unless there is one for all."""
+        """A trace for these ranks, unless there is one for all; their pattern."""
         pattern = tuple(
             [(None,) * n if s is None else s for n, s in zip(ranks, self.shapes)]
         )
-        general = [t for t in self.traces if None in t.pattern]
         example = _example(pattern)
-        if not any(t.fits(example) and _binds(t, example) for t in general):
+        if not any(t.fits(example) and _binds(t, example) for t in self.general):
             error, self.error = self.error, None
             if not self.add(pattern):
-                self.refusals.append((list(ranks), str(self.error)))
+                self.refusals.append((list(ranks), reason_of(self.error)))
             self.error = error or self.error
-        self.fill(pattern)
+        return pattern
 
     def fill(self, pattern):
         """Traces for sizes that are tried, and not served yet, one after the other."""
-        if not self.serves(_example(pattern)):
+        base = self.example(pattern)
+        if not self.serves(base):
             return  # the code needs all sizes as numbers
-        count, ahead, seen = 0, list(_tried(pattern)), set()
-        while ahead and count < MANY_TRACES:
+        count, ahead, seen = 0, list(_tried(pattern, base)), set()
+        while ahead and count < MANY_TRACES and len(self.traces) < self.most:
             places, n = ahead.pop(0)
             if (places, n) in seen:
                 continue
             seen.add((places, n))
-            narrowed = _fixed(pattern, places, n)
-            example = _example(narrowed)
+            narrowed, example = _fixed(pattern, places, n), _fixed(base, places, n)
             if self.serves(example):
                 continue
             before, count = len(self.traces), count + 1
@@ -212,8 +241,33 @@ class _Coverage:
                 self.families[pattern]._try(sizes_of(pattern, example))
                 self._take(pattern)
             if not self.serves(example):
-                self.add(narrowed)
+                self.add(narrowed, example)
             ahead = [*self.borders(pattern, before), *ahead]
+        self.fill_ones(pattern, base)
+
+    def fill_ones(self, pattern, base):
+        """Traces for a size of one in several places, as inputs broadcast."""
+        places = _places(pattern)
+        free = [place for place in places if self.serves(_fixed(base, (place,), 1))]
+        misses = 0
+        for ones in _several(free):
+            example = _fixed(base, ones, 1)
+            if misses == MANY_MISSES or len(self.traces) >= self.most:
+                return
+            if not self.serves(example):
+                self.add(_fixed(pattern, ones, 1), example)
+                misses += not self.serves(example)
+
+    def example(self, pattern):
+        """Shapes of a pattern that a trace is known to serve, if there is one."""
+        for trace in self.traces:
+            if trace.pattern == pattern and trace.assumptions is not None:
+                known = trace.assumptions.examples
+                return tuple([
+                    tuple([known[i, a] if n is None else n for a, n in enumerate(shape)])
+                    for i, shape in enumerate(pattern)
+                ])  # fmt: skip
+        return _example(pattern)
 
     def borders(self, pattern, start):
         """Sizes at which a fact of these traces changes: ``(places, number)``."""
@@ -241,7 +295,7 @@ class _Coverage:
             families += family._of_rank.values()
             for shapes, concrete in list(family._fixed.items()):
                 if not any(t.pattern == shapes for t in self.traces):
-                    self.traces.append(Trace(shapes, concrete))
+                    self.keep(Trace(shapes, concrete))
 
 
 def _ranks(shapes):
@@ -265,21 +319,38 @@ def _example(pattern, sizes=GENERIC):
     ])  # fmt: skip
 
 
-def _tried(pattern):
-    """Pairs of places (input, axis) and a size for them that the code may ask for."""
-    places = [
-        (i, a)
-        for i, shape in enumerate(pattern)
-        for a, n in enumerate(shape)
-        if n is None
-    ]
-    axes = sorted({a for _, a in places})
-    few = [(place,) for place in places]
-    few += [tuple([place for place in places if place[1] == axis]) for axis in axes]
+def _places(pattern):
+    """What is open in it: ``(input, axis)``."""
+    axes = [(i, a, n) for i, shape in enumerate(pattern) for a, n in enumerate(shape)]
+    return [(i, a) for i, a, n in axes if n is None]
+
+
+def _tried(pattern, base):
+    """Pairs of places and a size for them that the code may ask for.
+
+    ``base``: an example; places of one size there are likely to be equal always.
+    """
+    places, alike = _places(pattern), {}
+    for i, a in places:
+        alike.setdefault(base[i][a], []).append((i, a))
+    few = [(place,) for place in places] + [tuple(each) for each in alike.values()]
     many = [*few, *itertools.combinations(places, 2), tuple(places)]
     for n in TRIED:
         for group in many if n < 2 else few:
             yield group, n
+
+
+def _several(places):
+    """Sets of two places and more: all, or, if they are many, runs in one input."""
+    if len(places) <= FEW_PLACES:
+        for count in range(2, len(places) + 1):
+            yield from itertools.combinations(places, count)
+        return
+    for i in sorted({i for i, _ in places}):
+        own = [place for place in places if place[0] == i]
+        for n in range(2, len(own) + 1):
+            yield tuple(own[:n])
+            yield tuple(own[-n:])
 
 
 def _fixed(pattern, places, n):

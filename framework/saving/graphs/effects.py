@@ -1,23 +1,24 @@
-"""Effects in files: prints and assertions, made again from what describes them."""
+"""Effects in files, made again from what describes them: prints, assertions, updates."""
 
-from ...errors import TracingError
+from ...errors import TracingError, printable
 from ...graph.control.effects import maker_of
+from .graph_checks import check_gradients
 
 __all__ = ["describe_effect", "made_effect"]
 
+UPDATE = "apply_gradients"
 STREAMS = ("stdout", "stderr")
 
 
-def describe_effect(node):
+def describe_effect(node, variable, optimizer):
     """The attributes from which an effect is made again.
+
+    ``variable``, ``optimizer``: functions that give the numbers of these.
 
     Raises: ``TracingError`` for what only this process can do.
     """
-    if node.kind == "apply_gradients":
-        raise TracingError(
-            "apply_gradients: a file can keep no update of an optimizer; let the function "
-            "return gradients, or assign the variables itself"
-        )
+    if node.kind == UPDATE:
+        return _update(**node.call.attributes(), variable=variable, number=optimizer)
     if node.reads or node.writes or node.outputs or maker_of(node.kind) is None:
         raise TracingError(
             f"{node.kind} calls what no file can keep: leave it out of functions that "
@@ -27,13 +28,42 @@ def describe_effect(node):
     return node.attributes
 
 
-def made_effect(kind, attributes):
-    """The call of an effect. Raises: ``ValueError`` for one that files may not have."""
+def _update(optimizer, variables, gradients, variable, number):
+    return {
+        "optimizer": number(optimizer),
+        "variables": [variable(v) for v in variables],
+        "gradients": gradients,
+    }
+
+
+def made_effect(kind, attributes, inputs, variable, optimizer):
+    """The call of an effect that takes these inputs.
+
+    ``variable``, ``optimizer``: functions of numbers that give these.
+
+    Raises: ``ValueError`` for one that files may not have.
+    """
     make = maker_of(kind) if isinstance(kind, str) else None
     if make is None or not isinstance(attributes, dict):
         raise ValueError(f"{kind!r} is no effect that a file can have")
+    if kind == UPDATE:
+        variables = [variable(n) for n in attributes["variables"]]
+        check_gradients(attributes["gradients"], variables, inputs)
+        numbers = {"optimizer": optimizer(attributes["optimizer"])}
+        attributes = attributes | numbers | {"variables": variables}
     _check(kind, attributes)
-    return make(**attributes)
+    return make(**_harmless(attributes))
+
+
+def _harmless(x):
+    """What is printed or told, without characters that would steer a terminal."""
+    if isinstance(x, str):
+        return printable(x, "\n\r\t")
+    if isinstance(x, dict):
+        return {key: _harmless(item) for key, item in x.items()}
+    if isinstance(x, list) or type(x) is tuple:
+        return type(x)(map(_harmless, x))
+    return x
 
 
 def _check(kind, attributes):

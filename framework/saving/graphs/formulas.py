@@ -27,6 +27,7 @@ is_open = is_size
 
 LARGEST = 2**63
 DEEPEST = 20
+HIGHEST = 4096
 MANY = 100_000
 INPUTS, AXES = 100_000, 64
 
@@ -40,7 +41,7 @@ def decode_number(value, scope):
     """The int or formula; one of ``scope``, the `Assumptions` of the trace."""
     if type(value) is int:
         return _whole(value)
-    form = _read_form(value)
+    form = _read_formula(value)
     if scope is None or not isinstance(form, tuple):
         raise ValueError("a formula of sizes stands where there are no open sizes")
     for atom in _sizes_of(form):
@@ -94,6 +95,30 @@ def _atom(atom):
     return [atom[0], _form(atom[1]), _form(atom[2])]
 
 
+def _read_formula(value):
+    """A form whose value is of a size that can be computed."""
+    form = _read_form(value)
+    if _degree(form) > HIGHEST:
+        raise ValueError(f"a formula of sizes has a degree above {HIGHEST}")
+    return form
+
+
+def _degree(form):
+    """The power of sizes and coefficients with which a value may grow."""
+    if not isinstance(form, tuple):
+        return 1
+    if form[0] == "poly":
+        return max([1 + sum(map(_degree_of_atom, m)) for m, _ in form[1]], default=1)
+    operation, left, right = form[0], _degree(form[1]), form[2]
+    if operation == "**":
+        return left * _exponent(right)
+    return left + _degree(right) if operation in "*/" else max(left, _degree(right))
+
+
+def _degree_of_atom(atom):
+    return 1 if type(atom) is Size else max(_degree(atom[1]), _degree(atom[2]))
+
+
 def _read_form(value, depth=0):
     if depth > DEEPEST:
         raise ValueError(f"formulas are nested deeper than {DEEPEST}")
@@ -115,13 +140,18 @@ def _read_form(value, depth=0):
     return operation, left, right
 
 
-def _check_exponent(form):
-    """Whole numbers to the power of whole numbers could be of any size."""
-    constant = form
+def _exponent(form):
+    """The size of a constant exponent; None for what is none."""
     if isinstance(form, tuple) and form[0] == "poly":
         terms = dict(form[1])
-        constant = terms.get((), 0) if set(terms) <= {()} else None
-    if isinstance(constant, tuple) or constant is None or abs(constant) > 64:
+        form = terms.get((), 0) if set(terms) <= {()} else None
+    return None if form is None or isinstance(form, tuple) else abs(form)
+
+
+def _check_exponent(form):
+    """Whole numbers to the power of whole numbers could be of any size."""
+    exponent = _exponent(form)
+    if exponent is None or exponent > 64:
         raise ValueError("a power in a formula of sizes must have a small exponent")
 
 
@@ -214,7 +244,7 @@ def decode_assumptions(value, pattern):
             other = _read_atom(other, 0) if is_size_ else decode_shape(other["shape"])
             atoms, form = [atom, other] if is_size_ else [atom], (atom, other)
         else:
-            form = _read_form(form)
+            form = _read_formula(form)
             atoms = list(_sizes_of(form))
             value_of(form, examples)
         if not wanted.issuperset(atoms):

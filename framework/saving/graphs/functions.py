@@ -2,9 +2,9 @@
 
 The group has an attribute ``function`` (name, parameters), the constants of all its graphs,
 and a group ``call_0``, ``call_1``... for each signature: attribute ``call`` (the kinds of
-arguments, the structure of what is returned), and a group ``trace_0``... for each trace:
-``pattern`` (the shapes that it serves, null where open), ``assumptions`` (what it takes for
-granted of open sizes) and ``graph``. Variables go by number; whoever has them keeps them.
+arguments, the structure of what is returned, and of each trace the shapes that it serves,
+null where open, and what it takes for granted of open sizes), and a group ``trace_0``...
+with the ``graph`` of each trace. Variables go by number; whoever has them keeps them.
 """
 
 import inspect
@@ -22,23 +22,24 @@ from ...nest import flatten, is_nested, map_structure
 from ...tensor import IndexedSlices, Tensor, TensorSpec
 from ...variable import Variable
 from .constants import ConstantReader, ConstantWriter
-from .coverage import Trace, covered
+from .coverage import Trace, covered, reason_of
 from .formulas import decode_assumptions, encode_assumptions
 from .graph_reader import FAULTS, GraphReader
 from .graph_writer import GraphWriter
 from .restored import Restored, RestoredConcrete, SavedSizes
-from .values import Numbered, decode, encode
+from .values import Numbered, decode, encode, number_of
 
 __all__ = ["has_traces", "read_function", "write_function"]
 
 MANY = 10_000
 
 
-def write_function(group, function, variables, gradients=True):
+def write_function(group, function, variables, gradients=True, optimizers=None):
     """Writes a traced function (or one trace of it) into a group.
 
     Args: ``group``: a `GroupWriter`; ``variables``: a list, to which the function's are
-    added that are not in it; ``gradients``: whether gradients of the user's own go along.
+    added that are not in it; ``gradients``: whether gradients of the user's own go along;
+    ``optimizers``: an `OptimizerWriter`, if the file has a place for those that are run.
 
     Every signature is written for which there is a trace. A function with an
     ``input_signature`` is traced for all that this allows, if it was not yet.
@@ -53,9 +54,7 @@ def write_function(group, function, variables, gradients=True):
             group.path, f"function '{name}' was not traced yet: call it, or give it an "
             "input_signature",
         )  # fmt: skip
-    parameters = [
-        _parameter(p, constants, group.path, name) for p in calls[0].parameters
-    ]
+    parameters = [_parameter(p, constants, variables) for p in calls[0].parameters]
     given = getattr(function, "input_signature", None)
     head = {
         "name": name,
@@ -64,7 +63,8 @@ def write_function(group, function, variables, gradients=True):
         "calls": len(calls),
     }
     for i, call in enumerate(calls):
-        call.write(group.group(f"call_{i}"), variables, constants, gradients)
+        part = group.group(f"call_{i}")
+        call.write(part, variables, constants, gradients, optimizers)
     group.json("function", head)
     constants.write(group)
 
@@ -77,15 +77,15 @@ def has_traces(function):
     return function.input_signature is not None or bool(function._concrete)
 
 
-def read_function(group, variables):
-    """The function of a group of `write_function`, on these variables: a `Function`.
+def read_function(group, variables, optimizers=()):
+    """The `Function` of a group of `write_function`, on these variables and optimizers.
 
     It is called like the one that was saved, by anyone, also under tapes and in traces.
 
     Raises: `SavingError` if the group is not as `write_function` leaves it.
     """
     try:
-        return _read(group, variables)
+        return _read(group, variables, optimizers)
     except SavingError:
         raise
     except FAULTS as error:
@@ -143,50 +143,53 @@ class _Call:
         call.retrace = None if family is None else family._trace
         return call
 
-    def write(self, group, variables, constants, gradients):
-        try:
-            traces, refusals = covered(
-                self.concrete, self.shapes, self.retrace, self.path, gradients
-            )
-        except SavingError as error:
-            raise SavingError(
-                self.path, f"function '{self.name}' cannot be traced: {error.reason}"
-            ) from error
-        except (TypeError, ValueError, LookupError, NotImplementedError) as error:
-            raise SavingError(
-                self.path, f"function '{self.name}' cannot be traced: {error}"
-            ) from error
+    def write(self, group, variables, constants, gradients, optimizers):
+        traces, refusals = self._traces(gradients)
         structure = traces[0].concrete.structure
         if any(_differ(t.concrete.structure, structure) for t in traces):
             raise SavingError(
                 self.path, f"function '{self.name}' returns other structures for other "
                 "shapes of its arguments",
             )  # fmt: skip
-        numbers = {id(v): n for n, v in enumerate(variables)}
         call = {
-            "values": [self._value(x, variables, numbers) for x in self._opened()],
+            "values": [self._value(x, variables) for x in self._opened()],
             "named": [x if isinstance(x, str) else None for x in self.named],
             "structure": encode(structure),
             "shapes": [None if s is None else [*s] for s in self.shapes],
             "refusals": [[ranks, reason] for ranks, reason in refusals],
-            "traces": len(traces),
+            "traces": [],
         }
-        group.json("call", call)
         for i, trace in enumerate(traces):
-            part, scope = group.group(f"trace_{i}"), trace.assumptions
-            writer = GraphWriter(self.path, variables, constants, gradients, scope)
+            scope = trace.assumptions
+            writer = GraphWriter(
+                self.path, variables, constants, gradients, scope, optimizers
+            )
             try:
                 form = writer.form(trace.concrete.graph)
             except SavingError as error:
                 raise SavingError(
                     self.path, f"function '{self.name}': {error.reason}"
                 ) from error
-            part.json("pattern", [None if s is None else [*s] for s in trace.pattern])
-            # Last: the gradients of the graph may have asked for more.
-            part.json(
-                "assumptions", None if scope is None else encode_assumptions(scope)
+            group.group(f"trace_{i}").json("graph", form)
+            # Behind it: the gradients of the graph may have asked for more.
+            call["traces"].append({
+                "pattern": [None if s is None else [*s] for s in trace.pattern],
+                "assumptions": None if scope is None else encode_assumptions(scope),
+            })  # fmt: skip
+        group.json("call", call)
+
+    def _traces(self, gradients):
+        """The traces that serve what is allowed, and ranks that none serves."""
+        try:
+            return covered(
+                self.concrete, self.shapes, self.retrace, self.path, gradients
             )
-            part.json("graph", form)
+        except Exception as error:  # whatever the Python code may raise
+            known = isinstance(error, SavingError)
+            reason = error.reason if known else reason_of(error)
+            raise SavingError(
+                self.path, f"function '{self.name}' cannot be traced: {reason}"
+            ) from error
 
     def _opened(self):
         """The values, with the specs that this call allows."""
@@ -202,15 +205,12 @@ class _Call:
 
         return [_mapped(opened, x) for x in self.values]
 
-    def _value(self, x, variables, numbers):
+    def _value(self, x, variables):
         def plain(leaf):
             leaf = revived(leaf)
             if not isinstance(leaf, Variable):
                 return leaf
-            if id(leaf) not in numbers:
-                numbers[id(leaf)] = len(variables)
-                variables.append(leaf)
-            return Numbered(numbers[id(leaf)])
+            return Numbered(number_of(leaf, variables))
 
         try:
             return encode(_mapped(plain, x))
@@ -261,7 +261,7 @@ def _known(shape):
     return [None if is_size(n) else n for n in shape]
 
 
-def _parameter(parameter, constants, path, name):
+def _parameter(parameter, constants, variables):
     """A parameter as JSON: name, kind, and its default, if there is one."""
     default = parameter.default
     found = [parameter.name, parameter.kind.name]
@@ -269,6 +269,8 @@ def _parameter(parameter, constants, path, name):
         return found
     if isinstance(default, Tensor):
         return [*found, {"constant": constants.number(default)}]
+    if isinstance(default, Variable):
+        return [*found, {"value": encode(Numbered(number_of(default, variables)))}]
     try:
         return [*found, {"value": encode(default)}]
     except TypeError:  # no call of a loaded function can be given it
@@ -278,10 +280,12 @@ def _parameter(parameter, constants, path, name):
 # --------------------------------------------------------------------------- reading
 
 
-def _read(group, variables):
+def _read(group, variables, optimizers):
     head = group.json("function")
     constants = ConstantReader(group)
-    parameters = [_read_parameter(each, constants) for each in head["parameters"]]
+    parameters = [
+        _read_parameter(each, constants, variables) for each in head["parameters"]
+    ]
     count = head["calls"]
     if type(count) is not int or not 0 < count <= MANY or len(parameters) > MANY:
         raise ValueError(f"{count!r} is no number of signatures")
@@ -290,7 +294,7 @@ def _read(group, variables):
         raise ValueError("the name must be a short text")
     given = None if given is None else decode(given)
     saved = [
-        _read_call(group.group(f"call_{i}"), name, variables, constants)
+        _read_call(group.group(f"call_{i}"), name, variables, constants, optimizers)
         for i in range(count)
     ]
     function = Restored(name, parameters, [c for c, _, _ in saved], given)
@@ -301,7 +305,7 @@ def _read(group, variables):
     return function
 
 
-def _read_parameter(value, constants):
+def _read_parameter(value, constants, variables):
     name, kind, *default = value
     kind = getattr(inspect.Parameter, str(kind))
     if not name.isidentifier():
@@ -309,22 +313,26 @@ def _read_parameter(value, constants):
     if not default:
         return inspect.Parameter(name, kind)
     ((tag, inner),) = default[0].items()
-    default = constants[inner] if tag == "constant" else decode(inner)
+    if tag == "constant":
+        default = constants[inner]
+    else:
+        default = _with_variables(decode(inner), variables)
     return inspect.Parameter(name, kind, default=default)
 
 
-def _read_call(group, name, variables, constants):
+def _read_call(group, name, variables, constants, optimizers):
     """The trace of one signature, its values and their names."""
     call = group.json("call")
     values = [_with_variables(decode(x), variables) for x in call["values"]]
     specs = [s for x in values for s in _specs(x)]
     shapes = _patterns(call["shapes"], specs)
-    structure, count = decode(call["structure"]), call["traces"]
-    if type(count) is not int or not 0 < count <= MANY:
-        raise ValueError(f"{count!r} is no number of traces")
+    structure, listed = decode(call["structure"]), call["traces"]
+    if not isinstance(listed, list) or not 0 < len(listed) <= MANY:
+        raise ValueError("there must be a list of traces")
+    places = specs, structure, variables, constants, optimizers
     traces = [
-        _read_trace(group.group(f"trace_{i}"), specs, structure, variables, constants)
-        for i in range(count)
+        _read_trace(group.group(f"trace_{i}"), each, *places)
+        for i, each in enumerate(listed)
     ]
     first = traces[0].concrete
     if is_open(shapes):
@@ -371,11 +379,12 @@ def _patterns(listed, specs):
     return tuple([None if shape is None else tuple(shape) for shape in listed])
 
 
-def _read_trace(group, specs, structure, variables, constants):
-    pattern, scope = _patterns(group.json("pattern"), specs), None
+def _read_trace(group, head, specs, structure, variables, constants, optimizers):
+    pattern, scope = _patterns(head["pattern"], specs), None
     if is_open(pattern):
-        scope = decode_assumptions(group.json("assumptions"), pattern)
-    graph = GraphReader(group, variables, constants, scope).graph(group.json("graph"))
+        scope = decode_assumptions(head["assumptions"], pattern)
+    reader = GraphReader(group, variables, constants, scope, optimizers)
+    graph = reader.graph(group.json("graph"))
     if len(graph.inputs) != len(pattern) or graph.captures:
         raise ValueError("a trace must have an input for each tensor of its arguments")
     for i, (value, shape, spec) in enumerate(zip(graph.inputs, pattern, specs)):

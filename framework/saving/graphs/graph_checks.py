@@ -16,6 +16,7 @@ from ...tensor import TensorSpec
 __all__ = [
     "check_alike",
     "check_fits",
+    "check_gradients",
     "check_loop",
     "check_plain",
     "check_settings",
@@ -91,6 +92,28 @@ def check_fits(variable, x):
     shape, dtype = spec_of(x)
     if dtype != variable._array.dtype or tuple(shape) != tuple(variable._array.shape):
         raise ValueError(f"does not fit the variable {variable.path!r}")
+
+
+def check_gradients(kinds, variables, inputs):
+    """Raises unless these are gradients of the variables, as an optimizer takes them.
+
+    ``kinds``: for each "dense", or "sparse" where rows and their indices are given.
+    """
+    given = iter(inputs)
+    if len(inputs) != len(kinds) + kinds.count("sparse"):
+        raise ValueError(f"an update takes other gradients than {len(inputs)} values")
+    for kind, variable in zip(kinds, variables, strict=True):
+        if kind == "dense":
+            check_fits(variable, next(given))
+        elif kind == "sparse":
+            (rows, dtype), (places, whole) = spec_of(next(given)), spec_of(next(given))
+            own = tuple(variable._array.shape)
+            known = not any(hasattr(shape, "atom") for shape in (rows, places))
+            fits = known and dtype == variable._array.dtype and whole.kind in "iu"
+            if not fits or not own or (len(places), tuple(rows[1:])) != (1, own[1:]):
+                raise ValueError(f"has no sparse gradient of {variable.path!r}")
+        else:
+            raise ValueError(f"{kind!r:.80} is no kind of gradient")
 
 
 def check_alike(values, others):

@@ -71,12 +71,12 @@ class GraphReader:
 
     Args: ``item``: the group that it is from, for errors; ``variables``: a list of those
     that it may touch; ``constants``: a `ConstantReader`; ``scope``: the `Assumptions` of
-    the trace.
+    the trace; ``optimizers``: a list of those that it may run.
     """
 
-    def __init__(self, item, variables, constants, scope=None):
+    def __init__(self, item, variables, constants, scope=None, optimizers=()):
         self.item, self.variables, self.constants = item, variables, constants
-        self.scope = scope
+        self.scope, self.optimizers = scope, optimizers
         self._next = 0
         self._place = "graph"
 
@@ -147,6 +147,11 @@ class GraphReader:
         if type(number) is not int or not 0 <= number < len(self.variables):
             raise ValueError(f"there is no variable {number!r}")
         return self.variables[number]
+
+    def _optimizer(self, number):
+        if type(number) is not int or not 0 <= number < len(self.optimizers):
+            raise ValueError(f"there is no optimizer {number!r}")
+        return self.optimizers[number]
 
     def _check_given(self, node, form):
         """Raises unless the outputs are of the shapes and dtypes that the file says."""
@@ -220,9 +225,12 @@ class GraphReader:
         return Store(variable, value, line)
 
     def _effect(self, form, inputs, line, *_):
-        attributes = decode(form["attributes"])
-        call = made_effect(form["effect"], attributes)
-        return Effect(form["effect"], call, inputs, attributes, (), (), (), line)
+        kind, attributes = form["effect"], decode(form["attributes"])
+        places = self._variable, self._optimizer
+        call = made_effect(kind, attributes, inputs, *places)
+        if not hasattr(call, "writes"):
+            return Effect(kind, call, inputs, attributes, (), (), (), line)
+        return Effect(kind, call, inputs, {}, (), call.reads(), call.writes(), line)
 
     # --- gradients of the user's own
 

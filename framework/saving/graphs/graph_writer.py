@@ -23,7 +23,7 @@ from ...errors import GradientLookupError, SavingError, TracingError
 from ...graph.control.branches import Cond
 from ...graph.control.loops import Loop
 from ...graph.control.python_call import PythonCall
-from ...graph.custom_call import CustomCall
+from ...graph.custom_call import CustomCall, finish_gradients
 from ...graph.ir import (
     Effect,
     Graph,
@@ -36,7 +36,7 @@ from ...graph.ir import (
 from ...graph.tracing import Symbolic, Tracer
 from ...nest import flatten, is_nested
 from ...readers import reading
-from ...tensor import convert_to_tensor
+from .coverage import reason_of
 from .effects import describe_effect
 from .formulas import encode_shape
 from .values import encode, encode_dtype
@@ -60,12 +60,15 @@ class GraphWriter:
 
     Args: ``path``: of the file, for messages; ``variables``: a list, to which those are
     added that the graph touches; ``constants``: a `ConstantWriter`; ``gradients``: whether
-    gradients of the user's own are written; ``scope``: the `Assumptions` of the trace.
+    gradients of the user's own are written; ``scope``: the `Assumptions` of the trace;
+    ``optimizers``: an `OptimizerWriter`, or None if there is no place for any.
     """
 
-    def __init__(self, path, variables, constants, gradients=True, scope=None):
+    def __init__(
+        self, path, variables, constants, gradients=True, scope=None, optimizers=None
+    ):
         self.path, self.variables, self.constants = path, variables, constants
-        self.gradients, self.scope = gradients, scope
+        self.gradients, self.scope, self.optimizers = gradients, scope, optimizers
         self._numbers = {id(v): n for n, v in enumerate(variables)}
         self._next = 0
         self._line = None
@@ -144,6 +147,14 @@ class GraphWriter:
             self.variables.append(variable)
         return number
 
+    def _optimizer(self, optimizer):
+        if self.optimizers is None:
+            raise TracingError(
+                "apply_gradients: there is no place for an optimizer in this file; leave "
+                "its updates to functions that saved_model.save writes"
+            )
+        return self.optimizers.number(optimizer)
+
     # --- nodes
 
     def _node(self, node, known, graph, order):
@@ -162,7 +173,8 @@ class GraphWriter:
             form = {"store": self.variable(node.variable), "in": taken}
         elif kind is Effect:
             form = {"effect": node.kind, "in": taken}
-            form["attributes"] = encode(describe_effect(node))
+            attributes = describe_effect(node, self.variable, self._optimizer)
+            form["attributes"] = encode(attributes)
         elif kind is CustomCall:
             form = self._custom_call(node, taken, known, order)
         elif kind is Cond:
@@ -232,7 +244,8 @@ class GraphWriter:
             self._line = line
             if self.gradients and not order and not _is_missing(error):
                 raise self._refused(
-                    f"the gradient function of {title} cannot be traced: {error}"
+                    f"the gradient function of {title} cannot be traced: "
+                    f"{reason_of(error)}"
                 ) from error
             form = {"missing": str(error)}
         self._line = line
@@ -292,10 +305,4 @@ def _traced_gradient(node, graph):
         )
         answer = node.op.registered(call, *cotangents)
         answer = flatten(answer) if is_nested(answer) else [answer]
-        outputs, places = [], []
-        for gradient in answer:
-            places.append(None if gradient is None else len(outputs))
-            if gradient is not None:
-                outputs.append(convert_to_tensor(gradient))
-        tracer.finish(outputs)
-    return twin, places
+        return twin, finish_gradients(tracer, answer)

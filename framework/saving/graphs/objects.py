@@ -2,11 +2,12 @@
 
 ``{"nodes": [...], "root": 0, "signatures": {...}, "captured": [...]}``: a node is
 ``{"module": name, "attributes": {...}}``, ``{"list": [...]}``, ``{"tuple": [...]}``,
-``{"dict": [[key, node]...]}``, ``{"variable": 2}``, ``{"function": 0}`` or ``{"value": 3}``;
-attributes and items are numbers of nodes. ``captured`` are variables that functions use and
-nothing holds.
+``{"dict": [[key, node]...]}``, ``{"variable": 2}``, ``{"function": 0}``,
+``{"optimizer": 0}`` or ``{"value": 3}``; attributes and items are numbers of nodes.
+``captured`` are variables that functions use and nothing holds.
 """
 
+from ...errors import TracingError
 from ...graph.functions.concrete import ConcreteFunction
 from ...graph.functions.function import Function
 from ...graph.functions.methods import Method
@@ -15,8 +16,9 @@ from ...nest import flatten, is_nested
 from ...variable import Variable
 from .functions import has_traces
 from .graph_reader import FAULTS
+from .optimizers import OptimizerWriter, is_optimizer
 from .signature_functions import Signatures
-from .values import decode, encode
+from .values import decode, encode, number_of
 
 __all__ = ["Loaded", "ObjectReader", "ObjectWriter"]
 
@@ -24,43 +26,44 @@ FUNCTIONS = (Function, Method, ConcreteFunction)
 # What compiled models keep of their training: made again when it is needed.
 MADE_AGAIN = {"train_function", "test_function", "predict_function"}
 DEEPEST = 200
+MOST = (
+    1_000_000  # items of a list with all that is in it, counted as often as it is there
+)
 
 
 class ObjectWriter:
-    """Numbers the functions and variables of a module.
+    """Numbers the functions, variables and optimizers of a module.
 
-    ``call``: a function that the root has none of; ``signatures``: functions by name.
-    ``untraced``: names of functions that cannot be written, as nothing is known of them.
+    ``call``: a function that the root has none of; ``signatures``: functions by name;
+    ``path``: of the file, for messages. ``untraced``: names of functions that cannot be
+    written, as nothing is known of them.
     """
 
-    def __init__(self, root, signatures, call=None):
+    def __init__(self, root, signatures, path, call=None):
         self.nodes, self.variables, self.functions = [], [], []
-        self.untraced = []
+        self.optimizers, self.untraced = OptimizerWriter(path), []
         self._numbers, self._kept = {}, []
         self._root = self._node(root)
         if call is not None:
             self.nodes[self._root]["attributes"]["__call__"] = self._node(call)
         self._held = len(self.variables)
         self._signatures = {
-            name: self._number_of(function, self.functions)
+            name: number_of(function, self.functions)
             for name, function in signatures.items()
         }
 
-    def form(self):
-        """The JSON, once all functions are written."""
+    def form(self, states):
+        """The JSON, once all functions are written.
+
+        ``states``: numbers of the variables that are an optimizer's.
+        """
+        captured = set(range(self._held, len(self.variables))).difference(states)
         return {
             "nodes": self.nodes,
             "root": self._root,
             "signatures": self._signatures,
-            "captured": list(range(self._held, len(self.variables))),
+            "captured": sorted(captured),
         }
-
-    def _number_of(self, thing, listed):
-        for number, known in enumerate(listed):
-            if known is thing:
-                return number
-        listed.append(thing)
-        return len(listed) - 1
 
     def _node(self, thing, name="", depth=0):
         """The number of a thing's node; None for what is not written."""
@@ -71,17 +74,29 @@ class ObjectWriter:
         if isinstance(thing, FUNCTIONS) and not has_traces(thing):
             self.untraced.append(name)
             return None
+        if is_optimizer(thing) and not self._has_place(thing):
+            return None
         number = self._numbers[id(thing)] = len(self.nodes)
         self._kept.append(thing)  # which keeps its id its own
         self.nodes.append(None)
         self.nodes[number] = self._form(thing, name, depth)
         return number
 
+    def _has_place(self, optimizer):
+        """Whether a file can keep it; one that no function runs may be left out."""
+        try:
+            self.optimizers.number(optimizer)
+        except TracingError:
+            return False
+        return True
+
     def _form(self, thing, name, depth):
         if isinstance(thing, Variable):
-            return {"variable": self._number_of(thing, self.variables)}
+            return {"variable": number_of(thing, self.variables)}
         if isinstance(thing, FUNCTIONS):
-            return {"function": self._number_of(thing, self.functions)}
+            return {"function": number_of(thing, self.functions)}
+        if is_optimizer(thing):
+            return {"optimizer": self.optimizers.number(thing)}
         if isinstance(thing, Module):
             attributes = {}
             for key, value in _attributes(thing):
@@ -112,7 +127,8 @@ def _attributes(module):
     own = dict(sorted(vars(module).items()))
     for kind in type(module).__mro__:
         for name, value in vars(kind).items():
-            if isinstance(value, Function) and name not in own:
+            function = getattr(value, "__func__", value)  # of a static method
+            if isinstance(function, Function) and name not in own:
                 own[name] = getattr(module, name)
     for name, value in own.items():
         if name in MADE_AGAIN or isinstance(value, Signatures):
@@ -124,7 +140,7 @@ def _attributes(module):
 def _is_kept(x):
     if is_nested(x):
         return any(_is_kept(leaf) for leaf in flatten(x))
-    return isinstance(x, (Variable, Module, *FUNCTIONS))
+    return isinstance(x, (Variable, Module, *FUNCTIONS)) or is_optimizer(x)
 
 
 # --------------------------------------------------------------------------- reading
@@ -147,12 +163,19 @@ class Loaded(Module):
         return f"<loaded {self._kind}>"
 
 
+# Attributes that would take the place of what a module does by itself.
+TAKEN = {"signatures", "_kind", "__dict__", "__class__"}
+TAKEN |= {name for name in dir(Loaded) if not name.startswith("__")}
+
+
 class ObjectReader:
     """Makes the objects of a file. ``item``: the group that has the attribute ``objects``."""
 
-    def __init__(self, item, variables, functions):
+    def __init__(self, item, variables, functions, optimizers):
         self.item, self.variables, self.functions = item, variables, functions
+        self.optimizers = optimizers
         self.form, self._made = item.json("objects"), {}
+        self._counts = {}  # number of a list, tuple or dict -> its items, at any depth
 
     def made(self):
         """The root."""
@@ -187,20 +210,30 @@ class ObjectReader:
         ((tag, inner), *more) = self._of(self.form["nodes"], number).items()
         if tag == "module":
             return self._module(number, inner, dict(more)["attributes"], depth)
-        found = self._made[number] = self._plain(tag, inner, depth)
+        found = self._made[number] = self._plain(number, tag, inner, depth)
         return found
 
-    def _plain(self, tag, inner, depth):
+    def _plain(self, number, tag, inner, depth):
         if tag == "variable":
             return self._of(self.variables, inner)
         if tag == "function":
             return self._of(self.functions, inner)
+        if tag == "optimizer":
+            return self._of(self.optimizers, inner)
         if tag == "value":
             return decode(inner)
+        pairs = inner if tag == "dict" else [[None, n] for n in inner]
+        items = [(decode(k), self._object(n, depth + 1)) for k, n in pairs]
+        self._count(number, [n for _, n in pairs])
         if tag == "dict":
-            return {decode(k): self._object(n, depth + 1) for k, n in inner}
-        items = [self._object(n, depth + 1) for n in inner]
-        return {"list": list, "tuple": tuple}[tag](items)
+            return dict(items)
+        return {"list": list, "tuple": tuple}[tag]([x for _, x in items])
+
+    def _count(self, number, inner):
+        """Lists that hold a list twice, and so on, are small here and endless to walk."""
+        count = self._counts[number] = 1 + sum([self._counts.get(n, 1) for n in inner])
+        if count > MOST:
+            raise ValueError(f"lists in lists have more than {MOST} items together")
 
     def _module(self, number, kind, attributes, depth):
         module = self._made[number] = Loaded()
@@ -209,7 +242,10 @@ class ObjectReader:
         module._kind = kind
         module._name = kind if kind.isidentifier() else None
         for name, below in attributes.items():
-            if name in ("signatures", "_kind", "_name", "__dict__", "__class__"):
+            value = self._object(below, depth + 1)
+            if name in TAKEN or (
+                name == "__call__" and not isinstance(value, Function)
+            ):
                 raise ValueError(f"{name!r} is no attribute of a module")
-            vars(module)[name] = self._object(below, depth + 1)
+            vars(module)[name] = value
         return module

@@ -4,8 +4,8 @@ from ...errors import SavingError
 from ...graph.functions.concrete import ConcreteFunction
 from ...graph.functions.function import Function
 from ...graph.functions.methods import Method
-from ...nest import flatten
-from ...tensor import TensorSpec
+from ...nest import flatten, map_structure
+from ...tensor import IndexedSlices, TensorSpec
 from .functions import has_traces
 
 __all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]
@@ -14,30 +14,71 @@ DEFAULT = "serving_default"
 
 
 class SignatureFunction:
-    """A function whose result is a dict: ``{"output_0": ...}`` unless it gives one."""
+    """A function of tensors by name: those that their specs have, else the parameters'.
+
+    Its result is a dict: ``{"output_0": ...}`` unless it gives one.
+    """
 
     def __init__(self, function):
         self.function = function
+        self._concrete = function.saved[0]
+        self._names = [value.name for value in self._concrete.graph.inputs]
 
     def __call__(self, *args, **kwargs):
-        found = self.function(*args, **kwargs)
-        if isinstance(found, dict):
-            return found
-        return {f"output_{i}": x for i, x in enumerate(flatten(found))}
+        if kwargs and not args and set(kwargs) == set(self._names):
+            args, kwargs = self._in_place([kwargs[name] for name in self._names])
+        return _as_dict(self.function(*args, **kwargs))
+
+    def _in_place(self, tensors):
+        """``(args, kwargs)`` with these for the specs, in their order."""
+        rest = iter(tensors)
+
+        def given(x):
+            if isinstance(x, IndexedSlices):
+                parts = x.values, x.indices, x.dense_shape
+                return IndexedSlices(*[given(part) for part in parts])
+            return next(rest) if isinstance(x, TensorSpec) else x
+
+        return map_structure(given, self._concrete.form.structured())
 
     @property
     def structured_input_signature(self):
-        return self.function.get_concrete_function(
-            *_specs(self.function)
-        ).structured_input_signature
+        """``((), {name: TensorSpec})``."""
+        found = []
+
+        def listed(x):
+            if isinstance(x, IndexedSlices):
+                return [listed(part) for part in (x.values, x.indices, x.dense_shape)]
+            if isinstance(x, TensorSpec):
+                found.append(x)
+
+        map_structure(listed, self._concrete.form.structured())
+        pairs = zip(self._names, found, strict=True)
+        return (), {n: TensorSpec(spec.shape, spec.dtype, n) for n, spec in pairs}
+
+    @property
+    def structured_outputs(self):
+        """``{name: TensorSpec}``."""
+        return _as_dict(self._concrete.structured_outputs)
+
+    @property
+    def variables(self):
+        """The variables that it reads or writes, each once."""
+        return self._concrete.variables
+
+    @property
+    def trainable_variables(self):
+        """Those of `variables` that are trainable."""
+        return self._concrete.trainable_variables
 
     def __repr__(self):
         return f"<signature {self.function!r}>"
 
 
-def _specs(function):
-    args, _ = function.saved[0].form.structured()
-    return args
+def _as_dict(outputs):
+    if isinstance(outputs, dict):
+        return outputs
+    return {f"output_{i}": x for i, x in enumerate(flatten(outputs))}
 
 
 class Signatures(dict):

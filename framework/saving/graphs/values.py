@@ -24,6 +24,7 @@ __all__ = [
     "encode",
     "encode_dtype",
     "nested_alike",
+    "number_of",
 ]
 
 # The dtypes of tensors; "object" are lists of arrays, inside of graphs only.
@@ -168,6 +169,15 @@ class Numbered:
 
     def __init__(self, number):
         self.number = number
+
+
+def number_of(thing, listed):
+    """Its place in a list, to which it is added if it is not there."""
+    for number, known in enumerate(listed):
+        if known is thing:
+            return number
+    listed.append(thing)
+    return len(listed) - 1
 
 
 class _NamedTuple(type):

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import SavingError
-from ..storage.file_kinds import WEIGHTS_MEMBER, kind_of
-from ..storage.reader import Array, Group, opened
-from .own_kinds import CHECKPOINT, SAVED_MODEL, describe_own
+from ..keras_files.keras_zip import CONFIG, METADATA
+from ..keras_files.legacy_h5 import layers_group, stored_layers, stored_top
+from ..keras_files.shards import opened_shards
+from ..storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
+from ..storage.reader import Group, opened
+from ..storage.zips import opened_zip
+from .own_kinds import CHECKPOINT, SAVED_MODEL, array_row, describe_own, totals
 
 __all__ = [
     "Contents",
@@ -33,6 +37,7 @@ WEIGHTS = "weights in Keras 3's layout (.weights.h5)"
 ZIP = "whole model in Keras 3's layout (.keras)"
 SHARDS = "index of weights in several files (.weights.json)"
 OTHER = "HDF5 file of another program"
+ITSELF = "(the model itself)"  # in the place of a layer's name
 
 KERAS = (LEGACY, LEGACY_WEIGHTS, WEIGHTS, ZIP)
 
@@ -56,8 +61,6 @@ def contents(path):
     """
     path, kind = os.fspath(path), kind_of(path)
     if kind == "json":
-        from ..keras_files.shards import opened_shards
-
         with opened_shards(path) as whole:
             yield Contents(SHARDS, whole)
     elif kind == "zip":
@@ -71,13 +74,10 @@ def contents(path):
 def _hdf5_contents(root):
     by = {key: root.text(key) for key in ("keras_version", "backend") if root.has(key)}
     if root.has("model_config"):
-        training = root.json("training_config") if root.has("training_config") else None
-        model = root.json("model_config")
-        _must_be_object(root.path, model, "/@model_config")
-        if training is not None:
-            _must_be_object(root.path, training, "/@training_config")
-        return Contents(LEGACY, root, model, training, by)
-    if root.has("layer_names") or root.has("layer_names0"):
+        key = "training_config"
+        training = root.json_object(key) if root.has(key) else None
+        return Contents(LEGACY, root, root.json_object("model_config"), training, by)
+    if holds_layers(root):
         return Contents(LEGACY_WEIGHTS, root, written_by=by)
     if root.has("format"):
         return Contents(root.text("format"), root, written_by=by)
@@ -86,7 +86,7 @@ def _hdf5_contents(root):
 
 def _has_vars(root):
     """Whether arrays stand in a group ``vars``, as Keras 3 has them."""
-    return any(_in_vars(item.name) for item in root.walk() if isinstance(item, Array))
+    return any(_in_vars(array.name) for array in root.arrays())
 
 
 def _in_vars(name):
@@ -95,25 +95,14 @@ def _in_vars(name):
 
 @contextmanager
 def _zip_contents(path):
-    from ..storage.zips import opened_zip
-
-    with opened_zip(path) as archive:
-        model, by = archive.json("config.json"), {}
-        _must_be_object(path, model, "config.json")
+    with opened_zip(path) as zipped:
+        model = zipped.json_object(CONFIG)
         training = model.get("compile_config")
-        if training is not None:
-            _must_be_object(path, training, "config.json")
-        if "metadata.json" in archive:
-            by = archive.json("metadata.json")
-            _must_be_object(path, by, "metadata.json")
-        with archive.hdf5(WEIGHTS_MEMBER) as root:
+        if not isinstance(training, (dict, type(None))):
+            raise SavingError(path, "the compile config must be a dict", CONFIG)
+        by = zipped.json_object(METADATA) if METADATA in zipped else {}
+        with zipped.hdf5(WEIGHTS_MEMBER) as root:
             yield Contents(ZIP, root, model, training, by)
-
-
-def _must_be_object(path, value, place):
-    if not isinstance(value, dict):
-        kind = type(value).__name__
-        raise SavingError(path, f"must be a JSON object, is a {kind}", place)
 
 
 def describe(path):
@@ -138,10 +127,8 @@ def _described(found):
         return describe_own(found.kind, found.root)
     if found.kind == SHARDS:
         return _shards(found.root)
-    classes = _classes(found.model)
-    rows = _in_order(
-        [_row(*group, classes) for group in _weight_groups(found)], classes
-    )
+    classes, groups = _classes(found.model), list(_weight_groups(found))
+    rows = _in_order([_row(*group, classes) for group in groups], classes)
     return {
         "written_by": {k: str(v) for k, v in (found.written_by or {}).items()},
         "model": None if found.model is None else _model(found.model),
@@ -151,21 +138,19 @@ def _described(found):
         "notes": _notes(found),
         "custom_classes": sorted(custom_classes(found.model, found.training)),
         "others": _others(found),
-        "totals": _totals(rows),
+        "totals": totals([array for *_, arrays in groups for _, array in arrays]),
     }
 
 
 def _shards(whole):
-    rows, totals = [], {"weights": 0, "parameters": 0, "bytes": 0}
-    for name, root in whole.shards.items():
-        arrays = [item for item in root.walk() if isinstance(item, Array)]
-        size = sum(array.nbytes for array in arrays)
-        rows.append({"file": name, "arrays": len(arrays), "bytes": size})
-        totals["weights"] += len(arrays)
-        totals["parameters"] += sum(_count(array.shape) for array in arrays)
-        totals["bytes"] += size
+    rows = [_summed("file", *shard) for shard in whole.shards.items()]
     table = {"columns": ["file", "arrays", "bytes"], "rows": rows}
-    return {"tables": [table], "totals": totals}
+    return {"tables": [table], "totals": totals(list(whole.arrays()))}
+
+
+def _summed(what, name, group):
+    found = totals(list(group.arrays()))
+    return {what: name, "arrays": found["weights"], "bytes": found["bytes"]}
 
 
 def _model(config):
@@ -205,25 +190,18 @@ def _weight_groups(found):
 
 def legacy_groups(root):
     """``(name, path, [(weight's name, Array)])`` in the order of ``layer_names``."""
-    top = root.find("model_weights") or root
-    if not isinstance(top, Group):
-        root.fail("has an array where the group 'model_weights' must be")
-    for name in top.texts("layer_names"):
-        group = top.group(name)
-        names = group.texts("weight_names")
-        yield name, group.name, [(each, group.array(each)) for each in names]
-    extra = top.find("top_level_model_weights")
-    if isinstance(extra, Group):
-        names = extra.texts("weight_names")
-        if names:
-            arrays = [(each, extra.array(each)) for each in names]
-            yield "(the model itself)", extra.name, arrays
+    holder = layers_group(root)
+    for each in stored_layers(holder):
+        yield each.name, each.group.name, list(zip(each.weight_names, each.arrays))
+    top = stored_top(holder)
+    if top is not None and top.weight_names:
+        arrays = list(zip(top.weight_names, top.arrays))
+        yield ITSELF, top.group.name, arrays
 
 
 def _vars_groups(root):
     """The groups ``vars`` but the optimizer's, in the order of the file."""
-    items = (item for item in root.walk() if isinstance(item, Array))
-    inside = (item for item in items if _in_vars(item.name))
+    inside = (item for item in root.arrays() if _in_vars(item.name))
     for place, arrays in itertools.groupby(
         inside, key=lambda item: item.name.rpartition("/")[0]
     ):
@@ -246,31 +224,9 @@ def _in_order(rows, classes):
 
 
 def _row(name, path, arrays, classes):
-    shapes = [_array(name, array) for name, array in arrays]
-    return {
-        "name": name,
-        "class": classes.get(name),
-        "place": path.strip("/"),
-        "weights": shapes,
-        "parameters": sum(_count(each["shape"]) for each in shapes),
-        "bytes": sum(each["bytes"] for each in shapes),
-    }
-
-
-def _array(name, array):
-    return {
-        "name": name,
-        "shape": list(array.shape),
-        "dtype": array.dtype.name,
-        "bytes": array.nbytes,
-    }
-
-
-def _count(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    told = {"name": name, "class": classes.get(name), "place": path.strip("/")}
+    told |= totals([array for _, array in arrays])
+    return told | {"weights": [array_row("name", *each) for each in arrays]}
 
 
 def _classes(model):
@@ -330,11 +286,8 @@ def _optimizer(found):
         told["class"] = str(config.get("class_name"))
         told["learning_rate"] = _short(inner.get("learning_rate"))
     if place is not None:
-        arrays = [item for item in place.walk() if isinstance(item, Array)]
-        told["place"] = place.name.strip("/")
-        told["arrays"] = len(arrays)
-        told["bytes"] = sum(array.nbytes for array in arrays)
-        told["iterations"] = _iterations(arrays)
+        told |= _summed("place", place.name.strip("/"), place)
+        told["iterations"] = _iterations(place.arrays())
     return told
 
 
@@ -401,18 +354,7 @@ def _others(found):
     rows = []
     for key in keys:
         item = found.root.find(key)
-        inner = [each for each in item.walk()] if isinstance(item, Group) else [item]
-        arrays = [each for each in inner if isinstance(each, Array)]
-        if found.kind in KERAS and all(_in_vars(each.name) for each in arrays):
+        if found.kind in KERAS and all(_in_vars(each.name) for each in item.arrays()):
             continue
-        size = sum(each.nbytes for each in arrays)
-        rows.append({"besides": key, "arrays": len(arrays), "bytes": size})
+        rows.append(_summed("besides", key, item))
     return rows
-
-
-def _totals(rows):
-    return {
-        "weights": sum(len(row["weights"]) for row in rows),
-        "parameters": sum(row["parameters"] for row in rows),
-        "bytes": sum(row["bytes"] for row in rows),
-    }

@@ -6,14 +6,18 @@ is not as they have it is a `SavingError`.
 
 import math
 
-from ..storage.reader import Array, Group
+from ..checkpoints.checkpoint_file import FORMAT as CHECKPOINT
+from ..graphs.graph_reader import FAULTS
+from ..saved_model import FORMAT as SAVED_MODEL
 
-__all__ = ["CHECKPOINT", "SAVED_MODEL", "describe_own"]
-
-SAVED_MODEL = "tapewright saved_model"
-CHECKPOINT = "tapewright checkpoint"
-# What the items of a saved form may raise that is not as it should be.
-FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+__all__ = [
+    "CHECKPOINT",
+    "SAVED_MODEL",
+    "array_row",
+    "describe_own",
+    "optimizers_of",
+    "totals",
+]
 
 
 def describe_own(kind, root):
@@ -23,24 +27,41 @@ def describe_own(kind, root):
     return _checkpoint(root)
 
 
+def array_row(what, name, array):
+    """How an array is told in a table; ``what`` it is called there."""
+    return {
+        what: name,
+        "shape": list(array.shape),
+        "dtype": array.dtype.name,
+        "bytes": array.nbytes,
+    }
+
+
+def totals(arrays):
+    """How much there is in arrays together."""
+    return {
+        "weights": len(arrays),
+        "parameters": sum(math.prod(array.shape) for array in arrays),
+        "bytes": sum(array.nbytes for array in arrays),
+    }
+
+
 # ------------------------------------------------------------------------- checkpoints
 
 
 def _checkpoint(root):
-    info = root.json("info")
-    if not isinstance(info, dict):
-        root.fail("must be a JSON object", "info")
+    info = root.json_object("info")
     versions = info.pop("versions", None)
     info.pop("generator", None)  # long numbers that tell nothing
-    arrays = _arrays(root.find("arrays"))
-    states = root.json("states") if root.has("states") else {}
-    if not isinstance(states, dict):
-        root.fail("must be a JSON object", "states")
+    info.pop("aliases", None)
+    group = root.find_group("arrays")
+    arrays = [] if group is None else list(group.arrays())
+    states = root.json_object("states") if root.has("states") else {}
     return {
         "written_by": versions if isinstance(versions, dict) else {},
         "facts": info | _progress(states) | {"states": sorted(states)},
         "tables": [_table("array", arrays, "/arrays/")],
-        "totals": _totals(arrays),
+        "totals": totals(arrays),
     }
 
 
@@ -55,60 +76,52 @@ def _progress(states):
     return found
 
 
-def _arrays(group):
-    walked = group.walk() if isinstance(group, Group) else ()
-    return [item for item in walked if isinstance(item, Array)]
-
-
 def _table(what, arrays, prefix):
-    rows = [
-        {
-            what: array.name.removeprefix(prefix),
-            "shape": list(array.shape),
-            "dtype": array.dtype.name,
-            "bytes": array.nbytes,
-        }
-        for array in arrays
-    ]
+    rows = [array_row(what, each.name.removeprefix(prefix), each) for each in arrays]
     return {"columns": [what, "shape", "dtype", "bytes"], "rows": rows}
-
-
-def _totals(arrays):
-    return {
-        "weights": len(arrays),
-        "parameters": sum(math.prod(array.shape) for array in arrays),
-        "bytes": sum(array.nbytes for array in arrays),
-    }
 
 
 # ------------------------------------------------------------------------ saved models
 
 
 def _saved_model(root):
-    variables = _numbered(root, "variables")
+    group = root.find_group("variables")
+    variables = [] if group is None else group.numbered()
     table = _table("variable", variables, "")
     table["columns"].insert(3, "trainable")
     for row, array in zip(table["rows"], variables, strict=True):
         row["variable"] = array.text("name")
         row["trainable"] = bool(array.integer("trainable"))
-    functions = [_function(group) for group in _numbered(root, "functions")]
+    functions = [_function(group) for group in _functions(root)]
     columns = ["function", "arguments", "traces", "nodes", "custom gradients"]
+    facts = {"version": root.integer("version"), "root": _root_class(root)}
+    if optimizers := optimizers_of(root):
+        facts["optimizers"] = [str(each.get("class_name")) for each in optimizers]
     return {
-        "facts": {"version": root.integer("version"), "root": _root_class(root)},
+        "facts": facts,
         "tables": [
             table,
             {"columns": columns, "rows": [row for rows in functions for row in rows]},
         ],
-        "totals": _totals(variables),
+        "totals": totals(variables),
     }
 
 
-def _numbered(root, name):
-    group = root.find(name)
+def optimizers_of(root):
+    """The configs of the optimizers that a saved model has."""
+    listed = root.json("optimizers") if root.has("optimizers") else []
+    try:
+        return [form["config"] for form in listed if isinstance(form["config"], dict)]
+    except FAULTS:
+        return root.fail("must be a list of optimizers", "optimizers")
+
+
+def _functions(root):
+    group = root.find_group("functions")
     if group is None:
         return []
     keys = sorted(group.keys(), key=lambda key: (len(key), key))
-    return [group.find(key) for key in keys]
+    return [group.group(key) for key in keys]
 
 
 def _root_class(root):

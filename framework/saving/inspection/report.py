@@ -1,9 +1,12 @@
 """What `inspection.describe` told, as a text for people: aligned, some 90 columns wide."""
 
-__all__ = ["printable", "report", "size"]
+from ...errors import printable
+
+__all__ = ["report", "size"]
 
 MAX_ROWS = 500
 WIDTH = 92
+LONGEST = 1000  # characters of a line outside of tables
 NUMBERS = ("parameters", "size", "arrays", "nodes", "traces")
 
 
@@ -17,12 +20,11 @@ def report(told):
     for heading, rows in _tables(told):
         lines += ["", *_table(heading, rows)]
     lines += ["", _totals(told)]
-    return "\n".join(printable(line).rstrip() for line in lines)
+    return "\n".join(_cut(printable(line).rstrip()) for line in lines)
 
 
-def printable(text):
-    """``text`` with everything that is not printable written as Python escapes it."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+def _cut(line):
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 def size(count):

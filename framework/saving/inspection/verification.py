@@ -7,20 +7,18 @@ is wrong so far, and no class of the user's is needed, it loads the file, as the
 import itertools
 import os
 from collections import Counter
-from functools import partial
 
 import numpy as np
 
 from ...errors import SavingError
 from .. import saved_model
 from ..checkpoints.checkpoint_file import read_content
+from ..keras_files.limits import check_size
 from ..keras_files.models import load_model
-from ..storage.limits import check_size
-from ..storage.reader import Array
 from .contents import (
+    ITSELF,
     LEGACY,
     LEGACY_WEIGHTS,
-    SHARDS,
     WEIGHTS,
     ZIP,
     contents,
@@ -29,7 +27,7 @@ from .contents import (
     legacy_groups,
     model_layers,
 )
-from .own_kinds import CHECKPOINT, SAVED_MODEL
+from .own_kinds import CHECKPOINT, SAVED_MODEL, optimizers_of
 
 __all__ = ["verify"]
 
@@ -46,7 +44,10 @@ def verify(path):
     faults, notes = [], []
     try:
         with contents(path) as found:
-            kind, classes = found.kind, custom_classes(found.model, found.training)
+            kind, configs = found.kind, [found.model, found.training]
+            if kind == SAVED_MODEL:
+                configs += optimizers_of(found.root)
+            classes = custom_classes(*configs)
             _check(found, faults, notes)
         if classes:
             needed = ", ".join(sorted(classes))
@@ -76,22 +77,11 @@ def _without_path(error):
 def _check(found, faults, notes):
     if not found.root.sealed:
         notes.append("not sealed: nothing tells whether it is as it was written")
-    if found.kind == SHARDS:
-        checks = [partial(_check_shards, found)]
-    else:
-        checks = [partial(check, found) for check in (_config, _names, _arrays)]
-    for check in checks:
+    for check in (_config, _names, _numbers, _arrays, _used):
         try:
-            check(faults, notes)
+            check(found, faults, notes)
         except SavingError as error:
             faults.append(_without_path(error))
-
-
-def _check_shards(found, faults, notes):
-    for key in found.root.keys():
-        for item in found.root.find(key).walk():
-            if isinstance(item, Array):
-                _array(item, notes)
 
 
 def _config(found, faults, notes):
@@ -129,7 +119,7 @@ def _names(found, faults, notes):
     if not declared:
         return
     known = set(declared)
-    unknown = [name for name in stored if name not in known and name[:1] != "("]
+    unknown = [name for name in stored if name not in known and name != ITSELF]
     faults += [f"there are weights of {name!r}, which the config lacks"
                for name in unknown]  # fmt: skip
     both = known & set(stored)
@@ -139,33 +129,35 @@ def _names(found, faults, notes):
 
 def _arrays(found, faults, notes):
     """Every array can be read, and is finite."""
-    used = None
-    if found.kind in (LEGACY, LEGACY_WEIGHTS):
-        used = {array.name for *_, arrays in legacy_groups(found.root)
-                for _, array in arrays}  # fmt: skip
-    if found.kind in (WEIGHTS, ZIP):
-        _numbered(found.root, faults)
-    for item in found.root.walk():
-        if isinstance(item, Array):
-            try:
-                _array(item, notes)
-            except SavingError as error:
-                faults.append(_without_path(error))
-            top = item.name.split("/")[1]
-            if used is not None and top in ("model_weights",) and item.name not in used:
-                notes.append(f"[{item.name}] no layer has this array")
+    for array in found.root.arrays():
+        try:
+            values = array.read()
+        except SavingError as error:
+            faults.append(_without_path(error))
+            continue
+        if values.dtype.kind in "fc" and not np.isfinite(values).all():
+            count = values.size - np.count_nonzero(np.isfinite(values))
+            notes.append(
+                f"[{array.name}] {count} of {values.size} values are not finite"
+            )
 
 
-def _array(item, notes):
-    values = item.read()
-    if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        count = values.size - np.count_nonzero(np.isfinite(values))
-        notes.append(f"[{item.name}] {count} of {values.size} values are not finite")
+def _used(found, faults, notes):
+    """Every array below ``model_weights`` is that of a layer."""
+    holder = found.root.find_group("model_weights") if found.kind == LEGACY else None
+    if holder is None:
+        return
+    groups = legacy_groups(found.root)
+    used = {array.name for *_, arrays in groups for _, array in arrays}
+    names = [array.name for array in holder.arrays()]
+    notes += [f"[{name}] no layer has this array" for name in names if name not in used]
 
 
-def _numbered(root, faults):
+def _numbers(found, faults, notes):
     """Groups ``vars`` hold 0, 1, 2, ... without a gap."""
-    arrays = (item.name for item in root.walk() if isinstance(item, Array))
+    if found.kind not in (WEIGHTS, ZIP):
+        return
+    arrays = (array.name for array in found.root.arrays())
     for place, names in itertools.groupby(arrays, lambda name: name.rpartition("/")[0]):
         keys = [name.rpartition("/")[2] for name in names]
         if place.endswith("/vars") and all(key.isdigit() for key in keys):

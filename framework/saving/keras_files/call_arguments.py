@@ -15,11 +15,11 @@ from ...nest import is_nested
 from ...registration import refusal
 from ...tensor import Tensor
 
-__all__ = ["argument_config", "argument_from_config"]
+__all__ = ["argument_config", "argument_from_config", "tensor_config"]
 
 
-def argument_config(value, tensor_config):
-    """What a config says of an argument; of a symbolic tensor, what ``tensor_config`` does.
+def argument_config(value, tensor):
+    """What a config says of an argument; of a symbolic tensor, what ``tensor`` does.
 
     Raises: ``TypeError`` for what no config can hold, ``ValueError`` for large arrays.
 
@@ -27,11 +27,11 @@ def argument_config(value, tensor_config):
     [2, {'class_name': '__ellipsis__', 'config': {}}]
     """
     if hasattr(value, "_keras_history"):
-        return tensor_config(value)
+        return tensor(value)
     if is_nested(value):
         if isinstance(value, dict):
-            return {k: argument_config(v, tensor_config) for k, v in value.items()}
-        return [argument_config(item, tensor_config) for item in value]
+            return {k: argument_config(v, tensor) for k, v in value.items()}
+        return [argument_config(item, tensor) for item in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -61,6 +61,16 @@ def _number_config(value):
         if math.isfinite(array):  # a number of Python's means the same
             return array.item()
     return array_form(array)
+
+
+def tensor_config(tensor, history):
+    """What a config says of a symbolic tensor: ``history`` is its layer, call and output."""
+    config = {
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype.name,
+        "keras_history": list(history),
+    }
+    return {"class_name": "__keras_tensor__", "config": config}
 
 
 def argument_from_config(form, tensor):

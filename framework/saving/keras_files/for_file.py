@@ -7,6 +7,7 @@ some version of it; and a reader of any version has the defaults.
 import functools
 
 from ... import registry
+from ...constructors import constructor_defaults
 
 __all__ = ["for_file"]
 
@@ -38,7 +39,7 @@ def for_file(config):
         return config
     cls = registry.class_of(kind, config)
     short = {key: for_file(each) for key, each in inner.items()}
-    defaults = _defaults(cls)
+    defaults = _defaults_of(cls)
     for key in [key for key in short if key in defaults and key not in _ALWAYS]:
         if _is_default(defaults[key], short[key]):
             del short[key]
@@ -46,24 +47,7 @@ def for_file(config):
     return {key: rest.get(key, short) for key in config}
 
 
-@functools.cache
-def _defaults(cls):
-    """The defaults of a constructor's arguments, those that ``**kwargs`` hands on too."""
-    found, seen = {}, set()
-    for base in cls.__mro__:
-        init = vars(base).get("__init__")
-        code = getattr(init, "__code__", None)
-        if code is None:
-            continue
-        names = code.co_varnames[1 : code.co_argcount]
-        values = init.__defaults__ or ()
-        own = dict(zip(names[len(names) - len(values) :], values))
-        own |= init.__kwdefaults__ or {}
-        found |= {name: value for name, value in own.items() if name not in seen}
-        seen |= set(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
-        if not code.co_flags & 0x08:  # no **kwargs
-            break
-    return found
+_defaults_of = functools.cache(constructor_defaults)
 
 
 def _is_default(default, value):

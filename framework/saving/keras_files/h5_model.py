@@ -9,7 +9,6 @@ from ...registry import find
 from ..storage.reader import opened
 from ..storage.writer import writing
 from .for_file import for_file
-from .layer_calls import calls_of_file, write_calls
 from .legacy_h5 import read_layers, write_layers
 from .model_state import (
     OWN_GROUP,
@@ -40,7 +39,6 @@ def save_h5(model, path, overwrite, include_optimizer):
             root.json("training_config", training)
         write_layers(root.group("model_weights"), model, VERSION)
         own = write_own_state(root, model)
-        write_calls(own, model)
         if config.get("build_config"):
             own.json("build_config", config["build_config"])
         if compiled:
@@ -56,21 +54,20 @@ def load_h5(path, compile):
                 "make the model, then call its load_weights"
             )
         config = root.json("model_config")
-        own = root.find(OWN_GROUP)
+        own = root.find_group(OWN_GROUP)
         build_config = None
         if own is not None and own.has("build_config"):
             build_config = own.json("build_config")
         holder = root.group("model_weights")
         _check_count(root, config, holder)
-        with calls_of_file(own):
-            model = filled_model(
-                root,
-                "/@model_config",
-                config,
-                build_config,
-                [holder],
-                lambda model, filling: read_layers(holder, model, filling),
-            )
+        model = filled_model(
+            root,
+            "/@model_config",
+            config,
+            build_config,
+            [holder],
+            lambda model, filling: read_layers(holder, model, filling),
+        )
         if compile and root.has("training_config"):
             place = "/@training_config"
             training = _compile_config(root.json("training_config"))
@@ -96,7 +93,7 @@ def _check_count(root, config, holder):
 
 
 def _restore(root, model):
-    own = root.find(f"{OWN_GROUP}/optimizer/vars")
+    own = root.find_group(f"{OWN_GROUP}/optimizer/vars")
     if own is not None:
         restore_optimizer(model, own.numbered(), root.path)
         return

@@ -7,7 +7,6 @@ group of our own, see `model_state`. All members are stored, none is deflated.
 
 from datetime import datetime
 
-from ...errors import SavingError
 from ..storage.file_kinds import WEIGHTS_MEMBER
 from ..storage.zips import opened_zip, writing_zip
 from .for_file import for_file
@@ -19,10 +18,10 @@ from .model_state import (
     write_own_state,
 )
 from .objects import described
-from .optimizer_state import write_optimizer
+from .optimizer_state import optimizer_group, write_optimizer
 from .weight_tree import read_tree, write_tree
 
-__all__ = ["load_zip", "save_zip"]
+__all__ = ["CONFIG", "METADATA", "load_zip", "save_zip"]
 
 CONFIG = "config.json"
 METADATA = "metadata.json"
@@ -46,9 +45,7 @@ def save_zip(model, path, overwrite, include_optimizer):
 def load_zip(path, compile):
     """The model in a file, and compiled as it was."""
     with opened_zip(path) as zipped:
-        config = zipped.json(CONFIG)
-        if not isinstance(config, dict):
-            raise SavingError(path, "must be the config of a model", CONFIG)
+        config = zipped.json_object(CONFIG)
         compile_config = config.pop("compile_config", None)
         with zipped.hdf5(WEIGHTS_MEMBER) as root:
             groups = [root.find(key) for key in root.keys() if key != "optimizer"]
@@ -62,7 +59,7 @@ def load_zip(path, compile):
             )
             if compile and compile_config:
                 if compile_as_saved(model, compile_config, path, CONFIG):
-                    group = root.find("optimizer/vars")
+                    group = optimizer_group(root, model.optimizer)
                     arrays = None if group is None else group.numbered()
                     restore_optimizer(model, arrays, path)
     return model

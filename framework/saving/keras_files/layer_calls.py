@@ -6,6 +6,7 @@ such layer what it does in inference and in training, with gradients of its own
 not, a `SavedLayer` runs the graphs. Keras passes the group over.
 """
 
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,13 +16,15 @@ from ...backend import to_numpy
 from ...errors import SavingError
 from ...registration import (
     custom_object_scope,
-    get_registered_name,
     get_registered_object,
+    not_known,
 )
 from ...variable import Variable
 from ..graphs.functions import read_function, write_function
 from ..graphs.signature_functions import call_of
 from ..graphs.values import decode_dtype, encode_dtype
+from .object_paths import places
+from .own_variables import keeps_plainly
 
 __all__ = ["calls_of_file", "write_calls"]
 
@@ -51,10 +54,14 @@ def _layers_of_users(model):
 def _write(group, layer):
     functions = getattr(layer, "saved_calls", None)
     functions = functions or [call_of(layer, training) for training in (False, True)]
-    weights = list(layer.weights)
-    variables = list(weights)
+    weights, streams = list(layer.weights), _streams(layer)
+    variables = [*weights, *streams]
     if None in functions:
         group.text("refused", "the layer was not called on the inputs of a model")
+        return
+    filed = _filed(layer, weights)
+    if filed is None:
+        group.text("refused", "a layer inside keeps its weights in its own way")
         return
     try:
         for name, function in zip(MODES, functions):
@@ -64,14 +71,39 @@ def _write(group, layer):
         return
     for i, state in enumerate(variables[len(weights) :]):
         group.array(f"states/{i}", np.asarray(to_numpy(state._array)))
+    entry = registry.serialize(layer)
     head = {
         "name": layer.name,
-        "class_name": type(layer).__name__,
-        "registered_name": get_registered_name(type(layer)),
+        "module": entry["module"],
+        "class_name": entry["class_name"],
+        "registered_name": entry["registered_name"],
         "weights": [_described(v) for v in weights],
+        "filed": filed,
+        "streams": len(streams),
         "states": len(variables) - len(weights),
     }
     group.json("layer", head)  # last: without it there is nothing here
+
+
+def _filed(layer, weights):
+    """``[path below the layer, numbers of weights]``, as `weight_tree` files them.
+
+    None where a layer does that in a way of its own.
+    """
+    numbers = {id(v): i for i, v in enumerate(weights)}
+    found = []
+    for place in places(layer):
+        numbered = [numbers.get(id(v)) for v in place.variables]
+        if None in numbered or not keeps_plainly(place.layer):
+            return None
+        found.append([place.path, numbered])
+    return found
+
+
+def _streams(layer):
+    """The states of the random generators that are the layer's own."""
+    weights = {id(v) for v in layer.weights}
+    return [v for v in layer.variables if id(v) not in weights]
 
 
 def _described(v):
@@ -87,15 +119,15 @@ def calls_of_file(own):
 
     ``own``: the group of our own, or None. Raises: `SavingError`.
     """
-    group = None if own is None else own.find(GROUP)
+    group = None if own is None else own.find_group(GROUP)
     scope, stand_in = {}, registry.find("layer", STAND_IN)
     for key in [] if group is None else group.keys()[:MANY]:
         part = group.group(key)
         if not part.has("layer"):
             continue
         head = _checked(part, part.json("layer"))
-        for name in {head["class_name"], head["registered_name"]}:
-            if name == STAND_IN or not _is_known(name):
+        for name in {head["class_name"], head["registered_name"] or head["class_name"]}:
+            if not _is_known(name):
                 maker = scope.setdefault(name, _Maker(name, stand_in))
                 maker.layers[head["name"]] = part, head
     with custom_object_scope(scope):
@@ -112,16 +144,20 @@ def _is_known(name):
 
 
 def _checked(part, head):
-    words = ("name", "class_name", "registered_name")
+    words = ("name", "class_name")
     if not isinstance(head, dict) or not all(
         isinstance(head.get(w), str) for w in words
     ):
         part.fail("must have a name and a class", "layer")
-    weights, states = head.get("weights"), head.get("states")
-    if not isinstance(weights, list) or type(states) is not int or len(weights) > MANY:
+    for word in ("module", "registered_name"):
+        if not isinstance(head.get(word), (str, type(None))):
+            part.fail(f"the {word} must be a text", "layer")
+    weights = head.get("weights")
+    if not isinstance(weights, list) or len(weights) > MANY:
         part.fail("must have a list of weights", "layer")
-    if not 0 <= states <= MANY:
-        part.fail(f"cannot have {states} states", "layer")
+    states, streams = head.get("states"), head.get("streams")
+    if not all([type(n) is int and 0 <= n <= MANY for n in (states, streams)]):
+        part.fail(f"cannot have {states} states, {streams} of them random", "layer")
     for each in weights:
         try:
             path, dtype, shape, trainable = each
@@ -132,7 +168,20 @@ def _checked(part, head):
             fits = False
         if not fits:
             part.fail(f"{each!r:.100} describes no weight", "layer")
+    _check_filed(part, head.get("filed"), len(weights))
     return head
+
+
+def _check_filed(part, filed, count):
+    """Each weight stands in one place, which has a name that can be one."""
+    try:
+        fits = all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path, _ in filed])
+        numbers = [number for _, numbered in filed for number in numbered]
+        fits = fits and sorted(numbers) == list(range(count))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        part.fail(f"{filed!r:.100} does not tell where the weights are", "layer")
 
 
 class _Maker:
@@ -146,20 +195,19 @@ class _Maker:
         found = self.layers.get(config.get("name"))
         if found is None:
             raise ValueError(
-                f"the class {self.__name__!r} is not known here, and the file has no graph "
-                f"of a layer {config.get('name')!r}: pass custom_objects"
+                f"the file has no graph of {config.get('name')!r}, and the class "
+                f"{not_known(self.__name__)}"
             )
         part, head = found
-        return self.stand_in(
-            head["class_name"],
-            config,
-            head["weights"],
-            lambda weights: _calls(part, head, weights),
-        )
+        return self.stand_in(head, config, lambda *own: _calls(part, head, *own))
 
 
-def _calls(part, head, weights):
-    """The functions of a layer, in inference and training, on these weights."""
-    states = [part.array(f"states/{i}").read() for i in range(head["states"])]
-    variables = [*weights, *[Variable(state, False) for state in states]]
+def _calls(part, head, weights, streams):
+    """The functions of a layer, in inference and training, on its own variables."""
+    first = len(streams)
+    for stream, i in zip(streams, range(first)):
+        stream.assign(part.array(f"states/{i}").read(tuple(stream.shape), "i"))
+    states = [part.array(f"states/{i}").read() for i in range(first, head["states"])]
+    states = [Variable(state, False) for state in states]
+    variables = [*weights, *streams, *states]
     return [read_function(part.group(mode), variables) for mode in MODES]

@@ -6,10 +6,20 @@ names are compared where they tell that something was swapped.
 """
 
 import warnings
+from typing import NamedTuple
 
-from ..storage.filling import swapped
+from ..storage.reader import Group
+from .filling import swapped
 
-__all__ = ["read_layers", "read_layers_by_name", "write_layers"]
+__all__ = [
+    "StoredLayer",
+    "layers_group",
+    "read_layers",
+    "read_layers_by_name",
+    "stored_layers",
+    "stored_top",
+    "write_layers",
+]
 
 TOP = "top_level_model_weights"
 
@@ -62,11 +72,43 @@ def _starts(path):
 # ------------------------------------------------------------------------------- reading
 
 
+class StoredLayer(NamedTuple):
+    """The weights of a layer in a file: its group, and the names of arrays, in order."""
+
+    name: str
+    group: Group
+    weight_names: list
+
+    @property
+    def arrays(self):
+        return [self.group.array(name) for name in self.weight_names]
+
+
+def layers_group(root):
+    """The group that lists the layers, in a file of weights or of a whole model."""
+    return root.group("model_weights") if "model_weights" in root else root
+
+
+def stored_layers(group):
+    """The `StoredLayer`s of a group, in the order of ``layer_names``."""
+    return [_stored(group.group(name), name) for name in group.texts("layer_names")]
+
+
+def stored_top(group):
+    """The `StoredLayer` of weights that are the model's own; None if there is no such."""
+    top = group.find_group(TOP)
+    return None if top is None else _stored(top, TOP)
+
+
+def _stored(group, name):
+    return StoredLayer(name, group, group.texts("weight_names"))
+
+
 def read_layers(group, model, filling):
     """Notes in a `Filling` the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in model.layers if layer.weights]
-    stored = [(name, found) for name, found in _stored(group) if found]
-    own, names = [layer.name for layer in layers], [name for name, _ in stored]
+    stored = [each for each in stored_layers(group) if each.weight_names]
+    own, names = [layer.name for layer in layers], [each.name for each in stored]
     if len(own) != len(names):
         filling.problem(
             group.place,
@@ -83,17 +125,17 @@ def read_layers(group, model, filling):
             f"lists the layer '{pair[0]}' in the place of '{pair[1]}'; pass by_name=True "
             "to load by the names",
         )
-    for layer, (name, found) in zip(layers, stored):
-        _note(group, layer, name, found, filling)
+    for layer, each in zip(layers, stored):
+        _note(layer, each, filling)
     _read_top(group, model, filling)
 
 
 def read_layers_by_name(group, model, filling):
     """The same for those layers of the model that the file has by their name."""
-    stored, found = dict(_stored(group)), 0
+    stored, found = {each.name: each for each in stored_layers(group)}, 0
     for layer in model.layers:
-        if stored.get(layer.name) is not None and layer.weights:
-            _note(group, layer, layer.name, stored[layer.name], filling)
+        if layer.name in stored and layer.weights:
+            _note(layer, stored[layer.name], filling)
             found += 1
     if not found:
         warnings.warn(
@@ -103,36 +145,24 @@ def read_layers_by_name(group, model, filling):
         )
 
 
-def _stored(group):
-    """Pairs of a layer's name and the names of its arrays."""
-    return [
-        (name, group.group(name).texts("weight_names"))
-        for name in group.texts("layer_names")
-    ]
-
-
-def _note(group, layer, name, weight_names, filling):
-    holder, variables = group.group(name), _in_order(layer)
-    arrays = [holder.array(each) for each in weight_names]
-    filling.pairs(variables, arrays, holder.place, layer.name)
-    last = [each.rpartition("/")[2].partition(":")[0] for each in weight_names]
+def _note(layer, stored, filling):
+    variables, place = _in_order(layer), stored.group.place
+    filling.pairs(variables, stored.arrays, place, layer.name)
+    last = [each.rpartition("/")[2].partition(":")[0] for each in stored.weight_names]
     pair = swapped(last, [variable.name for variable in variables])
     if pair and len(set(last)) == len(last):
         filling.problem(
-            f"{holder.place}@weight_names",
+            f"{place}@weight_names",
             f"lists '{pair[0]}' in the place of '{pair[1]}' of layer '{layer.name}'",
         )
 
 
 def _read_top(group, model, filling):
-    own = model.own_variables()
-    if TOP not in group:
-        if own:
-            filling.pairs(own, [], f"{group.place}/{TOP}", model.name)
-        return
-    top = group.group(TOP)
-    arrays = [top.array(name) for name in top.texts("weight_names")]
-    filling.pairs(own, arrays, top.place, model.name)
+    own, top = model.own_variables(), stored_top(group)
+    if top is not None:
+        filling.pairs(own, top.arrays, top.group.place, model.name)
+    elif own:
+        filling.pairs(own, [], f"{group.place}/{TOP}", model.name)
 
 
 def _few(names):

@@ -2,20 +2,22 @@
 
 Beside what Keras keeps, files have a group of our own, ``tapewright``, which Keras passes
 over: in ``random`` the states of the model's random generators, so that a run goes on as
-if it had never stopped.
+if it had never stopped; in ``calls`` what layers of the user's do, see `layer_calls`.
 """
 
 import math
 import warnings
 
 from ...errors import SavingError
-from ...registration import from_file
-from ..storage.filling import Filling
-from ..storage.limits import check_size
+from ...registration import from_file, refusing
 from .blank_weights import blank_weights
+from .computed_dtypes import in_computed_dtypes
+from .filling import Filling
+from .layer_calls import calls_of_file, write_calls
+from .limits import check_size
 from .objects import deserialize_keras_object
 from .older_configs import in_present_form
-from .optimizer_state import pairs_by_name, pairs_in_order
+from .optimizer_state import Unfit, pairs_by_name, pairs_in_order
 
 __all__ = [
     "OWN_GROUP", "compile_as_saved", "filled_model", "restore_optimizer",
@@ -32,6 +34,7 @@ def write_own_state(root, model):
     group.integer("format", FORMAT)
     for i, state in enumerate(_random_states(model)):
         group.array(f"random/{i}", state._array)
+    write_calls(group, model)
     return group
 
 
@@ -52,10 +55,18 @@ def filled_model(root, place, config, build_config, weights, read):
     """
     path = root.path
     check_size(config, path, place)
+    config, others = in_computed_dtypes(in_present_form(config))
+    if others:
+        warnings.warn(
+            f"{path}: layers of dtype {' and '.join(sorted(others))} compute in float32 "
+            "here: results differ from Keras' by the rounding that is left out",
+            stacklevel=4,
+        )
     numbers = sum([_numbers_in(group) for group in weights])
-    with blank_weights(path, numbers, place) as room:
+    calls = calls_of_file(root.find_group(OWN_GROUP))
+    with calls, blank_weights(path, numbers, place) as room:
         with from_file(path, place):
-            model = deserialize_keras_object(in_present_form(config), kind="layer")
+            model = deserialize_keras_object(config, kind="layer")
         if not hasattr(model, "compile"):
             kind = type(model).__name__
             raise SavingError(path, f"the config is that of a {kind}, no model", place)
@@ -70,24 +81,19 @@ def filled_model(root, place, config, build_config, weights, read):
 
 def _numbers_in(group):
     """How many numbers the arrays below have. Raises: `SavingError` for unstored ones."""
-    arrays = [each for each in group.walk() if hasattr(each, "read_into")]
-    return sum([math.prod(array.check().shape) for array in arrays])
+    return sum([math.prod(array.check().shape) for array in group.arrays()])
 
 
 def _build(model, build_config, path, place):
     if not build_config or model.built:
         return
-    try:
+    what = f"the model cannot be built for {build_config!r:.200}"
+    with from_file(path, place), refusing(what):
         model.build_from_config(build_config)
-    except SavingError:
-        raise
-    except Exception as error:  # whatever the config of a model makes its build say
-        reason = f"the model cannot be built for {build_config!r:.200}: {error}"
-        raise SavingError(path, reason, place) from error
 
 
 def _note_random(root, model, filling):
-    group = root.find(f"{OWN_GROUP}/random")
+    group = root.find_group(f"{OWN_GROUP}/random")
     if group is None:
         return
     arrays, states = group.numbered(), _random_states(model)
@@ -105,7 +111,7 @@ def _note_random(root, model, filling):
 def compile_as_saved(model, config, path, place):
     """Compiles by a ``compile_config`` of a file. Returns whether it did."""
     if not isinstance(config, dict):
-        raise SavingError(path, "the config of compile must be a dict", place)
+        raise SavingError(path, "the compile config must be a dict", place)
     if not config.get("optimizer"):
         warnings.warn(
             f"{path}: the model was saved with a compile config that lacks an optimizer; "
@@ -114,16 +120,12 @@ def compile_as_saved(model, config, path, place):
         )
         return False
     try:
-        with from_file(path, place):
-            model.compile_from_config(in_present_form(config))
+        with from_file(path, place), refusing("the model cannot be compiled as it was"):
+            config, _ = in_computed_dtypes(in_present_form(config))
+            model.compile_from_config(config)
     except SavingError as error:
         error.add_note("compile=False loads the model without it")
         raise
-    except Exception as error:  # whatever losses and metrics say of their configs
-        reason = f"the model cannot be compiled as it was: {error}"
-        wrapped = SavingError(path, reason, place)
-        wrapped.add_note("compile=False loads the model without it")
-        raise wrapped from error
     return True
 
 
@@ -137,19 +139,21 @@ def restore_optimizer(model, arrays, path, names=None):
     if arrays is None:
         _warn_fresh(path, optimizer, "the file holds no state of it")
         return
-    if len(arrays) != len(optimizer.variables):
+    by_name = any([name.endswith(":0") for name in names or ()])
+    if by_name or len(arrays) != len(optimizer.variables):
         optimizer.build(model.trainable_variables)
-    pairs = pairs_in_order(optimizer, arrays)
-    if names is not None and any([name.endswith(":0") for name in names]):
-        optimizer.build(model.trainable_variables)
-        pairs = pairs_by_name(optimizer, names, arrays)
     filling = Filling(path)
-    for variable, array in [] if isinstance(pairs, str) else pairs:
-        filling.pair(variable, array)
-    if filling.problems:
-        pairs = filling.problems[0][1]
-    if isinstance(pairs, str):
-        _warn_fresh(path, optimizer, pairs)
+    try:
+        if by_name:
+            pairs = pairs_by_name(optimizer, names, arrays)
+        else:
+            pairs = pairs_in_order(optimizer, arrays)
+        for variable, array in pairs:
+            filling.pair(variable, array)
+        if filling.problems:
+            raise Unfit(filling.problems[0][1])
+    except Unfit as error:
+        _warn_fresh(path, optimizer, error)
     else:
         filling.apply()
 

@@ -39,6 +39,11 @@ def _visit(layer, path, found, seen, counted=False):
     if id(layer) in seen:
         return
     seen.add(id(layer))
+    if hasattr(layer, "filed_weights"):  # of a class that is not known here
+        for inner, variables in layer.filed_weights():
+            at = f"{path}/{inner}".strip("/")
+            found.append(Place(at, layer, variables, counted and not inner))
+        return
     found.append(Place(path, layer, layer.own_variables(), counted))
     for name, part in _parts(layer):
         inner = f"{path}/{name}" if path else name

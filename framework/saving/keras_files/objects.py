@@ -7,8 +7,10 @@ config may name is told in `registration`: nothing is imported, and no code is r
 
 from ... import registry
 from ...literals import is_literal, literal, read_literal
-from ...registration import custom_object_scope, refusal
+from ...registration import custom_object_scope, not_known, refusal
+from ...shared_objects import reading_shared, with_shared
 from ...tensor import convert_to_tensor
+from .call_arguments import tensor_config
 
 __all__ = [
     "described",
@@ -56,7 +58,8 @@ def serialize_keras_object(obj):
     if isinstance(obj, dict):
         return {key: serialize_keras_object(each) for key, each in obj.items()}
     if hasattr(obj, "_keras_history"):
-        return _symbolic(obj)
+        operation, node, index = obj._keras_history
+        return tensor_config(obj, [operation.name, node, index])
     form = literal(obj)
     if form is not None:
         return form
@@ -67,20 +70,12 @@ def serialize_keras_object(obj):
     return registry.plain(obj)
 
 
-def _symbolic(tensor):
-    operation, node, index = tensor._keras_history
-    return {
-        "class_name": "__keras_tensor__",
-        "config": {
-            "shape": list(tensor.shape),
-            "dtype": tensor.dtype.name,
-            "keras_history": [operation.name, node, index],
-        },
-    }
-
-
 def described(thing, compiled=True):
     """What a config says of an object; ``compiled=False``: nothing of its `compile`."""
+    return with_shared(lambda: _described(thing, compiled))
+
+
+def _described(thing, compiled):
     config = registry.serialize(thing)
     for part in ("build_config", "compile_config")[: 1 + compiled]:
         tell = getattr(thing, f"get_{part}", None)
@@ -113,7 +108,11 @@ def deserialize_keras_object(
             "deserialize_keras_object: safe_mode must be True: code from a config is never "
             "run. Make known what it needs: custom_objects, register_keras_serializable"
         )
-    with custom_object_scope(module_objects), custom_object_scope(custom_objects):
+    with (
+        custom_object_scope(module_objects),
+        custom_object_scope(custom_objects),
+        reading_shared(),
+    ):
         return _revived(config, kind)
 
 
@@ -171,7 +170,4 @@ def kind_of(config, otherwise=None):
     kinds = registry.kinds_of(config.get("class_name"))
     if len(kinds) == 1:
         return kinds[0]
-    raise refusal(
-        f"{str(name)[:200]!r} is not known here: if it is a class of yours, decorate it "
-        "with @register_keras_serializable(package=...), or pass custom_objects"
-    )
+    raise refusal(not_known(name))

@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from ... import registry
 from ...registration import get_registered_object, reading_file, refusal
+from .call_arguments import argument_config, argument_from_config
 
 __all__ = [
     "call_names",
@@ -226,8 +227,6 @@ def operation_config(operation):
         or not _is_json(attributes)
         or any([not set(node.kwargs) <= set(form.call) for node in nodes])
     ):
-        from .call_arguments import argument_config
-
         attributes = argument_config(attributes, None)
         config = {"op": op, "attributes": attributes, "name": operation.name}
         return _entry("tapewright", "OpCall", config)
@@ -319,8 +318,6 @@ def operation_from_config(entry):
 
 
 def _own(config):
-    from .call_arguments import argument_from_config
-
     op, attributes = config.get("op"), config.get("attributes")
     if not isinstance(op, str) or not isinstance(attributes, dict):
         raise refusal(

@@ -4,7 +4,13 @@ Reading goes by that order too, with all shapes compared. Files of Keras 2 list 
 otherwise; there the names of the arrays tell which slot each belongs to.
 """
 
-__all__ = ["pairs_by_name", "pairs_in_order", "write_optimizer"]
+__all__ = [
+    "Unfit",
+    "optimizer_group",
+    "pairs_by_name",
+    "pairs_in_order",
+    "write_optimizer",
+]
 
 # The slots by their names in files of Keras 2, where those differ from Keras 3's.
 SYNONYMS = {
@@ -38,54 +44,67 @@ def write_optimizer(group, optimizer):
         write_optimizer(group.group("inner_optimizer"), inner)
 
 
+class Unfit(ValueError):
+    """What a file holds is no state of the optimizer."""
+
+
+def optimizer_group(root, optimizer):
+    """The group of the variables of an optimizer in a file, or None.
+
+    Where one that scales the loss was saved, and there is none now, that of the one in it.
+    """
+    inner = root.find_group("optimizer/inner_optimizer/vars")
+    if inner is not None and getattr(optimizer, "inner_optimizer", None) is None:
+        return inner
+    return root.find_group("optimizer/vars")
+
+
 def pairs_in_order(optimizer, arrays):
-    """Pairs of variable and array; or a text that says why they do not fit."""
+    """Pairs of variable and array. Raises: `Unfit`."""
     variables = optimizer.variables
     has_rate = len(arrays) > 1 and not arrays[1].shape
     if len(arrays) == len(variables) - 1 and not has_rate:  # a file of Keras 2
         variables = [v for v in variables if v is not optimizer._learning_rate]
     if len(arrays) != len(variables):
-        return f"{len(arrays)} arrays are stored, it has {len(variables)} variables"
-    for variable, array in zip(variables, arrays):
-        if array.shape != tuple(variable.shape):
-            return (
-                f"'{variable.path}' has shape {tuple(variable.shape)}, what is stored "
-                f"for it {array.shape}"
-            )
-    return list(zip(variables, arrays))
+        raise Unfit(
+            f"{len(arrays)} arrays are stored, it has {len(variables)} variables"
+        )
+    return [_pair(variable, array) for variable, array in zip(variables, arrays)]
+
+
+def _pair(variable, array):
+    if array.shape != tuple(variable.shape):
+        raise Unfit(
+            f"'{variable.path}' has shape {tuple(variable.shape)}, what is stored for it "
+            f"{array.shape}"
+        )
+    return variable, array
 
 
 def pairs_by_name(optimizer, names, arrays):
     """The same for arrays whose names are those of Keras 2: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
     slots = {name: [] for group in optimizer.slots for name in group}
-    rest = []
+    pairs = []
     for name, array in zip(names, arrays):
         if not array.shape and name.rpartition("/")[2].startswith("iter"):
-            rest.append((first, array))
+            pairs.append((first, array))
         elif not array.shape and "learning_rate" in name:
-            rest += [(v, array) for v in variables if v.name == "learning_rate"]
+            pairs += [(v, array) for v in variables if v.name == "learning_rate"]
         else:
-            kinds = [k for part in name.split("/") for k in _slots_named(part)]
-            kinds = [kind for kind in kinds if kind in slots]
-            if not kinds:
-                return f"'{name}' belongs to no slot of {type(optimizer).__name__}"
-            slots[kinds[0]].append(array)
-    pairs = rest
-    names = [name for group in optimizer.slots for name in group]
-    for name, own in zip(names, optimizer._slots):
-        stored = slots[name]
+            slots[_slot_of(name, slots, optimizer)].append(array)
+    for (name, stored), own in zip(slots.items(), optimizer._slots):
         if len(stored) != len(own):
-            return (
+            raise Unfit(
                 f"{len(stored)} arrays are stored for the slot '{name}' of {len(own)}"
             )
-        for variable, array in zip(own, stored):
-            if array.shape != tuple(variable.shape):
-                return f"'{variable.path}' has another shape than what is stored for it"
-        pairs += zip(own, stored)
+        pairs += [_pair(variable, array) for variable, array in zip(own, stored)]
     return pairs
 
 
-def _slots_named(part):
-    stem = part.partition(":")[0]
-    return SYNONYMS.get(stem, ())
+def _slot_of(name, slots, optimizer):
+    stems = [part.partition(":")[0] for part in name.split("/")]
+    kinds = [kind for stem in stems for kind in SYNONYMS.get(stem, ()) if kind in slots]
+    if not kinds:
+        raise Unfit(f"'{name}' belongs to no slot of {type(optimizer).__name__}")
+    return kinds[0]

@@ -5,7 +5,7 @@ Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the object
 
 import numpy as np
 
-__all__ = ["load_own_variables", "save_own_variables"]
+__all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
 
 
 def save_own_variables(self, store):
@@ -36,6 +36,15 @@ def load_own_variables(self, store):
             )
     for variable, value in zip(variables, values):
         variable.assign(value.astype(variable._array.dtype))
+
+
+def keeps_plainly(owner):
+    """Whether the variables of an object are filed as they are."""
+    kind = type(owner)
+    return (
+        kind.save_own_variables is save_own_variables
+        and kind.load_own_variables is load_own_variables
+    )
 
 
 def _own(owner):

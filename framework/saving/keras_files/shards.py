@@ -75,7 +75,10 @@ class _Whole:
     def keys(self):
         return list(dict.fromkeys([place.partition("/")[0] for place in self._places]))
 
-    def find(self, place):
+    def arrays(self):
+        return (array for root in self._shards.values() for array in root.arrays())
+
+    def find_group(self, place):
         """The group of arrays there; other groups are told by their names only."""
         names = self._places.get(place)
         if names is not None:
@@ -83,6 +86,8 @@ class _Whole:
             return groups[0] if len(groups) == 1 else _Joined(groups)
         below = [each for each in self._places if each.startswith(f"{place}/")]
         return _Below(self, place, below) if below else None
+
+    find = find_group  # there are no arrays beside
 
 
 class _Below:
@@ -98,10 +103,9 @@ class _Below:
     def find(self, place):
         return self._whole.find(f"{self._place}/{place}")
 
-    def walk(self):
-        yield self
+    def arrays(self):
         for each in self._below:
-            yield from self._whole.find(each).walk()
+            yield from self._whole.find(each).arrays()
 
 
 class _Joined:
@@ -126,6 +130,6 @@ class _Joined:
             self._groups[0].fail(f"must hold 0, 1, 2, ..., its shards hold {keys[:20]}")
         return [self.array(str(i)) for i in range(len(keys))]
 
-    def walk(self):
+    def arrays(self):
         for group in self._groups:
-            yield from group.walk()
+            yield from group.arrays()

@@ -7,7 +7,7 @@ of the layer as an attribute; for the paths see `object_paths`. The optimizer's 
 
 import numpy as np
 
-from ..storage.filling import swapped
+from .filling import swapped
 from .object_paths import places
 from .own_variables import load_own_variables, save_own_variables
 
@@ -75,10 +75,10 @@ def read_tree(root, model, filling, skipped=()):
 
 
 def _group_of(root, place):
-    group = root.find(place.vars)
+    group = root.find_group(place.vars)
     if group is None and place.path.startswith("layers/"):
         early = place.vars.replace("layers", "_layer_checkpoint_dependencies")
-        group = root.find(early)
+        group = root.find_group(early)
     return group
 
 
@@ -99,7 +99,7 @@ def _find_extra(root, found, filling):
                 if parent in expected:
                     expected[parent].add(name)
     for path, known in expected.items():
-        group = root.find(path) if path else root
+        group = root.find_group(path) if path else root
         for name in [] if group is None else group.keys():
             if name not in known and _has_arrays(group, name):
                 place = f"{path}/{name}" if path else name
@@ -108,4 +108,4 @@ def _find_extra(root, found, filling):
 
 def _has_arrays(group, name):
     item = group.find(name)
-    return any([hasattr(each, "read") for each in item.walk()]) if item else False
+    return item is not None and next(item.arrays(), None) is not None

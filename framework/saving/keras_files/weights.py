@@ -9,11 +9,16 @@ import warnings
 from contextlib import contextmanager
 
 from ..storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
-from ..storage.filling import Filling
 from ..storage.reader import opened
 from ..storage.writer import writing
-from .legacy_h5 import read_layers, read_layers_by_name
-from .optimizer_state import pairs_in_order, write_optimizer
+from .filling import Filling
+from .legacy_h5 import layers_group, read_layers, read_layers_by_name
+from .optimizer_state import (
+    Unfit,
+    optimizer_group,
+    pairs_in_order,
+    write_optimizer,
+)
 from .shards import opened_shards
 from .weight_tree import read_tree, write_tree
 
@@ -67,9 +72,8 @@ def load_weights(
                     f"load_weights: {path} has weights by layer; objects_to_skip is for "
                     f"{SUFFIX} files"
                 )
-            holder = root.group("model_weights") if "model_weights" in root else root
             read = read_layers_by_name if by_name else read_layers
-            read(holder, model, filling)
+            read(layers_group(root), model, filling)
         else:
             if by_name:
                 raise ValueError(
@@ -112,17 +116,18 @@ def _note_optimizer(root, model, filling):
     One that has none yet, as it was not used, keeps its learning rate.
     """
     optimizer = getattr(model, "optimizer", None)
-    group = root.find("optimizer/vars")
-    if optimizer is None or group is None:
+    group = None if optimizer is None else optimizer_group(root, optimizer)
+    if group is None:
         return
     arrays = group.numbered()
     if not optimizer.built and len(arrays) > len(optimizer.variables):
         return
-    pairs = pairs_in_order(optimizer, arrays)
-    if isinstance(pairs, str):
+    try:
+        pairs = pairs_in_order(optimizer, arrays)
+    except Unfit as error:
         warnings.warn(
             f"load_weights: {root.path}: the state of the optimizer '{optimizer.name}' was "
-            f"left as it is, that of the file does not fit: {pairs}",
+            f"left as it is, that of the file does not fit: {error}",
             stacklevel=4,
         )
         return

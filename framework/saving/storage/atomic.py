@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from ...errors import SavingError, saving_error
 
-__all__ = ["clear_leftovers", "replacing", "sync", "temporary_beside"]
+__all__ = ["clear_leftovers", "make_folder_of", "replacing", "sync", "temporary_beside"]
 
 LARGE = 16 << 20  # bytes
 
@@ -143,9 +143,24 @@ def sync(path):
         os.close(handle)
 
 
+def make_folder_of(path):
+    """Makes the folder in which ``path`` is to be, and those above it, where they lack.
+
+    Raises: `SavingError` if the system refuses.
+    """
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be written, its folder cannot be made: {error}"
+        raise saving_error(path, reason, cause=error) from error
+
+
 def clear_leftovers(folder):
     """Removes temporary files whose writers are gone: killed while they wrote."""
-    for name in os.listdir(folder):
+    names = []
+    with suppress(OSError):  # of a folder that is not there, or cannot be read
+        names = os.listdir(folder)
+    for name in names:
         parts = name.split(".")
         if name[:1] == "." and parts[-1] == "tmp" and len(parts) > 6:
             machine, writer = parts[-5:-3]

@@ -9,37 +9,62 @@ import struct
 
 from ...errors import SavingError
 
-__all__ = ["check_heaps"]
+__all__ = ["largest_text"]
 
 MARK = b"GCOL\1\0\0\0"  # with the version
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PIECE = 4 << 20
 HEAD = 16  # bytes in front of a collection, and of each object
+TIMES = 4  # the size of the file: what all collections together may have
 
 
-def check_heaps(window, path, member=None):
-    """Raises: `SavingError` for a collection of texts in which HDF5 would never end."""
-    place = 0
+def largest_text(window, path, member=None):
+    """Bytes of the largest text in the heaps of a file.
+
+    Raises: `SavingError` for a collection of texts in which HDF5 would never end.
+    """
+    if not _is_hdf5(window):
+        return 0
+    place, largest, left = 0, 0, TIMES * window.size
     while place < window.size:
         piece = window.read_at(place, PIECE)
         at = piece.find(MARK)
         while at >= 0:
-            if _is_endless(window, place + at):
+            size = _size(window, place + at)
+            left -= size
+            found = _largest(window, place + at, size) if left >= 0 else None
+            if found is None:
                 reason = "is damaged: its texts cannot be walked through (global heap)"
                 raise SavingError(path, reason, member)
-            at = piece.find(MARK, at + 1)
+            largest, at = max(largest, found), piece.find(MARK, at + 1)
         place += PIECE - len(MARK) + 1
+    return largest
 
 
-def _is_endless(window, start):
+def _is_hdf5(window):
+    """Whether the file begins as HDF5 does, in one of the places where that may be."""
+    places = [0, *[512 << i for i in range(window.size.bit_length())]]
+    return any([window.read_at(p, len(SIGNATURE)) == SIGNATURE for p in places])
+
+
+def _size(window, start):
+    """That of a collection; 0 if it is not there as a whole, which HDF5 notices."""
     size = struct.unpack("<Q", window.read_at(start + 8, 8).ljust(8, b"\0"))[0]
-    if size > min(PIECE, window.size - start):
-        return False  # not there as a whole, which HDF5 notices
-    collection, at = window.read_at(start, size), HEAD
+    return size if size <= window.size - start else 0
+
+
+def _largest(window, start, size):
+    """The size of the largest object of a collection; None: HDF5 would never end."""
+    whole = window.read_at(start, size) if size <= PIECE else None
+    at, largest = HEAD, 0
     while at + HEAD <= size:
-        number, _, _, length = struct.unpack_from("<HHIQ", collection, at)
+        head = whole[at : at + HEAD] if whole else window.read_at(start + at, HEAD)
+        number, _, _, length = struct.unpack("<HHIQ", head)
         step = length if number == 0 else HEAD + (length + 7 & ~7)
         step %= 1 << 64
-        if step == 0:
-            return True
+        if step == 0 or step >> 63:  # it stands still, or goes back
+            return None
+        if number:
+            largest = max(largest, length)
         at += step
-    return False
+    return min(largest, size)

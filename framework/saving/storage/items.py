@@ -1,5 +1,6 @@
 """What a group and an array in an HDF5 file have in common: a place, and attributes."""
 
+import functools
 import itertools
 import math
 from contextlib import contextmanager
@@ -8,11 +9,13 @@ import numpy as np
 
 from ...errors import SavingError
 from . import strict_json
+from .global_heap import largest_text
 
 __all__ = ["Item", "MAX_NAMES", "Source"]
 
 MAX_ATTRIBUTE = 64 << 20  # bytes
 MAX_TEXTS = 4096  # of variable length in one attribute; HDF5 has no place for more
+MAX_TEXT_BYTES = 256 << 20  # of all texts of an attribute together
 MAX_NAMES = 1_000_000
 
 
@@ -22,6 +25,12 @@ class Source:
     def __init__(self, path, window, member, sealed, progress):
         self.path, self.window, self.member = path, window, member
         self.sealed, self.progress = sealed, progress
+        self.kept = 0  # how many items are kept by their groups
+
+    @functools.cached_property
+    def largest_text(self):
+        """Bytes of the largest text of variable length, see `global_heap`."""
+        return largest_text(self.window, self.path, self.member)
 
     def place(self, name):
         """How an error names a place in the file."""
@@ -76,34 +85,35 @@ class Item:
         with self._guarded("cannot be looked into", key):
             return key in self._node.attrs
 
-    @property
-    def attributes(self):
-        """The names of all attributes."""
-        with self._guarded("has attributes that cannot be read"):
-            return list(itertools.islice(self._node.attrs, MAX_NAMES))
-
     def _attribute(self, key):
         if not self.has(key):
             self.fail(f"has no attribute {key!r}")
         with self._guarded("the attribute cannot be read", key):
-            self._check_attribute(self._node.attrs.get_id(key), key)
-            return self._node.attrs[key]
+            of = self._node.attrs.get_id(key)
+            self._check_attribute(of, key)
+            values = np.empty(of.shape, of.dtype)
+            of.read(values)
+            return values[()]
 
     def _check_attribute(self, of, key):
         import h5py
 
         if of.get_space().get_simple_extent_type() == h5py.h5s.NULL:
             self.fail("the attribute is empty", key)
-        if of.dtype.kind not in "SUOfiub" or of.dtype.subdtype is not None:
-            self.fail(f"the attribute must be text or numbers, is {of.dtype}", key)
-        count = math.prod(of.shape)
-        if of.dtype.kind == "O":
-            if h5py.check_string_dtype(of.dtype) is None:
+        dtype, count = of.dtype, math.prod(of.shape)
+        if dtype.kind not in "SUOfiub" or dtype.subdtype is not None:
+            self.fail(f"the attribute must be text or numbers, is {dtype}", key)
+        if dtype.kind == "O":
+            if h5py.check_string_dtype(dtype) is None:
                 self.fail("the attribute must be text or numbers, is neither", key)
             if count > MAX_TEXTS:
                 self.fail(f"the attribute has {count} texts", key)
-        if count * of.dtype.itemsize > MAX_ATTRIBUTE:
-            self.fail(f"the attribute has {count * of.dtype.itemsize} bytes", key)
+            largest = self._source.largest_text if count > 1 else 0
+            if count * largest > MAX_TEXT_BYTES:  # they may all be the same one
+                reason = f"the attribute has {count} texts, of up to {largest} bytes"
+                self.fail(reason, key)
+        if count * dtype.itemsize > MAX_ATTRIBUTE:
+            self.fail(f"the attribute has {count * dtype.itemsize} bytes", key)
 
     def text(self, key):
         """An attribute that is text."""
@@ -124,6 +134,13 @@ class Item:
     def json(self, key):
         """An attribute that is JSON, see `strict_json`."""
         return strict_json.loads(self.text(key), self.path, self._place(key))
+
+    def json_object(self, key):
+        """An attribute that is a JSON object."""
+        value = self.json(key)
+        if not isinstance(value, dict):
+            self.fail(f"must be a JSON object, is {type(value).__name__}", key)
+        return value
 
     def integer(self, key):
         """An attribute that is a whole number."""

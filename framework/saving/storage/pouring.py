@@ -43,12 +43,13 @@ def blocks(array):
 class Pourer:
     """Writes arrays to places of a `Sink` that HDF5 has made; keeps ``digests``.
 
-    This thread writes, which the system does for one thread at a time, others hash.
+    This thread writes, which the system does for one thread at a time, while others hash,
+    and then hashes as well.
     """
 
     def __init__(self, sink):
         self._sink, self._pool = sink, None
-        self._others = min(max((os.cpu_count() or 1) - 1, 1), MAX_THREADS - 1)
+        self._others = min(os.cpu_count() or 1, MAX_THREADS) - 1
         self.digests = {}  # of the pieces of the seal that are known
 
     def close(self):
@@ -57,28 +58,31 @@ class Pourer:
 
     def pour(self, array, place):
         """Writes all bytes of an array from a place in the file on."""
-        if self._pool is None:
+        if self._pool is None and self._others:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(self._others)
+        self._sink.reserve(place, array.nbytes)
         for block in blocks(array):
             self._pour(memoryview(block.reshape(-1)).cast("B"), place)
             place += block.nbytes
 
     def _pour(self, content, place):
         first = -(-(place - USER_BLOCK) // PIECE)  # the first piece that starts here
-        numbers = range(first, (place + len(content) - USER_BLOCK) // PIECE)
-        shares = [numbers[i :: self._others] for i in range(self._others)]
-        hashing = [
-            self._pool.submit(self._hash, content, place, share) for share in shares
+        last = (place + len(content) - USER_BLOCK) // PIECE
+        numbers = iter(range(first, last))  # each goes to one of the threads
+        others = [
+            self._pool.submit(self._hash, content, place, numbers)
+            for _ in range(min(self._others, max(last - first, 0)))
         ]
         try:
             for start in range(0, len(content), UNIT):
                 self._sink.write_at(content[start : start + UNIT], place + start)
             self._sink.begin_to_flush(place, len(content))
+            self._hash(content, place, numbers)
         finally:
-            for each in hashing:
-                each.result()
+            for other in others:
+                other.result()
 
     def _hash(self, content, place, numbers):
         import hashlib

@@ -12,16 +12,26 @@ import stat
 from contextlib import contextmanager
 
 from ...errors import SavingError, saving_error
-from .global_heap import check_heaps
+from .global_heap import largest_text
 from .items import MAX_NAMES, Item, Source
 from .progress import Progress
 from .seal import check_seal
 from .stored_array import Array
 from .window import Window
 
-__all__ = ["Array", "Group", "opened", "opened_inside", "regular_file"]
+__all__ = [
+    "Array",
+    "Group",
+    "opened",
+    "opened_inside",
+    "opened_window",
+    "regular_file",
+]
 
 MAX_DEPTH = 100  # of groups in groups
+MAX_HOLES = 100  # a file larger than LARGE may be this much larger than on its disk
+LARGE = 1 << 30  # bytes
+MAX_KEPT = 5000  # items of a file that are at hand when they are looked up again
 MAX_TRIES = 10  # while other processes replace the file
 
 
@@ -29,15 +39,18 @@ def regular_file(path):
     """``path`` as text. Raises: `SavingError` unless a file is there that has an end."""
     path = os.fspath(path)
     try:
-        mode = os.stat(path).st_mode
+        found = os.stat(path)
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
         reason = "there is no such file" if missing else f"cannot be read: {error}"
         raise saving_error(path, reason, cause=error) from None
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(found.st_mode):
         raise saving_error(path, "is a folder, no file", cause=IsADirectoryError())
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise SavingError(path, "is a pipe or device, no file")
+    size, on_disk = found.st_size, getattr(found, "st_blocks", 0) * 512
+    if on_disk and size > max(MAX_HOLES * on_disk, LARGE):
+        raise SavingError(path, f"has {size} bytes, nearly all of them holes")
     if not os.access(path, os.R_OK):
         reason = "may not be read: permission denied"
         raise saving_error(path, reason, cause=PermissionError())
@@ -54,10 +67,10 @@ def opened(path, check=True):
     """
     path = regular_file(path)
     for _ in range(MAX_TRIES):
-        with _window(path) as window:
+        with opened_window(path) as window:
             sealed = check and check_seal(window)
             if check and not sealed:
-                check_heaps(window, path)
+                largest_text(window, path)
             with _parsed(path, window) as file:
                 if not _is_same(file, window):
                     continue  # replaced since the seal was looked at
@@ -76,15 +89,18 @@ def opened_inside(window, path, member, check=True):
     except SavingError as error:
         raise SavingError(path, error.reason, member) from None
     if check and not sealed:
-        check_heaps(window, path, member)
+        largest_text(window, path, member)
     with _parsed(path, window, window, member) as file:
         with _root(file, path, window, sealed, member) as root:
             yield root
 
 
-def _window(path):
+def opened_window(path):
+    """The `Window` of a whole file. Raises: `SavingError` if it cannot be opened."""
     try:
         return Window(path)
+    except SavingError:
+        raise
     except OSError as error:
         raise saving_error(path, f"cannot be read: {error}", cause=error) from None
 
@@ -140,6 +156,10 @@ def _no_hdf5(head, error):
 class Group(Item):
     """A group of a file: named groups and arrays, see `opened`."""
 
+    def __init__(self, node, source):
+        super().__init__(node, source)
+        self._children = {}  # name -> item, or None, of those that were looked up
+
     def keys(self):
         """The names in the group."""
         with self._guarded("cannot be listed"):
@@ -157,42 +177,58 @@ class Group(Item):
 
         Raises: `SavingError` if the path leads out of the group, or over a link.
         """
-        node, parts = self._node, path.split("/")
-        if any(part in ("", ".", "..") for part in parts):
+        item, parts = self, path.split("/")
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
             self.fail(f"the name {path!r} leads out of the group")
+        for part in parts:
+            item = item._child(part, path) if isinstance(item, Group) else None
+            if item is None:
+                return None
+        return item
+
+    def _child(self, part, path):
+        """What has the name in this group: the same `Item` again, of the first so many."""
+        if part in self._children:
+            return self._children[part]
         with self._guarded(f"{path!r} cannot be looked up"):
-            for part in parts:
-                node = self._step(node, part)
-                if node is None:
-                    return None
-        return self._wrapped(node)
+            item = self._step(part)
+        if self._source.kept < MAX_KEPT:
+            self._source.kept += 1
+            self._children[part] = item
+        return item
 
-    def _step(self, node, part):
+    def _step(self, part):
+        """The `Item` of that name, or None; by h5py's lower half, in a third of the time."""
         import h5py
 
-        if not isinstance(node, h5py.Group):
+        here, name = self._node.id, part.encode(errors="surrogateescape")
+        if not here.links.exists(name):
             return None
-        link = node.get(part, getlink=True)
-        if link is None:
-            return None
-        if not isinstance(link, h5py.HardLink):
-            kind = type(link).__name__
+        kind = here.links.get_info(name).type
+        if kind != h5py.h5l.TYPE_HARD:
+            kind = {
+                h5py.h5l.TYPE_SOFT: "SoftLink",
+                h5py.h5l.TYPE_EXTERNAL: "ExternalLink",
+            }.get(kind, "a link of a user's kind")
             self.fail(f"{part!r} is a link elsewhere ({kind}); links are refused")
-        return node[part]
+        found = h5py.h5o.open(here, name)
+        if isinstance(found, h5py.h5g.GroupID):
+            return Group(h5py.Group(found), self._source)
+        if isinstance(found, h5py.h5d.DatasetID):
+            return Array(h5py.Dataset(found, readonly=True), self._source)
+        return self.fail(f"{part!r} is neither a group nor an array")
 
-    def _wrapped(self, node):
-        import h5py
-
-        if isinstance(node, h5py.Group):
-            return Group(node, self._source)
-        if isinstance(node, h5py.Dataset):
-            return Array(node, self._source)
-        return self.fail(f"{node.name} is neither a group nor an array")
+    def find_group(self, path):
+        """The group at a path below, or None. Raises: `SavingError` for an array."""
+        found = self.find(path)
+        if isinstance(found, Array):
+            found.fail("must be a group, is an array")
+        return found
 
     def group(self, path):
         """The group at a path below. Raises: `SavingError` if there is none."""
-        found = self.find(path)
-        if not isinstance(found, Group):
+        found = self.find_group(path)
+        if found is None:
             self.fail(f"has no group {path!r}")
         return found
 
@@ -211,6 +247,10 @@ class Group(Item):
                 f"must hold 0, 1, 2, ... without a gap, holds {sorted(keys)[:20]}"
             )
         return [self.array(str(i)) for i in range(len(keys))]
+
+    def arrays(self):
+        """All arrays below, each once."""
+        return (item for item in self.walk() if isinstance(item, Array))
 
     def walk(self):
         """All groups and arrays below, this one first; each object once."""

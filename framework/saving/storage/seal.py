@@ -13,7 +13,7 @@ from ...errors import SavingError
 from .threads import share_out
 from .window import Window
 
-__all__ = ["PIECE", "USER_BLOCK", "check_seal", "is_sealed", "seal"]
+__all__ = ["PIECE", "USER_BLOCK", "check_seal", "seal"]
 
 USER_BLOCK = 512
 PIECE = 512 << 10
@@ -31,12 +31,6 @@ def seal(path, known=None):
         content = f"{_digest(window, known or {})} bytes={window.size}\n"
     with open(path, "r+b") as file:
         file.write((MARK + KIND + content.encode()).ljust(USER_BLOCK, b"\0"))
-
-
-def is_sealed(path):
-    """Whether a file begins with a seal."""
-    with Window(path) as window:
-        return window.read_at(0, len(MARK)) == MARK
 
 
 def check_seal(file, dataset=None):

@@ -1,6 +1,7 @@
 """An array in an HDF5 file, of which nothing is read before it has been looked at."""
 
 import math
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -25,15 +26,18 @@ FILTERS = {1, 2, 3, 4, 5, 6, 32000}
 class Array(Item):
     """An array of a file; nothing of it is read before `read`."""
 
-    @property
+    _is_inside = _is_whole = False  # not known yet
+
+    @cached_property
     def shape(self):
+        self._check_inside()
         with self._guarded("has no shape"):
             shape = self._node.shape
         if shape is None:
             self.fail("holds no array")
         return tuple(shape)
 
-    @property
+    @cached_property
     def dtype(self):
         """The dtype that `read` gives: bfloat16 is read as float32."""
         dtype = self._stored_dtype()
@@ -47,16 +51,19 @@ class Array(Item):
         with self._guarded("has a type that NumPy does not know"):
             return self._node.dtype
 
+    @cached_property
+    def _creation(self):
+        """What was asked for when the array was made: layout, filters."""
+        return self._node.id.get_create_plist()
+
     @property
     def nbytes(self):
         """Bytes in memory."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    @property
-    def stored_nbytes(self):
-        """Bytes in the file, which compression makes fewer."""
-        with self._guarded("cannot be looked into"):
-            return self._node.id.get_storage_size()
+    def arrays(self):
+        """This array alone: what `Group.arrays` gives of a group."""
+        return iter([self])
 
     def expect(self, shape=None, kinds="fiubc"):
         """This array. Raises: `SavingError` for another shape or kind of numbers.
@@ -115,12 +122,10 @@ class Array(Item):
 
     def _plain_place(self):
         """Where the bytes of the array lie in the file as in memory, or None."""
-        import h5py
-
         dataset = self._node.id
         if self.dtype.kind not in "fiuc" or not self.nbytes:
             return None
-        if not dataset.get_type().equal(h5py.h5t.py_create(self.dtype)):
+        if not dataset.get_type().equal(_type_of(self.dtype)):
             return None
         # None unless it is contiguous, and was written at all
         return dataset.get_offset()
@@ -139,19 +144,31 @@ class Array(Item):
             share_out(work, range(start, stop, UNIT))
             self._source.progress.add(stop - start)
 
+    def _check_inside(self):
+        """Raises if the data are in other files: HDF5 opens these to tell the shape."""
+        if self._is_inside:
+            return
+        import h5py
+
+        with self._guarded("cannot be looked into"):
+            outside = self._creation.get_external_count()
+            virtual = self._creation.get_layout() == h5py.h5d.VIRTUAL
+        if outside or virtual:
+            self.fail("keeps its data in other files, which is refused")
+        self._is_inside = True
+
     def _check(self):
         """Raises unless the file itself holds what it declares."""
+        if self._is_whole:
+            return
+        self._check_inside()
         with self._guarded("cannot be looked into"):
-            outside = bool(self._node.external) or self._node.is_virtual
-            creation = self._node.id.get_create_plist()
-            count = creation.get_nfilters()
-            filters = {creation.get_filter(i)[0] for i in range(count)}
+            count = self._creation.get_nfilters()
+            filters = {self._creation.get_filter(i)[0] for i in range(count)}
             size = self._node.id.get_type().get_size()  # of a number, in the file
             chunk = math.prod(self._node.chunks or ()) * size
             stored = self._node.id.get_storage_size()
         declared = math.prod(self.shape) * size
-        if outside:
-            self.fail("keeps its data in other files, which is refused")
         if not filters <= FILTERS:
             self.fail(f"is compressed by an unknown method (filter {max(filters)})")
         if chunk > max(declared, MAX_CHUNK):
@@ -161,3 +178,12 @@ class Array(Item):
             self.fail(f"declares {stored} bytes in a file of {whole}")
         if declared > stored * (MAX_EXPANSION if filters else 1) + SLACK:
             self.fail(f"declares {declared} bytes, stores {stored}")
+        self._is_whole = True
+
+
+@cache
+def _type_of(dtype):
+    """HDF5's type of numbers that lie in memory."""
+    import h5py
+
+    return h5py.h5t.py_create(dtype)

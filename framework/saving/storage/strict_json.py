@@ -4,7 +4,7 @@ import math
 
 from ...errors import SavingError
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "is_whole", "loads"]
 
 MAX_CHARACTERS = 64 << 20
 MAX_ITEMS = 4_000_000  # of all lists and objects together
@@ -22,69 +22,101 @@ def dumps(value):
 
     try:
         text = json.dumps(value, allow_nan=False)
-        loads(text, "")
-    except SavingError as error:
-        raise ValueError(f"no file may hold this: {error.reason}") from None
+        _loads(text)
+    except _Refused as error:
+        raise ValueError(f"no file may hold this: the JSON {error}") from None
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        try:
+            place, number = next(_odd_numbers(value))
+        except (StopIteration, RecursionError):  # it is another fault: a list of itself
+            raise error from None
+        reason = f"{place} is {number}, a number that JSON lacks"
+        raise ValueError(f"no file may hold this: {reason}") from None
     return text
 
 
 def loads(text, path, dataset=None):
     """The value of a JSON text. Raises: `SavingError` naming ``path`` and ``dataset``."""
+    try:
+        return _loads(text)
+    except _Refused as error:
+        raise SavingError(path, f"the JSON {error}", dataset) from None
+
+
+class _Refused(Exception):
+    """What is wrong with a text, as the rest of a sentence."""
+
+
+def _loads(text):
     import json
 
-    def refuse(reason):
-        raise SavingError(path, f"the JSON {reason}", dataset)
-
-    def unique(pairs):
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            refuse(f"has the key {_repeated(pairs)[:80]!r} twice in one object")
-        return found
-
-    def integer(digits):
-        if len(digits) > MAX_DIGITS:
-            refuse(f"has a number of {len(digits)} digits")
-        return int(digits)
-
-    def number(digits):
-        found = float(digits)
-        if math.isinf(found):
-            refuse(f"has the number {digits[:40]}, which no float64 holds")
-        return found
-
-    _check_size(text, refuse)
+    _check_size(text)
     try:
         value = json.loads(
             text,
-            object_pairs_hook=unique,
-            parse_constant=lambda name: refuse(f"has the value {name}"),
-            parse_int=integer,
-            parse_float=number,
+            object_pairs_hook=_unique,
+            parse_constant=_constant,
+            parse_int=_integer,
+            parse_float=_number,
         )
     except RecursionError:
-        refuse(f"is nested deeper than {MAX_DEPTH} levels")
-    except SavingError:
-        raise
+        raise _Refused(f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
-        refuse(f"cannot be read: {error}")
+        raise _Refused(f"cannot be read: {error}") from None
     if _deeper(value, MAX_DEPTH):
-        refuse(f"is nested deeper than {MAX_DEPTH} levels")
+        raise _Refused(f"is nested deeper than {MAX_DEPTH} levels")
     if "\\ud" in text.lower() and _has_surrogates(value):
-        refuse("has half a character: a lone surrogate")
+        raise _Refused("has half a character: a lone surrogate")
     return value
 
 
-def _check_size(text, refuse):
+def _unique(pairs):
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Refused(f"has the key {_repeated(pairs)[:80]!r} twice in one object")
+    return found
+
+
+def _constant(name):
+    raise _Refused(f"has the value {name}")
+
+
+def _integer(digits):
+    if len(digits) > MAX_DIGITS:
+        raise _Refused(f"has a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _number(digits):
+    found = float(digits)
+    if math.isinf(found):
+        raise _Refused(f"has the number {digits[:40]}, which no float64 holds")
+    return found
+
+
+def _odd_numbers(value, place="the value"):
+    """Pairs of a place in the value and the NaN or infinity there."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _odd_numbers(each, f"{place}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for i, each in enumerate(value):
+            yield from _odd_numbers(each, f"{place}[{i}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+
+
+def _check_size(text):
     """Before memory is taken for what the text says."""
     if len(text) > MAX_CHARACTERS:
-        refuse(f"has {len(text)} characters, more than {MAX_CHARACTERS}")
+        raise _Refused(f"has {len(text)} characters, more than {MAX_CHARACTERS}")
     items = sum(map(text.count, ",[{"))  # and what texts hold of these: never too few
     if items > MAX_ITEMS:
-        refuse(f"has about {items} items, more than {MAX_ITEMS}")
-    if not text.isascii() and _is_broken(text):
-        refuse("has half a character: a lone surrogate")
+        raise _Refused(f"has about {items} items, more than {MAX_ITEMS}")
+    if not is_whole(text):
+        raise _Refused("has half a character: a lone surrogate")
 
 
 def _repeated(pairs):
@@ -92,18 +124,18 @@ def _repeated(pairs):
     return next(key for key, _ in pairs if key in seen or seen.add(key))
 
 
-def _is_broken(text):
+def is_whole(text):
+    """Whether a text has no lone surrogate, half a character that UTF-8 lacks."""
     try:
-        text.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
-        return True
-    return False
+        return False
 
 
 def _has_surrogates(value):
     import json
 
-    return _is_broken(json.dumps(value, ensure_ascii=False))
+    return not is_whole(json.dumps(value, ensure_ascii=False))
 
 
 def _deeper(value, limit):

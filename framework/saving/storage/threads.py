@@ -22,12 +22,14 @@ def share_out(work, items):
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    def share(i):
-        for item in items[i::count]:
+    ahead = iter(items)  # of a list or range, whose next item goes to one thread alone
+
+    def share():
+        for item in ahead:
             work(item)
 
     with ThreadPoolExecutor(count - 1) as pool:
-        others = [pool.submit(share, i) for i in range(1, count)]
-        share(0)
+        others = [pool.submit(share) for _ in range(1, count)]
+        share()
         for other in others:
             other.result()

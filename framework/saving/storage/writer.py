@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from ...backend import is_array, to_numpy
-from ...errors import SavingError, saving_error
+from ...errors import SavingError, TracingError, saving_error
+from ...readers import active_tracer
 from . import strict_json
 from .atomic import replacing
 from .pouring import Pourer, can_pour
@@ -14,7 +15,7 @@ from .progress import Progress
 from .seal import USER_BLOCK, seal
 from .sink import Sink
 
-__all__ = ["GroupWriter", "writing", "writing_to"]
+__all__ = ["GroupWriter", "check_not_traced", "writing", "writing_to"]
 
 MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
 
@@ -27,10 +28,20 @@ def writing(path, overwrite=True, total=None):
 
     Raises: `SavingError` if it cannot be written; an older file is then as it was.
     """
+    check_not_traced(path)
     with replacing(path, overwrite) as temporary:
         with writing_to(temporary, path, total) as root:
             yield root
         seal(temporary, root.digests)
+
+
+def check_not_traced(path):
+    """Raises: ``TracingError`` in a function that is being traced: it runs only once."""
+    if active_tracer() is not None:
+        raise TracingError(
+            f"{os.fspath(path)}: a file would be written once, while the function is "
+            "traced, and not in its calls: save outside of traced functions"
+        )
 
 
 @contextmanager
@@ -84,13 +95,9 @@ class Target:
 class GroupWriter:
     """A group of a new file, see `writing`."""
 
-    def __init__(self, node, target):
+    def __init__(self, node, target, name="/"):
         self._node, self._target, self.path = node, target, target.path
-
-    @property
-    def name(self):
-        """The place in the file: ``/model_weights/dense``."""
-        return self._node.name
+        self.name = name  # the place in the file: ``/model_weights/dense``
 
     @property
     def digests(self):
@@ -100,7 +107,8 @@ class GroupWriter:
     def group(self, path):
         """The group at a path below, made if need be."""
         with self._guarded(path):
-            return GroupWriter(self._node.require_group(path), self._target)
+            group = self._node.require_group(path)
+        return GroupWriter(group, self._target, self._place(path))
 
     def array(self, path, array, **attributes):
         """Writes an array, with texts or numbers as its attributes.
@@ -129,21 +137,26 @@ class GroupWriter:
         self._target.pourer.pour(array, dataset.id.get_offset())
         return dataset
 
-    @contextmanager
+    def _place(self, path):
+        return path if path[:1] == "/" else f"{self.name.rstrip('/')}/{path}"
+
     def _guarded(self, path=None):
         """Names lead where `Group.find` follows; errors tell the place."""
         parts = [] if path is None else path.removeprefix("/").split("/")
-        if any(part in ("", ".", "..") for part in parts):
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
             raise ValueError(
                 f"{self.path}: a name in a file has parts between '/' that are not empty, "
-                f"'.' or '..', got {path!r}"
+                f"'.' or '..', and no NUL, got {path!r}"
             )
-        name = self.name if path is None else f"{self.name.rstrip('/')}/{path}"
-        with self._target.guarded(name):
-            yield
+        return self._target.guarded(self.name if path is None else self._place(path))
 
     def text(self, key, text):
-        """Writes an attribute that is text."""
+        """Writes an attribute that is text. Raises: ``ValueError`` if HDF5 cannot hold it."""
+        if "\0" in text or not strict_json.is_whole(text):
+            raise ValueError(
+                f"{self.path}: a text in a file has no NUL and no lone surrogate, that of "
+                f"{key!r} in {self.name!r} is {text!r:.80}"
+            )
         with self._guarded():
             self._node.attrs[key] = text
 

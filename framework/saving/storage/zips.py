@@ -17,8 +17,8 @@ from . import strict_json
 from .atomic import replacing, temporary_beside
 from .reader import opened_inside, regular_file
 from .seal import seal
-from .window import Window
-from .writer import writing_to
+from .window import Window, at_once
+from .writer import check_not_traced, writing_to
 
 __all__ = ["ZipReader", "ZipWriter", "opened_zip", "writing_zip"]
 
@@ -39,6 +39,7 @@ def writing_zip(path, overwrite=True):
     """
     from zipfile import ZipFile
 
+    check_not_traced(path)
     with replacing(path, overwrite) as temporary:
         with ZipFile(temporary, "w") as zipped:
             yield ZipWriter(zipped, os.fspath(path))
@@ -97,7 +98,7 @@ def opened_zip(path):
     from zipfile import ZipFile
 
     path = regular_file(path)
-    with _Bounded(path) as file:
+    with _Bounded(path, opener=at_once) as file:
         with _guarded(path):
             zipped = ZipFile(file)
         yield ZipReader(file, path, zipped.infolist(), zipped.start_dir)
@@ -184,6 +185,13 @@ class ZipReader:
         """A member that is JSON, see `strict_json`."""
         return strict_json.loads(self.text(name), self.path, name)
 
+    def json_object(self, name):
+        """A member that is a JSON object."""
+        value = self.json(name)
+        if not isinstance(value, dict):
+            self._fail(f"must be a JSON object, is {type(value).__name__}", name)
+        return value
+
     @contextmanager
     def hdf5(self, name):
         """The root `Group` of a member that is HDF5."""
@@ -197,7 +205,7 @@ class ZipReader:
 
         info = self._info(name)
         if not info.compress_type:
-            with Window(self.path, self._starts[name], info.file_size) as window:
+            with self._window(name, info.file_size) as window:
                 with _guarded(self.path, name):
                     self._compare(info, window)
                 yield window
@@ -208,6 +216,9 @@ class ZipReader:
                 file.flush()
             with Window(file.name, 0, info.file_size) as window:
                 yield window
+
+    def _window(self, name, size):
+        return Window(self.path, self._starts[name], size, self._file.fileno())
 
     def _compare(self, info, window):
         if info.filename in self._checked:
@@ -220,7 +231,7 @@ class ZipReader:
 
     def _unpack(self, info, file):
         inflate, found, size = zlib.decompressobj(-15), 0, 0
-        with Window(self.path, self._starts[info.filename], info.compress_size) as raw:
+        with self._window(info.filename, info.compress_size) as raw:
             while size <= info.file_size and not inflate.eof:
                 given = inflate.unconsumed_tail or raw.read(PIECE)
                 piece = inflate.decompress(given, PIECE)

@@ -16,8 +16,8 @@ class BackupAndRestore(Callback):
     What follows is, bit for bit, what would have followed without the interruption:
     weights, optimizer, metrics, random numbers, the order of the samples, the other
     callbacks and the history are kept, also in the middle of an epoch. Make model, data
-    and callbacks as before; the model need not be built. Data whose functions draw random
-    numbers should draw them with seeds.
+    and callbacks as before; the model need not be built. Functions of a `data.Dataset`
+    should draw random numbers with `random`; a warning tells where they do not.
 
     Args: ``backup_dir``, for this training alone; ``save_freq``: "epoch", or after how
     many batches, or False; ``double_checkpoint`` keeps the backup before the last, too,
@@ -71,8 +71,7 @@ class BackupAndRestore(Callback):
         from ...saving.storage.atomic import clear_leftovers
 
         self._batches_seen = 0
-        if os.path.isdir(self.backup_dir):
-            clear_leftovers(self.backup_dir)
+        clear_leftovers(self.backup_dir)
         if self.save_on_sigterm:
             self._termination = Termination()
             self._termination.install()

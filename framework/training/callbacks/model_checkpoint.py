@@ -20,7 +20,7 @@ class ModelCheckpoint(MonitorCallback):
     ``save_freq``: "epoch", or after how many batches;
     ``initial_value_threshold``: what the first value has to beat.
     Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
-    names a value that is not in the logs.
+    names a value that is not in the logs; `SavingError` if it cannot be written.
     """
 
     state_names = ("best", "_batches_seen", "_last_batch")
@@ -45,6 +45,7 @@ class ModelCheckpoint(MonitorCallback):
         self._epoch = 0
         self._batches_seen = 0  # since the last time
         self._last_batch = None
+        self._cleared = set()  # folders without what a killed process left
         self._check()
 
     def _check(self):
@@ -103,9 +104,7 @@ class ModelCheckpoint(MonitorCallback):
         if not self._is_wanted(epoch, logs, path):
             return
         try:
-            folder = os.path.dirname(path)
-            if folder:
-                os.makedirs(folder, exist_ok=True)
+            self._prepare(path)
             if self.save_weights_only:
                 self.model.save_weights(path)
             else:
@@ -113,6 +112,17 @@ class ModelCheckpoint(MonitorCallback):
         except BaseException:
             self.best = best  # which is still what the file holds
             raise
+        self._say(epoch, f"finished saving model to {path}")
+
+    def _prepare(self, path):
+        """Makes the folder; removes, once, the temporary files of a killed training."""
+        from ...saving.storage.atomic import clear_leftovers, make_folder_of
+
+        folder = os.path.dirname(path) or "."
+        if folder not in self._cleared:
+            make_folder_of(path)
+            clear_leftovers(folder)
+            self._cleared.add(folder)
 
     def _path(self, epoch, batch, logs):
         names = {"epoch": epoch + 1}

@@ -26,6 +26,7 @@ from .metric import Metric
 __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 
 EPSILON = 1e-7
+MOST = 1 << 16  # classes
 
 
 class IoU(Metric):
@@ -57,6 +58,11 @@ class IoU(Metric):
         axis=-1,
     ):
         super().__init__("int64" if dtype in (None, "int") else dtype, name)
+        if num_classes > MOST:  # looked at before a list of them is made
+            raise ValueError(
+                f"{type(self).__name__}: num_classes must be at most {MOST}, as each pair "
+                f"of classes is counted, got {num_classes}"
+            )
         self.target_class_ids = [int(each) for each in target_class_ids]
         wrong = [each for each in self.target_class_ids if not 0 <= each < num_classes]
         if wrong or not self.target_class_ids:

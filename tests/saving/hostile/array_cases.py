@@ -287,6 +287,35 @@ def _(file, kernel):
     file.create_group("/".join(["deep"] * 300))
 
 
+@array_case("an array in the place of a group", "group|has no array", alone=ANY)
+def _(file, kernel):
+    group = kernel.rpartition("/")[0]
+    del file[group]
+    file[group] = np.zeros(3, "f4")
+
+
+@array_case("an array in the place of all groups", "group", alone=ANY)
+def _(file, kernel):
+    group = kernel.partition("/")[0]
+    del file[group]
+    file[group] = np.zeros(3, "f4")
+
+
+@array_case("an array in the place of our own group", ANY)
+def _(file, kernel):
+    file["tapewright"] = np.zeros(3, "f4")
+
+
+@array_case("an array in the place of the optimizer's group", ANY)
+def _(file, kernel):
+    file["optimizer/vars"] = np.zeros(3, "f4")
+
+
+@array_case("an array beside the groups", ANY)
+def _(file, kernel):
+    file["stray"] = np.zeros(3, "f4")
+
+
 @array_case("an unknown filter", "filter|read")
 def _(file, kernel):
     data = file[kernel][()]

@@ -3,7 +3,7 @@
 Each is tried with everything that reads such a file. An expected outcome is OK, ANY (no
 crash, no hang, no other error), or a pattern that the message of the `SavingError` matches.
 The cases themselves are in file_cases.py, config_cases.py, array_cases.py,
-own.py and checkpoint_cases.py.
+own.py, checkpoint_cases.py, bomb_cases.py and name_cases.py.
 """
 
 import importlib
@@ -60,6 +60,8 @@ def jobs():
         "array_cases",
         "own",
         "checkpoint_cases",
+        "bomb_cases",
+        "name_cases",
     ):
         importlib.import_module(module)
     for _, each in sorted(CASES.items()):  # whatever was imported first

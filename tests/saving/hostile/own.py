@@ -166,13 +166,12 @@ def _(path, kind):
 
 @own_case("own, of a version to come", KINDS, "version", show=ANY)
 def _(file):
-    key = "version" if "version" in file.attrs else "format_version"
-    file.attrs[key] = np.int64(99)
+    file.attrs["version"] = np.int64(99)
 
 
 @own_case("own, without a version", KINDS, "version")
 def _(file):
-    file.attrs.pop("version" if "version" in file.attrs else "format_version")
+    file.attrs.pop("version")
 
 
 @own_case("own, a bomb", KINDS, "declares|stores|shape")

@@ -70,7 +70,7 @@ def test_deflated_members_are_read(path):
     "name, content, reason",
     [
         ("config.json", b"{", r"other.keras \[config.json\]: the JSON"),
-        ("config.json", b"[]", r"must be the config of a model"),
+        ("config.json", b"[]", r"must be a JSON object, is list"),
         ("config.json", b'{"a": 1, "a": 2}', r"'a' twice"),
         ("config.json", None, "has no member 'config.json'"),
         ("model.weights.h5", b"nothing", r"\[model.weights.h5\]: is no HDF5"),

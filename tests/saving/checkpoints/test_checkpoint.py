@@ -15,31 +15,10 @@ from tapewright.saving.checkpoints.checkpoint_file import (
 )
 from tapewright.saving.checkpoints.plain_state import decoded, encoded
 
+from .training import assert_equal, data, model_of, trained
+
 Checkpoint = tw.train.Checkpoint
 layers = tw.keras.layers
-
-
-def model_of(*sizes, optimizer="adam"):
-    model = tw.keras.Sequential([layers.Dense(n, activation="tanh") for n in sizes])
-    model.compile(optimizer, "mse", metrics=["mae"])
-    return model
-
-
-def data(seed=0):
-    numbers = np.random.default_rng(seed)
-    return numbers.normal(size=(20, 3)).astype("f4"), np.ones((20, 2), "f4")
-
-
-def trained(*sizes, **options):
-    model = model_of(*sizes, **options)
-    model.fit(*data(), epochs=2, verbose=0)
-    return model
-
-
-def assert_equal(found, expected):
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
 # ------------------------------------------------------------------ what is kept
@@ -258,6 +237,16 @@ def test_another_shape_is_told_and_nothing_is_changed(tmp_path):
     assert_equal(other.variables + other.optimizer.variables, before)
 
 
+def test_what_lacks_and_what_is_beyond_is_told_with_what_does_not_fit(tmp_path):
+    path = Checkpoint(a=tw.Variable([1.0]), b=tw.Variable(2.0)).write(tmp_path / "f")
+    others = Checkpoint(a=tw.Variable([0.0, 0.0]), c=tw.Variable(3.0))
+    with pytest.raises(tw.errors.SavingError) as error:
+        others.read(path)
+    lines = str(error.value).splitlines()
+    assert "'a' is float32 (1,), the variable 'Variable' float32 (2,)" in lines[1]
+    assert lines[2:] == ["  it does not have c", "  and has besides b"]
+
+
 def test_another_dtype_is_told(tmp_path):
     path = Checkpoint(v=tw.Variable(1.0)).save(tmp_path / "ckpt")
     with pytest.raises(tw.errors.SavingError, match="float32 .* int32"):
@@ -325,7 +314,7 @@ def test_another_file_is_refused(tmp_path, content):
 def test_a_file_of_weights_is_no_checkpoint(tmp_path):
     path = tmp_path / "m.weights.h5"
     trained(2).save_weights(path)
-    with pytest.raises(tw.errors.SavingError, match="is no checkpoint"):
+    with pytest.raises(tw.errors.SavingError, match="is no tapewright checkpoint"):
         Checkpoint(v=tw.Variable(1.0)).restore(path)
 
 
@@ -443,3 +432,35 @@ def test_names_of_any_depth_and_kind_come_back(tmp_path):
     names = [name for name, _ in tw.train.list_variables(path)]
     assert len(names) == 71
     assert {float(reader.get_tensor(name)) for name in names} == {1.0, 2.0}
+
+
+def test_names_of_tensorflow_are_understood(tmp_path):
+    ending = "/.ATTRIBUTES/VARIABLE_VALUE"
+    path = Checkpoint(v=tw.Variable([1.0, 2.0])).save(tmp_path / "ckpt")
+    reader = tw.train.load_checkpoint(path)
+    assert reader.has_tensor(f"v{ending}") and not reader.has_tensor(f"w{ending}")
+    assert reader.get_variable_to_shape_map()[f"v{ending}"] == [2]
+    assert reader.get_variable_to_dtype_map()[f"v{ending}"] == "float32"
+    assert tw.train.load_variable(tmp_path, f"v{ending}").tolist() == [1, 2]
+    with pytest.raises(KeyError, match="w/.ATTR"):
+        reader.get_variable_to_shape_map()[f"w{ending}"]
+
+
+def test_aliases_that_are_no_names_are_refused(tmp_path):
+    content = Content(str(tmp_path / "f"), {}, {}, {"aliases": {"a": 3}})
+    write_content(content)
+    with pytest.raises(
+        tw.errors.SavingError, match="'aliases' must map names to names"
+    ):
+        Checkpoint().restore(content.path)
+
+
+def test_a_data_set_is_kept_with_the_order_that_comes_next(tmp_path):
+    def make():
+        return tw.data.Dataset.range(20).shuffle(20)
+
+    data, other = make(), make()
+    list(data)
+    path = Checkpoint(data=data).save(tmp_path / "ckpt")
+    Checkpoint(data=other).restore(path)
+    assert [int(x) for x in other] == [int(x) for x in data]

@@ -63,6 +63,17 @@ def test_members_come_back(path):
     np.testing.assert_array_equal(values, VALUES)
 
 
+def test_a_file_that_is_replaced_is_read_on_as_it_was_opened(path):
+    write(path)
+    with opened_zip(path) as source:
+        with writing_zip(path) as target:
+            target.json("config.json", {"class_name": "Functional"})
+        with source.hdf5("model.weights.h5") as root:
+            values = root.array("layers/dense/vars/0").read()
+        assert source.json("config.json") == {"class_name": "Sequential"}
+    np.testing.assert_array_equal(values, VALUES)
+
+
 def test_members_are_stored_and_others_read_them(path):
     write(path)
     with zipfile.ZipFile(path) as source:

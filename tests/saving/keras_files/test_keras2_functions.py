@@ -12,10 +12,10 @@ from tapewright.errors import SavingError
 from tapewright.registration import from_file
 from tapewright.saving.keras_files.older_configs import in_present_form
 
-from .reference import record_keras2_functions as reference
+from ..reference import record_keras2_functions as reference
 
 keras = tw.keras
-FOLDER = pathlib.Path(__file__).parent / "reference"
+FOLDER = pathlib.Path(__file__).parent.parent / "reference"
 RECORDED = json.loads((FOLDER / "keras2_functions.json").read_text())
 INPUTS = [tw.constant(x) for x in reference.inputs()]
 

@@ -11,7 +11,7 @@ from tapewright.keras import initializers, layers, losses, regularizers, saving
 from tapewright.registration import from_file
 from tapewright.saving.keras_files.for_file import for_file
 
-REFERENCE = Path(__file__).parent / "reference"
+REFERENCE = Path(__file__).parent.parent / "reference"
 LAYERS = json.loads((REFERENCE / "configs_layers.json").read_text())
 OBJECTS = json.loads((REFERENCE / "configs_objects.json").read_text())
 

@@ -16,7 +16,7 @@ from tapewright.saving.graphs.signature_functions import call_of
 from tapewright.saving.storage.reader import opened
 from tapewright.saving.storage.writer import writing
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 ROWS = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
 
 

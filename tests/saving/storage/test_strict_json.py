@@ -66,6 +66,12 @@ def test_what_would_not_be_read_is_not_written(value):
         dumps(value)
 
 
+def test_a_number_that_json_lacks_is_told_with_its_place():
+    value = {"layers": [{"config": {"max_value": float("inf")}}]}
+    with pytest.raises(ValueError, match=r"\['layers'\]\[0\].*'max_value'\] is inf"):
+        dumps(value)
+
+
 def test_nothing_too_deep_is_written():
     value = []
     for _ in range(300):

@@ -7,31 +7,10 @@ import pytest
 
 import tapewright as tw
 
+from .training import assert_equal, data, model_of, trained
+
 Checkpoint = tw.train.Checkpoint
 layers = tw.keras.layers
-
-
-def model_of(*sizes, optimizer="adam"):
-    model = tw.keras.Sequential([layers.Dense(n, activation="tanh") for n in sizes])
-    model.compile(optimizer, "mse", metrics=["mae"])
-    return model
-
-
-def data(seed=0):
-    numbers = np.random.default_rng(seed)
-    return numbers.normal(size=(20, 3)).astype("f4"), np.ones((20, 2), "f4")
-
-
-def trained(*sizes, **options):
-    model = model_of(*sizes, **options)
-    model.fit(*data(), epochs=2, verbose=0)
-    return model
-
-
-def assert_equal(found, expected):
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
 def test_a_model_that_is_not_built_gets_its_weights_before_its_first_call(tmp_path):
@@ -128,7 +107,9 @@ def test_variables_of_modules_get_their_values_when_they_become_attributes(tmp_p
     module(1.0), module.inner[0](1.0)
     path = Checkpoint(module=module).save(tmp_path / "ckpt")
     status = Checkpoint(module=other).restore(path)
-    assert_equal([other(1.0), other.inner[0](1.0)], [module.w, module.inner[0].w])
+    with pytest.warns(UserWarning, match="variables of a Module were made after"):
+        found = [other(1.0), other.inner[0](1.0)]
+    assert_equal(found, [module.w, module.inner[0].w])
     status.assert_consumed()
 
 
@@ -227,3 +208,108 @@ def test_a_model_with_awaited_weights_can_be_copied(tmp_path):
     Checkpoint(model=model).restore(path)
     copy = pickle.loads(pickle.dumps(model))
     assert_equal(copy(data()[0]), model(data()[0]))
+
+
+# ------------------------------------------------------------------ parts of a Checkpoint
+
+
+def test_a_part_that_is_added_after_the_restore_gets_its_value(tmp_path):
+    path = Checkpoint(v=tw.Variable(3.0)).save(tmp_path / "ckpt")
+    checkpoint = Checkpoint()
+    status = checkpoint.restore(path)
+    checkpoint.v = tw.Variable(0.0)
+    assert checkpoint.v.numpy() == 3
+    status.assert_consumed()
+
+
+def test_a_part_of_a_checkpoint_in_a_checkpoint_gets_its_value(tmp_path):
+    layer = tw.keras.layers.Dense(2)
+    layer.build((None, 3))
+    path = Checkpoint(net=Checkpoint(layer=layer)).save(tmp_path / "ckpt")
+    inner = Checkpoint(bias=tw.Variable(tw.zeros(2)))
+    Checkpoint(net=Checkpoint(layer=inner)).restore(path)
+    inner.kernel = tw.Variable(tw.zeros((3, 2)))
+    assert_equal([inner.kernel], [layer.kernel])
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda c, v: c.many.append(v),
+        lambda c, v: c.many.extend([v]),
+        lambda c, v: c.many.insert(0, v),
+        lambda c, v: c.many.__iadd__([v]),
+    ],
+)
+def test_what_is_put_into_a_list_of_a_checkpoint_gets_its_value(tmp_path, put):
+    path = Checkpoint(many=[tw.Variable(3.0)]).save(tmp_path / "ckpt")
+    many = []
+    checkpoint = Checkpoint(many=many)
+    status = checkpoint.restore(path)
+    put(checkpoint, v := tw.Variable(0.0))
+    assert v.numpy() == 3 and many == [v]
+    status.assert_consumed()
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda c, v: c.named.__setitem__("a", v),
+        lambda c, v: c.named.update(a=v),
+        lambda c, v: c.named.__ior__({"a": v}),
+        lambda c, v: c.named.setdefault("a", v),
+    ],
+)
+def test_what_is_put_into_a_dict_of_a_checkpoint_gets_its_value(tmp_path, put):
+    path = Checkpoint(named={"a": tw.Variable(3.0)}).save(tmp_path / "ckpt")
+    checkpoint = Checkpoint(named={})
+    checkpoint.restore(path)
+    put(checkpoint, v := tw.Variable(0.0))
+    assert v.numpy() == 3 and checkpoint.named["a"] is v
+
+
+def test_lists_and_dicts_of_a_checkpoint_are_those_that_were_given():
+    many, named = [tw.Variable(1.0)], {}
+    checkpoint = Checkpoint(many=many, named=named)
+    assert checkpoint.many is many and checkpoint.named is named
+    with pytest.raises(AttributeError, match="no part 'other'"):
+        checkpoint.other  # noqa: B018
+
+
+# ------------------------------------------------------------------ other names
+
+
+def test_a_value_is_found_by_every_name_that_led_to_its_object(tmp_path):
+    """The example of TensorFlow's guide on lists and dicts."""
+    saved = Checkpoint(listed=[tw.Variable(1.0), tw.Variable(2.0)])
+    saved.mapped = {"one": saved.listed[0], "two": saved.listed[1]}
+    path = saved.save(tmp_path / "ckpt")
+    restored = Checkpoint(mapped={"two": tw.Variable(0.0)})
+    restored.restore(path)
+    assert restored.mapped["two"].numpy() == 2
+    restored.listed = []
+    restored.listed.append(v := tw.Variable(0.0))
+    assert v.numpy() == 1
+
+
+def test_an_optimizer_is_found_beside_its_model_and_within(tmp_path):
+    def make():
+        model = tw.keras.Sequential([tw.keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        return model
+
+    model = make()
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    expected = [v.numpy() for v in model.optimizer.variables]
+    within = Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "a")
+    beside = Checkpoint(optimizer=model.optimizer, model=model).save(tmp_path / "b")
+    alone = tw.keras.optimizers.Adam()
+    status = Checkpoint(optimizer=alone).restore(within).expect_partial()
+    alone.build([tw.Variable(tw.zeros((2, 1))), tw.Variable(tw.zeros(1))])
+    assert_equal(alone.variables, expected)
+    status.assert_existing_objects_matched()
+
+    other = make()
+    other.build((None, 2)), other.optimizer.build(other.trainable_variables)
+    Checkpoint(model=other).restore(beside).assert_existing_objects_matched()
+    assert_equal(other.optimizer.variables, expected)

@@ -1,8 +1,5 @@
 """What `describe` tells of files, and `report` prints."""
 
-import importlib.util
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -12,11 +9,7 @@ from tapewright.errors import SavingError
 from tapewright.saving.inspection.contents import custom_classes, describe
 from tapewright.saving.inspection.report import report
 
-_spec = importlib.util.spec_from_file_location(
-    "hostile_files", Path(__file__).parent / "hostile" / "files.py"
-)
-files = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(files)
+from ..hostile import files
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tapewright.errors import SavingError
 from tapewright.keras.models import load_model
 from tapewright.layers import BatchNormalization, Dense, Dropout
 
-HERE = Path(__file__).parent / "reference"
+HERE = Path(__file__).parent.parent / "reference"
 FOUND = np.load(HERE / "keras_files.npz")
 X, Y, SEQUENCES = FOUND["x"], FOUND["y"], FOUND["sequences"]
 
@@ -187,3 +187,33 @@ def test_loading_draws_no_random_numbers_and_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_model(HERE / "trained.keras")
+
+
+HALF = np.load(HERE / "dtypes.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("mixed_float16.keras", 2e-3), ("bfloat16.keras", 2e-2), ("bfloat16.h5", 2e-2)],
+)
+def test_models_in_half_precision_compute_in_float32_and_say_so(name, limit):
+    policy = name.partition(".")[0]
+    with pytest.warns(UserWarning, match=f"dtype {policy} compute in float32") as said:
+        model = load_model(HERE / name)
+    assert {variable.dtype.name for variable in model.weights} == {"float32"}
+    assert_close(model.predict(HALF["x"], verbose=0), HALF[policy], limit)
+    if name != "bfloat16.h5":  # which Keras leaves without a whole optimizer
+        assert len(said) == 1
+        assert model.optimizer.iterations.numpy() == HALF[f"{policy}_steps"]
+
+
+def test_weights_of_half_precision_bring_the_optimizer_without_its_loss_scale():
+    with pytest.warns(UserWarning, match="compute in float32"):
+        model = load_model(HERE / "mixed_float16.keras")
+        other = load_model(HERE / "mixed_float16.keras", compile=False)
+    other.compile("adam", "mse")
+    other.fit(HALF["x"], HALF["x"][:, :2], verbose=0)
+    other.load_weights(HERE / "mixed_float16.keras")
+    pairs = zip(other.optimizer.variables, model.optimizer.variables, strict=True)
+    for a, b in pairs:
+        assert_close(a.numpy(), b.numpy())

@@ -65,6 +65,26 @@ def test_a_pipe_does_not_hang(path):
 
 
 @posix
+def test_a_pipe_that_takes_the_place_of_a_file_does_not_hang(path, monkeypatch):
+    os.mkfifo(path)
+    monkeypatch.setattr(reader, "regular_file", str)
+    refused(path, "is a pipe or device")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="Linux has this file")
+def test_a_file_that_cannot_be_read_is_told():
+    with pytest.raises(SavingError, match="cannot be read"):
+        Window("/proc/self/mem", 0, 10).read_at(0, 10)
+
+
+@posix
+def test_files_of_holes_are_refused(path):
+    make(path, a=VALUES)
+    os.truncate(path, 1 << 40)
+    refused(path, "1099511627776 bytes, nearly all of them holes")
+
+
+@posix
 def test_a_device_is_no_file():
     refused("/dev/zero", "is a pipe or device")
 
@@ -176,6 +196,12 @@ def test_a_file_that_is_replaced_while_its_seal_is_checked_is_checked_again(
 # Where names lead
 
 
+def test_a_link_that_leads_nowhere_is_refused(path):
+    with h5py.File(path, "w") as file:
+        file["lost"] = h5py.SoftLink("/nowhere")
+    refused(path, "links are refused", "lost")
+
+
 def test_links_are_refused(path, tmp_path):
     make(tmp_path / "other.h5", a=VALUES)
     with h5py.File(path, "w") as file:
@@ -202,8 +228,25 @@ def test_what_is_not_there_is_told(path):
     refused(path, "has no array 'g'", "g")
     with opened(path) as root:
         assert "g/a" in root and "g/b" not in root and "g/a/b" not in root
-        with pytest.raises(SavingError, match="has no group 'g/a'"):
-            root.group("g/a")
+        assert root.find_group("g/b") is None
+        with pytest.raises(SavingError, match="has no group 'g/b'"):
+            root.group("g/b")
+
+
+def test_an_array_in_the_place_of_a_group_is_told(path):
+    make(path, **{"g/a": VALUES})
+    with opened(path) as root:
+        for call in (root.group, root.find_group):
+            with pytest.raises(SavingError, match=r"\[/g/a\]: must be a group"):
+                call("g/a")
+
+
+def test_arrays_below_are_found_of_groups_and_arrays_alike(path):
+    make(path, **{"g/a": VALUES, "g/b/c": VALUES, "d": VALUES})
+    with opened(path) as root:
+        names = [[each.name for each in root.find(at).arrays()] for at in ("g", "d")]
+        assert names == [["/g/a", "/g/b/c"], ["/d"]]
+        assert len(list(root.arrays())) == 3
 
 
 def test_data_in_other_files_is_refused(path, tmp_path):
@@ -490,8 +533,8 @@ def test_json_tells_its_place(path):
 def test_an_attribute_that_is_missing_is_told(path):
     make(path, a=VALUES)
     with opened(path) as root:
-        assert not root.has("key") and root.attributes == []
-        for call in (root.text, root.texts, root.integer, root.json):
+        assert not root.has("key")
+        for call in (root.text, root.texts, root.integer, root.json, root.json_object):
             with pytest.raises(SavingError, match="has no attribute 'key'"):
                 call("key")
 
@@ -521,3 +564,14 @@ def test_hdf5_inside_of_another_file_is_read(path, tmp_path):
         with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: is damaged"):
             with opened_inside(window, "net.keras", "m.h5"):
                 pass
+
+
+def test_what_was_looked_up_is_at_hand_up_to_a_number(path, monkeypatch):
+    make(path, **{"g/a": VALUES, "g/b": VALUES})
+    with opened(path) as root:
+        assert root.array("g/a") is root.group("g").array("a")
+        assert next(root.arrays()) is root.array("g/a")
+    monkeypatch.setattr(reader, "MAX_KEPT", 1)
+    with opened(path) as root:
+        assert root.group("g") is root.group("g")
+        assert root.array("g/a") is not root.array("g/a")

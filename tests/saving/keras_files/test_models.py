@@ -221,17 +221,17 @@ def test_an_older_file_is_kept_if_it_may_not_be_overwritten(ending, tmp_path):
 
 def test_a_class_that_is_not_registered_is_named(tmp_path):
     class Unknown(layers.Layer):
-        def call(self, x):
-            return x + 1
+        def call(self, x):  # Python code, of which a file can have no graph
+            return tw.numpy_function(np.negative, [x], tw.TensorSpec(x.shape))
 
-    model = Sequential([Input((2,)), Unknown(name="u")])
-    model.save(tmp_path / "m.keras")
+    inputs = Input((2,), batch_size=2)
+    Model(inputs, Unknown(name="u")(inputs)).save(tmp_path / "m.keras")
     with pytest.raises(
         SavingError, match=r"m.keras \[config.json\]: .*Unknown.*regist"
     ):
         load_model(tmp_path / "m.keras")
     found = load_model(tmp_path / "m.keras", custom_objects={"Unknown": Unknown})
-    np.testing.assert_array_equal(found.predict(X[:, :2], verbose=0), X[:, :2] + 1)
+    np.testing.assert_array_equal(found(X[:2, :2]), -X[:2, :2])
 
 
 def test_a_compile_config_without_optimizer_is_not_compiled_and_says_so(tmp_path):
@@ -307,3 +307,110 @@ def test_model_checkpoint_saves_whole_models(tmp_path):
     other = load_model(tmp_path / "m.keras")
     for mine, theirs in zip(model.get_weights(), other.get_weights()):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def altered(path, name, **values):
+    """A file like that at ``path``, with other values in the config of a layer."""
+    new = path.with_name("altered.h5")
+    with h5py.File(path) as file, h5py.File(new, "w") as target:
+        for key in file:
+            file.copy(key, target)
+        target.attrs.update(file.attrs)
+        config = json.loads(file.attrs["model_config"])
+        for layer in config["config"]["layers"]:
+            if layer["config"]["name"] == name:
+                layer["config"].update(values)
+        target.attrs["model_config"] = json.dumps(config)
+    return new
+
+
+@pytest.mark.parametrize(
+    ("layer", "values", "reason"),
+    [
+        (
+            "dense",
+            {"trainable": "x"},
+            "'dense': trainable must be true or false, got 'x'",
+        ),
+        ("dense", {"trainable": None}, "'dense': trainable must be true or false"),
+        ("dense", {"use_bias": [1]}, "'dense': use_bias must be true or false, got"),
+        ("dense", {"use_bias": 10**30}, "'dense': use_bias must be true or false, got"),
+        ("dense", {"dtype": {"class_name": "x"}}, "'dense': dtype must be the name"),
+        ("dense", {"units": 10**30}, "'kernel' of layer 'dense'"),
+        ("in", {"batch_shape": [None, 10**30]}, "layer 'dense'"),
+        ("in", {"batch_shape": [None, "x"]}, "'in'"),
+        ("in", {"batch_shape": "x"}, "'in'"),
+        ("in", {"sparse": "x"}, "'in': Input: sparse and ragged"),
+    ],
+)
+def test_odd_values_in_the_config_of_a_layer_are_refused(
+    layer, values, reason, tmp_path
+):
+    layers = [tw.Input((3,), name="in"), tw.layers.Dense(2, name="dense")]
+    tw.Sequential(layers).save(tmp_path / "m.h5")
+    with pytest.raises(SavingError, match=reason):
+        load_model(altered(tmp_path / "m.h5", layer, **values))
+
+
+def sharing():
+    """A model inside of a model, and beside it; and a layer inside of two."""
+    shared = layers.Dense(3, name="shared")
+    inner = Sequential([Input((3,)), shared, layers.BatchNormalization()], name="inner")
+    outer = Sequential([Input((3,)), layers.Dense(3), inner], name="outer")
+    x = Input((3,))
+    each = layers.TimeDistributed(shared, name="each")(layers.Reshape((1, 3))(x))
+    parts = [outer(x), inner(x), layers.Flatten()(each)]
+    return Model(x, layers.Concatenate()(parts))
+
+
+def test_a_layer_in_several_places_is_one_layer_again(tmp_path):
+    model = sharing()
+    model.compile("adam", "mse")
+    x, y = X[:, :3], np.ones((16, 9), "f4")
+    model.fit(x, y, verbose=0)
+    for ending in (".keras", ".h5"):
+        model.save(tmp_path / f"m{ending}")
+    found = [load_model(tmp_path / f"m{ending}") for ending in (".keras", ".h5")]
+    for each in (model, *found):
+        each.fit(x, y, epochs=2, shuffle=False, verbose=0)
+    for each in found:
+        inner = each.get_layer("inner")
+        assert each.get_layer("outer").layers[1] is inner
+        assert each.get_layer("each").layer is inner.layers[0]
+        assert len(each.weights) == len(model.weights) == 8
+        for a, b in zip(each.get_weights(), model.get_weights(), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_json_tells_that_a_layer_is_in_several_places():
+    again = tw.keras.models.model_from_json(sharing().to_json())
+    assert again.get_layer("outer").layers[1] is again.get_layer("inner")
+
+
+def test_layers_of_two_classes_cannot_be_one(tmp_path):
+    first, second = layers.Dense(3, name="first"), layers.Dense(3, name="second")
+    Sequential([Input((3,)), first, second]).save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5") as file, h5py.File(tmp_path / "n.h5", "w") as new:
+        for key in file:
+            file.copy(key, new)
+        new.attrs.update(file.attrs)
+        config = json.loads(file.attrs["model_config"])
+        for layer, name in zip(config["config"]["layers"][1:], ("Dense", "ReLU")):
+            layer.update(class_name=name, shared_object_id=1)
+        new.attrs["model_config"] = json.dumps(config)
+    with pytest.raises(SavingError, match="'Dense' and 'ReLU' have one"):
+        load_model(tmp_path / "n.h5")
+
+
+@register_keras_serializable("test_models")
+def gap(y_true, y_pred):
+    return tw.reduce_mean(tw.abs(y_true - y_pred), axis=-1)
+
+
+def test_a_function_by_its_registered_name_gives_a_metric_of_its_own_name():
+    model = Sequential([Input((6,)), layers.Dense(2)])
+    model.compile_from_config(
+        {"optimizer": "sgd", "loss": "test_models>gap", "metrics": ["test_models>gap"]}
+    )
+    found = model.evaluate(X, Y, verbose=0, return_dict=True)
+    assert found["gap"] == pytest.approx(found["loss"])

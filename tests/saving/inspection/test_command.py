@@ -1,13 +1,11 @@
 """``python -m tapewright show`` and ``verify``: what they print, and their exit codes."""
 
-import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -17,11 +15,7 @@ import tapewright as tw
 from tapewright import __main__ as command
 from tapewright.saving.inspection.verification import verify
 
-_spec = importlib.util.spec_from_file_location(
-    "hostile_files", Path(__file__).parent / "hostile" / "files.py"
-)
-files = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(files)
+from ..hostile import files
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
@@ -57,6 +51,25 @@ def test_an_error_is_one_line_and_no_traceback(tmp_path, capfd):
     assert command.main(["show", path]) == 2
     out, err = capfd.readouterr()
     assert (out, err) == ("", f"{path}: there is no such file\n")
+
+
+def test_names_of_megabytes_are_cut(tmp_path, capfd):
+    config = files.sequential("h5")
+    config["config"]["name"] = "x" * 10**6
+    files.write(tmp_path / "long.h5", "h5", config)
+    assert command.main(["show", str(tmp_path / "long.h5")]) == 0
+    assert len(capfd.readouterr().out) < 5000
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has this device")
+def test_output_that_cannot_be_written_is_told_in_a_line(model):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tapewright", "show", model],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode != 0
+    assert "No space left" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_verify_tells_of_each_file_and_ends_with_the_worst(model, tmp_path, capfd):

@@ -12,10 +12,10 @@ from tapewright.errors import SavingError
 from tapewright.registration import from_file
 from tapewright.saving.keras_files.operations import is_operation
 
-from .reference import record_operations as reference
+from ..reference import record_operations as reference
 
 keras, ops = tw.keras, tw.keras.ops
-FOLDER = pathlib.Path(__file__).parent / "reference"
+FOLDER = pathlib.Path(__file__).parent.parent / "reference"
 INPUTS = {name: tw.constant(x) for name, x in reference.inputs().items()}
 RECORDED = {
     family: json.loads((FOLDER / f"operations_{family}.json").read_text())

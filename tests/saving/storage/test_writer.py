@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.errors import SavingError
 from tapewright.saving.storage import pouring
 from tapewright.saving.storage.pouring import blocks
@@ -164,6 +165,36 @@ def test_names_that_would_not_be_read_are_not_written(tmp_path, name):
             root.array(name, BIG)
 
 
+def test_a_name_with_a_nul_is_not_cut_short(tmp_path):
+    with pytest.raises(ValueError, match="no NUL"):
+        with writing(tmp_path / "m.h5") as root:
+            root.group("a\0b")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_a_text_that_hdf5_cannot_hold_is_told_with_its_place(tmp_path, text):
+    with pytest.raises(ValueError, match="no NUL and no lone .* 'name' in '/layers'"):
+        with writing(tmp_path / "m.h5") as root:
+            root.group("layers").text("name", text)
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.keras", "m.weights.h5", "checkpoint"])
+def test_nothing_is_saved_while_a_function_is_traced(tmp_path, name):
+    model = tw.Sequential([tw.keras.layers.InputLayer((2,)), tw.layers.Dense(2)])
+    checkpoint = tw.train.Checkpoint(model=model)
+    save = model.save_weights if "weights" in name else model.save
+    save = checkpoint.write if name == "checkpoint" else save
+
+    @tw.function
+    def step(x):
+        save(str(tmp_path / name))
+        return x
+
+    with pytest.raises(TypeError, match="save outside of traced functions"):
+        step(tw.constant(1.0))
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_name_that_is_taken_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="already exists"):
         with writing(tmp_path / "m.h5") as root:
@@ -219,6 +250,41 @@ def test_a_disk_that_is_full_while_arrays_are_written_is_told(tmp_path, monkeypa
     assert caught.value.dataset == "/layers/a"
     assert (tmp_path / "m.h5").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m.h5"]
+
+
+@linux
+def test_the_disk_keeps_places_for_large_arrays_before_they_are_written(
+    tmp_path, monkeypatch
+):
+    calls, reserve, write = [], os.posix_fallocate, os.pwrite
+
+    def reserving(file, place, size):
+        calls.append(("reserve", place, size))
+        reserve(file, place, size)
+
+    def writing_at(file, content, place):
+        calls.append(("write", place, len(content)))
+        return write(file, content, place)
+
+    monkeypatch.setattr(os, "posix_fallocate", reserving)
+    monkeypatch.setattr(os, "pwrite", writing_at)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    ((_, place, size),) = [call for call in calls if call[0] == "reserve"]
+    assert size == BIG.nbytes
+    assert calls.index(("reserve", place, size)) < calls.index(("write", place, size))
+
+
+@linux
+def test_a_disk_that_keeps_no_places_is_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("a").read(), BIG)
 
 
 def test_writes_that_are_cut_short_go_on(tmp_path, monkeypatch):

@@ -1,0 +1,96 @@
+"""Random numbers that functions of elements draw, so that a position can be found again.
+
+Drawn by ops without a seed they follow from the number of the element. What comes from
+the global generators of NumPy or Python cannot be brought back where elements are made
+ahead, or a second time: that is noticed, for a warning.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+
+from ..ops.generators import Generator
+
+__all__ = ["Draws", "Watch", "warn_of_draws"]
+
+
+class Draws:
+    """The generator for one element after the other, made when it is first asked for.
+
+    Its numbers are a function of the seed, the run and the round of ``place``, and of the
+    number of the element.
+    """
+
+    def __init__(self, place):
+        self._words = [place["seed"], place["run"], place["round"]]
+        self._generator = self._key = None
+        self._number, self._moved = 0, False
+
+    def at(self, number):
+        """Goes to the element of that number."""
+        self._number, self._moved = number, False
+
+    def __call__(self):
+        if self._generator is None:
+            self._generator = Generator(_mixed(*self._words))
+            self._key = int(self._generator.key)
+        if not self._moved:
+            self._moved = True
+            self._generator.reset([self._key, self._number << 32])
+        return self._generator
+
+    def run_within(self):
+        """A number for the run of a data set that is opened for this element."""
+        return _mixed(*self._words, self._number)
+
+
+def _mixed(*words):
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) >> 1
+
+
+class Watch:
+    """Notes whether a function draws from a global generator other than ours.
+
+    It looks at the first calls alone: afterwards it costs nothing.
+    """
+
+    def __init__(self, calls=1):
+        self.has_drawn = False
+        self._left = calls
+
+    def call(self, function, *args):
+        """Effect and result of ``function(*args)``."""
+        if not self._left:
+            return function(*args)
+        self._left -= 1
+        before = _positions()
+        result = function(*args)
+        self.has_drawn |= before != _positions()
+        return result
+
+
+def _positions():
+    """Where the global generators of NumPy and Python stand."""
+    state = np.random.get_state(legacy=False)["state"]
+    found = [np.asarray(value).tobytes() for value in state.values()]
+    if "random" in sys.modules:  # else nobody draws from it
+        found.append(sys.modules["random"].getstate())
+    return found
+
+
+def warn_of_draws(node):
+    """Warns if positions in a chain do not say all, once for each node of it."""
+    ahead = [(node, node.runs_ahead)]
+    while ahead:
+        node, is_ahead = ahead.pop()
+        watch = node.watch
+        if watch is not None and watch.has_drawn and is_ahead:
+            watch.has_drawn = False
+            warnings.warn(
+                f"the function of Dataset.{node.name} draws from the global generator of "
+                "NumPy or Python: after a restore it will draw other numbers, and the "
+                "elements differ. Draw with tw.random, whose numbers are found again",
+                stacklevel=3,
+            )
+        ahead += [(each, is_ahead or each.runs_ahead) for each in node.inputs]

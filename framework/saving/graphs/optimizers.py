@@ -1,0 +1,153 @@
+"""Optimizers that saved functions run, or a module holds: configs, and state by number.
+
+Each is ``{"config": {...}, "variables": [0, 1], "spared": [1], "constraints": [...],
+"state": {"iteration": 2, "momentum/0": 3...}}``: what was trained, what of that weight
+decay spares and what keeps it within bounds, and the optimizer's own variables. All are
+variables of the file by number.
+"""
+
+from ... import registry
+from ...backend import to_numpy
+from ...errors import SavingError, TracingError
+from ...registration import from_file
+from ..checkpoints.object_tree import explore
+from .graph_reader import FAULTS
+from .values import number_of
+
+__all__ = ["OptimizerWriter", "is_optimizer", "read_optimizers"]
+
+MANY = 10_000
+NAME = "optimizers"
+
+
+def is_optimizer(x):
+    """Whether it is an optimizer, of ours or of the user's."""
+    return isinstance(x, registry.Configured) and x.kind == "optimizer"
+
+
+class OptimizerWriter:
+    """Numbers optimizers. ``path``: of the file, for messages."""
+
+    def __init__(self, path):
+        self.path, self._listed, self._configs = path, [], []
+
+    def number(self, optimizer):
+        """The number of an optimizer.
+
+        Raises: ``TracingError`` for one that could not be made again from its config.
+        """
+        for number, known in enumerate(self._listed):
+            if known is optimizer:
+                return number
+        self._configs.append(self._config(optimizer))
+        self._listed.append(optimizer)
+        return len(self._listed) - 1
+
+    def _config(self, optimizer):
+        """The config, once it is known that a file may name all in it."""
+        try:
+            config = registry.serialize(optimizer)
+            with from_file(self.path, NAME):
+                registry.deserialize("optimizer", config)
+                for variable in optimizer._trainable_variables:
+                    registry.resolve("constraint", _constraint(variable))
+        except (TypeError, ValueError, LookupError, NotImplementedError) as error:
+            reason = getattr(error, "reason", error)
+            raise TracingError(
+                f"no file can keep the optimizer {type(optimizer).__name__}: {reason}"
+            ) from error
+        return config
+
+    def form(self, variables):
+        """The JSON, once all functions are written; adds to the list of variables."""
+        return [
+            _form(optimizer, config, variables)
+            for optimizer, config in zip(self._listed, self._configs)
+        ]
+
+
+def _form(optimizer, config, variables):
+    trained = optimizer._trainable_variables
+    spared = {id(v) for v in optimizer.excluded_from_weight_decay()}
+    numbers = [number_of(v, variables) for v in trained] if optimizer.built else None
+    state = explore([("", optimizer)]).variables
+    return {
+        "config": config,
+        "variables": numbers,
+        "spared": [i for i, v in enumerate(trained) if id(v) in spared],
+        "constraints": [_constraint(v) for v in trained],
+        "state": {name: number_of(v, variables) for name, v in state.items()},
+    }
+
+
+def _constraint(variable):
+    return registry.plain(getattr(variable, "constraint", None))
+
+
+# --------------------------------------------------------------------------- reading
+
+
+def read_optimizers(root, variables):
+    """The optimizers of a file; their own variables take the places of those read.
+
+    Raises: `SavingError` for a class that is not known here, or what is no optimizer.
+    """
+    forms = root.json(NAME) if root.has(NAME) else []
+    if not isinstance(forms, list) or len(forms) > MANY:
+        root.fail("must be a list of optimizers", NAME)
+    found, taken = [], set()
+    for form in forms:
+        try:
+            with from_file(root.path, NAME):
+                found.append(_read(form, variables, taken))
+        except SavingError:
+            raise
+        except FAULTS as error:
+            root.fail(f"holds no optimizer: {error}", NAME)
+    return found
+
+
+def _read(form, variables, taken):
+    optimizer = registry.deserialize("optimizer", form["config"])
+    if not is_optimizer(optimizer):
+        raise ValueError(f"{type(optimizer).__name__} is no class of optimizers")
+    if form["variables"] is not None:
+        trained = [_of(variables, n) for n in form["variables"]]
+        spared = [_of(trained, i) for i in form["spared"]]
+        for variable, constraint in zip(trained, form["constraints"], strict=True):
+            if constraint is not None:
+                variable.constraint = registry.resolve("constraint", constraint)
+        if spared:
+            optimizer.exclude_from_weight_decay(spared)
+        optimizer.build(trained)
+    own, numbers = explore([("", optimizer)]).variables, form["state"]
+    if set(own) != set(numbers):
+        raise ValueError(
+            f"{type(optimizer).__name__} has the state {sorted(own)[:8]}, the file "
+            f"{sorted(numbers)[:8]}"
+        )
+    for name, variable in own.items():
+        _take_over(name, variable, variables, numbers[name], taken)
+    return optimizer
+
+
+def _of(listed, number):
+    if type(number) is not int or not 0 <= number < len(listed):
+        raise ValueError(f"there is no variable {number!r}")
+    return listed[number]
+
+
+def _take_over(name, own, variables, number, taken):
+    """The value and name of a variable of the file for one of an optimizer."""
+    read = _of(variables, number)
+    if number in taken:
+        raise ValueError(f"the variable {number} is the state of two")
+    taken.add(number)
+    if read._array.shape != own._array.shape or read._array.dtype != own._array.dtype:
+        raise ValueError(
+            f"{name} must be {own._array.dtype} of shape {own._array.shape}, is "
+            f"{read._array.dtype} of shape {read._array.shape}"
+        )
+    own.assign(to_numpy(read._array))
+    own.name, own.path = read.name, read.path
+    variables[number] = own

@@ -1,0 +1,93 @@
+"""Layers that stand in several places of a model, in its config: one layer there, and one
+again when it is read, instead of a copy for each place.
+
+The entries of such a layer carry a number, Keras' ``shared_object_id``.
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from .registration import refusal
+
+__all__ = ["made_before", "made_now", "mark", "reading_shared", "with_shared"]
+
+KEY = "shared_object_id"
+_WRITTEN = ContextVar("written", default=None)
+_READ = ContextVar("read", default=None)
+
+
+def with_shared(describe):
+    """What ``describe()`` gives, with a number in entries of what it met repeatedly."""
+    if _WRITTEN.get() is not None:  # inside of another
+        return describe()
+    seen = _Seen()
+    token = _WRITTEN.set(seen)
+    try:
+        config = describe()
+        if seen.number_those_met_twice():
+            config = describe()
+    finally:
+        _WRITTEN.reset(token)
+    return config
+
+
+class _Seen:
+    """How often each layer was met, then its number."""
+
+    def __init__(self):
+        self.met, self.numbers = {}, None
+
+    def number_those_met_twice(self):
+        often = [key for key, (_, times) in self.met.items() if times > 1]
+        self.numbers = {key: i for i, key in enumerate(often, 1)}
+        return bool(often)
+
+
+def mark(thing, config):
+    """Notes that ``config`` is an entry of a layer, and numbers it if there are more."""
+    seen = _WRITTEN.get()
+    if seen is None:
+        return
+    key = id(thing)
+    if seen.numbers is None:
+        _, times = seen.met.get(key, (None, 0))
+        seen.met[key] = thing, times + 1  # kept, so that the id stays its own
+    elif key in seen.numbers:
+        config[KEY] = seen.numbers[key]
+
+
+@contextmanager
+def reading_shared():
+    """Inside, entries with one number are one layer."""
+    if _READ.get() is not None:
+        yield
+        return
+    token = _READ.set({})
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def made_before(config):
+    """The layer of another entry with the number of this one, or None.
+
+    Raises: ``ValueError``, or ``SavingError`` from a file, if that has another class.
+    """
+    made, key = _READ.get(), config.get(KEY)
+    if made is None or type(key) is not int or key not in made:
+        return None
+    name, thing = made[key]
+    if name != config["class_name"]:
+        raise refusal(
+            f"the layers {name!r:.80} and {config['class_name']!r:.80} have one "
+            f"{KEY}, {key}"
+        )
+    return thing
+
+
+def made_now(config, thing):
+    """Notes the layer that was made of an entry."""
+    made, key = _READ.get(), config.get(KEY)
+    if made is not None and type(key) is int:
+        made[key] = config["class_name"], thing

@@ -1,0 +1,238 @@
+"""Layers of the user's own classes in files: their calls go along, as graphs."""
+
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.errors import SavingError
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
+
+
+class ClippedScale(tw.layers.Layer):
+    """Scales; the gradient of the inputs is clipped. In training it scales twice."""
+
+    def build(self, shape):
+        self.scale = self.add_weight(
+            shape=(shape[-1],), initializer="ones", name="scale"
+        )
+
+    def call(self, inputs, training=None):
+        @tw.custom_gradient
+        def scaled(x):
+            def gradient(g, variables=None):
+                return tw.clip_by_norm(g, 0.5), [tw.reduce_sum(g * x, axis=0)]
+
+            return x * self.scale, gradient
+
+        return scaled(scaled(inputs)) if training else scaled(inputs)
+
+
+def made():
+    inputs = tw.Input((3,))
+    x = ClippedScale(name="clipped")(tw.layers.Dense(3, name="dense")(inputs))
+    model = tw.Model(inputs, tw.layers.Dense(2, name="last")(x))
+    model.get_layer("clipped").scale.assign([1.0, 2.0, 3.0])
+    return model
+
+
+def results(model, training=False):
+    with tw.GradientTape() as tape:
+        tape.watch(x := tw.constant(X))
+        y = model(x, training=training)
+    return [y, *tape.gradient(y, [x, *model.trainable_variables])]
+
+
+def same(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, 1e-6, 1e-7)
+
+
+both = pytest.mark.parametrize("ending", [".keras", ".h5"])
+
+
+@both
+@pytest.mark.parametrize("training", [False, True])
+def test_a_layer_of_an_unknown_class_has_its_values_and_gradients(
+    training, ending, tmp_path
+):
+    model = made()
+    model.save(tmp_path / f"m{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"m{ending}")
+    layer = loaded.get_layer("clipped")
+    assert type(layer) is tw.layers.SavedLayer and layer.class_name == "ClippedScale"
+    same(results(loaded, training), results(model, training))
+
+
+@both
+def test_it_is_trained_and_saved_again(ending, tmp_path):
+    model = made()
+    model.compile("adam", "mse")
+    model.save(tmp_path / f"m{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"m{ending}")
+    for each in (model, loaded):
+        each.fit(X, np.ones((2, 2), np.float32), epochs=2, verbose=0)
+    same(results(loaded), results(model))
+    for again in ("again.h5", "again.keras"):
+        loaded.save(tmp_path / again)
+        same(results(tw.keras.models.load_model(tmp_path / again)), results(model))
+    custom = {"ClippedScale": ClippedScale}
+    known = tw.keras.models.load_model(tmp_path / "again.keras", custom_objects=custom)
+    assert type(known.get_layer("clipped")) is ClippedScale
+    same(results(known), results(model))
+
+
+def test_a_class_that_is_known_is_used(tmp_path):
+    made().save(tmp_path / "m.h5")
+    custom = {"ClippedScale": ClippedScale}
+    loaded = tw.keras.models.load_model(tmp_path / "m.h5", custom_objects=custom)
+    assert type(loaded.get_layer("clipped")) is ClippedScale
+
+
+def test_a_fresh_process_needs_no_code(tmp_path):
+    model = made()
+    model.save(tmp_path / "m.h5")
+    code = f"""
+import numpy as np, tapewright as tw
+model = tw.keras.models.load_model({str(tmp_path / "m.h5")!r})
+with tw.GradientTape() as tape:
+    tape.watch(x := tw.constant({X.tolist()}))
+    y = model(x)
+np.savez({str(tmp_path / "r.npz")!r}, y, tape.gradient(y, x))
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    with np.load(tmp_path / "r.npz") as found:
+        same([found["arr_0"], found["arr_1"]], results(model)[:2])
+
+
+class Untraceable(tw.layers.Layer):
+    def call(self, inputs):
+        return tw.numpy_function(np.sin, [inputs], tw.TensorSpec(inputs.shape))
+
+
+def test_a_layer_that_cannot_be_traced_needs_its_class(tmp_path):
+    inputs = tw.Input((3,), batch_size=2)
+    tw.Model(inputs, Untraceable(name="u")(inputs)).save(tmp_path / "m.h5")
+    with pytest.raises(SavingError, match="Untraceable"):
+        tw.keras.models.load_model(tmp_path / "m.h5")
+    custom = {"Untraceable": Untraceable}
+    loaded = tw.keras.models.load_model(tmp_path / "m.h5", custom_objects=custom)
+    np.testing.assert_allclose(loaded(X), np.sin(X), 1e-6)
+
+
+class Block(tw.layers.Layer):
+    """Layers inside, some in a list, with weights that are not trained, and a stream."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.blocks = [tw.layers.BatchNormalization(), tw.layers.Dense(3)]
+        self.first = tw.layers.Dense(3)
+        self.drop = tw.layers.Dropout(0.5, seed=3)
+
+    def call(self, inputs, training=None):
+        x = self.drop(self.first(inputs), training=training)
+        for block in self.blocks:
+            x = block(x, training=training)
+        return x
+
+
+def with_block():
+    model = tw.keras.Sequential([tw.Input((3,)), Block(name="block")])
+    rng = np.random.default_rng(0)
+    model.set_weights([rng.uniform(0.5, 1, v.shape) for v in model.weights])
+    model.compile("adam", "mse")
+    return model
+
+
+@both
+def test_layers_inside_come_back_with_their_weights_in_order(ending, tmp_path):
+    model = with_block()
+    model.save(tmp_path / f"m{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"m{ending}")
+    assert [v.path for v in loaded.weights] == [v.path for v in model.weights]
+    same(loaded.get_weights(), model.get_weights())
+    same([loaded(X)], [model(X)])
+
+
+@both
+def test_random_numbers_go_on_where_they_were(ending, tmp_path):
+    model = with_block()
+    model(X, training=True)
+    model.save(tmp_path / f"m{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"m{ending}")
+    for _ in range(2):
+        loaded.save(tmp_path / f"again{ending}")
+        same([loaded(X, training=True)], [model(X, training=True)])
+    again = tw.keras.models.load_model(tmp_path / f"again{ending}")
+    again(X, training=True)
+    same([again(X, training=True)], [model(X, training=True)])
+
+
+@both
+def test_its_training_goes_on_as_if_the_class_were_known(ending, tmp_path):
+    model = with_block()
+    y = np.ones((2, 3), np.float32)
+    model.fit(X, y, verbose=0)
+    model.save(tmp_path / f"m{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"m{ending}")
+    for each in (model, loaded):
+        each.fit(X, y, epochs=2, shuffle=False, verbose=0)
+    same(loaded.get_weights(), model.get_weights())
+
+
+def test_weights_of_a_class_that_is_not_known_fit_the_one_that_is(tmp_path):
+    model = with_block()
+    model.save(tmp_path / "m.keras")
+    loaded = tw.keras.models.load_model(tmp_path / "m.keras")
+    loaded.save_weights(tmp_path / "m.weights.h5")
+    other = with_block()
+    other.set_weights([np.zeros(v.shape) for v in other.weights])
+    other.load_weights(tmp_path / "m.weights.h5")
+    same(other.get_weights(), model.get_weights())
+
+
+class OwnWay(ClippedScale):
+    def save_own_variables(self, store):
+        store["all"] = self.scale.numpy()
+
+    def load_own_variables(self, store):
+        self.scale.assign(store["all"])
+
+
+@both
+def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
+    ending, tmp_path
+):
+    inputs = tw.Input((3,))
+    tw.Model(inputs, OwnWay(name="own")(inputs)).save(tmp_path / f"m{ending}")
+    with pytest.raises(SavingError, match="OwnWay"):
+        tw.keras.models.load_model(tmp_path / f"m{ending}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("filed", [["../x", [0]]], "does not tell where the weights are"),
+        ("filed", [["", [0, 0]]], "does not tell where the weights are"),
+        ("filed", 7, "does not tell where the weights are"),
+        ("streams", -1, "-1 of them random"),
+        ("weights", [["a", "float32", [-1], True]], "describes no weight"),
+        ("module", 5, "the module must be a text"),
+    ],
+)
+def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_path):
+    made().save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5") as file, h5py.File(tmp_path / "o.h5", "w") as new:
+        for name in file:
+            file.copy(name, new)
+        new.attrs.update(file.attrs)
+        attributes = new["tapewright/calls/0"].attrs
+        head = json.loads(attributes["layer"]) | {key: value}
+        attributes["layer"] = json.dumps(head)
+    with pytest.raises(SavingError, match=reason):
+        tw.keras.models.load_model(tmp_path / "o.h5")
