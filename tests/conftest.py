@@ -5,6 +5,7 @@
 """
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,33 @@ def pytest_addoption(parser):
     )
 
 
+PACKAGES = {
+    "framework": "tapewright",
+    "layers": "tapewright.layers",
+    "optimizers": "tapewright.optimizers",
+    "datasets": "tapewright.datasets",
+}
+
+
 def pytest_configure(config):
+    _import_sources_once()
     if config.getoption("--device") == "cupy" and (why := _no_gpu()):
         raise pytest.UsageError(f"--device cupy: {why}")
+
+
+def _import_sources_once():
+    """Has the doctests of ``layers/core.py`` run in `tapewright.layers.core`.
+
+    pytest names a module after its path. Without this it would import a second copy of
+    each file, whose classes are others, and would register them again.
+    """
+    root = Path(__file__).parent.parent
+    for folder, package in PACKAGES.items():
+        for path in sorted((root / folder).rglob("*.py")):
+            parts = path.relative_to(root / folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            module = importlib.import_module(".".join([package, *parts]))
+            sys.modules[".".join([folder, *parts])] = module
 
 
 def pytest_collection_modifyitems(items):

@@ -438,5 +438,6 @@ def test_tracing_takes_little_memory_beside_that(make):
     step(*args)
     step(*args)
     eager = peak_of(lambda: step(*args))
-    f = tw.function(step)
-    assert peak_of(lambda: f(*args)) <= 1.1 * eager
+    # Twice, as garbage of earlier tests may be counted in one of them.
+    traced = [peak_of(lambda: tw.function(step)(*args)) for _ in range(2)]
+    assert min(traced) <= 1.1 * eager
