@@ -14,7 +14,9 @@ import numpy as np
 
 from ...errors import SavingError
 from ..keras_files.keras_zip import CONFIG, METADATA
+from ..keras_files.layer_calls import classes_held
 from ..keras_files.legacy_h5 import layers_group, stored_layers, stored_top
+from ..keras_files.model_state import OWN_GROUP
 from ..keras_files.shards import opened_shards
 from ..storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
 from ..storage.reader import Group, opened
@@ -29,6 +31,7 @@ __all__ = [
     "layer_name",
     "legacy_groups",
     "model_layers",
+    "needed_classes",
 ]
 
 LEGACY = "whole model in Keras' HDF5 layout (.h5)"
@@ -136,7 +139,7 @@ def _described(found):
         "optimizer": _optimizer(found),
         "training": _training(found.training),
         "notes": _notes(found),
-        "custom_classes": sorted(custom_classes(found.model, found.training)),
+        "custom_classes": sorted(needed_classes(found)),
         "others": _others(found),
         "totals": totals([array for *_, arrays in groups for _, array in arrays]),
     }
@@ -251,6 +254,12 @@ def _dicts(value):
             ahead += reversed(each.values())
         elif isinstance(each, list):
             ahead += reversed(each)
+
+
+def needed_classes(found, *configs):
+    """Names of the classes that have to be known for a file to be loaded."""
+    held = classes_held(found.root.find_group(OWN_GROUP))
+    return custom_classes(found.model, found.training, *configs) - held
 
 
 def custom_classes(*configs):

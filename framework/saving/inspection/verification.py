@@ -22,10 +22,10 @@ from .contents import (
     WEIGHTS,
     ZIP,
     contents,
-    custom_classes,
     layer_name,
     legacy_groups,
     model_layers,
+    needed_classes,
 )
 from .own_kinds import CHECKPOINT, SAVED_MODEL, optimizers_of
 
@@ -44,10 +44,9 @@ def verify(path):
     faults, notes = [], []
     try:
         with contents(path) as found:
-            kind, configs = found.kind, [found.model, found.training]
-            if kind == SAVED_MODEL:
-                configs += optimizers_of(found.root)
-            classes = custom_classes(*configs)
+            kind = found.kind
+            more = optimizers_of(found.root) if kind == SAVED_MODEL else []
+            classes = needed_classes(found, *more)
             _check(found, faults, notes)
         if classes:
             needed = ", ".join(sorted(classes))

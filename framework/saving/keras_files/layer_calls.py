@@ -26,7 +26,7 @@ from ..graphs.values import decode_dtype, encode_dtype
 from .object_paths import places
 from .own_variables import keeps_plainly
 
-__all__ = ["calls_of_file", "write_calls"]
+__all__ = ["calls_of_file", "classes_held", "write_calls"]
 
 GROUP, MODES = "calls", ("inference", "training")
 STAND_IN = "SavedLayer"
@@ -119,10 +119,8 @@ def calls_of_file(own):
 
     ``own``: the group of our own, or None. Raises: `SavingError`.
     """
-    group = None if own is None else own.find_group(GROUP)
     scope, stand_in = {}, registry.find("layer", STAND_IN)
-    for key in [] if group is None else group.keys()[:MANY]:
-        part = group.group(key)
+    for part in _parts(own):
         if not part.has("layer"):
             continue
         head = _checked(part, part.json("layer"))
@@ -132,6 +130,23 @@ def calls_of_file(own):
                 maker.layers[head["name"]] = part, head
     with custom_object_scope(scope):
         yield
+
+
+def classes_held(own):
+    """Names of the classes that a model can do without, as the file has their calls.
+
+    None of them where one call is missing: it may be one of any class.
+    """
+    parts = _parts(own)
+    if not all([part.has("layer") for part in parts]):
+        return set()
+    heads = [_checked(part, part.json("layer")) for part in parts]
+    return {head["registered_name"] or head["class_name"] for head in heads}
+
+
+def _parts(own):
+    group = None if own is None else own.find_group(GROUP)
+    return [] if group is None else [group.group(key) for key in group.keys()[:MANY]]
 
 
 def _is_known(name):

@@ -8,6 +8,7 @@ import tapewright as tw
 from tapewright.errors import SavingError
 from tapewright.saving.inspection.contents import custom_classes, describe
 from tapewright.saving.inspection.report import report
+from tapewright.saving.inspection.verification import verify
 
 from ..hostile import files
 
@@ -149,6 +150,28 @@ def test_a_file_of_another_program_is_listed(tmp_path):
 )  # fmt: skip
 def test_classes_of_the_user_are_told(config, expected):
     assert custom_classes({"layers": [config]}) == expected
+
+
+@pytest.mark.parametrize("ending", ["h5", "keras"])
+def test_a_class_whose_calls_the_file_holds_is_not_needed(tmp_path, ending):
+    class Doubled(tw.layers.Layer):
+        def call(self, inputs):
+            return 2 * inputs
+
+    @tw.keras.saving.register_keras_serializable(package="inspection")
+    class InPython(tw.layers.Layer):  # of which a file can have no graph
+        def call(self, inputs):
+            return tw.numpy_function(np.negative, [inputs], tw.TensorSpec([2, 3]))
+
+    model = tw.Sequential([tw.Input((3,), batch_size=2), Doubled()])
+    path = tmp_path / f"m.{ending}"
+    model.save(path)
+    assert "custom_classes" not in describe(path)
+    assert verify(path) == ([], [])
+    model.add(InPython())
+    model.save(path)
+    needed = describe(path)["custom_classes"]  # a call is missing, and may be of either
+    assert needed[-1] == "inspection>InPython"
 
 
 def test_a_line_of_the_report_fits_a_terminal(tmp_path):
