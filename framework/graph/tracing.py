@@ -24,7 +24,28 @@ from .custom_call import CustomCall
 from .ir import Effect, Node, Read, ReadAgain, Store, Value
 from .lifting import generators, value_now
 
-__all__ = ["Outline", "Symbolic", "Tracer"]
+__all__ = ["EagerFallback", "Outline", "Symbolic", "Tracer", "fall_back"]
+
+
+class EagerFallback(TracingError):
+    """A trace meets what has no fixed shape before it runs: the call has to run eagerly.
+
+    `Function` catches it and runs the Python code on the values of the call. It reaches
+    the user where there is no call: ``get_concrete_function``, and what is made of it.
+    """
+
+
+def fall_back(reason):
+    """Ends the traces that are going on with an `EagerFallback`.
+
+    They end even if the code that is being traced catches the exception.
+    """
+    error = EagerFallback(f"{user_line(always=True)}: {reason}")
+    for reader in active_readers():
+        graph = reader.graph if reader.traces else None
+        while graph is not None:
+            graph.fallback, graph = error, graph.parent
+    raise error
 
 
 class Outline:
@@ -390,6 +411,8 @@ class Tracer(Reader):
 
     def finish(self, outputs):
         """Ends the trace with these outputs, tensors."""
+        if self.graph.fallback is not None:
+            raise self.graph.fallback
         self.graph.outputs = [self.value_of(x) for x in outputs]
         for variable in list(self.assigned.values()):
             self.store(variable)

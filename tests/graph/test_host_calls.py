@@ -266,22 +266,201 @@ def test_another_dtype_is_refused(wrap):
         f(tw.constant(1.0))
 
 
-def test_another_shape_than_that_of_the_trace_is_refused():
-    f = tw.function(lambda x: tw.py_function(lambda x: x[x > 0.0], [x], "float32"))
-    f(tw.constant([1.0, 2.0]))
-    with pytest.raises(tw.errors.InvalidArgumentError, match="was traced for"):
-        f(tw.constant([1.0, -2.0]))
+HOST_CALLS = {
+    "py_function": tw.py_function,
+    "numpy_function": tw.numpy_function,
+}
+host_calls = pytest.mark.parametrize("call", HOST_CALLS.values(), ids=HOST_CALLS)
 
 
-def test_a_shape_that_cannot_be_found_out_is_to_be_given():
-    def picky(x):
-        if float(x) != 7.0:
-            raise RuntimeError("seven")
-        return x
+class Environment:
+    """Counts its steps, and gives the number and the action."""
 
-    f = tw.function(lambda x: tw.py_function(picky, [x], "float32"))
-    with pytest.raises(tw.errors.TracingError, match="Give Tout=TensorSpec"):
-        f(tw.constant(7.0))
+    def __init__(self):
+        self.steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        return np.float32(self.steps), np.float32(np.asarray(action))
+
+
+def one_step(call):
+    env = Environment()
+
+    def f(x):
+        count, action = call(env.step, [x], ["float32", tw.float32])
+        return count * 10.0 + action
+
+    return env, f
+
+
+def in_a_nested_function(call):
+    env, f = one_step(call)
+    inner = tw.function(f)
+    return env, lambda x: inner(x * 1.0)
+
+
+def in_a_branch(call):
+    env, f = one_step(call)
+    return env, lambda x: tw.cond(x > 0.0, lambda: f(x), lambda: -x)
+
+
+def with_a_gradient(call):
+    env, f = one_step(call)
+
+    def graded(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x) + x
+        return y - x + 0.0 * tape.gradient(y, x)
+
+    return env, graded
+
+
+@pytest.mark.parametrize(
+    "program", [one_step, in_a_nested_function, in_a_branch, with_a_gradient]
+)
+@host_calls
+@ways
+def test_python_is_called_once_in_each_call_also_the_first(wrap, call, program):
+    env, f = program(call)
+    f = wrap(f)
+    found = [float(f(tw.constant(x))) for x in (5.0, 6.0, 7.0)]
+    assert found == [15.0, 26.0, 37.0] and env.steps == 3
+
+
+@host_calls
+@ways
+def test_python_is_called_once_in_each_step_of_a_loop(wrap, call):
+    env = Environment()
+
+    def f(n):
+        def body(i, total):
+            count, _ = call(env.step, [i], ["float32", "float32"])
+            return i + 1, total + count
+
+        return tw.while_loop(lambda i, total: i < n, body, [0, 0.0])[1]
+
+    f = wrap(f)
+    assert [float(f(tw.constant(3))) for _ in range(2)] == [6.0, 15.0]
+
+
+@host_calls
+def test_python_is_called_once_for_a_signature_of_unknown_sizes(call):
+    seen = []
+
+    @tw.function(input_signature=[tw.TensorSpec([None])])
+    def f(x):
+        return call(lambda x: (seen.append(len(x)), x * 2)[1], [x], "float32") + 1.0
+
+    assert f(tw.constant([1.0, 2.0])).numpy().tolist() == [3.0, 5.0]
+    assert f(np.array([1.0], "float32")).numpy().tolist() == [3.0]
+    assert seen == [2, 1]
+
+
+@host_calls
+def test_tout_may_have_the_unknown_sizes_of_an_argument(call):
+    @tw.function(input_signature=[tw.TensorSpec([None, 2])])
+    def f(x):
+        return call(lambda x: x * 2, [x], tw.TensorSpec(x.shape, "float32")) + x
+
+    for n in (3, 1, 3):
+        assert f(tw.ones((n, 2))).numpy().tolist() == [[3.0, 3.0]] * n
+
+
+@pytest.mark.filterwarnings("ignore:vectorized_map")
+@pytest.mark.parametrize("tout", ["float32", tw.TensorSpec([], "float32")])
+@host_calls
+@ways
+def test_python_is_called_once_for_each_element_that_is_mapped_over(wrap, call, tout):
+    seen = []
+
+    def double(x):
+        seen.append(float(np.asarray(x)))
+        return x * 2
+
+    f = wrap(
+        lambda xs: tw.vectorized_map(lambda x: call(double, [x + 1.0], tout) + x, xs)
+    )
+    assert f(tw.constant([1.0, 2.0, 3.0])).numpy().tolist() == [5.0, 8.0, 11.0]
+    assert seen == [2.0, 3.0, 4.0]
+
+
+@host_calls
+@ways
+def test_a_result_may_have_another_shape_in_each_call(wrap, call):
+    f = wrap(lambda x: call(lambda x: x[x > 0], [x], "float32") * 2.0)
+    assert f(tw.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
+    assert f(tw.constant([1.0, -2.0])).numpy().tolist() == [2.0]
+    assert f(tw.constant([-1.0, -2.0])).numpy().tolist() == []
+
+
+@host_calls
+@ways
+def test_a_shape_may_be_set_on_a_result(wrap, call):
+    def f(x):
+        y = call(lambda x: x * 2, [x], "float32")
+        y.set_shape([2])
+        return tw.ensure_shape(y, [2])
+
+    f = wrap(f)
+    assert f(tw.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
+    with pytest.raises(ValueError, match="incompatible"):
+        f(tw.constant([1.0, 2.0, 3.0]))
+
+
+@host_calls
+def test_variables_made_before_a_host_call_are_made_once(call):
+    class Model(tw.Module):
+        weight = None
+
+        @tw.function
+        def __call__(self, x):
+            if self.weight is None:
+                self.weight = tw.Variable(tw.random.normal([]))
+            self.weight.assign_add(1.0)
+            return call(lambda x: x * 2, [x], "float32") * self.weight
+
+    tw.random.set_seed(3)
+    first = tw.random.normal([]).numpy()
+    after = tw.random.normal([]).numpy()
+    tw.random.set_seed(3)
+    model = Model()
+    found = [model(tw.constant(0.5)).numpy() for _ in range(2)]
+    np.testing.assert_allclose(found, [first + 1.0, first + 2.0], rtol=1e-6)
+    assert tw.random.normal([]).numpy() == after
+
+
+@host_calls
+def test_a_host_call_without_a_shape_cannot_be_traced_ahead(call):
+    seen = []
+    f = tw.function(lambda x: call(seen.append, [x], "float32"))
+    with pytest.raises(tw.errors.TracingError, match="Tout=TensorSpec"):
+        f.get_concrete_function(tw.TensorSpec([]))
+    assert not seen
+
+
+@host_calls
+def test_code_that_catches_everything_does_not_freeze_a_host_call(call):
+    env = Environment()
+
+    @tw.function
+    def f(x):
+        try:
+            return call(env.step, [x], ["float32", "float32"])[0]
+        except Exception:
+            return x
+
+    assert [float(f(tw.constant(9.0))) for _ in range(2)] == [1.0, 2.0]
+
+
+def test_a_shape_that_does_not_fit_tout_is_refused():
+    spec = tw.TensorSpec([None, 2], "float32")
+    for wrap in (lambda f: f, tw.function):
+        f = wrap(lambda x: tw.py_function(lambda x: x, [x], spec))
+        assert f(tw.ones((3, 2))).shape == (3, 2)
+        with pytest.raises(tw.errors.InvalidArgumentError, match=r"\(2, 3\)"):
+            f(tw.ones((2, 3)))
 
 
 def test_tout_must_be_given():

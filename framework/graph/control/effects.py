@@ -3,7 +3,8 @@
 import numpy as np
 
 from ... import backend
-from ...errors import InvalidArgumentError
+from ...batching import Mapped
+from ...errors import InvalidArgumentError, MappingError
 from ...readers import active_tracer
 from ...tensor import convert_to_tensor, new_tensor
 from .text import array_text
@@ -15,6 +16,7 @@ __all__ = [
     "lasting_effect",
     "made_by",
     "maker_of",
+    "refuse_mapped",
 ]
 
 _MAKERS = {}  # kind -> the function of plain values that makes the call of an effect
@@ -46,17 +48,22 @@ def host_effect(kind, call, inputs=(), specs=(), attributes=None):
     In a traced function it is called in each replay, in the order of all effects.
     """
     inputs = [convert_to_tensor(x) for x in inputs]
+    refuse_mapped(kind, inputs)
     tracer = active_tracer()
     if tracer is not None:
         return tracer.effect(kind, call, inputs, attributes, specs)
-    arrays = call(*[np.asarray(backend.to_numpy(as_value(x))) for x in inputs])
+    arrays = call(*[np.asarray(backend.to_numpy(x.array)) for x in inputs])
     return tuple([new_tensor(a) for a in arrays or ()])
 
 
-def as_value(tensor):
-    """The array of a tensor; one that stands for many values raises."""
-    array = tensor.array
-    return array if backend.is_array(array) else np.asarray(tensor)
+def refuse_mapped(who, tensors):
+    """Raises ``MappingError`` where a tensor stands for many values at once."""
+    for x in tensors:
+        if type(x) is Mapped:
+            raise MappingError(
+                f"{who} cannot be applied to many values at once: take a Jacobian with "
+                "experimental_use_pfor=False, or map with map_fn instead of vectorized_map"
+            )
 
 
 def assert_true(condition, message, data=(), summarize=3):

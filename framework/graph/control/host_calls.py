@@ -5,11 +5,12 @@ import sys
 import numpy as np
 
 from ... import backend
+from ...dimension import NeedsSize, is_size
 from ...dtypes import as_dtype
-from ...errors import TracingError
 from ...nest import flatten, is_nested, map_structure
-from ...readers import active_tracer, reading
+from ...readers import active_tracer, reading, user_line
 from ...tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
+from ..tracing import fall_back
 from .effects import Assert, host_effect, lasting_effect, made_by
 from .python_call import called, fitting
 from .text import SLOT, as_text
@@ -101,11 +102,13 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     or a list of them, empty if ``func`` returns nothing. Gradients pass through the ops
     that ``func`` calls. Used as a decorator without ``func`` and ``inp``.
 
-    In a traced function shapes have to be known: a dtype without a shape means the shape
-    that ``func`` returns for ones, for which it is called once more, while tracing.
+    ``func`` runs once in each call, also under tapes: its gradient is that of this run
+    (second derivatives run it again). A traced function is replayed only if shapes are
+    known: where ``Tout`` is a dtype without a shape, its calls run eagerly, op by op.
 
     Raises: ``InvalidArgumentError`` (a ValueError) if ``func`` returns another number of
-    values or another shape; ``TypeError`` for another dtype.
+    values or another shape; ``TypeError`` for another dtype; ``TracingError`` if a trace
+    is asked for (``get_concrete_function``) without shapes.
 
     >>> py_function(lambda x: float(x) ** 2, [convert_to_tensor(3.0)], "float32").numpy()
     np.float32(9.0)
@@ -138,7 +141,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
         arrays = [np.array(backend.to_numpy(x.array)) for x in tensors]
         return func(*arrays)
 
-    specs, single = _specs("numpy_function", on_tensors, inputs, Tout)
+    specs, single = _specs("numpy_function", Tout)
 
     def call(*arrays):
         with reading(()):
@@ -146,15 +149,14 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
             return [x.array for x in fitting("numpy_function", results, specs)]
 
     _hand_over()
-    shapes = [((), d) if s is None else (s, d) for s, d in specs]
-    outputs = host_effect("numpy_function", call, inputs, shapes)
+    outputs = host_effect("numpy_function", call, inputs, specs)
     return outputs[0] if single else list(outputs)
 
 
 def _python(title, func, inp, Tout):
     _check(title, func, Tout)
     inputs = [convert_to_tensor(x) for x in inp or ()]
-    specs, single = _specs(title, func, inputs, Tout)
+    specs, single = _specs(title, Tout)
     _hand_over()
     outputs = called(title, func, inputs, specs)
     return outputs[0] if single else outputs
@@ -174,32 +176,25 @@ def _check(who, func, Tout):
         raise TypeError(f"{who}: Tout must be given: a dtype, or a list of dtypes")
 
 
-def _specs(who, func, inputs, Tout):
-    """Pairs of shape (None if any will do) and dtype, and whether one value is meant."""
+def _specs(who, Tout):
+    """Pairs of shape (None if any will do) and dtype, and whether one value is meant.
+
+    In a trace a shape that is not fully known ends it: its calls run eagerly.
+    """
     single = not isinstance(Tout, (list, tuple))
-    wanted = [Tout] if single else list(Tout)
     specs = []
-    for spec in wanted:
-        if isinstance(spec, TensorSpec):
-            known = spec.shape.is_fully_defined()
-            specs.append((tuple(spec.shape) if known else None, spec.dtype.dtype))
-        else:
-            specs.append((None, as_dtype(spec).dtype))
-    if active_tracer() is not None and any(shape is None for shape, _ in specs):
-        specs = _tried(who, func, inputs, specs)
+    for spec in [Tout] if single else Tout:
+        if not isinstance(spec, TensorSpec):
+            spec = TensorSpec(None, as_dtype(spec))
+        if spec.shape.rank is not None and any([is_size(n) for n in spec.shape]):
+            raise NeedsSize(
+                f"{user_line(always=True)}: Tout of {who} has unknown sizes"
+            )
+        known = spec.shape.is_fully_defined()
+        specs.append((tuple(spec.shape) if known else spec.shape, spec.dtype.dtype))
+        if not known and active_tracer() is not None:
+            fall_back(
+                f"{who}: the shape of what the function returns is not known before it "
+                "runs, so that it cannot be traced. Give Tout=TensorSpec(shape, dtype)"
+            )
     return specs, single
-
-
-def _tried(who, func, inputs, specs):
-    """The specs with the shapes that the function returns for ones."""
-    try:
-        with reading(()), np.errstate(all="ignore"):
-            ones = [new_tensor(np.ones(x.array.shape, x.array.dtype)) for x in inputs]
-            found = fitting(who, func(*ones), specs)
-    except Exception as error:
-        raise TracingError(
-            f"{who}: the shape of what the function returns is not known while tracing, and "
-            f"a call with ones raised {type(error).__name__}: {error}. Give "
-            "Tout=TensorSpec(shape, dtype)"
-        ) from error
-    return [(tuple(x.array.shape), dtype) for x, (_, dtype) in zip(found, specs)]

@@ -14,6 +14,8 @@ from ...ops.conversion import identity
 from ...readers import active_tracer, reading
 from ...tape import GradientTape
 from ...tensor import convert_to_tensor, new_tensor
+from ...tensor_shape import TensorShape
+from .effects import refuse_mapped
 from .parts import ControlNode, spec_of
 from .recording import place
 
@@ -33,6 +35,7 @@ class Token(NamedTuple):
 def called(title, function, inputs, specs):
     """``function(*inputs)`` as a list of tensors of these specs, now or in each replay."""
     inputs = [convert_to_tensor(x) for x in inputs]
+    refuse_mapped(title, inputs)
     if active_tracer() is None:
         return fitting(title, function(*inputs), specs)
     kinds = [x.array.dtype.kind for x in inputs]
@@ -52,10 +55,10 @@ def fitting(title, results, specs):
     found = []
     for i, (x, (shape, dtype)) in enumerate(zip(results, specs)):
         x = convert_to_tensor(x, dtype=dtype)
-        if shape is not None and tuple(x.shape) != tuple(shape):
+        if not TensorShape(shape).is_compatible_with(x.shape):
             raise InvalidArgumentError(
                 f"{title}: the function returned shape {tuple(x.shape)} as value {i}, but "
-                f"was traced for {tuple(shape)}: give Tout=TensorSpec(shape, dtype)"
+                f"Tout says {shape}"
             )
         found.append(x)
     return found

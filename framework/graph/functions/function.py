@@ -15,8 +15,8 @@ from ...readers import active_reader, active_readers, active_tracer, reading, us
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
 from ..ir import Graph
 from ..lifting import value_now
-from ..tracing import Symbolic, Tracer
-from .answers import numbered
+from ..tracing import EagerFallback, Symbolic, Tracer
+from .answers import numbered, packer
 from .arguments import map_tensors, quick_key, revived
 from .concrete import ConcreteFunction, Form
 from .methods import Always, Method
@@ -109,6 +109,7 @@ class Function:
 
     def _forget_traces(self):
         self._concrete = {}  # key of arguments -> trace
+        self._eager = {}  # key of arguments -> why their calls run eagerly
         self._general = {}  # what the specs of arguments have in common, by their kind
         self._quick = {}  # for plain tensors: shapes and dtypes -> trace
         self._watched = {}  # key -> references that tell when an argument is gone
@@ -160,7 +161,12 @@ class Function:
         for x in arguments.tensors:
             if type(x) is not Tensor:
                 _check_usable(x, self._name)
-        concrete = self._find(arguments)
+        try:
+            concrete = self._find(arguments)
+        except EagerFallback:
+            if active_tracer() is not None:
+                raise
+            return self._run_eagerly(arguments)
         if not kwargs and concrete.is_steady:
             key, tensors = quick_key(args)
             # Numbers that became tensors, and defaults, are not among those found.
@@ -177,11 +183,23 @@ class Function:
             args = (self._owner(), *args)
         return self.python_function(*args, **kwargs)
 
+    def _run_eagerly(self, arguments):
+        """The Python code run on the values of a call; its results as a trace gives them."""
+        arguments.copy_borrowed()
+        tensors = iter(arguments.tensors)
+        names = self.signature.names
+        values = map_tensors(lambda *_: next(tensors), arguments.values, names)
+        answer = self._run_python(*self.signature.as_call(values))
+        leaves, structure = numbered(answer, self._name)
+        return packer(structure)([convert_to_tensor(x) for x in leaves])
+
     def _find(self, arguments):
         """The trace for these arguments, made if there is none."""
         if self.reduce_retracing:
             self._relax(arguments)
         key = arguments.static, arguments.specs, current_module()
+        if key in self._eager:
+            raise EagerFallback(self._eager[key])
         concrete = self._concrete.get(key)
         if concrete is None or not concrete.holds():
             with self._lock:
@@ -218,6 +236,10 @@ class Function:
         self._tracing.add(key)
         try:
             concrete = self._traced(arguments)
+        except EagerFallback as error:
+            self._eager[key] = str(error)
+            self._watch(key, arguments)
+            raise
         finally:
             self._tracing.discard(key)
         self._concrete[key] = concrete
@@ -250,13 +272,19 @@ class Function:
         """The trace for tensors of these shapes; variables are made in the first only."""
         concrete = self._trace(arguments, shapes)
         if concrete.created and self._may_create:
-            for state, advanced in concrete.drawn:  # what was drawn is used up
-                state.assign(advanced)
+            _use_up(concrete.drawn)
             concrete = self._trace(arguments, shapes)
         if concrete.created:
             raise ValueError(self._creation_message(concrete.created))
         self._may_create = False
         return concrete
+
+    def _keep_created(self, tracer):
+        """Settles the variables of a trace that is given up: they live on."""
+        if tracer.created and not self._may_create:
+            raise ValueError(self._creation_message(tracer.created))
+        _use_up([(v, value_now(state)) for v, state in tracer.drawn.values()])
+        self._may_create = False
 
     def _creation_message(self, created):
         names = ", ".join([repr(variable.path) for variable in created])
@@ -289,6 +317,10 @@ class Function:
                 leaves, structure = numbered(answer, self._name)
                 drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
                 tracer.finish([convert_to_tensor(x) for x in leaves])
+        except EagerFallback:
+            self._count += 1
+            self._keep_created(tracer)
+            raise
         finally:
             graph.finished = True
         self._count += 1
@@ -310,6 +342,7 @@ class Function:
             function = me()
             if function is not None:
                 function._concrete.pop(key, None)
+                function._eager.pop(key, None)
                 function._watched.pop(key, None)
 
         objects = [reference() for reference in arguments.objects]
@@ -409,6 +442,12 @@ class Function:
             return self.__qualname__  # by name, as any function
         given = self.python_function, self.input_signature, self.reduce_retracing
         return Function, given
+
+
+def _use_up(drawn):
+    """Moves generators on, behind the numbers of which variables were made."""
+    for state, advanced in drawn:
+        state.assign(advanced)
 
 
 def _unwrapped_kind(function):

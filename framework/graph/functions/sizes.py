@@ -22,6 +22,7 @@ from ...readers import user_line
 from ...tensor_shape import AnyShape
 from ..binding import bind
 from ..custom_call import CustomCall
+from ..tracing import EagerFallback
 
 __all__ = ["Specializations", "is_open"]
 
@@ -179,6 +180,8 @@ class Specializations:
                 concrete = self._trace(self._symbolic(assumptions))
                 _trace_gradients(concrete.graph)
                 assumptions.closed = True
+            except EagerFallback:
+                raise
             except Exception as error:
                 first = first or error
                 if isinstance(error, NeedsSize):
