@@ -209,7 +209,7 @@ def _check_rank(who, x, condition, words, message):
     x = convert_to_tensor(x)
     if not condition(x.ndim):
         opening = f"{message}. " if message else ""
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{opening}{who}: the tensor must have {words}, got rank {x.ndim}, shape "
             f"{x.shape}"
         )
@@ -239,11 +239,11 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
         else:
             fits = len(wanted) == len(actual)
         if not fits:
-            raise ValueError(f"{who} must have rank {len(wanted)}")
+            raise InvalidArgumentError(f"{who} must have rank {len(wanted)}")
         for axis, (size, entry) in enumerate(zip(actual, wanted)):
             known = sizes.setdefault(entry, size) if isinstance(entry, str) else entry
             if known is not None and known != size:
-                raise ValueError(
+                raise InvalidArgumentError(
                     f"{who} must have size {known} ({entry}) in axis {axis}"
                 )
 
@@ -254,7 +254,9 @@ def _entries(who, wanted):
     elif isinstance(wanted, str):
         entries = list(wanted)
     else:
-        raise ValueError(f"{who}: the shape must be a list or tuple, got {wanted!r}")
+        raise InvalidArgumentError(
+            f"{who}: the shape must be a list or tuple, got {wanted!r}"
+        )
     return [
         int(e) if isinstance(e, str) and e.isdigit() else None if e == "." else e
         for e in entries
@@ -292,12 +294,12 @@ def assert_same_float_dtype(tensors=None, dtype=None):
         own = convert_to_tensor(tensor).dtype
         wanted = own if wanted is None else wanted
         if own != wanted:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"assert_same_float_dtype: all must be {wanted.name}, got {own.name}"
             )
     wanted = as_dtype("float32") if wanted is None else wanted
     if wanted.dtype.kind != "f":
-        raise ValueError(
+        raise InvalidArgumentError(
             f"assert_same_float_dtype: the dtype must be floating, got {wanted.name}"
         )
     return wanted

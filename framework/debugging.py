@@ -5,6 +5,7 @@ Both are off by default, cost nothing then, and hold for the whole process when 
 
 from . import assertions, backend
 from .assertions import *
+from .errors import NumericsError
 from .graph.control.effects import lasting_effect, made_by
 from .primitive import wrap_kernels
 from .readers import trace_lines, user_line
@@ -101,7 +102,7 @@ def _numbers_checked(message):
     def check(array):
         found = _accident(array)
         if found:
-            raise FloatingPointError(f"{message}: the tensor has {found}")
+            raise NumericsError(f"{message}: the tensor has {found}")
 
     return check
 
@@ -114,7 +115,7 @@ def _checked(op, kernel):
         for out in result if type(result) is tuple else (result,):
             found = _accident(out)
             if found and _is_new(out, arrays):
-                raise FloatingPointError(_report(op, found, arrays, attributes))
+                raise NumericsError(_report(op, found, arrays, attributes))
         return result
 
     return run

@@ -1,13 +1,21 @@
 """The exceptions of tapewright: subclasses of Python's own, so that either name catches.
 
-    ValueError  <- ShapeError            shapes or sizes that do not fit together
-    ValueError  <- InvalidArgumentError  values for which an assertion does not hold
-    TypeError   <- DTypeError            element types that do not fit together
-    LookupError <- GradientLookupError   an op without a derivative rule on the way
-    TypeError   <- MappingError          what has no meaning for many values at once
-    TypeError   <- TracingError          what a traced function cannot do, or write down
+`OpError` and its subclasses are TensorFlow's family, one class for each error code:
+
+    ValueError  <- InvalidArgumentError    values that an op does not take
+      ValueError  <- ShapeError            shapes or sizes that do not fit together
+      TypeError   <- DTypeError            element types that do not fit together
+      IndexError  <- OutOfBoundsError      an index outside of a tensor
+      FloatingPointError <- NumericsError  a NaN or an infinity where none may be
+    MemoryError <- ResourceExhaustedError  more bytes than the machine can have
+    ValueError, OSError <- SavingError     a file that cannot be written, or read
+
+Beside it stand those that TensorFlow raises as Python's own, or does not know:
+
+    LookupError <- GradientLookupError     an op without a derivative rule on the way
+    TypeError   <- MappingError            what has no meaning for many values at once
+    TypeError   <- TracingError            what a traced function cannot do
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
-    ValueError, OSError      <- SavingError      a file that cannot be written, or read
 
 A message says who complains and what must hold, what was given, and what to do.
 """
@@ -15,18 +23,202 @@ A message says who complains and what must hold, what was given, and what to do.
 import functools
 
 __all__ = [
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "AbortedError",
+    "AlreadyExistsError",
+    "CANCELLED",
+    "CancelledError",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
     "DTypeError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FAILED_PRECONDITION",
+    "FailedPreconditionError",
     "GradientLookupError",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "InternalError",
     "InvalidArgumentError",
     "MappingError",
+    "NOT_FOUND",
+    "NotFoundError",
+    "NumericsError",
+    "OK",
+    "OUT_OF_RANGE",
+    "OpError",
+    "OperatorNotAllowedInGraphError",
+    "OutOfBoundsError",
+    "OutOfRangeError",
+    "PERMISSION_DENIED",
+    "PermissionDeniedError",
+    "RESOURCE_EXHAUSTED",
     "RecordingError",
+    "ResourceExhaustedError",
     "SavingError",
     "ShapeError",
     "TracingError",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
     "describe",
     "printable",
     "saving_error",
 ]
+
+(
+    OK,
+    CANCELLED,
+    UNKNOWN,
+    INVALID_ARGUMENT,
+    DEADLINE_EXCEEDED,
+    NOT_FOUND,
+    ALREADY_EXISTS,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    FAILED_PRECONDITION,
+    ABORTED,
+    OUT_OF_RANGE,
+    UNIMPLEMENTED,
+    INTERNAL,
+    UNAVAILABLE,
+    DATA_LOSS,
+    UNAUTHENTICATED,
+) = range(17)
+
+
+class OpError(Exception):
+    """Base of the errors with a code: ``code`` (or ``error_code``), and ``message``.
+
+    Constructed from the message alone, or in TensorFlow's order from ``node_def``,
+    ``op`` and ``message``, of which the first two are kept for the programs that ask.
+
+    >>> error = NotFoundError(None, None, "no such key")
+    >>> error.code == NOT_FOUND, error.message
+    (True, 'no such key')
+    """
+
+    code = UNKNOWN
+
+    def __init__(self, node_def=None, op=None, message=None, error_code=None):
+        if message is None:
+            node_def, message = None, node_def
+        super().__init__(message)
+        self.node_def, self.op = node_def, op
+        if error_code is not None:
+            self.code = error_code
+
+    @property
+    def error_code(self):
+        return self.code
+
+    @property
+    def message(self):
+        return str(self)
+
+    @property
+    def experimental_payloads(self):
+        return {}
+
+
+class CancelledError(OpError):
+    """An operation was cancelled."""
+
+    code = CANCELLED
+
+
+class UnknownError(OpError):
+    """An error of no other class."""
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An op does not take a value, or an assertion about values does not hold."""
+
+    code = INVALID_ARGUMENT
+
+
+class DeadlineExceededError(OpError):
+    """A deadline passed before an operation was complete."""
+
+    code = DEADLINE_EXCEEDED
+
+
+class NotFoundError(OpError):
+    """A file, or something in it, does not exist."""
+
+    code = NOT_FOUND
+
+
+class AlreadyExistsError(OpError):
+    """A file that should be made exists."""
+
+    code = ALREADY_EXISTS
+
+
+class PermissionDeniedError(OpError):
+    """The caller lacks the permission for a file."""
+
+    code = PERMISSION_DENIED
+
+
+class ResourceExhaustedError(OpError, MemoryError):
+    """An op needs more memory than the machine can have."""
+
+    code = RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(OpError):
+    """The state of an object forbids the operation."""
+
+    code = FAILED_PRECONDITION
+
+
+class AbortedError(OpError):
+    """An operation was aborted."""
+
+    code = ABORTED
+
+
+class OutOfRangeError(OpError):
+    """An iterator is asked for more than it holds, or an array for what lies beyond."""
+
+    code = OUT_OF_RANGE
+
+
+class UnimplementedError(OpError):
+    """An operation exists, but not for these arguments."""
+
+    code = UNIMPLEMENTED
+
+
+class InternalError(OpError):
+    """An invariant of the library does not hold."""
+
+    code = INTERNAL
+
+
+class UnavailableError(OpError):
+    """A service is not available now."""
+
+    code = UNAVAILABLE
+
+
+class DataLossError(OpError):
+    """A file is damaged."""
+
+    code = DATA_LOSS
+
+
+class UnauthenticatedError(OpError):
+    """The caller is not authenticated."""
+
+    code = UNAUTHENTICATED
 
 
 def describe(value) -> str:
@@ -47,18 +239,26 @@ def _message(who, what, given):
     return f"{who}: {what}." + (f"\n  {listing}" if listing else "")
 
 
-class ShapeError(ValueError):
+class ShapeError(InvalidArgumentError):
     """Shapes do not fit: ``ShapeError("matmul", "inner dimensions ...", a=a, b=b)``."""
 
-    def __init__(self, who, what, **given):
-        super().__init__(_message(who, what, given))
+    def __init__(self, who, what=None, **given):
+        super().__init__(who if what is None else _message(who, what, given))
 
 
-class DTypeError(TypeError):
+class DTypeError(InvalidArgumentError, TypeError):
     """Element types do not fit: ``DTypeError("add", "dtypes must agree", x=x, y=y)``."""
 
-    def __init__(self, who, what, **given):
-        super().__init__(_message(who, what, given))
+    def __init__(self, who, what=None, **given):
+        super().__init__(who if what is None else _message(who, what, given))
+
+
+class OutOfBoundsError(InvalidArgumentError, IndexError):
+    """An index lies outside of a tensor."""
+
+
+class NumericsError(InvalidArgumentError, FloatingPointError):
+    """A NaN or an infinity where none may be."""
 
 
 class GradientLookupError(LookupError):
@@ -87,8 +287,7 @@ class TracingError(TypeError):
     """
 
 
-class InvalidArgumentError(ValueError):
-    """An assertion about values does not hold, or a value is not one of those allowed."""
+OperatorNotAllowedInGraphError = TracingError
 
 
 class RecordingError(RuntimeError, ValueError):
@@ -108,12 +307,13 @@ def printable(text, kept=""):
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
-class SavingError(ValueError, OSError):
+class SavingError(OpError, ValueError, OSError):
     """A file cannot be written, or what it holds cannot be read.
 
     ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member inside
     that is at fault (or None), ``reason`` what is wrong. Where the system refuses, it is
-    that error, too: ``except FileNotFoundError`` catches that of a missing file.
+    that error, too: ``except FileNotFoundError`` and ``except NotFoundError`` catch that
+    of a missing file.
     """
 
     def __init__(self, path, reason, dataset=None):
@@ -150,4 +350,12 @@ def _saving_error(kind, path, reason, dataset=None):
 def _of_kind(kind):
     if kind is None or not issubclass(kind, OSError) or issubclass(SavingError, kind):
         return SavingError
-    return type("SavingError", (SavingError, kind), {"_kind": kind})
+    ours = _BY_SYSTEM.get(kind, OpError)
+    return type("SavingError", (SavingError, ours, kind), {"_kind": kind})
+
+
+_BY_SYSTEM = {
+    FileNotFoundError: NotFoundError,
+    FileExistsError: AlreadyExistsError,
+    PermissionError: PermissionDeniedError,
+}

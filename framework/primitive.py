@@ -16,7 +16,14 @@ from .adjoint import make_pack, parameters
 from .dimension import is_size
 from .dtypes import as_dtype
 from .entry import make_entry, number_beside
-from .errors import DTypeError, TracingError
+from .errors import (
+    DTypeError,
+    InvalidArgumentError,
+    NumericsError,
+    OpError,
+    ResourceExhaustedError,
+    TracingError,
+)
 from .open_shape import whole
 from .readers import BARE, Readers, active_reader, perform, stamp
 from .tensor import (
@@ -457,14 +464,14 @@ class Primitive:
 
     def explain(self, error, inputs, attributes):
         """The readable error: what `infer` says of these inputs, else the kernel's own."""
-        if isinstance(error, FloatingPointError):  # the numbers, not the shapes
+        if isinstance(error, NumericsError):  # the numbers, not the shapes
             return error
         for x in inputs:
             if hasattr(x, "stray"):  # traced, and no trace has seen this call
                 x.stray()
-        if self.infer_rule is not None and not isinstance(
-            error, (MemoryError, RecursionError)
-        ):
+        if isinstance(error, MemoryError):
+            return ResourceExhaustedError(f"{self.name}: {error}")
+        if self.infer_rule is not None and not isinstance(error, RecursionError):
             specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
             try:
                 self.infer_rule(*specs, **attributes)
@@ -474,12 +481,13 @@ class Primitive:
                 LookupError,
                 NotImplementedError,
             ) as readable:
-                return readable
+                return _as_op_error(readable)
         if any(words in str(error) for words in _NO_LOOP):
             kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
             names = {} if self.variadic else dict(zip(self.inputs, inputs))
             return DTypeError(self.name, f"there is no such op for {kinds}", **names)
         given = ", ".join(f"{tuple(x.shape)} {x.dtype.name}" for x in inputs)
+        error = _as_op_error(error)
         error.add_note(f"in the op {self.name} on {given}")
         return error
 
@@ -494,6 +502,13 @@ class Primitive:
         pack = make_pack(self, tracked, self.broadcasts and pattern is None)
         self.packs[pattern or tracked] = pack
         return pack
+
+
+def _as_op_error(error):
+    """A plain ``ValueError`` of a kernel or rule as TensorFlow's class for it."""
+    if isinstance(error, ValueError) and not isinstance(error, OpError):
+        return InvalidArgumentError(str(error))
+    return error
 
 
 def primitive(kernel=None, **options):

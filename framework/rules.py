@@ -11,7 +11,7 @@ is diagonal; None if it is not.
 """
 
 from .dimension import NeedsSize
-from .errors import DTypeError, ShapeError
+from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .open_shape import agree
 from .primitive import get_primitive, primitive
 from .tensor import TensorSpec
@@ -49,7 +49,9 @@ def broadcast_shape(*shapes):
                 size = other
             elif not agree(size, other):
                 listing = " and ".join(str(tuple(s)) for s in shapes)
-                raise ValueError(f"shapes {listing} do not broadcast together")
+                raise InvalidArgumentError(
+                    f"shapes {listing} do not broadcast together"
+                )
         result.append(size)
     return TensorShape(result)
 
@@ -82,12 +84,12 @@ def normalize_axis(who, axis, rank, name="axis"):
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     for a in axes:
         if not -rank <= a < max(rank, 0):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"{who}: {name} must be from {-rank} to {rank - 1} for rank {rank}, got {a}"
             )
     axes = tuple([a % rank for a in axes])
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{who}: {name} names an axis twice: {axis}")
+        raise InvalidArgumentError(f"{who}: {name} names an axis twice: {axis}")
     return axes
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..tensor import convert_to_tensor, module_of, new_tensor
 from .activation import softmax, tanh
 from .comparison import logical_and, where
@@ -71,7 +71,9 @@ def dot_product_attention(
 def _inputs(query, key, value, flash_attention):
     who = "dot_product_attention"
     if flash_attention:
-        raise ValueError(f"{who}: flash_attention is not available; leave it None")
+        raise InvalidArgumentError(
+            f"{who}: flash_attention is not available; leave it None"
+        )
     query = convert_to_tensor(query)
     key = convert_to_tensor(key, dtype_hint=query.dtype)
     value = convert_to_tensor(value, dtype_hint=query.dtype)

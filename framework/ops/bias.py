@@ -1,6 +1,6 @@
 """A factor and a summand for each channel: `bias_add`, and what ends a normalization."""
 
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..rules import elementwise
 from ..tensor import convert_to_tensor, is_tensor
 from .elementwise import add
@@ -37,7 +37,7 @@ def _channel_axis(data_format):
         return 1
     if data_format.startswith("N") and data_format.endswith("C"):
         return -1
-    raise ValueError(
+    raise InvalidArgumentError(
         "bias_add: data_format must be of the form 'N...C' or 'NC...', "
         f"got {data_format!r}"
     )

@@ -8,7 +8,7 @@ gradients to what they select.
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import primitive
 from ..rules import elementwise
 from ..tensor import TensorSpec
@@ -265,7 +265,7 @@ def where(condition, x=None, y=None, name=None):
     array([1., 0.], dtype=float32)
     """
     if (x is None) != (y is None):
-        raise ValueError("where: x and y must both be given, or neither")
+        raise InvalidArgumentError("where: x and y must both be given, or neither")
     if x is None:
         return _nonzero(condition)
     return _where(condition, x, y)

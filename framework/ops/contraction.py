@@ -12,7 +12,7 @@ from operator import index
 import numpy as np
 
 from ..composite import composite
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..open_shape import agree
 from ..primitive import primitive
 from ..rules import normalize_axis, same_dtype
@@ -206,7 +206,9 @@ def einsum(equation, *inputs, optimize="greedy", name=None):
     """
     if optimize not in OPTIMIZERS:
         listing = ", ".join(repr(o) for o in OPTIMIZERS if isinstance(o, str))
-        raise ValueError(f"einsum: optimize must be one of {listing}, got {optimize!r}")
+        raise InvalidArgumentError(
+            f"einsum: optimize must be one of {listing}, got {optimize!r}"
+        )
     if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) and "," in equation:
         inputs = inputs[0]
     hint = next((x.dtype for x in inputs if is_tensor(x)), None)
@@ -217,7 +219,7 @@ def einsum(equation, *inputs, optimize="greedy", name=None):
     equation = equation.replace(" ", "")
     terms, result = _terms(equation)
     if len(terms) != len(tensors):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"einsum: '{equation}' names {len(terms)} operands, {len(tensors)} are given"
         )
     if "->" not in equation:
@@ -229,9 +231,11 @@ def einsum(equation, *inputs, optimize="greedy", name=None):
     if not set("".join(terms) + result) <= valid or not set(result) <= set(
         "".join(terms)
     ):
-        raise ValueError(f"einsum: '{equation}' is no equation of named axes")
+        raise InvalidArgumentError(f"einsum: '{equation}' is no equation of named axes")
     if len(set(result)) != len(result):
-        raise ValueError(f"einsum: '{equation}' names an axis of the result twice")
+        raise InvalidArgumentError(
+            f"einsum: '{equation}' names an axis of the result twice"
+        )
     spelled = f"{','.join(terms)}->{result}"
     return _einsum(tensors, equation=spelled, optimize=OPTIMIZERS[optimize])
 
@@ -311,7 +315,7 @@ def _paired_axes(axes, rank_a, rank_b):
     if hasattr(axes, "__iter__") and getattr(axes, "ndim", 1):
         sides = list(axes)
         if len(sides) != 2:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"tensordot: axes must be a number or two lists, got {axes}"
             )
         sides = [
@@ -319,13 +323,13 @@ def _paired_axes(axes, rank_a, rank_b):
             for s in sides
         ]
         if len(sides[0]) != len(sides[1]):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"tensordot: axes must name as many axes of a as of b, got {axes}"
             )
     else:
         count = index(axes)
         if not 0 <= count <= min(rank_a, rank_b):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"tensordot: axes must be from 0 to {min(rank_a, rank_b)}, the smaller "
                 f"rank, got {count}"
             )

@@ -8,7 +8,7 @@ one a complex one.
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import DTypeName, primitive
 from ..rules import elementwise
 from ..tensor import Tensor, TensorSpec, convert_to_tensor
@@ -145,7 +145,9 @@ def _bitcast(xp, input, *, type: DTypeName):
     if size > new_size:
         return xp.ascontiguousarray(input).reshape(*input.shape, 1).view(to)
     if not input.ndim or input.shape[-1] * size != new_size:
-        raise ValueError("bitcast: the last axis must fill one entry of the new type")
+        raise InvalidArgumentError(
+            "bitcast: the last axis must fill one entry of the new type"
+        )
     return xp.ascontiguousarray(input).view(to)[..., 0]
 
 

@@ -3,7 +3,7 @@
 import math
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import DTypeName, Shape, Whole, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor
@@ -73,9 +73,11 @@ def bincount(
     array([0.5, 3. ], dtype=float32)
     """
     if axis not in (None, 0, -1):
-        raise ValueError(f"bincount: axis must be None, 0 or -1, got {axis}")
+        raise InvalidArgumentError(f"bincount: axis must be None, 0 or -1, got {axis}")
     if binary_output and weights is not None:
-        raise ValueError("bincount: weights and binary_output exclude each other")
+        raise InvalidArgumentError(
+            "bincount: weights and binary_output exclude each other"
+        )
     arr = convert_to_tensor(arr)
     if arr.dtype == dtypes.string:
         raise DTypeError("bincount", "arr must be integers", arr=arr)
@@ -109,7 +111,9 @@ def _length(arr, minlength, maxlength):
     array = known_values("bincount", "arr", arr)
     size = int(array.max()) + 1 if array.size else 0
     if array.size and int(array.min()) < 0:
-        raise ValueError(f"bincount: arr must not be negative, got {int(array.min())}")
+        raise InvalidArgumentError(
+            f"bincount: arr must not be negative, got {int(array.min())}"
+        )
     size = size if minlength is None else max(size, Whole(minlength))
     return size if maxlength is None else min(size, Whole(maxlength))
 
@@ -132,9 +136,11 @@ def histogram_fixed_width_bins(
     low, high = value_range
     nbins = int(nbins)
     if nbins < 1:
-        raise ValueError(f"histogram_fixed_width: nbins must be positive, got {nbins}")
+        raise InvalidArgumentError(
+            f"histogram_fixed_width: nbins must be positive, got {nbins}"
+        )
     if not bool(low < high):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"histogram_fixed_width: value_range must go up, got {value_range}"
         )
     share = cast(values - low, dtypes.float64) / cast(high - low, dtypes.float64)
@@ -184,7 +190,7 @@ def confusion_matrix(
             low, high = min(low, int(array.min())), max(high, int(array.max()))
     count = high + 1 if num_classes is None else int(num_classes)
     if low < 0 or high >= count:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"confusion_matrix: labels and predictions must be from 0 to {count - 1}, got "
             f"{low if low < 0 else high}"
         )

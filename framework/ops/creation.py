@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..composite import composite
-from ..errors import MappingError, ShapeError, TracingError
+from ..errors import InvalidArgumentError, MappingError, ShapeError, TracingError
 from ..open_shape import sized
 from ..primitive import Shape, Whole
 from ..readers import BARE, active_reader, active_tracer, user_line
@@ -61,10 +61,12 @@ def fill(dims, value, name=None):
     """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
     value = convert_to_tensor(value)
     if value.shape.rank != 0:
-        raise ValueError(f"fill: value must be a scalar, got shape {value.shape}")
+        raise InvalidArgumentError(
+            f"fill: value must be a scalar, got shape {value.shape}"
+        )
     dims = Shape(dims)
     if any([n < 0 for n in dims]):
-        raise ValueError(f"fill: dims must be 0 or more, got {dims}")
+        raise InvalidArgumentError(f"fill: dims must be 0 or more, got {dims}")
     return broadcast_to(value, dims)
 
 
@@ -117,7 +119,7 @@ def linspace(start, stop, num, name=None, axis=0):
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
     if int(num) < 1:
-        raise ValueError(f"linspace: num must be 1 or more, got {int(num)}")
+        raise InvalidArgumentError(f"linspace: num must be 1 or more, got {int(num)}")
     if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
     shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
@@ -155,10 +157,10 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
         dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
     start, limit, delta = (backend.to_numpy(p.array).item() for p in parts)
     if delta == 0:
-        raise ValueError("range: delta must not be 0")
+        raise InvalidArgumentError("range: delta must not be 0")
     if (limit - start) * delta < 0:
         way = "<=" if delta > 0 else ">="
-        raise ValueError(
+        raise InvalidArgumentError(
             f"range: start must be {way} limit where delta is {delta}, got start {start} "
             f"and limit {limit}"
         )
@@ -178,10 +180,12 @@ def _range_of_sizes(start, limit, delta, dtype):
         dtype = np.result_type(*dtypes_given) if dtypes_given else dtypes.int32
     start, limit, delta = Whole(start), Whole(limit), Whole(delta)
     if delta == 0:
-        raise ValueError("range: delta must not be 0")
+        raise InvalidArgumentError("range: delta must not be 0")
     if (limit - start) * delta < 0:
         way = "<=" if delta > 0 else ">="
-        raise ValueError(f"range: start must be {way} limit where delta is {delta}")
+        raise InvalidArgumentError(
+            f"range: start must be {way} limit where delta is {delta}"
+        )
     steps = _steps(-((start - limit) // delta))
     return cast(steps * delta + start, dtype)
 
@@ -208,7 +212,9 @@ def meshgrid(*args, indexing="xy", name=None):
            [5, 5, 5]], dtype=int32)
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+        raise InvalidArgumentError(
+            f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}"
+        )
     vectors = [reshape(convert_to_tensor(v), [-1]) for v in args]
     axes = list(_range(len(vectors)))  # the axis along which each goes
     if indexing == "xy":

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import Whole, primitive
 from ..rules import (
     broadcast_shape,
@@ -170,7 +170,7 @@ def _picked(logits, labels):
     # a negative number is a large one without its sign: one pass finds both kinds
     if labels.size and places.view(np.uint64).max() >= classes:
         wrong = places[(places < 0) | (places >= classes)]
-        raise ValueError(
+        raise InvalidArgumentError(
             "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
             f"{classes - 1}, got {wrong[0]}"
         )

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -37,7 +37,9 @@ def Band(value):
     pair = Shape(value)
     pair = pair * 2 if len(pair) == 1 else pair
     if len(pair) != 2 or pair[0] > pair[1]:
-        raise ValueError(f"k must be a number or a pair (low, high), got {value}")
+        raise InvalidArgumentError(
+            f"k must be a number or a pair (low, high), got {value}"
+        )
     return pair
 
 
@@ -63,7 +65,9 @@ def _runs(k, align, rows, cols):
 def _check_band(who, k, align, rows, cols, **given):
     """Raises: ``ShapeError`` if a diagonal lies outside of the matrix."""
     if align not in _ALIGN:
-        raise ValueError(f"{who}: align must be one of {_ALIGN}, got {align!r}")
+        raise InvalidArgumentError(
+            f"{who}: align must be one of {_ALIGN}, got {align!r}"
+        )
     if None not in (rows, cols):
         for d in k:
             if d and not -rows < d < cols:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import GradientLookupError, ShapeError
+from ..errors import GradientLookupError, InvalidArgumentError, ShapeError
 from ..rules import elementwise
 from ..tensor import Tensor, convert_to_tensor, is_tensor, module_of
 from .conversion import cast
@@ -78,7 +78,7 @@ def checked_bounds(who, minval, maxval, dtype):
     if minval is None and maxval is None:
         return None, None, dtype
     if minval is None or maxval is None:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: maxval must be given for integers, and minval with it, got minval "
             f"{minval} and maxval {maxval}"
         )
@@ -86,7 +86,7 @@ def checked_bounds(who, minval, maxval, dtype):
         return minval, maxval, dtype
     minval, maxval = int(minval), int(maxval)
     if not minval < maxval:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: minval must be below maxval for integers, got {minval} and {maxval}"
         )
     return minval, maxval, dtype
@@ -139,7 +139,7 @@ def checked_rates(who, alpha, beta, dtype):
     dtype = checked_floating(who, dtype)
     alpha = convert_to_tensor(alpha, dtype=dtype)
     if has_value(alpha) and (backend.to_numpy(alpha.array) < 0).any():
-        raise ValueError(f"{who}: alpha must not be negative, got {alpha}")
+        raise InvalidArgumentError(f"{who}: alpha must not be negative, got {alpha}")
     return alpha, None if beta is None else convert_to_tensor(beta, dtype=dtype)
 
 

@@ -10,7 +10,7 @@ which a draw depends are inputs, or plain numbers. No gradient passes; see `dist
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import MappingError, ShapeError
+from ..errors import InvalidArgumentError, MappingError, ShapeError
 from ..primitive import DTypeName, Shape, Whole, primitive
 from ..rules import broadcast_shape
 from ..tensor import TensorSpec
@@ -145,7 +145,7 @@ def random_integers(
     """Integers from ``minval`` up to, and without, ``maxval``, both of rank 0."""
     low, high = (int(backend.to_numpy(bound)) for bound in (minval, maxval))
     if not low < high:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"uniform: minval must be below maxval for integers, got {low} and {high}"
         )
     kind = dtypes.as_dtype(dtype).dtype
@@ -232,7 +232,7 @@ def random_standard_gamma(xp, state, alpha, *, purpose: Whole = 0):
     """Gamma draws of rate 1, one for each entry of ``alpha``."""
     values = backend.to_numpy(alpha)
     if (values < 0).any():
-        raise ValueError(f"gamma: alpha must not be negative, got {values}")
+        raise InvalidArgumentError(f"gamma: alpha must not be negative, got {values}")
     drawn = _draw(state, purpose, lambda r: r.standard_gamma(values, values.shape))
     return _placed(drawn, alpha.dtype.name)
 
@@ -249,7 +249,7 @@ def random_poisson(
     """Whole numbers with mean ``lam``, which broadcasts to ``shape``."""
     means = np.asarray(backend.to_numpy(lam), np.float64)
     if not (means >= 0).all():
-        raise ValueError(f"poisson: lam must not be negative, got {means}")
+        raise InvalidArgumentError(f"poisson: lam must not be negative, got {means}")
     return _placed(_draw(state, purpose, lambda r: r.poisson(means, shape)), dtype)
 
 
@@ -268,7 +268,7 @@ def random_binomial(
     counts = backend.to_numpy(counts).astype(np.int64)
     probs = np.asarray(backend.to_numpy(probs), np.float64)
     if (counts < 0).any() or not ((probs >= 0) & (probs <= 1)).all():
-        raise ValueError(
+        raise InvalidArgumentError(
             "binomial: counts must not be negative, and probs from 0 to 1, got counts "
             f"{counts} and probs {probs}"
         )

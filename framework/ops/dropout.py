@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import backend
 from ..composite import composite
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..tensor import convert_to_tensor, module_of
 from .comparison import greater_equal
 from .conversion import cast
@@ -50,14 +50,18 @@ def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
     who = "stateless_dropout"
     _check_rate(who, rate)
     if rng_alg not in (None, "philox", "auto_select"):
-        raise ValueError(f"{who}: rng_alg must be None or 'philox', got {rng_alg!r}")
+        raise InvalidArgumentError(
+            f"{who}: rng_alg must be None or 'philox', got {rng_alg!r}"
+        )
     stream = stateless_stream(who, seed)
     return apply_dropout(who, x, rate, noise_shape, lambda: stream)
 
 
 def _check_rate(who, rate):
     if _is_number(rate) and not 0 <= rate < 1:
-        raise ValueError(f"{who}: rate must be from 0 up to, not 1, got {rate!r}")
+        raise InvalidArgumentError(
+            f"{who}: rate must be from 0 up to, not 1, got {rate!r}"
+        )
 
 
 def _is_number(rate):

@@ -10,7 +10,7 @@ zero).
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import primitive
 from ..rules import elementwise
 from ..tensor import TensorSpec, convert_to_tensor
@@ -252,7 +252,9 @@ def _check_divisor(xp, who, y):
     if y.dtype.kind == "b":
         raise DTypeError(who, "x and y must be numbers; cast converts booleans", y=y)
     if xp is np and y.dtype.kind in "iu" and not np.all(y):
-        raise ValueError(f"{who}: an integer cannot be divided by 0; y holds a 0")
+        raise InvalidArgumentError(
+            f"{who}: an integer cannot be divided by 0; y holds a 0"
+        )
 
 
 floordiv.no_gradient()
@@ -407,7 +409,9 @@ def scalar_mul(scalar, x, name=None):
     """
     rank = getattr(scalar, "ndim", len(getattr(scalar, "shape", ())))
     if rank or isinstance(scalar, (list, tuple)):
-        raise ValueError(f"scalar_mul: scalar must be one number, got {scalar!r}")
+        raise InvalidArgumentError(
+            f"scalar_mul: scalar must be one number, got {scalar!r}"
+        )
     return multiply(scalar, convert_to_tensor(x))
 
 
@@ -417,7 +421,7 @@ def scalar_mul(scalar, x, name=None):
 @primitive(name="add_n", type_name="AddN")
 def _add_n(xp, *inputs):
     if any([x.shape != inputs[0].shape for x in inputs]):
-        raise ValueError("add_n: the inputs must have the same shape")
+        raise InvalidArgumentError("add_n: the inputs must have the same shape")
     if len(inputs) == 1:
         return inputs[0]
     total = inputs[0] + inputs[1]
@@ -466,7 +470,9 @@ def add_n(inputs, name=None):
     """
     inputs = list(inputs)
     if not inputs:
-        raise ValueError("add_n: inputs must hold at least one tensor, got none")
+        raise InvalidArgumentError(
+            "add_n: inputs must hold at least one tensor, got none"
+        )
     return _add_n(inputs)
 
 
@@ -477,7 +483,7 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     """
     total = add_n(inputs)
     if shape is not None and not total.shape.is_compatible_with(shape):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"accumulate_n: shape is {tuple(shape)}, but that of the inputs is "
             f"{tuple(total.shape)}"
         )
@@ -498,7 +504,7 @@ def polyval(coeffs, x, name=None):
     array([7.], dtype=float32)
     """
     if not isinstance(coeffs, (list, tuple)):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"polyval: coeffs must be a list or tuple, got {type(coeffs).__name__}"
         )
     x = convert_to_tensor(x)

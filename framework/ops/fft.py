@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -167,7 +167,7 @@ def _(input, length):
     if not input.dtype.is_complex:
         raise DTypeError("irfft", "input_tensor must be complex", input_tensor=input)
     if length < 1:
-        raise ValueError(f"irfft: fft_length must be 1 or more, got {length}")
+        raise InvalidArgumentError(f"irfft: fft_length must be 1 or more, got {length}")
     if input.shape.rank == 0 or input.shape[-1] not in (None, length // 2 + 1):
         what = f"the last axis of input_tensor must have size {length // 2 + 1}"
         raise ShapeError("irfft", what, input_tensor=input)
@@ -226,12 +226,14 @@ def _lengths(who, fft_length, count, default):
         return list(default)
     given = np.atleast_1d(np.asarray(fft_length))
     if given.shape != (count,) or given.dtype.kind not in "iu":
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, got "
             f"{fft_length}"
         )
     if (given < 0).any():
-        raise ValueError(f"{who}: fft_length must not be negative, got {fft_length}")
+        raise InvalidArgumentError(
+            f"{who}: fft_length must not be negative, got {fft_length}"
+        )
     return [int(n) for n in given]
 
 
@@ -366,11 +368,11 @@ def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
 
 def _check_cosine(x, kind, axis, norm):
     if kind not in (1, 2, 3, 4):
-        raise ValueError(f"dct: type must be 1, 2, 3 or 4, got {kind!r}")
+        raise InvalidArgumentError(f"dct: type must be 1, 2, 3 or 4, got {kind!r}")
     if axis != -1:
-        raise ValueError(f"dct: axis must be -1, got {axis}")
+        raise InvalidArgumentError(f"dct: axis must be -1, got {axis}")
     if norm not in (None, "ortho") or (norm and kind == 1):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"dct: norm must be None, or 'ortho' for types 2 to 4, got {norm!r}"
         )
     if x.dtype not in ("float32", "float64"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..composite import composite
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, OutOfBoundsError, ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
 from ..tensor import (
@@ -56,7 +56,7 @@ def _(xp, params, indices, *, axis=0):
         except IndexError:  # told with what was given, below
             pass
     size = params.shape[axis]
-    raise IndexError(
+    raise OutOfBoundsError(
         f"gather: indices must be from 0 to {size - 1}, got {_misfit(indices, size)}"
     )
 
@@ -177,7 +177,7 @@ def _are_distinct(picks, size):
     if not picks.size:
         return True
     if picks.min() < 0 or picks.max() >= size:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"indices must be from 0 to {size - 1}, got {_misfit(picks, size)}"
         )
     if 8 * picks.size < size:
@@ -271,7 +271,7 @@ def _check_range(places, dims, wrap, who):
     for axis, (low, high, size) in enumerate(zip(lows, highs, dims)):
         least = -size if wrap else 0
         if low < least or high >= size:
-            raise IndexError(
+            raise OutOfBoundsError(
                 f"{who}: indices must be from {least} to {size - 1} along the axis "
                 f"{axis} of {tuple(dims)}, got {low if low < least else high}"
             )
@@ -339,7 +339,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     dims, places = tuple(params.shape), tuple(indices.shape)
     common = int(batch_dims) + (len(places) if batch_dims < 0 else 0)
     if not 0 <= common <= len(places):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"gather: batch_dims must be from {-len(places)} to {len(places)}, the rank "
             f"of indices; got {batch_dims}"
         )
@@ -446,7 +446,9 @@ def repeat(input, repeats, axis=None, name=None):
     (axis,) = normalize_axis("repeat", int(axis), input.shape.rank)
     dims = tuple(input.shape)
     if any(n < 0 for n in repeats):
-        raise ValueError(f"repeat: repeats must not be negative, got {repeats}")
+        raise InvalidArgumentError(
+            f"repeat: repeats must not be negative, got {repeats}"
+        )
     if len(repeats) == 1:
         wide = (*dims[: axis + 1], repeats[0], *dims[axis + 1 :])
         spread = broadcast_to(expand_dims(input, axis + 1), wide)
@@ -473,7 +475,7 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
            [6, 5, 4]], dtype=int32)
     """
     if seq_axis is None:
-        raise ValueError("reverse_sequence: seq_axis must be given")
+        raise InvalidArgumentError("reverse_sequence: seq_axis must be given")
     input = convert_to_tensor(input)
     lengths = whole_numbers("reverse_sequence", seq_lengths, "seq_lengths")
     rank = len(input.shape)
@@ -501,7 +503,7 @@ def _check_lengths(lengths, size):
         isinstance(lengths, np.ndarray)
         and not ((lengths >= 0) & (lengths <= size)).all()
     ):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"reverse_sequence: seq_lengths must be from 0 to {size}, got {lengths}"
         )
 

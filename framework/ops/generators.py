@@ -11,6 +11,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from .. import backend, dtypes
+from ..errors import InvalidArgumentError
 from ..readers import reading
 from ..tensor import convert_to_tensor, new_tensor
 from ..variable import Variable
@@ -224,7 +225,9 @@ _STEP = on_the_host([0, 1])
 def check_algorithm(who, alg):
     """Raises unless ``alg`` names the one algorithm that there is."""
     if alg not in (None, 1, "philox", "auto_select"):
-        raise ValueError(f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}")
+        raise InvalidArgumentError(
+            f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}"
+        )
 
 
 def create_rng_state(seed, alg="philox"):
@@ -291,5 +294,5 @@ def stateless_stream(who, seed, alg="auto_select"):
     with backend.use_module(np):
         words = convert_to_tensor(seed)
     if tuple(words.shape) != (2,) or not words.dtype.is_integer:
-        raise ValueError(f"{who}: seed must be two integers, got {seed!r}")
+        raise InvalidArgumentError(f"{who}: seed must be two integers, got {seed!r}")
     return Stream(words, NUMBERS)

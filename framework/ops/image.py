@@ -4,7 +4,7 @@ import math
 
 from .. import dtypes
 from ..composite import composite
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Shape, primitive
 from ..rules import lift
 from ..tensor import convert_to_tensor
@@ -105,12 +105,12 @@ def resize(
     """
     x = _images("resize", images, "images")
     if method not in METHODS:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"resize: method must be one of {', '.join(METHODS)}, got {method!r}"
         )
     wanted = Shape(size)
     if len(wanted) != 2 or min(wanted) < 1:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"resize: size must be two positive numbers, height and width, got {size}"
         )
     height, width = tuple(x.shape)[-3:-1]
@@ -160,7 +160,7 @@ def central_crop(image, central_fraction):
     Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
     """
     if not 0 < central_fraction <= 1:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"central_crop: central_fraction must be above 0 and at most 1, "
             f"got {central_fraction}"
         )
@@ -209,7 +209,7 @@ def _check_box(who, x, top, left, below, right):
     margins = {"above": top, "left": left, "below": below, "right": right}
     wrong = [f"{n} rows or columns {name}" for name, n in margins.items() if n < 0]
     if wrong:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: offset_height, offset_width, target_height and target_width leave "
             f"{', '.join(wrong)} of an image of {x.shape[-3]} x {x.shape[-2]}"
         )
@@ -323,7 +323,9 @@ def adjust_gamma(image, gamma=1, gain=1):
     """
     x = convert_to_tensor(image)
     if isinstance(gamma, int | float) and gamma < 0:
-        raise ValueError(f"adjust_gamma: gamma must not be negative, got {gamma}")
+        raise InvalidArgumentError(
+            f"adjust_gamma: gamma must not be negative, got {gamma}"
+        )
     adjusted = pow(_floating(x), gamma) * gain
     return convert_image_dtype(adjusted, x.dtype, saturate=True)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..dimension import is_size
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, OutOfBoundsError, ShapeError
 from ..open_shape import sized, whole
 from ..primitive import Axes, DTypeName, Shape, Whole, primitive
 from ..rules import broadcast_shape, normalize_axis
@@ -90,7 +90,7 @@ def _(x, index):
     try:
         dims = _indexed(x.shape, index, 2**20)
     except IndexError as error:
-        raise IndexError(f"{error}; the tensor has shape {x.shape}") from None
+        raise OutOfBoundsError(f"{error}; the tensor has shape {x.shape}") from None
     if None in tuple(x.shape):
         for size in (2**20 + 1, 1):  # what follows from an unknown size is unknown
             try:
@@ -112,7 +112,7 @@ def _indexed_sizes(shape, index):
     words = list(index)
     used = len([i for i in words if i not in ("newaxis", "...")])
     if used > len(shape) or words.count("...") > 1:
-        raise IndexError(f"too many indices for a tensor of shape {shape}")
+        raise OutOfBoundsError(f"too many indices for a tensor of shape {shape}")
     at = words.index("...") if "..." in words else len(words)
     words[at : at + 1] = [[None, None, None]] * (len(shape) - used)
     sizes, dims = iter(shape), []
@@ -124,7 +124,7 @@ def _indexed_sizes(shape, index):
         if isinstance(word, list):
             dims.append(_sliced(size, *word))
         elif not -size <= word < size:
-            raise IndexError(f"index {word} is out of range for a size of {size}")
+            raise OutOfBoundsError(f"index {word} is out of range for a size of {size}")
     return dims
 
 
@@ -132,7 +132,7 @@ def _sliced(size, start, stop, step):
     """The number of entries of a slice, as Python has it; any of these may be a formula."""
     step = 1 if step is None else step
     if step == 0:
-        raise ValueError("slice step cannot be zero")
+        raise InvalidArgumentError("slice step cannot be zero")
     low, high = (0, size) if step > 0 else (-1, size - 1)
     first, last = (low, high) if step > 0 else (high, low)
     start = first if start is None else _clipped(start, size, low, high)
@@ -303,10 +303,12 @@ def _spelled_out(x, items):
             used += 1
         entries.append(item)
     if used > rank:
-        raise IndexError(f"The index names {used} axes, the tensor has shape {x.shape}")
+        raise OutOfBoundsError(
+            f"The index names {used} axes, the tensor has shape {x.shape}"
+        )
     places = [i for i, item in enumerate(entries) if item is Ellipsis]
     if len(places) > 1:
-        raise IndexError("An index can hold one ellipsis (...) only")
+        raise OutOfBoundsError("An index can hold one ellipsis (...) only")
     left = [_WHOLE] * (rank - used)
     if not places:
         return entries + left
@@ -387,7 +389,7 @@ def _from_the_start(indices, x, axis):
             return indices
         if array.min() < -size or array.max() >= size:
             wrong = array.min() if array.min() < -size else array.max()
-            raise IndexError(
+            raise OutOfBoundsError(
                 f"index {wrong} is out of range for axis {axis} of the shape {x.shape}"
             )
     indices = cast(indices, dtypes.int64)
@@ -441,11 +443,13 @@ def strided_slice(
     array([4, 2], dtype=int32)
     """
     if var is not None:
-        raise ValueError("strided_slice: var, for sliced assignment, must be None")
+        raise InvalidArgumentError(
+            "strided_slice: var, for sliced assignment, must be None"
+        )
     begin, end = Shape(begin), Shape(end)
     strides = (1,) * len(begin) if strides is None else Shape(strides)
     if not len(begin) == len(end) == len(strides):
-        raise ValueError(
+        raise InvalidArgumentError(
             "strided_slice: begin, end and strides must have one length, got "
             f"{len(begin)}, {len(end)} and {len(strides)}"
         )
@@ -459,7 +463,7 @@ def strided_slice(
         elif shrink_axis_mask & bit:
             index.append(first)
         elif not step:
-            raise ValueError(f"strided_slice: strides[{i}] must not be 0")
+            raise InvalidArgumentError(f"strided_slice: strides[{i}] must not be 0")
         else:
             open_first, open_last = begin_mask & bit, end_mask & bit
             index.append(
@@ -487,7 +491,7 @@ def _(indices, depth, axis, dtype):
     if not indices.dtype.is_integer:
         raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
     if depth < 0:
-        raise ValueError(f"one_hot: depth must be 0 or more, got {depth}")
+        raise InvalidArgumentError(f"one_hot: depth must be 0 or more, got {depth}")
     (at,) = normalize_axis("one_hot", axis, indices.shape.rank + 1)
     return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)
 

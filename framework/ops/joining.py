@@ -9,7 +9,7 @@ import numpy as np
 from .. import tensor
 from ..composite import composite
 from ..dimension import is_size
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..open_shape import agree, whole
 from ..primitive import Axes, Shape, primitive
 from ..readers import BARE, active_reader
@@ -220,7 +220,9 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
             raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to {size}, the size "
                              f"of axis {axis}", value=value)  # fmt: skip
         if num not in (None, len(sizes)):
-            raise ValueError(f"split: num={num}, but {len(sizes)} sizes are given")
+            raise InvalidArgumentError(
+                f"split: num={num}, but {len(sizes)} sizes are given"
+            )
     return list(_split(value, sizes=sizes, axis=axis))
 
 
@@ -272,7 +274,9 @@ def unstack(value, num=None, axis=0, name=None):
     """
     parts = list(_unstack(value, axis=axis))
     if num is not None and num != len(parts):
-        raise ValueError(f"unstack: num={num}, but axis {axis} has {len(parts)} slices")
+        raise InvalidArgumentError(
+            f"unstack: num={num}, but axis {axis} has {len(parts)} slices"
+        )
     return parts
 
 
@@ -379,7 +383,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
             constant_values = bool(constant_values)
         return _pad(tensor, constant_values, paddings=paddings)
     if mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
         )
     edge, paddings = 1 if mode == "REFLECT" else 0, Paddings(paddings)
@@ -453,9 +457,11 @@ def roll(xp, input, *, shift: Axes, axis: Axes):
 @roll.infer
 def _(input, shift, axis):
     if axis is None or shift is None:
-        raise ValueError(f"roll: shift and axis must be given, got {shift} and {axis}")
+        raise InvalidArgumentError(
+            f"roll: shift and axis must be given, got {shift} and {axis}"
+        )
     if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"roll: shift and axis must be two numbers or two lists of one length, got "
             f"{shift} and {axis}"
         )

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .. import backend
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..open_shape import agree
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
@@ -192,7 +192,7 @@ def matmul(
         a, b = (cast(x, output_type) for x in pair(a, b))
     if adjoint_a or adjoint_b:
         if (adjoint_a and transpose_a) or (adjoint_b and transpose_b):
-            raise ValueError(
+            raise InvalidArgumentError(
                 "matmul: an operand is either transposed or its adjoint taken"
             )
         a, transpose_a = (conj(a), True) if adjoint_a else (a, transpose_a)

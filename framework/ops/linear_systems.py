@@ -7,7 +7,7 @@ answers with infinities and NaN.
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import primitive
 from ..rules import broadcast_shape, lift, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
@@ -40,12 +40,16 @@ def check_floating(op, x):
         raise DTypeError(op.primitive.name, what, x=x)
 
 
+class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
+    """LAPACK gives up on a matrix."""
+
+
 def by_lapack(who, complaint, function, *args):
     """``function(*args)``; where LAPACK gives up, an error that names the op."""
     try:
         return function(*args)
     except np.linalg.LinAlgError:
-        raise np.linalg.LinAlgError(f"{who}: {complaint}") from None
+        raise MatrixError(f"{who}: {complaint}") from None
 
 
 # ----------------------------------------------------------------------- any matrix

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..composite import composite
 from ..dtypes import as_dtype
+from ..errors import InvalidArgumentError
 from ..primitive import primitive
 from ..tensor import TensorSpec, convert_to_tensor
 from .comparison import greater, masked
@@ -323,7 +324,7 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
     if isinstance(axis, (list, tuple)):
         return _matrix_norm(x, ord, axis, keepdims)
     if not (ord == "euclidean" if isinstance(ord, str) else ord > 0):
-        raise ValueError(
+        raise InvalidArgumentError(
             "norm: ord must be 'euclidean', inf or a positive number for vectors, got "
             f"{ord!r} with axis {axis}"
         )
@@ -346,7 +347,7 @@ def _matrix_norm(x, ord, axis, keepdims):
     rank, axes = len(x.shape), [int(a) for a in axis]
     inside = len(axes) == 2 and all(-rank <= a < rank for a in axes)
     if not inside or axes[0] % rank == axes[1] % rank:
-        raise ValueError(
+        raise InvalidArgumentError(
             "norm: axis must be None, an integer or a pair of different axes from "
             f"{-rank} to {rank - 1}, got {axis}"
         )
@@ -363,7 +364,7 @@ def _matrix_norm(x, ord, axis, keepdims):
         over = reduce_max if ord == 2 else reduce_sum
         result = expand_dims(over(s, -1), sorted((rows, columns)))
     else:
-        raise ValueError(
+        raise InvalidArgumentError(
             "norm: ord must be 'euclidean', 'fro', 1, 2, inf or 'nuc' for matrices, got "
             f"{ord!r}"
         )

@@ -5,7 +5,7 @@ Batch, layer, instance and group normalization choose the axes, then scale and s
 """
 
 from .. import backend
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, is_tensor
@@ -269,7 +269,7 @@ def group_normalization(x, groups=32, gamma=None, beta=None, axis=-1, epsilon=1e
     dims, at = given.array.shape, _channels(who, given, axis)
     groups = dims[at] if groups == -1 else groups
     if groups < 1 or dims[at] % groups:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: groups must divide the number of channels, {dims[at]}, got {groups}"
         )
     grouped = (*dims[:at], groups, dims[at] // groups, *dims[at + 1 :])
@@ -317,7 +317,9 @@ def _floating(who, x):
 def _channels(who, x, axis):
     (channels,) = normalize_axis(who, axis, len(x.array.shape))
     if not channels:
-        raise ValueError(f"{who}: axis must not be the batch axis 0, got {axis}")
+        raise InvalidArgumentError(
+            f"{who}: axis must not be the batch axis 0, got {axis}"
+        )
     return channels
 
 
@@ -363,8 +365,10 @@ def local_response_normalization(
         raise ShapeError("local_response_normalization",
                          "input must be [batch, height, width, channels]", input=x)  # fmt: skip
     if depth_radius < 0:
-        raise ValueError("local_response_normalization: depth_radius must be 0 or more, "
-                         f"got {depth_radius}")  # fmt: skip
+        raise InvalidArgumentError(
+            "local_response_normalization: depth_radius must be 0 or more, "
+            f"got {depth_radius}"
+        )
     place = range(x.shape[-1])
     near = [[float(abs(i - j) <= depth_radius) for j in place] for i in place]
     around = matmul(square(x), convert_to_tensor(near, dtype=x.dtype))

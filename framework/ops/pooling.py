@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..composite import composite
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Axes, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -362,7 +362,7 @@ def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
         axis, window = i - found - (not first), (strides[i], paddings[i], dilations[i])
         reach = (sizes[i] - 1) * dilations[i] + 1
         if not isinstance(padding, str) and max(paddings[i]) >= reach:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"{who}: padding must be less than the window, got {paddings[i]} for {reach}"
             )
         count = window_positions(x.shape[axis], sizes[i], *window)[-1]
@@ -477,7 +477,7 @@ def pool(
     """
     kinds = {"MAX": _window_max, "AVG": _window_mean}
     if pooling_type not in kinds:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"pool: pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}"
         )
     return _pool(
@@ -507,7 +507,9 @@ def max_pool_with_argmax(
     """
     who = "max_pool_with_argmax"
     if data_format != "NHWC":
-        raise ValueError(f"{who}: data_format must be 'NHWC', got {data_format!r}")
+        raise InvalidArgumentError(
+            f"{who}: data_format must be 'NHWC', got {data_format!r}"
+        )
     x = convert_to_tensor(input)
     windows = _windows(who, 2, x, ksize, strides, padding, data_format, None)
     images, *image = x.shape

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import dtypes
 from ..composite import composite
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..open_shape import product
 from ..primitive import Axes, primitive
 from ..rules import lift, normalize_axis
@@ -493,7 +493,7 @@ def global_norm(t_list, name=None):
     """``sqrt(sum of norm(t) ** 2)`` over the tensors of a list; None entries count 0."""
     present = [_values(t) for t in t_list if t is not None]
     if not present:
-        raise ValueError("global_norm: t_list holds no tensor")
+        raise InvalidArgumentError("global_norm: t_list holds no tensor")
     return _global_norm(present)
 
 

@@ -7,7 +7,7 @@ closed under differentiation: no division, so that zeros are exact at every orde
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import DTypeError, InvalidArgumentError
 from ..primitive import Axes, primitive
 from ..rules import normalize_axis, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
@@ -297,7 +297,9 @@ def _(a, b, axis, reverse):
     dtype = same_dtype("linear_scan", a=a, b=b)
     normalize_axis("linear_scan", axis, b.shape.rank)
     if not a.shape.is_compatible_with(b.shape):
-        raise ValueError(f"linear_scan: a {a.shape} and b {b.shape} must be alike")
+        raise InvalidArgumentError(
+            f"linear_scan: a {a.shape} and b {b.shape} must be alike"
+        )
     return TensorSpec(b.shape, dtype)
 
 

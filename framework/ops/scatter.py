@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, OutOfBoundsError, ShapeError
 from ..primitive import Shape, primitive
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import equal, masked
@@ -208,7 +208,7 @@ def row_number(index, size):
     """An index as a number; raises where there is no such row."""
     number = int(index)
     if not 0 <= number < size:
-        raise IndexError(f"the index must be from 0 to {size - 1}, got {number}")
+        raise OutOfBoundsError(f"the index must be from 0 to {size - 1}, got {number}")
     return number
 
 
@@ -345,8 +345,10 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
     if module_of(partitions) is np and isinstance(numbers, np.ndarray | np.generic):
         wrong = numbers[(numbers < 0) | (numbers >= count)]
         if wrong.size:
-            raise ValueError(f"dynamic_partition: partitions must be from 0 to {count - 1}, "
-                             f"got {wrong.flat[0]}")  # fmt: skip
+            raise InvalidArgumentError(
+                f"dynamic_partition: partitions must be from 0 to {count - 1}, "
+                f"got {wrong.flat[0]}"
+            )
     rows = reshape(data, (math.prod(partitions.shape), *data.shape[depth:]))
     return [_gather(rows, flatnonzero(equal(partitions, i)), 0) for i in range(count)]
 
@@ -362,8 +364,10 @@ def dynamic_stitch(indices, data, name=None):
     array([5, 6, 7], dtype=int32)
     """
     if len(indices) != len(data) or not len(data):
-        raise ValueError("dynamic_stitch: indices and data must be lists of one length, got "
-                         f"{len(indices)} and {len(data)}")  # fmt: skip
+        raise InvalidArgumentError(
+            "dynamic_stitch: indices and data must be lists of one length, got "
+            f"{len(indices)} and {len(data)}"
+        )
     indices = [whole_numbers("dynamic_stitch", i) for i in indices]
     data = [convert_to_tensor(d) for d in data]
     rest = tuple(data[0].shape[len(indices[0].shape) :])
@@ -374,7 +378,7 @@ def dynamic_stitch(indices, data, name=None):
     flat = concat([reshape(cast(i, "int64"), (i.array.size,)) for i in indices], axis=0)
     count = int(reduce_max(flat)) + 1 if flat.array.size else 0
     if flat.array.size and int(reduce_min(flat)) < 0:
-        raise ValueError("dynamic_stitch: indices must not be negative")
+        raise InvalidArgumentError("dynamic_stitch: indices must not be negative")
     width = math.prod(rest)
     rows = concat([reshape(d, (i.array.size, width)) for i, d in zip(indices, data)], 0)
     xp = module_of(rows)

@@ -11,7 +11,13 @@ import math
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import DTypeError, MappingError, ShapeError, TracingError
+from ..errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+    TracingError,
+)
 from ..primitive import primitive
 from ..readers import active_tracer, user_line
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -75,13 +81,13 @@ def _reduced(xp, ufunc, data, ids, count, start):
 def _flat(data, ids):
     """One axis of ids, and as many rows."""
     if ids.dtype.kind not in "iu" or data.shape[: ids.ndim] != ids.shape:
-        raise ValueError("the ids do not name the rows")
+        raise InvalidArgumentError("the ids do not name the rows")
     return data.reshape(ids.size, *data.shape[ids.ndim :]), ids.reshape(-1)
 
 
 def _check_ids(ids, count):
     if ids.max() >= count:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"segment_ids must be below num_segments ({count}), got {ids.max()}"
         )
 
@@ -105,7 +111,7 @@ def _infer_segments(who, kinds):
                 who, "segment_ids must be integers", segment_ids=segment_ids
             )
         if num_segments < 0:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"{who}: num_segments must be 0 or more, got {num_segments}"
             )
         depth = segment_ids.shape.rank
@@ -487,7 +493,7 @@ def _counted(who, data, segment_ids):
     if not array.size:
         return data, cast(ids, dtypes.int64), 0
     if bool((array[1:] < array[:-1]).any()) or int(array[0]) < 0:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: segment_ids must be sorted and not negative, got {ids}; "
             f"unsorted_{who} takes ids in any order"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import adjoint, dtypes
 from ..composite import composite
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..open_shape import product, sized, surely_equal
 from ..primitive import Axes, Shape, primitive
 from ..rules import broadcast_shape, normalize_axis
@@ -291,11 +291,13 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
 def _image_dims(who, x, block_size, data_format):
     """Batch, height, width and channels of a batch of images."""
     if data_format not in ("NHWC", "NCHW"):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
         )
     if block_size < 2:
-        raise ValueError(f"{who}: block_size must be 2 or more, got {block_size}")
+        raise InvalidArgumentError(
+            f"{who}: block_size must be 2 or more, got {block_size}"
+        )
     if len(x.shape) != 4:
         raise ShapeError(who, f"input must have four axes, {data_format}", input=x)
     first, second, third, last = x.shape
@@ -518,7 +520,7 @@ def unravel_index(xp, indices, *, dims: Shape):
         raise ValueError
     count = math.prod(dims)
     if xp is np and not ((indices >= 0) & (indices < count)).all():
-        raise ValueError(
+        raise InvalidArgumentError(
             f"unravel_index: indices must be from 0 to {count - 1}, got {indices}"
         )
     places = xp.unravel_index(indices, tuple(dims))
@@ -532,7 +534,9 @@ def _(indices, dims):
     if not indices.dtype.is_integer:
         raise DTypeError("unravel_index", "indices must be integers", indices=indices)
     if any(n < 0 for n in dims):
-        raise ValueError(f"unravel_index: dims must be 0 or more, got {tuple(dims)}")
+        raise InvalidArgumentError(
+            f"unravel_index: dims must be 0 or more, got {tuple(dims)}"
+        )
     return TensorSpec((len(dims), *indices.shape), indices.dtype)
 
 

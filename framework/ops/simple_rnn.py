@@ -5,6 +5,7 @@
 How derivatives come about is told in `recurrence`.
 """
 
+from ..errors import InvalidArgumentError
 from ..primitive import primitive
 from .comparison import where_positive
 from .creation import ones_like
@@ -126,7 +127,7 @@ def simple_rnn(
     (1990).
     """
     if activation not in ACTIVATIONS:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"simple_rnn: activation must be one of {ACTIVATIONS}, got {activation!r}"
         )
     x = projected(inputs, kernel, bias)

@@ -7,7 +7,7 @@ What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its 
 import functools
 
 from ..dimension import is_size
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec
@@ -25,7 +25,7 @@ def Padding(value):
     try:
         return tuple([(int(before), int(after)) for before, after in value])
     except (TypeError, ValueError):
-        raise ValueError(
+        raise InvalidArgumentError(
             "must be 'SAME', 'VALID' or a pair (before, after) for each axis, got "
             f"{value!r}"
         ) from None
@@ -197,7 +197,7 @@ def is_channels_first(who, data_format, rank):
         return False
     if data_format == CHANNELS_FIRST[rank]:
         return True
-    raise ValueError(
+    raise InvalidArgumentError(
         f"{who}: data_format must be {CHANNELS_LAST[rank]!r} or {CHANNELS_FIRST[rank]!r}, "
         f"got {data_format!r}"
     )
@@ -217,11 +217,11 @@ def spatial_numbers(who, name, value, rank, first, default=1):
         others = (numbers[0], numbers[1 if first else -1])
         numbers = numbers[2:] if first else numbers[1:-1]
         if others != (1, 1):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"{who}: {name} must be 1 for batch and channels, got {value}"
             )
     if len(numbers) != rank or min(numbers) < 1:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: {name} must be a positive int, or {rank} or {rank + 2} of them, "
             f"got {value}"
         )
@@ -242,7 +242,7 @@ def spatial_padding(who, padding, rank, first):
                 pairs = ()
         if len(pairs) == rank and all(n >= 0 for pair in pairs for n in pair):
             return pairs
-    raise ValueError(
+    raise InvalidArgumentError(
         f"{who}: padding must be 'VALID', 'SAME' or a list of {rank + 2} pairs of numbers "
         f">= 0, (0, 0) for batch and channels, got {padding!r}"
     )

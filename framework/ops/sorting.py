@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, MappingError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, MappingError, ShapeError
 from ..primitive import Axes, DTypeName, primitive
 from ..rules import normalize_axis, same_dtype
 from ..tensor import TensorSpec, convert_to_tensor
@@ -115,7 +115,7 @@ def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
 
 def _descends(who, direction):
     if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{who}: direction must be 'ASCENDING' or 'DESCENDING', got {direction!r}"
         )
     return direction == "DESCENDING"
@@ -143,7 +143,7 @@ def _(xp, input, *, k, index_type):
 
 def _check_k(input, k):
     if not 0 <= k <= input.shape[-1] or input.dtype.kind == "c":
-        raise ValueError("k does not fit")
+        raise InvalidArgumentError("k does not fit")
 
 
 def _smallest(keys, k):
@@ -368,7 +368,7 @@ def _searchsorted(xp, sorted_sequence, values, *, right=False, out_type: DTypeNa
     *lead, size = sorted_sequence.shape
     *other_lead, count = values.shape
     if lead != other_lead:
-        raise ValueError("rows differ")
+        raise InvalidArgumentError("rows differ")
     found = xp.empty(values.shape, out_type)
     rows, wanted = (
         sorted_sequence.reshape(-1, size or 1),
@@ -420,7 +420,9 @@ def searchsorted(
     array([0, 1, 3], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+        raise InvalidArgumentError(
+            f"searchsorted: side must be 'left' or 'right', got {side!r}"
+        )
     out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
     if not out_type.is_integer:
         raise TypeError(f"searchsorted: out_type must be integer, got {out_type.name}")
@@ -437,7 +439,7 @@ def invert_permutation(xp, x):
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise ValueError("no permutation")
     if xp is np and (np.sort(x) != np.arange(x.size)).any():
-        raise ValueError(
+        raise InvalidArgumentError(
             f"invert_permutation: x must hold each number from 0 to {x.size - 1} once, "
             f"got {x}"
         )

@@ -5,7 +5,7 @@ pass to the images and, where the interpolation is bilinear, to the maps as well
 """
 
 from .. import dtypes
-from ..errors import ShapeError
+from ..errors import InvalidArgumentError, ShapeError
 from ..tensor import convert_to_tensor
 from .comparison import equal, greater_equal, less, logical_and, where
 from .conversion import cast
@@ -77,7 +77,9 @@ def _check_names(who, interpolation, fill_mode, data_format):
         ("data_format", data_format, (None, "channels_last", "channels_first")),
     ):
         if value not in known:
-            raise ValueError(f"{who}: {name} must be one of {known}, got {value!r}")
+            raise InvalidArgumentError(
+                f"{who}: {name} must be one of {known}, got {value!r}"
+            )
 
 
 def _sources(transform, height, width):

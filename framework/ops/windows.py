@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import Whole
 from ..rules import normalize_axis
 from ..tensor import convert_to_tensor, module_of, new_tensor
@@ -63,7 +63,7 @@ def _beside(x, indices):
 def _check_positive(who, **numbers):
     for name, number in numbers.items():
         if number < 1:
-            raise ValueError(f"{who}: {name} must be 1 or more, got {number}")
+            raise InvalidArgumentError(f"{who}: {name} must be 1 or more, got {number}")
 
 
 def overlap_and_add(signal, frame_step, name=None):

@@ -1,5 +1,6 @@
 """Errors: what they say, and that nothing is left behind after one."""
 
+import pickle
 import subprocess
 import sys
 
@@ -16,6 +17,106 @@ def test_our_exceptions_are_pythons_own():
     assert issubclass(errors.DTypeError, TypeError)
     assert issubclass(errors.GradientLookupError, LookupError)
     assert issubclass(errors.RecordingError, RuntimeError)
+
+
+CODES = {
+    "OK": None, "CANCELLED": "CancelledError", "UNKNOWN": "UnknownError",
+    "INVALID_ARGUMENT": "InvalidArgumentError",
+    "DEADLINE_EXCEEDED": "DeadlineExceededError", "NOT_FOUND": "NotFoundError",
+    "ALREADY_EXISTS": "AlreadyExistsError", "PERMISSION_DENIED": "PermissionDeniedError",
+    "RESOURCE_EXHAUSTED": "ResourceExhaustedError",
+    "FAILED_PRECONDITION": "FailedPreconditionError", "ABORTED": "AbortedError",
+    "OUT_OF_RANGE": "OutOfRangeError", "UNIMPLEMENTED": "UnimplementedError",
+    "INTERNAL": "InternalError", "UNAVAILABLE": "UnavailableError",
+    "DATA_LOSS": "DataLossError", "UNAUTHENTICATED": "UnauthenticatedError",
+}  # fmt: skip
+
+
+def test_the_family_of_tensorflow_has_its_codes():
+    for code, (constant, name) in enumerate(CODES.items()):
+        assert getattr(errors, constant) == code
+        if name is None:
+            continue
+        error = getattr(errors, name)(None, None, "what happened")
+        assert isinstance(error, errors.OpError)
+        assert (error.error_code, error.message, str(error)) == (
+            code,
+            "what happened",
+            "what happened",
+        )
+        assert error.op is None and error.node_def is None
+
+
+def test_an_error_is_made_of_its_message_alone_too():
+    for error in (
+        errors.OutOfRangeError("the end"),
+        errors.OutOfRangeError(node_def=None, op=None, message="the end"),
+        pickle.loads(pickle.dumps(errors.OutOfRangeError("the end"))),
+    ):
+        assert (error.message, error.code) == ("the end", errors.OUT_OF_RANGE)
+
+
+def test_our_errors_survive_pickling():
+    for error in (errors.ShapeError("op", "no"), errors.DTypeError("op", "no")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), "op: no.")
+
+
+REFUSED = {
+    "shapes": lambda: tw.matmul(tw.ones([2, 3]), tw.ones([4, 5])),
+    "broadcast": lambda: tw.ones([2]) + tw.ones([3]),
+    "dtypes": lambda: tw.constant([1]) + tw.constant([1.0]),
+    "gather": lambda: tw.gather([1, 2], [5]),
+    "gather_nd": lambda: tw.gather_nd([[1.0]], [[0, 3]]),
+    "scatter_nd": lambda: tw.scatter_nd([[4]], [1.0], [3]),
+    "slice": lambda: tw.constant([1, 2])[5],
+    "division": lambda: tw.constant([1]) // tw.constant([0]),
+    "reshape": lambda: tw.reshape(tw.ones([4]), [3]),
+    "axis": lambda: tw.reduce_sum(tw.ones([2]), axis=3),
+    "fill": lambda: tw.fill([-1], 0.0),
+    "range": lambda: tw.range(0, 5, -1),
+    "split": lambda: tw.split(tw.ones([4]), 3),
+    "one_hot": lambda: tw.one_hot([0], -1),
+    "singular": lambda: tw.linalg.inv([[0.0]]),
+    "not definite": lambda: tw.linalg.cholesky([[-1.0]]),
+    "an assertion": lambda: tw.debugging.assert_equal(1, 2),
+    "numerics": lambda: tw.debugging.check_numerics([np.nan], "no"),
+    "segments": lambda: tw.math.segment_sum([1.0, 2.0], [1, 0]),
+    "bincount": lambda: tw.math.bincount([-1]),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_an_op_refuses_with_invalid_argument_error(traced):
+    for name, call in REFUSED.items():
+        with pytest.raises(errors.InvalidArgumentError) as caught:
+            (tw.function(call) if traced else call)()
+        assert caught.value.code == errors.INVALID_ARGUMENT, name
+
+
+@pytest.mark.parametrize(
+    "call, kind",
+    [
+        (lambda x: tw.gather(tw.constant([1, 2]), x), IndexError),
+        (
+            lambda x: tw.linalg.inv(tw.cast(x[None] - 5, "float32")),
+            np.linalg.LinAlgError,
+        ),
+        (lambda x: 7 // (x - 5), ValueError),
+    ],
+)
+def test_a_replay_refuses_with_invalid_argument_error(call, kind):
+    f = tw.function(call)
+    with pytest.raises(errors.InvalidArgumentError) as caught:
+        f(tw.constant([5]))
+    assert isinstance(caught.value, kind)
+
+
+def test_a_missing_file_is_not_found_by_either_name(tmp_path):
+    with pytest.raises(errors.NotFoundError) as caught:
+        tw.saved_model.load(str(tmp_path / "absent"))
+    assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.code == errors.NOT_FOUND
 
 
 def test_a_message_has_three_parts():

@@ -1,7 +1,13 @@
 """`TensorArray`: tensors of one dtype under numbers, written one by one."""
 
 from ...dtypes import as_dtype
-from ...errors import DTypeError, ShapeError, TracingError
+from ...errors import (
+    DTypeError,
+    InvalidArgumentError,
+    OutOfBoundsError,
+    ShapeError,
+    TracingError,
+)
 from ...ops.creation import zeros
 from ...ops.gather import gather
 from ...ops.joining import concat, split, stack, unstack
@@ -101,7 +107,7 @@ class TensorArray:
 
     def _put(self, index, value):
         if index < 0 or (index >= len(self._items) and not self._dynamic):
-            raise IndexError(
+            raise OutOfBoundsError(
                 f"TensorArray.write: index must be from 0 to {len(self._items) - 1}, got "
                 f"{index}; dynamic_size=True lets it grow"
             )
@@ -188,7 +194,7 @@ class TensorArray:
             return gather(self._as_rows("read"), index)
         number = int(index)
         if not 0 <= number < len(self._items):
-            raise IndexError(
+            raise OutOfBoundsError(
                 f"TensorArray.read: index must be from 0 to {len(self._items) - 1}, got "
                 f"{number}"
             )
@@ -199,7 +205,7 @@ class TensorArray:
         if found is not None:
             return found
         if not self._shape.is_fully_defined():
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"TensorArray.{who}: element {number} was never written, and nothing says "
                 "which shape it has: give element_shape"
             )
