@@ -1,7 +1,9 @@
 """Variables: values that change, and tell the tapes when they are read."""
 
 import itertools
+import threading
 from copy import deepcopy
+from operator import attrgetter
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from .readers import (
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "writing"]
 
 next_serial = itertools.count().__next__
 
@@ -36,6 +38,10 @@ class Variable:
     An assignment binds a new array and never writes into the old one, which tapes and
     tensors may still hold. Integers can be variables, but have no gradient.
 
+    Threads: a read gives a whole value, the one before a change or the one after it;
+    `assign_add` and `assign_sub` of several threads all count. Values of two variables,
+    read while another thread trains, may be those of two steps.
+
     >>> v = Variable([1.0, 2.0])
     >>> v.assign_add([1.0, 1.0]).numpy()
     array([2., 3.], dtype=float32)
@@ -48,6 +54,7 @@ class Variable:
         "_name",
         "_path",
         "_lost",
+        "_lock",
         "__weakref__",
         "__dict__",
     )
@@ -57,6 +64,7 @@ class Variable:
     def __init__(
         self, initial_value, trainable=True, *, name=None, dtype=None, shape=None
     ):
+        self._lock = threading.RLock()  # held by the thread that writes
         tracer = active_tracer()
         if callable(initial_value):
             with reading(active_readers() if tracer is None else ()):
@@ -204,7 +212,9 @@ class Variable:
         if tracer is not None:
             tracer.assign(self, "assign", value)
         else:
-            self._bind(self._fitting("assign", value))
+            array = self._fitting("assign", value)
+            with self._lock:
+                self._bind(array)
         return self
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
@@ -213,7 +223,9 @@ class Variable:
         if tracer is not None:
             tracer.assign(self, "assign_add", delta)
         else:
-            self._bind(self._array + self._fitting("assign_add", delta))
+            delta = self._fitting("assign_add", delta)
+            with self._lock:
+                self._bind(self._array + delta)
         return self
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
@@ -222,7 +234,9 @@ class Variable:
         if tracer is not None:
             tracer.assign(self, "assign_sub", delta)
         else:
-            self._bind(self._array - self._fitting("assign_sub", delta))
+            delta = self._fitting("assign_sub", delta)
+            with self._lock:
+                self._bind(self._array - delta)
         return self
 
     def _fitting(self, method, value):
@@ -260,6 +274,14 @@ class Variable:
             array = np.asarray(array)
         self._array = array
 
+    def __getattr__(self, name):
+        if name == "_array":  # an optimizer writes into it: wait until it is back
+            with self._lock:
+                return object.__getattribute__(self, name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
+
     # --- showing, copying
 
     def __repr__(self):
@@ -283,6 +305,35 @@ class Variable:
         array = backend.to_numpy(self._array)
         values = array, self.trainable, self._name, self._path
         return _rebuild, values, vars(self) or None
+
+
+class writing:  # noqa: N801  (used as a statement)
+    """``with writing(variables):`` no other thread writes to them; reading goes on.
+
+    Locks are taken in the order in which variables were made, so that two threads never
+    wait for each other. It may be entered again, inside too, and by any thread.
+    """
+
+    __slots__ = ("locks",)
+
+    def __init__(self, variables):
+        each = {id(v): v for v in variables}.values()
+        self.locks = [v._lock for v in sorted(each, key=attrgetter("serial"))]
+
+    def __enter__(self):
+        taken = 0
+        try:
+            for lock in self.locks:
+                lock.acquire()
+                taken += 1
+        except BaseException:
+            for lock in self.locks[:taken]:
+                lock.release()
+            raise
+
+    def __exit__(self, *exc):
+        for lock in self.locks:
+            lock.release()
 
 
 def _rebuild(array, trainable, name, path):
