@@ -42,7 +42,6 @@ from .graph.functions.function import function  # noqa: E402
 from .graph.functions.scopes import *  # noqa: E402
 from .later import load_later  # noqa: E402
 from .module import Module  # noqa: E402
-from .ops import image, random  # noqa: E402
 from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
 from .ops.comparison import *  # noqa: E402
 from .ops.contraction import einsum, tensordot  # noqa: E402
@@ -67,7 +66,6 @@ from .ops.special import *  # noqa: E402
 from .ops.trigonometry import *  # noqa: E402
 from .tape import *  # noqa: E402
 from .tensor import *  # noqa: E402
-from .training import callbacks, losses, metrics  # noqa: E402
 from .training.model import Model  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
 from .variable import Variable  # noqa: E402
@@ -75,6 +73,12 @@ from .vectorize import *  # noqa: E402
 
 load_later(
     sys.modules[__name__],
+    callbacks="tapewright.training.callbacks",
+    image="tapewright.ops.image",
+    initializers="tapewright.layers.initializers",
+    losses="tapewright.training.losses",
+    metrics="tapewright.training.metrics",
+    random="tapewright.ops.random",
     saved_model="tapewright.saving.saved_model",
     test="tapewright.testing",
     testing="tapewright.testing",

@@ -21,7 +21,7 @@ from tapewright.optimizers import Optimizer
 
 from . import keras_random as random
 from .floatx import floatx, set_floatx
-from .later import load_later
+from .later import alias_modules, load_later
 from .registration import (
     CustomObjectScope,
     custom_object_scope,
@@ -73,7 +73,7 @@ __all__ = [
     "losses",
     "metrics",
     "models",
-    "ops",
+    "ops",  # noqa: F822  (loaded at first use)
     "optimizers",
     "preprocessing",
     "random",
@@ -107,19 +107,8 @@ def _namespace(name, later=(), **members):
     module = ModuleType(f"{__name__}.{name}", f"The names of ``keras.{name}``.")
     vars(module).update(members, __all__=sorted({*members, *later}))
     load_later(module, **dict(later))
+    sys.modules[module.__name__] = module
     return module
-
-
-class _Later(ModuleType):
-    """A module under a second name that is loaded when something is asked of it."""
-
-    def __getattr__(self, name):
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(self.__doc__), name)
-
-    def __dir__(self):
-        return dir(importlib.import_module(self.__doc__))
 
 
 backend = _namespace(
@@ -190,15 +179,16 @@ utils = _namespace(
     **_OBJECTS,
 )
 
-ops = _Later(f"{__name__}.ops", "tapewright.keras_ops")
+load_later(sys.modules[__name__], ops="tapewright.keras_ops")
 # the config of a model may name functions of it
 register_later("keras.ops.", lambda: importlib.import_module("tapewright.keras_ops"))
-for _name in ("image", "linalg", "nn"):
-    sys.modules[f"{__name__}.ops.{_name}"] = _Later(
-        f"{__name__}.ops.{_name}", f"tapewright.keras_ops.{_name}"
-    )
 
-for _name in __all__:
-    if isinstance(globals()[_name], ModuleType):
-        sys.modules[f"{__name__}.{_name}"] = globals()[_name]
-sys.modules[sequence.__name__] = sequence
+__path__ = []  # it holds modules, though it is none of a folder
+alias_modules(
+    __name__,
+    **{
+        name: module.__name__
+        for name, module in globals().items()
+        if name in __all__ and isinstance(module, ModuleType)
+    },
+)

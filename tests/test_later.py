@@ -1,5 +1,6 @@
 """What few programs use is loaded when it is asked for, under names there from the start."""
 
+import importlib
 import subprocess
 import sys
 from types import ModuleType
@@ -42,6 +43,45 @@ def test_import_loads_nothing_that_reads_or_writes_files():
 )
 def test_a_name_of_files_is_there_in_a_new_process(code):
     in_a_new_process(code)
+
+
+MODULES = [
+    "autodiff", "bitwise", "callbacks", "data", "debugging", "dtypes", "errors", "image",
+    "initializers", "layers", "linalg", "losses", "math", "metrics", "nn", "optimizers",
+    "profiler", "random", "saved_model", "signal", "test", "train", "keras",
+    "keras.activations", "keras.backend", "keras.callbacks", "keras.datasets",
+    "keras.datasets.mnist", "keras.layers", "keras.losses", "keras.metrics",
+    "keras.models", "keras.ops", "keras.ops.image", "keras.ops.linalg", "keras.ops.nn",
+    "keras.optimizers", "keras.optimizers.schedules", "keras.preprocessing.sequence",
+    "keras.random", "keras.saving", "keras.utils", "optimizers.schedules",
+]  # fmt: skip
+
+
+def test_every_namespace_is_a_module_for_import_statements():
+    checks = [
+        f"import tapewright.{name} as m; assert m is tw.{name}, '{name}'"
+        for name in MODULES
+    ]
+    for first in ("image", "keras.ops.image", "saved_model", "keras.datasets.mnist"):
+        lines = [f"import tapewright.{first}", "import tapewright as tw", *checks]
+        in_a_new_process("\n".join(lines))
+
+
+def test_a_module_under_two_names_is_executed_once():
+    in_a_new_process(
+        "from tapewright.keras.optimizers.schedules import ExponentialDecay as one\n"
+        "from tapewright.keras.layers.core import Dense\n"
+        "from tapewright.random import gamma\n"
+        "import tapewright as tw\n"
+        "assert one is tw.optimizers.schedules.ExponentialDecay\n"
+        "assert Dense is tw.layers.Dense and gamma is tw.random.gamma"
+    )
+
+
+def test_a_module_that_is_not_there_is_said_to_be_missing():
+    for name in ("tapewright.imag", "tapewright.image.no", "tapewright.keras.no"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
 
 
 def test_names_that_come_later_are_listed():
