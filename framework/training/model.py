@@ -109,7 +109,7 @@ class Model(Loops, Steps, Layer):
             attach(tensor, mask)
         return tensor
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs, mask=None):
         """None: masks come out with the outputs of the layers."""
         return None
 

@@ -231,11 +231,32 @@ def test_the_class_axis_may_be_another():
     np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
-def test_the_dtype_is_that_of_the_predictions_or_the_one_asked_for():
+@pytest.mark.parametrize("name", [n for n in losses.__all__ if n[0].isupper()])
+def test_losses_compute_in_floatx_or_the_dtype_asked_for(name):
+    if name in ("Loss", "LossFunctionWrapper"):
+        return
+    y_true, y_pred = SMOOTH[name]
+    loss = getattr(losses, name)
+    assert loss().dtype == "float32"
+    assert loss()(y_true, y_pred).dtype == "float32"  # though y_pred is float64
+    assert loss(dtype="float64")(y_true, y_pred).dtype == "float64"
+
+
+def test_the_functions_keep_the_dtype_of_the_predictions():
     y_true, y_pred = np.zeros((2, 3)), np.ones((2, 3))
-    assert losses.MeanSquaredError()(y_true, y_pred).dtype == "float64"
-    assert losses.MeanSquaredError(dtype="float32")(y_true, y_pred).dtype == "float32"
+    assert losses.mean_squared_error(y_true, y_pred).dtype == "float64"
     assert losses.MeanSquaredError()([[0.0]], [[1]]).dtype == "float32"
+
+
+def test_floatx_is_read_when_a_loss_is_made(floatx64):
+    assert losses.MeanSquaredError()([[0.0]], [[1.0]]).dtype == "float64"
+
+
+@pytest.fixture
+def floatx64():
+    tw.keras.backend.set_floatx("float64")
+    yield
+    tw.keras.backend.set_floatx("float32")
 
 
 def test_labels_out_of_range_are_refused(device):
@@ -352,7 +373,7 @@ SMOOTH = {
 def test_derivatives_are_those_of_differences(name):
     y_true, y_pred = SMOOTH[name]
     arguments = {"gamma": 3.0} if name == "Circle" else {}
-    loss = getattr(losses, name)(**arguments)
+    loss = getattr(losses, name)(dtype="float64", **arguments)
     point = tw.constant(np.ascontiguousarray(y_pred), dtype="float64")
     check_gradients(lambda p: loss(y_true, p), [point], order=2)
 
@@ -371,6 +392,31 @@ def test_a_sequence_with_too_few_steps_has_a_large_loss_and_a_finite_gradient():
         value = losses.CTC()([[1, 1]], p)  # which needs a blank in between
     assert 9e4 < float(value) < 1.1e5
     assert np.isfinite(tape.gradient(value, p)).all()
+
+
+SPELLINGS = ((np.arange(24).reshape(2, 4, 3) - 12) / 100).astype("float32")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [  # of Keras 3.15 on JAX
+        ([[1, 2, 1, 0], [1, 2, 0, 2]], [2.4429314, 2.4543598]),
+        ([[1, 2], [0, 2]], [1.6844572, 2.131997]),
+        ([[0, 0], [2, 0]], [4.434582, 2.0917964]),
+        ([[1, 1, 1, 1], [2, 2, 2, 0]], [100000.96, 100000.86]),
+    ],
+)
+def test_a_label_may_be_the_class_of_the_blank(labels, expected):
+    value = losses.CTC(reduction="none")(labels, SPELLINGS)
+    np.testing.assert_allclose(value, expected, rtol=2e-6)
+    traced = tw.function(losses.ctc)(tw.constant(labels), tw.constant(SPELLINGS))
+    np.testing.assert_array_equal(traced, value)
+
+
+@pytest.mark.parametrize("labels", [[[1, 2, 0, 2]], [[0, 1, 0, 0]], [[0, 0, 0, 0]]])
+def test_derivatives_of_ctc_with_blanks_among_the_labels(labels):
+    point = tw.constant(np.random.default_rng(3).normal(size=(1, 5, 3)))
+    check_gradients(lambda p: losses.ctc(labels, p), [point], order=2)
 
 
 def test_ctc_adds_up_all_ways_to_spell_the_labels():

@@ -143,10 +143,8 @@ def is_structure(value):
 
 
 def predictions(y_pred, dtype):
-    """Floating tensors of ``dtype``; with None those of half precision become float32."""
+    """Tensors of ``dtype``."""
     if is_structure(y_pred):
         return map_structure(lambda leaf: predictions(leaf, dtype), y_pred)
-    y_pred = floating(y_pred)
-    if dtype is None:
-        dtype = float32 if y_pred.array.dtype.itemsize < 4 else y_pred.dtype
+    y_pred = convert_to_tensor(y_pred)
     return y_pred if y_pred.dtype is dtype else cast(y_pred, dtype)

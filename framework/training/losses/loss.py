@@ -6,13 +6,14 @@ divides by the number of entries that count.
 """
 
 from ...dtypes import as_dtype
+from ...floatx import default_float
 from ...module import snake_case
 from ...nest import flatten, map_structure
 from ...ops.comparison import logical_and
 from ...ops.conversion import cast
 from ...ops.elementwise import divide_no_nan
 from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import Configured, named, plain, resolve
+from ...registry import Configured, from_constructor, named, plain, resolve
 from ...tensor import convert_to_tensor
 from .alignment import fitted, is_structure, like, predictions, same_rank
 
@@ -26,8 +27,8 @@ class Loss(Configured):
 
     Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
     of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
-    "none" or None; ``dtype``: in which to compute (default: that of ``y_pred``, float32
-    for half precision).
+    "none" or None; ``dtype``: in which to compute (default: `floatx`, also for
+    predictions in float64, as in Keras; the functions keep the dtype of ``y_pred``).
 
     A loss is called with ``y_true``, ``y_pred`` and, if wanted, ``sample_weight``, which
     multiplies the losses: ``[batch]``, or any shape that broadcasts to theirs. ``y_true``
@@ -41,7 +42,6 @@ class Loss(Configured):
     """
 
     kind = "loss"
-    left_out = {"dtype": None}  # Keras' configs never have it
     integer_labels = (
         False  # whether `call` takes y_true as it is, not in y_pred's dtype
     )
@@ -55,7 +55,16 @@ class Loss(Configured):
             )
         self.name = name or snake_case(type(self).__name__)
         self.reduction = reduction
-        self.dtype = None if dtype is None else as_dtype(dtype)
+        self._given_dtype = dtype
+        self.dtype = default_float() if dtype is None else as_dtype(dtype)
+
+    @from_constructor
+    def get_config(self) -> dict:
+        """The constructor's arguments; the dtype only if it was given."""
+        config = super().get_config()
+        if self._given_dtype is None:  # Keras' configs never have it
+            config.pop("dtype", None)
+        return config
 
     def call(self, y_true, y_pred):
         """The losses, one for each example (or more)."""
@@ -165,7 +174,7 @@ class LossFunctionWrapper(Loss):
     def get_config(self):
         """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
         config = {"name": self.name, "reduction": self.reduction, "fn": named(self.fn)}
-        if self.dtype is not None:
+        if self._given_dtype is not None:
             config["dtype"] = self.dtype.name
         return {**config, **plain(self._arguments)}
 

@@ -4,13 +4,13 @@ from ...dtypes import int32
 from ...errors import ShapeError
 from ...graph.control.mapping import foldl
 from ...ops.activation import log_softmax
-from ...ops.comparison import logical_and, not_equal, where
+from ...ops.comparison import equal, less, not_equal, where
 from ...ops.conversion import cast
-from ...ops.creation import zeros_like
+from ...ops.creation import range, zeros_like
 from ...ops.gather import gather
-from ...ops.joining import concat, stack
+from ...ops.joining import concat, pad, stack
 from ...ops.reduction import reduce_logsumexp, reduce_sum
-from ...ops.shape import expand_dims, reshape, transpose
+from ...ops.shape import expand_dims, shape, transpose
 from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
 from .alignment import floating
 from .loss import Loss
@@ -29,8 +29,8 @@ def ctc(y_true, y_pred):
     A label may take several steps; class 0 is the blank, which must stand between two
     labels that are the same.
 
-    Args: ``y_true``: integers ``[batch, labels]``, at the end filled up with 0;
-    ``y_pred``: logits ``[batch, steps, classes]``.
+    Args: ``y_true``: integers ``[batch, labels]``, at the end filled up with 0; as many
+    count as are not 0, from the first; ``y_pred``: logits ``[batch, steps, classes]``.
     Returns: ``[batch]``; about 1e5 where the steps are too few for the labels.
     Reference: Graves et al., "Connectionist temporal classification" (2006).
 
@@ -39,24 +39,59 @@ def ctc(y_true, y_pred):
     """
     y_pred = floating(y_pred)
     labels = _checked_labels(y_true, y_pred)
-    states = _with_blanks(labels)
-    blocked = expand_dims(zeros_like(states[:, 0], y_pred.dtype), 1) + NEVER
-    skips = where(_may_skip(states), 0.0, cast(NEVER, y_pred.dtype))
-    scores = gather(log_softmax(y_pred), states, axis=2, batch_dims=1)
-
-    def step(alpha, score):
-        after = concat([blocked, alpha], 1)  # from the state before
-        return score + reduce_logsumexp(
-            stack([alpha, after[:, :-1], concat([blocked, after[:, :-2]], 1) + skips]),
-            0,
-        )
-
-    start = concat([blocked - NEVER, zeros_like(scores[:, 0, 1:]) + NEVER], 1)
-    alpha = foldl(step, transpose(scores, (1, 0, 2)), start)
-    return -_at_the_end(concat([blocked, alpha], 1), labels)
+    count = reduce_sum(cast(not_equal(labels, BLANK), int32), 1)
+    return ctc_loss(labels, y_pred, count, None, BLANK)
 
 
 ctc.integer_labels = True
+
+
+def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
+    """`ctc` of the first ``target_length`` labels in the first ``output_length`` steps.
+
+    Args: ``target``: integers ``[batch, labels]``; ``output``: logits ``[batch, steps,
+    classes]``; ``target_length``, ``output_length``: ``[batch]``, None for all steps;
+    ``mask_index``: the class of the blank, which may also stand among the labels.
+    Returns: ``[batch]``.
+
+    The states are those of the forward algorithm: ``emit[n]`` ends on label ``n``,
+    ``blank[n]`` on the blank that follows the first ``n`` labels.
+    """
+    repeats = equal(target[:, 1:], target[:, :-1])
+    repeats = pad(repeats, [[0, 0], [0, 1]])
+    never = convert_to_tensor(NEVER, output.dtype)
+    at_repeat = where(repeats, never, 0.0)
+    elsewhere = where(repeats, 0.0, never)
+    log_p = log_softmax(output)
+    steps = transpose(log_p, (1, 0, 2))
+
+    def step(state, row):
+        scores, time = row
+        blank, emit = state
+        before = _moved_on(blank, emit + at_repeat)
+        emitted = _log_of_sum(before[:, :-1], emit)
+        emitted = emitted + gather(scores, target, axis=1, batch_dims=1)
+        blanks = _moved_on(before, emit + elsewhere) + scores[:, mask_index, None]
+        if output_length is None:
+            return blanks, emitted
+        live = expand_dims(less(time, output_length), 1)
+        return where(live, blanks, blank), where(live, emitted, emit)
+
+    emit = zeros_like(target, output.dtype) + never
+    blank = concat([zeros_like(log_p[:, 0, :1]), emit], 1)
+    times = range(shape(steps)[0], dtype=int32)
+    blank, emit = foldl(step, (steps, times), (blank, emit))
+    ends = _moved_on(blank, emit)
+    return -gather(ends, target_length, axis=1, batch_dims=1)
+
+
+def _moved_on(blank, emit):
+    """States after the step without a symbol from a label to the blank behind it."""
+    return concat([blank[:, :1], _log_of_sum(blank[:, 1:], emit)], 1)
+
+
+def _log_of_sum(x, y):
+    return reduce_logsumexp(stack([x, y]), 0)
 
 
 def _checked_labels(y_true, y_pred):
@@ -72,32 +107,6 @@ def _checked_labels(y_true, y_pred):
             y_pred=y_pred,
         )
     return labels
-
-
-def _with_blanks(labels):
-    """``[batch, 2 * n + 1]``: the labels, and a blank before, between and after them."""
-    blanks = zeros_like(labels)
-    pairs = reshape(
-        stack([blanks, labels], 2), (labels.array.shape[0], 2 * labels.array.shape[1])
-    )
-    return concat([pairs, zeros_like(pairs[:, :1])], 1)
-
-
-def _may_skip(states):
-    """Where the blank before a label may be left out: between labels that differ."""
-    nothing = zeros_like(states[:, :2])
-    before = concat([nothing, states], 1)[:, : states.array.shape[1]]
-    return logical_and(not_equal(states, before), not_equal(states, BLANK))
-
-
-def _at_the_end(alpha, labels):
-    """The score of having spelt all labels, with a blank behind or without.
-
-    ``alpha`` has a column of `NEVER` in front, for sequences without labels.
-    """
-    last = 2 * reduce_sum(cast(not_equal(labels, BLANK), int32), 1, True)
-    ends = gather(alpha, concat([last, last + 1], 1), axis=1, batch_dims=1)
-    return reduce_logsumexp(ends, 1)
 
 
 class CTC(Loss):
