@@ -37,7 +37,7 @@ from .tensor import (
     new_tensor,
     next_key,
 )
-from .variable import Variable
+from .variable import Variable, unwrapped
 from .walk import collect, walk
 
 __all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
@@ -210,7 +210,7 @@ def ravel(values):
 
 def _pairs(primals, tangents):
     """Primals with their tangents, checked."""
-    flat = nest.flatten(primals)
+    flat = [unwrapped(x) for x in nest.flatten(primals)]
     if len({id(primal) for primal in flat}) < len(flat):
         raise ValueError(
             "A tensor or variable was specified as a primal multiple times. If that was "

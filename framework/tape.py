@@ -38,7 +38,7 @@ from .readers import (
     set_readers,
 )
 from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
-from .variable import Variable
+from .variable import Variable, unwrapped
 from .walk import collect, finished, read_targets, source_keys, sow, walk
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
@@ -126,7 +126,7 @@ class GradientTape:
             if self._spent:
                 raise self._spent_error()
             self._recording = self._new_recording()
-        things = flatten(tensor)
+        things = [unwrapped(x) for x in flatten(tensor)]
         for thing in things:
             if not isinstance(thing, (Tensor, Variable)):
                 raise ValueError(
@@ -546,7 +546,7 @@ def _unconnected(value):
 
 def _checked(structure, name):
     """The leaves, all tensors or variables."""
-    leaves = flatten(structure)
+    leaves = [unwrapped(x) for x in flatten(structure)]
     for leaf in leaves:
         if isinstance(leaf, IndexedSlices):
             raise TypeError(
@@ -561,6 +561,7 @@ def _checked(structure, name):
 
 
 def _single(value, who, name):
+    value = unwrapped(value)
     if not isinstance(value, (Tensor, Variable)):
         raise TypeError(
             f"{who}: {name} must be a single tensor, got {type(value).__name__}; "

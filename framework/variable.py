@@ -129,8 +129,15 @@ class Variable:
     read_value = read
     __tensor__ = read
 
+    @property
     def value(self):
-        return self.read()
+        """The value now: a property as in Keras, and a method as in TensorFlow.
+
+        >>> v = Variable(2.0)
+        >>> (v.value * 3.0).numpy(), v.value().numpy()
+        (np.float32(6.0), np.float32(2.0))
+        """
+        return VariableValue(self.read())
 
     @property
     def shape(self):
@@ -334,6 +341,53 @@ class writing:  # noqa: N801  (used as a statement)
     def __exit__(self, *exc):
         for lock in self.locks:
             lock.release()
+
+
+class VariableValue:
+    """What `Variable.value` gives: a tensor that gives itself when it is called.
+
+    Every op takes it for the tensor, which it stays when the variable changes; attributes
+    are the tensor's.
+    """
+
+    __slots__ = ("_tensor",)
+    __array_priority__ = 1000
+    __hash__ = None
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __call__(self):
+        return self._tensor
+
+    __tensor__ = __call__
+
+    def __getattr__(self, name):
+        if name == "_tensor":  # while it is being copied
+            raise AttributeError(name)
+        return getattr(self._tensor, name)
+
+    def __reduce__(self):
+        return VariableValue, (self._tensor,)
+
+
+def unwrapped(value):
+    """The tensor that a `VariableValue` stands for; anything else as it is."""
+    return value._tensor if type(value) is VariableValue else value
+
+
+def _delegated(name):
+    def method(self, *args):
+        return getattr(self._tensor, name)(*args)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "array bool complex float format index int iter len repr str".split()
+):  # Python looks for these on the class
+    setattr(VariableValue, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
 def _rebuild(array, trainable, name, path):

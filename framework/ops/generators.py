@@ -14,7 +14,7 @@ from .. import backend, dtypes
 from ..errors import InvalidArgumentError
 from ..readers import reading
 from ..tensor import convert_to_tensor, new_tensor
-from ..variable import Variable
+from ..variable import Variable, VariableValue
 from .conversion import cast
 from .creation import zeros_like
 from .distributions import (
@@ -207,7 +207,11 @@ class _TracedState:
     def read(self):
         return self._value
 
-    read_value = value = __tensor__ = read
+    read_value = __tensor__ = read
+
+    @property
+    def value(self):
+        return VariableValue(self.read())
 
     def assign(self, value):
         self._value = value

@@ -6,7 +6,7 @@ The only file that writes on a class from outside: operators arrive when the ops
 
 from ..errors import ShapeError
 from ..tensor import IndexedSlices, Tensor, convert_to_tensor
-from ..variable import Variable
+from ..variable import Variable, VariableValue
 from . import comparison, conversion, elementwise, gather, indexing, scatter
 from .linalg import matmul
 
@@ -76,7 +76,7 @@ def _invert(self):
     return comparison.invert(self)
 
 
-for _cls in (Tensor, Variable):
+for _cls in (Tensor, Variable, VariableValue):
     for _name, _op in _BINARY.items():
         setattr(_cls, f"__{_name}__", _op)
         setattr(_cls, f"__r{_name}__", _reflected(_op))

@@ -273,3 +273,77 @@ def test_other_code_may_leave_attributes():
     v = tw.Variable(1.0)
     v.regularizer = "l2"
     assert v.regularizer == "l2"
+
+
+# ------------------------------------------------------- value: a property and a method
+
+
+def test_value_is_a_tensor_and_gives_it_when_called():
+    v = tw.Variable([1.0, 2.0])
+    assert tw.is_tensor(v.value) and isinstance(v.value(), tw.Tensor)
+    for value in (v.value, v.value()):
+        assert value.shape == (2,) and value.dtype == tw.float32
+        np.testing.assert_array_equal(value, [1.0, 2.0])
+        np.testing.assert_array_equal(1.0 - value * 2.0, [-1.0, -3.0])
+        np.testing.assert_array_equal(np.ones(2, "f4") + value, [2.0, 3.0])
+        np.testing.assert_array_equal(tw.stack([value, v]), [[1.0, 2.0]] * 2)
+        assert float(value[1]) == 2.0 and len(value) == 2 and list(value)[0] == 1.0
+        assert (value == v).numpy().all() and f"{value[0]:.2f}" == "1.00"
+
+
+def test_value_stays_when_the_variable_changes():
+    v = tw.Variable(1.0)
+    before, copied = v.value, copy.deepcopy(v.value)
+    v.assign(5.0)
+    assert (float(before), float(copied), float(v.value)) == (1.0, 1.0, 5.0)
+    v.assign_add(before)
+    assert float(v) == 6.0
+
+
+def test_value_is_an_index_a_size_and_a_condition():
+    n = tw.Variable(2)
+    assert [10, 20, 30][n.value] == 30 and tw.zeros([n.value]).shape == (2,)
+    assert bool(tw.Variable(True).value) and int(n.value) == 2
+
+
+def test_gradients_pass_through_value():
+    v = tw.Variable([1.0, 2.0])
+    with tw.GradientTape(persistent=True) as tape:
+        x = v.value
+        y = tw.reduce_sum(x * x * v.value())
+        target = v.value
+    for source in (v, x):
+        np.testing.assert_array_equal(tape.gradient(y, source), [3.0, 12.0])
+    np.testing.assert_array_equal(tape.gradient(target, v), [1.0, 1.0])
+    x = v.value
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    np.testing.assert_array_equal(tape.jacobian(y, x), np.diag([2.0, 4.0]))
+
+
+def test_value_in_a_traced_function_is_that_of_the_moment():
+    v = tw.Variable(1.0)
+
+    @tw.function
+    def step():
+        before = v.value
+        v.assign_add(2.0)
+        return before, v.value, v.value() * 2.0
+
+    assert [float(x) for x in step()] == [1.0, 3.0, 6.0]
+    assert [float(x) for x in step()] == [3.0, 5.0, 10.0]
+
+
+def test_value_as_an_argument_is_a_tensor_and_not_a_constant():
+    v, f = tw.Variable(1.0), tw.function(lambda pair: pair[0] * 2.0)
+    assert float(f([v.value])) == 2.0
+    v.assign(4.0)
+    assert float(f([v.value])) == 8.0
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_a_learning_rate_has_a_value_as_in_keras():
+    optimizer = tw.keras.optimizers.Adam(0.25)
+    assert float(optimizer.learning_rate.value) == 0.25
+    assert float(optimizer.learning_rate.value()) == 0.25

@@ -11,7 +11,7 @@ from copy import copy
 import numpy as np
 
 from ... import backend
-from ...nest import is_nested, map_structure, pack
+from ...nest import flatten, is_nested, map_structure, pack
 from ...tensor import (
     IndexedSlices,
     Tensor,
@@ -20,7 +20,7 @@ from ...tensor import (
     is_tensor,
     new_tensor,
 )
-from ...variable import Variable
+from ...variable import Variable, VariableValue, unwrapped
 
 __all__ = [
     "Arguments",
@@ -48,6 +48,7 @@ class Arguments:
     __slots__ = ("values", "tensors", "static", "specs", "objects", "names", "borrowed")
 
     def __init__(self, values, constraints=None):
+        values = tuple([_with_tensors(x) for x in values])
         self.values, self.tensors, self.objects = values, [], []
         self.borrowed = []  # numbers of the tensors that are arrays of the caller
         self.static = tuple([self._key_of(x) for x in values])
@@ -121,6 +122,14 @@ class Arguments:
             return x if by_value else Same(x)
         self.objects.append(reference)
         return reference if by_value else Same(reference)
+
+
+def _with_tensors(x):
+    """An argument with the tensors themselves where it has a variable's ``value``."""
+    if is_nested(x):
+        found = any([type(leaf) is VariableValue for leaf in flatten(x)])
+        return map_structure(unwrapped, x) if found else x
+    return unwrapped(x)
 
 
 class Same:
