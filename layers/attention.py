@@ -37,7 +37,7 @@ class Attention(Layer):
     Call arguments: ``mask``: a list with the masks of query, whose outputs are 0 where it
     is False, and of value, which does not count there; ``use_causal_mask``: a query sees
     keys up to its own place; ``return_attention_scores``: give the weights ``[batch,
-    queries, keys]`` as well.
+    queries, keys]`` as well, in training with those dropped that were.
 
     Reference: Luong et al., "Effective approaches to attention-based neural machine
     translation" (2015).
@@ -94,8 +94,9 @@ class Attention(Layer):
             low = 65504.0 if scores.dtype == "float16" else 1e9
             scores = where(cast(visible, "bool"), scores, scores - low)
         weights = softmax(scores)
-        used = self._with_dropout(weights) if training and self.dropout else weights
-        outputs = matmul(used, value)
+        if training and self.dropout:
+            weights = self._with_dropout(weights)
+        outputs = matmul(weights, value)
         if query_mask is not None:
             kept = cast(expand_dims(query_mask, -1), "bool")
             outputs = where(kept, outputs, cast(0, outputs.dtype))
@@ -114,10 +115,12 @@ class Attention(Layer):
         generator = self.seed_generator or get_global_generator()
         return apply_dropout(self._title, weights, self.dropout, None, generator.stream)
 
-    def compute_mask(self, inputs, previous_mask):
-        if previous_mask is None or previous_mask[0] is None:
+    def compute_mask(self, inputs, mask=None):
+        self._check_count(inputs, "inputs")
+        if mask is None:
             return None
-        return convert_to_tensor(previous_mask[0])
+        self._check_count(mask, "mask")
+        return None if mask[0] is None else convert_to_tensor(mask[0])
 
     def compute_output_shape(self, input_shape):
         query, value = input_shape[:2]

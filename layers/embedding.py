@@ -68,7 +68,7 @@ class Embedding(Layer):
             inputs = cast(inputs, "int32")
         return gather(self.embeddings, inputs)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs, mask=None):
         return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None
 
     def compute_output_shape(self, input_shape):
@@ -96,7 +96,7 @@ class Masking(Layer):
         super().__init__(**kwargs)
         self.mask_value = mask_value
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs, mask=None):
         return self._counted(inputs, False)
 
     def call(self, inputs):

@@ -54,9 +54,9 @@ class Lambda(Layer):
         wanted = {name: own[name] for name in own if name in self._wanted}
         return self.function(inputs, **self.arguments, **wanted)
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs, mask=None):
         if self.mask is None or callable(self.mask):
-            return self.mask and self.mask(inputs, previous_mask)
+            return self.mask and self.mask(inputs, mask)
         return convert_to_tensor(self.mask)
 
     def compute_output_shape(self, input_shape):

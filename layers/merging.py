@@ -6,7 +6,6 @@ Each has a function of the same name, in lower case, for the same.
 import operator
 from functools import reduce
 
-from tapewright.nest import flatten
 from tapewright.ops import elementwise as ops
 from tapewright.ops.comparison import logical_and, logical_or, where
 from tapewright.ops.contraction import einsum
@@ -65,10 +64,25 @@ class _Merge(Layer):
     def compute_output_shape(self, input_shape):
         return self._merged_shape(self._checked_shapes(input_shape))
 
-    def compute_mask(self, inputs, previous_mask):
-        if previous_mask is None or any([m is None for m in previous_mask]):
+    def compute_mask(self, inputs, mask=None):
+        if mask is None:
             return None
-        return reduce(logical_or, previous_mask)
+        masks = self._checked_masks(inputs, mask)
+        return None if any([m is None for m in masks]) else reduce(logical_or, masks)
+
+    def _checked_masks(self, inputs, masks):
+        """The mask of each input as a boolean tensor, or None."""
+        for what, given in (("inputs", inputs), ("mask", masks)):
+            if not isinstance(given, list | tuple):
+                raise ValueError(
+                    f"{self._title}: {what} must be a list, got {type(given).__name__}"
+                )
+        if len(inputs) != len(masks):
+            raise ValueError(
+                f"{self._title}: mask must have an entry, perhaps None, for each of the "
+                f"{len(inputs)} inputs, got {len(masks)}"
+            )
+        return [m if m is None else cast(m, "bool") for m in masks]
 
     def _checked_shapes(self, shapes):
         if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
@@ -234,18 +248,23 @@ class Concatenate(_Merge):
             f"shapes {', '.join(map(str, shapes))}"
         )
 
-    def compute_mask(self, inputs, previous_mask):
-        if all([m is None for m in flatten(previous_mask)]):
+    def compute_mask(self, inputs, mask=None):
+        if mask is None:
             return None
-        masks = []
-        for x, mask in zip(inputs, previous_mask):
-            everywhere = ones_like(x, dtype="bool")
-            if mask is None:
-                mask = everywhere
-            elif len(mask.shape) < len(x.shape):
-                mask = logical_and(expand_dims(mask, -1), everywhere)
-            masks.append(mask)
-        return reduce_any(concat(masks, self.axis), axis=-1)
+        masks = self._checked_masks(inputs, mask)
+        if all([m is None for m in masks]):
+            return None
+        whole = [_of_shape(x, m) for x, m in zip(inputs, masks)]
+        return reduce_any(concat(whole, self.axis), axis=-1)
+
+
+def _of_shape(x, mask):
+    """The mask of ``x`` with its last axis; true everywhere for None."""
+    if mask is None:
+        return ones_like(x, dtype="bool")
+    if len(mask.shape) == len(x.shape):
+        return mask
+    return logical_and(expand_dims(mask, -1), ones_like(x, dtype="bool"))
 
 
 class Dot(_Merge):
@@ -316,7 +335,7 @@ class Dot(_Merge):
             axes.append(at)
         return axes
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs, mask=None):
         return None
 
 

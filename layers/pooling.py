@@ -235,7 +235,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
         return reduce_sum(kept, axis, self.keepdims) / count
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs, mask=None):
         return None
 
 

@@ -222,8 +222,8 @@ class RNN(Layer):
             found = map_structure(lambda x, y: _where(counted, x, y), found, states)
         return outputs, found
 
-    def compute_mask(self, inputs, previous_mask):
-        mask = flatten(previous_mask)[0] if previous_mask is not None else None
+    def compute_mask(self, inputs, mask=None):
+        mask = None if mask is None else flatten(mask)[0]
         mask = mask if self.return_sequences else None
         return [mask, *[None for _ in self.state_size]] if self.return_state else mask
 

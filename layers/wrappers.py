@@ -228,8 +228,8 @@ class Bidirectional(Layer):
 
     reset_states = reset_state
 
-    def compute_mask(self, inputs, previous_mask):
-        mask = None if previous_mask is None else flatten(previous_mask)[0]
+    def compute_mask(self, inputs, mask=None):
+        mask = None if mask is None else flatten(mask)[0]
         mask = mask if self.return_sequences else None
         found = (mask, mask) if self.merge_mode is None else (mask,)
         if self.return_state:

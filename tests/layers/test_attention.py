@@ -213,3 +213,28 @@ def test_configs_of_heads_make_the_same_layers():
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [Attention, AdditiveAttention])
+def test_the_scores_returned_are_those_with_dropout(make):
+    query = value = np.ones((1, 4, 2), "float32")
+    layer = make(dropout=0.5, seed=3)
+    outputs, scores = layer([query, value], return_attention_scores=True, training=True)
+    assert set(np.unique(scores)) == {0.0, 0.5}  # 1/4 each, dropped or doubled
+    np.testing.assert_allclose(outputs, scores.numpy() @ value)
+    _, scores = layer([query, value], return_attention_scores=True)
+    np.testing.assert_allclose(scores, 0.25)
+
+
+@pytest.mark.parametrize("make", [Attention, AdditiveAttention])
+def test_attention_computes_the_mask_of_its_outputs_from_masks_by_name(make):
+    inputs = [np.ones((1, 2, 2), "float32")] * 2
+    layer, query = make(), np.array([[True, False]])
+    computed = layer.compute_mask(inputs, mask=[query, None])
+    assert computed.numpy().tolist() == [[True, False]]
+    assert layer.compute_mask(inputs) is None
+    assert layer.compute_mask(inputs, mask=[None, query]) is None
+    with pytest.raises(ValueError, match="mask must be a list"):
+        layer.compute_mask(inputs, mask=query)
+    with pytest.raises(ValueError, match="inputs must be a list"):
+        layer.compute_mask(inputs[0], mask=[query, None])

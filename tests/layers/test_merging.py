@@ -127,3 +127,32 @@ def test_masks_of_every_entry_are_joined_as_they_are():
     masks = [tw.constant([[[True, False]] * 2]), tw.constant([[[False, False]] * 2])]
     joined = layer.compute_mask([x, x], masks)
     assert joined.numpy().tolist() == [[True, True, False, False]]
+
+
+@pytest.mark.parametrize(
+    "name", "Add Subtract Multiply Average Maximum Minimum Concatenate".split()
+)
+def test_masks_given_by_hand_are_merged(name):
+    layer, inputs = getattr(layers, name)(), [tw.ones((2, 3, 4))] * 2
+    first = np.array([[True, False, False], [True, True, False]])
+    second = np.array([[True, True, False], [False, False, False]])
+    found = layer.compute_mask(inputs, mask=[first, second])
+    assert found.dtype == "bool"
+    np.testing.assert_array_equal(found, first | second)
+    numbers = [first.astype("float32"), tw.Variable(second.astype("float32"))]
+    np.testing.assert_array_equal(layer.compute_mask(inputs, numbers), first | second)
+    assert layer.compute_mask(inputs, [None, None]) is None
+    assert layer.compute_mask(inputs) is None
+
+
+@pytest.mark.parametrize("name", ["Add", "Concatenate"])
+def test_masks_that_are_no_list_for_the_inputs_are_refused(name):
+    layer, x = getattr(layers, name)(), tw.ones((2, 3, 4))
+    mask = np.ones((2, 3), bool)
+    for inputs, masks_given, message in (
+        ([x, x], mask, "mask must be a list"),
+        (x, [mask, mask], "inputs must be a list"),
+        ([x, x], [mask], "mask must .* got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            layer.compute_mask(inputs, masks_given)
