@@ -12,6 +12,7 @@ from ..errors import TracingError
 from ..open_shape import sizes_in_use, with_sizes
 from ..readers import active_tracer, reading
 from ..tensor import Tensor, convert_to_tensor
+from ..tensor_shape import TensorShape
 from ..variable import Variable
 from .interpret import interpret
 from .ir import Graph, Node, is_value
@@ -48,6 +49,7 @@ class CustomCall(Node):
         "variables",
         "gradient",
         "_backward",
+        "_failure",
         "_lock",
     )
     hands_on = True
@@ -63,7 +65,8 @@ class CustomCall(Node):
         super().__init__(None, tuple(inputs), {}, line)
         self.tracer, self.title = tracer, title
         self.variables, self.gradient = list(variables), gradient
-        self._backward, self._lock = None, threading.RLock()
+        self._backward = self._failure = None
+        self._lock = threading.RLock()
         specs = [x if is_value(x) else x.array for x in values]
         self.give([(x.shape, x.dtype) for x in specs])
 
@@ -75,13 +78,37 @@ class CustomCall(Node):
         """The graph of the gradient function, and where each gradient is in its outputs.
 
         Its inputs are the cotangents of the outputs; what else it uses of the graph of
-        the call is captured. It is traced when it is first asked for.
+        the call is captured. It is traced when it is first asked for. Raises what the
+        gradient function raises.
         """
-        if self._backward is None:
-            with self._lock:
-                if self._backward is None:
-                    self._backward = self._traced()
+        failure = self.failure()
+        if failure is not None:
+            raise failure
         return self._backward
+
+    def failure(self):
+        """What the gradient function raised when it was traced, or None."""
+        with self._lock:
+            if self._backward is None and self._failure is None:
+                try:
+                    self._backward = self._traced()
+                except Exception as error:  # the user's, for whoever wants the gradient
+                    self._failure = error
+            return self._failure
+
+    @property
+    def has_gradient(self):
+        """Whether the gradient function gives gradients of the shapes of the sources."""
+        if self.failure() is not None:
+            return False
+        graph, places = self._backward
+        sources = [self.inputs[s] if type(s) is int else s for s in self.sources]
+        return all(
+            place is None
+            or source is None
+            or TensorShape(graph.outputs[place].shape).is_compatible_with(source.shape)
+            for place, source in zip(places, [*sources, *self.variables], strict=True)
+        )
 
     def _traced(self):
         graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
@@ -116,10 +143,9 @@ class CustomCall(Node):
         for _ in range(DEPTH):
             before, deeper = len(found), []
             for node in level:
-                try:
-                    graph, _ = node.backward()
-                except Exception:  # told to whoever asks for that gradient
+                if node.failure() is not None:  # told to whoever asks for that gradient
                     continue
+                graph, _ = node.backward()
                 for x in graph.captures.values():
                     if hasattr(x, "symbol"):
                         found[x.symbol] = x

@@ -11,6 +11,7 @@ holds then are symbols; whatever of them a walk back uses becomes an input of it
 
 import threading
 
+from ..errors import GradientLookupError
 from ..readers import Lost, Recording, reading, stamp
 from ..tape import GradientTape
 from ..tensor import IndexedSlices, Tensor, new_tensor, next_key
@@ -18,7 +19,7 @@ from ..walk import reachable, source_keys
 from .call_adjoint import CallAdjoint
 from .custom_call import CustomCall
 from .interpret import interpret
-from .ir import Graph, Read, ReadAgain, is_value
+from .ir import Graph, is_value, reads_by_time
 from .tracing import Symbolic, Tracer
 
 __all__ = ["record_call"]
@@ -66,6 +67,9 @@ class _Family:
     Sources are its inputs and captures (``width`` in number), the constants of its graph,
     and the variables that it reads, in this order. A constant may be one: it is a tensor
     that the function found outside, which a tape may watch.
+
+    A variable stands for its value before the call. A later read, which may see another
+    one, is a source of its own: the call gives its value (``later``).
     """
 
     def __init__(self, concrete):
@@ -73,7 +77,10 @@ class _Family:
         self.concrete = concrete
         self.width = len(graph.inputs) + len(graph.captures)
         self.constants = _constants(graph)
-        self.variables, self.twice = _variables_read(graph)
+        self.initial, self.later, inner = reads_by_time(graph)
+        reads = [*self.initial, *self.later, *inner]
+        self.variables = list({id(n.variable): n.variable for n in reads}.values())
+        self.inner = {id(node.variable) for node in inner}
         self.derivatives = {}  # None where there is none
         self.lock = threading.RLock()
 
@@ -100,15 +107,29 @@ class _Family:
     def _derived(self, tracked, sources):
         start = len(sources) - len(self.variables)
         for variable, is_tracked in zip(self.variables, tracked[start:]):
-            if is_tracked and id(variable) in self.twice:
-                return None  # each of its values is a source by itself
+            if is_tracked and id(variable) in self.inner:
+                return None  # a path starts in the middle of a branch or body
         if len(self.derivatives) >= MANY:
+            return None
+        if not _has_gradients(self.graph):
             return None
         try:
             with reading(()):
                 return Derivative(self, tracked, sources)
-        except Exception:  # which the tapes meet, too, if they get there
+        except GradientLookupError:  # an error only for who asks for that gradient
             return None
+
+
+def _has_gradients(graph):
+    """Whether all functions of the user that give gradients in a graph can be traced."""
+    for node in graph.nodes:
+        if type(node) is CustomCall and not node.has_gradient:
+            return False
+        if node.op is not None and node.op.registered is not None:
+            return False
+        if not all([_has_gradients(part) for part in node.graphs]):
+            return False
+    return True
 
 
 def _constants(graph):
@@ -121,25 +142,12 @@ def _constants(graph):
     return list(found.values())
 
 
-def _variables_read(graph):
-    """The variables that a graph reads, and the ids of those that it reads again."""
-    found, twice = {}, set()
-    for node in graph.nodes:
-        if type(node) is ReadAgain:
-            twice.add(id(node.variable))
-            found.setdefault(id(node.variable), node.variable)
-        for variable in node.reads if type(node) is Read else ():
-            if id(variable) in found:
-                twice.add(id(variable))
-            found.setdefault(id(variable), variable)
-    return list(found.values()), twice
-
-
 class Derivative:
     """A function for one pattern of tracked sources: forward, and the ways back.
 
     A *place* says where a tensor is when the forward graph has run: ``i`` is the source
-    of that number, ``~k`` the forward graph's output of that number.
+    of that number, ``~k`` the forward graph's output of that number. Values of later
+    reads are the last outputs, and the last sources.
     """
 
     def __init__(self, family, tracked, sources):
@@ -154,35 +162,51 @@ class Derivative:
             i: self.tracer.input(sources[i].array.shape, sources[i].array.dtype)
             for i in self.given
         }
-        self.sources = {**symbols, **dict(enumerate(family.variables, count))}
+        self.sources, env = {**symbols}, {}
         with reading((self.tracer,)), self.tape:
             for i in self.tracked:
                 if i in symbols and symbols[i].array.dtype == object:
                     self.tape._recording.watch(symbols[i])  # the states of a loop
                 else:
-                    self.tape.watch(self.sources[i])
-            outputs = _interpreted(family, symbols)
+                    variable = None if i in symbols else family.variables[i - count]
+                    self.tape.watch(symbols[i] if variable is None else variable)
+            outputs = _interpreted(family, symbols, env)
         self.known = self.tape._recording.known
         self.tracer.finish(outputs)
         self.tracer.graph.finished = False  # the ways back go on to use its values
-        self.places = {x.symbol: i for i, x in symbols.items()}
-        self._place_variables(family, count)
+        self.later = self._add_reads(family, count, env)
+        self.tracked = tuple(
+            [i for i, x in self.sources.items() if x.key in self.known]
+        )
+        self.places = {x.symbol: i for i, x in self.sources.items()}
         self.made = []  # by the forward graph: symbols
         self.closed = False
         self.backwards, self.adjoints = {}, {}
         self.outputs = [self._placed(x) for x in outputs]
         self._close()
         nodes = list(self.tracer.graph.nodes)
-        forward = self.tracer.graph.replaced(nodes, [x.symbol for x in self.made])
+        given = [*self.made, *[x for _, x in self.later]]
+        forward = self.tracer.graph.replaced(nodes, [x.symbol for x in given])
         forward.finished = True
         self.forward = self.kind(forward)
         self.captured = [x.array for x in forward.captures.values()]
 
-    def _place_variables(self, family, count):
-        number = {id(v): i for i, v in enumerate(family.variables, count)}
-        for node in self.tracer.graph.nodes:
-            if type(node) is Read and id(node.variable) not in family.twice:
-                self.places[node.outputs[0]] = number[id(node.variable)]
+    def _add_reads(self, family, start, env):
+        """Adds reads of variables to the sources; those of the later ones."""
+        number = {id(v): i for i, v in enumerate(family.variables, start)}
+        seen = set()
+        for node in family.initial:
+            tensor = env[node.outputs[0]]
+            self.sources[number[id(node.variable)]] = tensor
+            seen.add(tensor.symbol)
+        later, stop = [], start + len(family.variables)
+        for node in family.later:
+            tensor = env[node.outputs[0]]
+            if tensor.symbol not in seen:
+                self.sources[stop + len(later)] = tensor
+                later.append((node.variable, tensor))
+                seen.add(tensor.symbol)
+        return later
 
     def _placed(self, x):
         """The place of a tensor of the trace; a constant is its own."""
@@ -239,6 +263,10 @@ class Derivative:
         arrays = [sources[i].array for i in self.given]
         arrays = self.forward.replay([*arrays, *self.captured])
         made = [new_tensor(array) for array in arrays]
+        sources = [*sources, *made[len(self.made) :]]
+        for recording in recordings:
+            for (variable, _), tensor in zip(self.later, made[len(self.made) :]):
+                recording.read_variable(variable, tensor)
         targets = [made[k] for k in self.full.present]
         for target in targets:
             target.key = next_key()
@@ -301,10 +329,13 @@ class _Missing(Exception):
     """A way back needs what is no residual."""
 
 
-def _interpreted(family, symbols):
-    """The outputs of a function for these symbols of its inputs, captures, constants."""
+def _interpreted(family, symbols, env):
+    """The outputs of a function for these symbols of its inputs, captures, constants.
+
+    ``env`` takes the tensor of each value.
+    """
     graph, count = family.graph, len(family.graph.inputs)
-    env = {value: symbols[i] for i, value in enumerate(graph.captures, count)}
+    env.update((value, symbols[i]) for i, value in enumerate(graph.captures, count))
     constants = {
         id(x): symbols[i]
         for i, x in enumerate(family.constants, family.width)

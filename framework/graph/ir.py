@@ -12,7 +12,17 @@ import itertools
 from ..errors import TracingError
 from ..tensor import Tensor
 
-__all__ = ["Effect", "Graph", "Node", "Read", "ReadAgain", "Store", "Value", "is_value"]
+__all__ = [
+    "Effect",
+    "Graph",
+    "Node",
+    "Read",
+    "ReadAgain",
+    "Store",
+    "Value",
+    "is_value",
+    "reads_by_time",
+]
 
 
 class Value:
@@ -49,6 +59,8 @@ class Node:
     __slots__ = ("op", "inputs", "attributes", "outputs", "line")
 
     is_effect = False
+    runs_python = False  # which may look at variables, and assign to any of them
+    graphs = ()  # those that a node of control flow runs
     hands_on = False  # its outputs are its first inputs, told apart for tapes alone
     reads = writes = ()  # variables
 
@@ -159,6 +171,11 @@ class Effect(Node):
     def writes(self):
         return self._writes
 
+    @property
+    def runs_python(self):
+        """Nothing says what the call does."""
+        return not (self.attributes or self._reads or self._writes)
+
 
 class Graph:
     """Nodes in order, the values that they start from, and what comes out.
@@ -226,3 +243,24 @@ class Graph:
         for x in self.outputs:
             if is_value(x) and x not in known:
                 raise TracingError(f"the output {x} is not made in {self.name}")
+
+
+def reads_by_time(graph):
+    """``(initial, later, inner)``: the nodes that read variables.
+
+    Those that see what a variable holds before the graph runs; those after an assignment
+    to it, or after an effect of any kind; those in graphs of other nodes.
+    """
+    initial, later, inner = [], [], []
+    written, seen_effect = set(), False
+    for node in graph.nodes:
+        if type(node) is ReadAgain:
+            later.append(node)
+        elif type(node) is Read:
+            is_late = seen_effect or id(node.variable) in written
+            (later if is_late else initial).append(node)
+        for part in node.graphs:
+            inner += [read for reads in reads_by_time(part) for read in reads]
+        written.update([id(v) for v in node.writes])
+        seen_effect = seen_effect or (node.is_effect and type(node) is not Store)
+    return initial, later, inner

@@ -276,6 +276,8 @@ class Tracer(Reader):
         nodes = self.graph.nodes
         if self.graph.finished:
             raise TracingError(f"the trace of '{self.graph.name}' is over")
+        if node.runs_python:
+            self.hand_over()
         for out in outputs:
             out.name = f"{node.name}_{len(nodes)}"
         nodes.append(node)

@@ -293,6 +293,266 @@ def test_an_optimizer_inside_the_function_takes_its_step_once():
     assert v.numpy() == 1.0 and optimizer.iterations.numpy() == 1
 
 
+def an_update_then_a_read(v, update, x):
+    update()
+    return v * x
+
+
+def a_read_on_both_sides_of_an_update(v, update, x):
+    y = v * x
+    update()
+    return y + v * x * x
+
+
+def a_read_then_an_update(v, update, x):
+    y = v * v * x
+    update()
+    return y
+
+
+def a_value_read_after_an_update_is_returned(v, update, x):
+    update()
+    return v.read_value(), x
+
+
+def an_update_in_a_branch(v, update, x):
+    tw.cond(
+        tw.reduce_sum(x) > 0, lambda: (update(), x * 0.0)[1], lambda: tw.zeros_like(x)
+    )
+    return v * x
+
+
+def an_update_and_a_read_in_a_branch(v, update, x):
+    def updated():
+        update()
+        return v * x
+
+    return tw.cond(tw.reduce_sum(x) > 0, updated, lambda: x)
+
+
+def an_update_in_a_loop(v, update, x):
+    def body(i):
+        update()
+        return (i + 1,)
+
+    tw.while_loop(lambda i: i < twice(x), body, (tw.constant(0),))
+    return v * x
+
+
+def an_update_and_a_read_in_a_loop(v, update, x):
+    def body(i, y):
+        update()
+        return i + 1, y * v
+
+    return tw.while_loop(lambda i, y: i < twice(x), body, (tw.constant(0), x))[1]
+
+
+def an_update_and_a_read_for_each_row(v, update, x):
+    def row(r):
+        update()
+        return r * v
+
+    return tw.map_fn(row, tw.stack([x] * 6))
+
+
+def an_update_in_another_function(v, update, x):
+    tw.function(lambda: update())()
+    return v * x
+
+
+def an_update_in_py_function(v, update, x):
+    tw.py_function(lambda: (update(), [])[1], [], [])
+    return v * x
+
+
+def an_assignment_in_py_function(v, update, x):
+    tw.py_function(lambda: (v.assign(v * 2.0), [])[1], [], [])
+    return v * x
+
+
+def an_assignment_in_numpy_function(v, update, x):
+    tw.numpy_function(lambda: (v.assign(v * 2.0), [])[1], [], [])
+    return v * x
+
+
+def an_assignment_that_py_function_sees(v, update, x):
+    v.assign(v * x)
+    spec = tw.TensorSpec([3], "float32")
+    return x * tw.py_function(lambda: v.numpy() * 2, [], spec) + v
+
+
+def an_assignment_in_py_function_of_a_branch(v, update, x):
+    def changed():
+        tw.py_function(lambda: (v.assign(v * 2.0), [])[1], [], [])
+        return x * v
+
+    return tw.cond(tw.reduce_sum(x) > 0, changed, lambda: x) * v
+
+
+def an_assignment_in_py_function_of_a_loop(v, update, x):
+    def body(i, y):
+        tw.py_function(lambda: (v.assign(v * 2.0), [])[1], [], [])
+        return i + 1, y * v
+
+    return tw.while_loop(lambda i, y: i < twice(x), body, (tw.constant(0), x))[1]
+
+
+def a_check_and_an_update(v, update, x):
+    tw.debugging.assert_greater(x, tw.zeros_like(x))
+    y = v * x
+    update()
+    return y * v
+
+
+def twice(x):
+    """The number 2, unknown while tracing."""
+    return tw.cast(tw.reduce_sum(x * 0.0), "int32") + 2
+
+
+PROGRAMS = [
+    an_update_then_a_read,
+    a_read_on_both_sides_of_an_update,
+    a_read_then_an_update,
+    a_value_read_after_an_update_is_returned,
+    an_update_in_a_branch,
+    an_update_and_a_read_in_a_branch,
+    an_update_in_a_loop,
+    an_update_and_a_read_in_a_loop,
+    an_update_and_a_read_for_each_row,
+    an_update_in_another_function,
+    an_update_in_py_function,
+    an_assignment_in_py_function,
+    an_assignment_in_numpy_function,
+    an_assignment_that_py_function_sees,
+    an_assignment_in_py_function_of_a_branch,
+    an_assignment_in_py_function_of_a_loop,
+    a_check_and_an_update,
+]
+
+
+def derivatives_of_two_orders(program, watched, trainable, wrap):
+    """What two calls in a row give, and derivatives of two orders, as arrays."""
+    v, optimizer = (
+        tw.Variable([3.0, 3.0, 3.0], trainable=trainable),
+        tw.optimizers.SGD(0.5),
+    )
+    gradient, x = tw.ones(3), tw.constant([1.0, 2.0, 3.0])
+    f = wrap(
+        lambda x: program(v, lambda: optimizer.apply_gradients([(gradient, v)]), x)
+    )
+    found = []
+    for _ in range(2):
+        with tw.GradientTape(persistent=True) as outer, tw.GradientTape() as inner:
+            if watched:
+                outer.watch(x), inner.watch(x)
+            outputs = [y * y for y in tw.nest.flatten(f(x))]
+            with inner.stop_recording():
+                first = inner.gradient(outputs, [x, v])
+            squares = [tw.reduce_sum(g * g) for g in first if g is not None]
+        second = outer.gradient(squares, [x, v]) if squares else []
+        found += [*outputs, *first, *second, v.read_value()]
+    return [None if y is None else tw.convert_to_tensor(y).numpy() for y in found]
+
+
+@pytest.mark.parametrize("watched", [True, False])
+@pytest.mark.parametrize("trainable", [True, False])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_read_of_a_variable_is_of_its_own_time(program, trainable, watched):
+    setting = program, watched, trainable
+    eager = derivatives_of_two_orders(*setting, wrap=lambda f: f)
+    for got, wanted in zip(
+        derivatives_of_two_orders(*setting, wrap=tw.function), eager, strict=True
+    ):
+        assert (got is None) == (wanted is None)
+        if got is not None:
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_the_value_after_an_update_is_that_of_the_gradient():
+    v, optimizer = tw.Variable(3.0), tw.optimizers.SGD(0.5)
+
+    @tw.function
+    def step(x):
+        optimizer.apply_gradients([(tw.constant(1.0), v)])
+        return v * x
+
+    x = tw.constant(2.0)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = step(x)
+    assert [g.numpy() for g in tape.gradient(y, [x, v])] == [2.5, 2.0]
+    assert_planned(step)
+
+
+def test_a_tensor_read_before_an_update_is_not_the_source_of_what_is_read_after_it():
+    v, optimizer = tw.Variable(3.0), tw.optimizers.SGD(0.5)
+
+    @tw.function
+    def step(x):
+        y = v * v
+        optimizer.apply_gradients([(tw.constant(1.0), v)])
+        return y + v * x
+
+    step(tw.constant(2.0))  # the optimizer lays its variables out
+    v.assign(3.0)
+    with tw.GradientTape(persistent=True) as tape:
+        before = v.read_value()
+        y = step(tw.constant(2.0))
+    assert tape.gradient(y, before).numpy() == 6.0  # 2 v, of the first read
+    assert tape.gradient(y, v).numpy() == 6.0 + 2.0
+
+
+def test_reading_a_changed_variable_in_a_branch_of_another_trace_is_refused_under_its_tape():
+    v, optimizer = tw.Variable(3.0), tw.optimizers.SGD(0.5)
+
+    @tw.function
+    def inner(x):
+        def updated():
+            optimizer.apply_gradients([(tw.constant(1.0), v)])
+            return v * x
+
+        return tw.cond(x > 0, updated, lambda: x)
+
+    @tw.function
+    def outer(x):
+        with tw.GradientTape() as tape:
+            y = inner(x)
+        return tape.gradient(y, v)
+
+    with pytest.raises(tw.errors.TracingError, match="'Variable'"):
+        outer(tw.constant(2.0))
+
+
+def test_a_defect_in_a_rule_surfaces_in_the_call(monkeypatch):
+    sin = tw.sin.primitive
+    monkeypatch.setitem(sin.rules, "x", lambda g, x: g.no_such_attribute)
+    sin.packs.clear()
+    x = tw.constant(1.0)
+    try:
+        with tw.GradientTape() as tape, pytest.raises(AttributeError, match="no_such"):
+            tape.watch(x)
+            tw.function(lambda x: tw.sin(x) * 2.0)(x)
+    finally:
+        sin.packs.clear()
+
+
+def test_a_gradient_function_that_raises_is_an_error_only_if_it_is_asked_for():
+    @tw.custom_gradient
+    def f(x):
+        def gradient(g):
+            raise OSError("no gradient today")
+
+        return x * 2.0, gradient
+
+    x, traced = tw.constant(3.0), tw.function(lambda x: (f(x), x * x))
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, z = traced(x)
+    assert y.numpy() == 6.0 and tape.gradient(z, x).numpy() == 6.0
+    with pytest.raises(OSError, match="today"):
+        tape.gradient(y, x)
+
+
 # ---------------------------------------------------------------------- looking inside
 
 

@@ -148,7 +148,6 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
             results = on_tensors(*[new_tensor(a) for a in arrays])
             return [x.array for x in fitting("numpy_function", results, specs)]
 
-    _hand_over()
     outputs = host_effect("numpy_function", call, inputs, specs)
     return outputs[0] if single else list(outputs)
 
@@ -157,16 +156,8 @@ def _python(title, func, inp, Tout):
     _check(title, func, Tout)
     inputs = [convert_to_tensor(x) for x in inp or ()]
     specs, single = _specs(title, Tout)
-    _hand_over()
     outputs = called(title, func, inputs, specs)
     return outputs[0] if single else outputs
-
-
-def _hand_over():
-    """The function may look at variables, and assign to them."""
-    tracer = active_tracer()
-    if tracer is not None:
-        tracer.hand_over()
 
 
 def _check(who, func, Tout):

@@ -36,13 +36,14 @@ __all__ = [
 class SubTracer(Tracer):
     """Writes one branch or body down. ``outside``: the readers around it."""
 
-    __slots__ = ("outside", "of_variables", "touched", "results")
+    __slots__ = ("outside", "of_variables", "touched", "ran_python", "results")
 
     def __init__(self, graph, outside=None):
         super().__init__(graph)
         self.outside = outside
         self.of_variables = {}  # id -> (variable, the value under which it came in)
         self.touched = {}  # id -> variable, for those of effects
+        self.ran_python = False
         self.results = None  # what the function returned
 
     def value_of_variable(self, variable):
@@ -51,6 +52,9 @@ class SubTracer(Tracer):
             return super().value_of_variable(variable)
         with reading(self.outside):
             outer = variable.read()
+        if self.ran_python and not self._is_followed(outer):
+            self.touch((variable,))
+            return super().value_of_variable(variable)
         value = Value(*spec_of(outer), None, variable.path)
         self.graph.captures[value] = outer
         self.of_variables[name] = variable, value
@@ -64,7 +68,20 @@ class SubTracer(Tracer):
         return super().effect(kind, call, inputs, attributes, specs, reads, writes)
 
     def hand_over(self):
-        """Nothing: what a branch or body assigns are its outputs."""
+        """Variables are read and written where they are, but for those that a tape
+        outside follows: Python is not to assign to them."""
+        self.ran_python = True
+        self.touch([*self.assigned.values(), *self.unfollowed()])
+        super().hand_over()
+        for name, (_, value) in self.of_variables.items():
+            if name not in self.touched:
+                self.current[name] = Symbolic(value, self)
+
+    def unfollowed(self):
+        """The variables that came in from outside, where no tape follows them."""
+        captures = self.graph.captures
+        pairs = self.of_variables.values()
+        return [v for v, value in pairs if not self._is_followed(captures[value])]
 
     def touch(self, variables):
         """Notes variables that are read and written where they are."""
@@ -77,7 +94,7 @@ class SubTracer(Tracer):
             if name in self.of_variables:
                 _, value = self.of_variables.pop(name)
                 self._refuse_followed(variable, self.graph.captures.pop(value))
-                node = Read(variable)
+                node = Read(variable, self.here())
                 node.outputs, value.node = (value,), node
                 first.append(node)
             self.store(variable)
@@ -88,14 +105,16 @@ class SubTracer(Tracer):
         known = self.current.get(id(variable))
         return self.value_of_variable(variable) if known is None else known
 
+    def _is_followed(self, outer):
+        return any([r.takes_calls and outer.key in r.known for r in self.outside])
+
     def _refuse_followed(self, variable, outer):
-        for reader in self.outside:
-            if reader.takes_calls and outer.key in reader.known:
-                raise TracingError(
-                    f"the variable '{variable.path}' is updated in place (by an optimizer, "
-                    f"say) in '{self.graph.name}', and read there under a tape that is "
-                    "outside: put the tape inside as well"
-                )
+        if self._is_followed(outer):
+            raise TracingError(
+                f"the variable '{variable.path}' is updated in place (by an optimizer, "
+                f"say) in '{self.graph.name}', and read there under a tape that is "
+                "outside: put the tape inside as well"
+            )
 
 
 def spec_of(x):
@@ -132,6 +151,9 @@ def settle(tracers):
     Those that effects touch stay where they are, in all of them.
     """
     touched, assigned = {}, {}
+    if any([tracer.ran_python for tracer in tracers]):
+        for tracer in tracers:
+            tracer.touch(tracer.unfollowed())
     for tracer in tracers:
         touched |= tracer.touched
     for tracer in tracers:
@@ -202,12 +224,14 @@ class ControlNode(Node):
             any(n.is_effect for n in nodes),
             _unique(v for n in nodes for v in n.reads),
             _unique(v for n in nodes for v in n.writes),
+            any(n.runs_python for n in nodes),
         )
         self.give(specs)
 
     is_effect = property(lambda self: self._touched[0])
     reads = property(lambda self: self._touched[1])
     writes = property(lambda self: self._touched[2])
+    runs_python = property(lambda self: self._touched[3])
 
     def append_to(self, tracer, tensors):
         """Becomes the next node of a trace; its outputs as tensors."""

@@ -86,6 +86,8 @@ class PythonCall(ControlNode):
     def is_effect(self):
         return self.by_token is None
 
+    runs_python = is_effect
+
     @property
     def name(self):
         return self.title

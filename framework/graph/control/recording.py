@@ -22,8 +22,7 @@ from ...tape import GradientTape
 from ...tensor import IndexedSlices, convert_to_tensor, next_key
 from ..custom_call import CustomCall
 from ..interpret import interpret
-from ..ir import ReadAgain
-from .parts import ControlNode
+from ..ir import reads_by_time
 
 __all__ = ["is_box", "place", "pulled_back"]
 
@@ -44,10 +43,10 @@ def place(node, tensors):
                 "map_fn instead of vectorized_map"
             )
     above = [r for r in readers[at + 1 :] if r.takes_calls]
+    _refuse_new_paths(node, above)
     above = [r for r in above if _tracked(r, node, tensors).count(True)]
     if not above:
         return node.append_to(readers[at], tensors)
-    _refuse_new_paths(node, above)
     count = len(node.outputs)
     node, gradient = node.recorded()
     outputs = node.append_to(readers[at], tensors)
@@ -68,15 +67,11 @@ def _tracked(reader, node, tensors):
 
 def _refuse_new_paths(node, tapes):
     """Raises where a variable would be a source in the middle of a branch or body."""
-    for graph in node.graphs:
-        for each in graph.nodes:
-            if isinstance(each, ControlNode):
-                _refuse_new_paths(each, tapes)
-            if type(each) is ReadAgain and any(
-                _follows(t, each.variable) for t in tapes
-            ):
+    for graph in node.graphs if tapes else ():
+        for each in [read for reads in reads_by_time(graph) for read in reads]:
+            if any([_follows(tape, each.variable) for tape in tapes]):
                 raise TracingError(
-                    f"{each.line}: the variable '{each.variable.path}' is assigned and "
+                    f"{each.line}: the variable '{each.variable.path}' is changed and "
                     f"then read inside of {node.name}, under a tape that is outside and "
                     "watches it: put the tape inside as well, or make the variable "
                     "trainable=False"

@@ -218,12 +218,9 @@ def _trace_gradients(graph):
     """Traces gradients of custom calls now, as they too may assume something."""
     for node in graph.nodes:
         if type(node) is CustomCall:
-            try:
-                node.backward()
-            except NeedsSize:  # the trace is not one for all sizes
-                raise
-            except Exception:  # raised again if anyone asks for the gradient
-                continue
+            failure = node.failure()
+            if isinstance(failure, NeedsSize):  # the trace is not one for all sizes
+                raise failure
 
 
 # ----------------------------------------------------------------------- examples
