@@ -4,10 +4,15 @@ The names, arguments and defaults are those of ``tf.data``. Functions run as Pyt
 tensors in host memory; nothing runs before an element is asked for.
 """
 
+import functools
 import operator
 
 from ..dtypes import int64
+from ..errors import OutOfRangeError
+from ..graph.boxes import Resource
+from ..graph.tracing import fall_back
 from ..nest import flatten, map_structure, pack
+from ..readers import active_tracer
 from ..tensor import constant
 from .batching import Batch, PaddedBatch, Unbatch
 from .drawing import warn_of_draws
@@ -18,12 +23,15 @@ from .node import INFINITE, UNKNOWN, copied
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .sources import Counter, Elements, FromGenerator, Slices, signature
 from .storing import Cache, Prefetch
+from .tracing import Optional, next_element, next_optional, reduced
 
 __all__ = [
     "AUTOTUNE",
     "Dataset",
     "DatasetIterator",
     "INFINITE_CARDINALITY",
+    "Iterator",
+    "Optional",
     "UNKNOWN_CARDINALITY",
 ]
 
@@ -140,7 +148,11 @@ class Dataset:
         >>> from tapewright.data import Dataset
         >>> int(Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
         10
+
+        In a traced function it is a loop, through a new run in each call.
         """
+        if active_tracer() is not None:
+            return reduced(self, initial_state, reduce_func)
         state = as_element(initial_state)
         for element in self:
             state = as_element(called(reduce_func, (state, element)))
@@ -268,6 +280,11 @@ class Dataset:
         """
         return self._node.spec()
 
+    @property
+    def declared_spec(self):
+        """`element_spec` where it is known without a look at an element; else None."""
+        return self._node.spec() if self._node.declares() else None
+
     def cardinality(self):
         """The number of elements, an int64 tensor: -1 for endless, -2 for unknown."""
         return constant(self._node.size(), int64)
@@ -283,6 +300,8 @@ class Dataset:
         return True
 
     def __iter__(self):
+        if active_tracer() is not None:
+            _refuse_loop("a Dataset")
         return DatasetIterator(self._node)
 
     def state(self) -> dict:
@@ -321,8 +340,11 @@ class Dataset:
         return f"<Dataset {' < '.join(self._node.pipeline())}>"
 
 
-class DatasetIterator:
+class DatasetIterator(Resource):
     """One run through a `Dataset`, with a position that can be kept.
+
+    It has a state, as a variable does: in a traced function, too, each call goes on where
+    the last one ended, whether it is an argument or found by name.
 
     >>> from tapewright.data import Dataset
     >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
@@ -340,9 +362,13 @@ class DatasetIterator:
         self._elements = node.run(self._place)
 
     def __iter__(self):
+        if active_tracer() is not None:
+            _refuse_loop("an iterator")
         return self
 
     def __next__(self):
+        if active_tracer() is not None:
+            return next_element(self.handle, self._declared_spec)
         try:
             return next(self._elements)
         except StopIteration:
@@ -351,13 +377,39 @@ class DatasetIterator:
             self._elements = _failed()
             raise
 
-    def get_next(self):
-        """The next element; ``next(iterator)``."""
-        return next(self)
+    def get_next(self, name=None):
+        """The next element. Raises: ``OutOfRangeError`` if there is none."""
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError(
+                "End of sequence: the iterator has no further element"
+            ) from None
+
+    def get_next_as_optional(self):
+        """The next element, if there is one, as an `Optional`."""
+        if active_tracer() is not None:
+            return next_optional(self.handle, self._declared_spec)
+        element = next(self, None)
+        if element is None:
+            return Optional.empty(self.element_spec)
+        return Optional.from_value(element)
 
     @property
     def element_spec(self):
+        """As `Dataset.element_spec`."""
         return self._node.spec()
+
+    @functools.cached_property
+    def _declared_spec(self):
+        return self._node.spec() if self._node.declares() else None
+
+    @functools.cached_property
+    def resource_spec(self):
+        return "iterator", repr(self._declared_spec)
+
+    def stand_in(self, handle):
+        return _TracedIterator(handle, self._declared_spec)
 
     def state(self) -> dict:
         """The position after the last element, of plain values: ``json`` can keep it."""
@@ -381,6 +433,38 @@ class DatasetIterator:
         self._node.adopt(self._place)
         self._node.set_runs(state["runs"])
         self._elements = self._node.run(self._place)
+
+
+Iterator = DatasetIterator
+
+
+class _TracedIterator(DatasetIterator):
+    """An iterator that is an argument of the function that is being traced."""
+
+    handle = None
+
+    def __init__(self, handle, spec):
+        self.handle, self._declared_spec = handle, spec
+
+    @property
+    def element_spec(self):
+        return self._declared_spec
+
+    def state(self):
+        self.handle.numpy()  # which raises
+
+    def restore(self, state):
+        self.handle.numpy()
+
+    def __repr__(self):
+        return f"<DatasetIterator of {self._declared_spec}>"
+
+
+def _refuse_loop(what):
+    fall_back(
+        f"Python's loops over {what} cannot be traced: their steps are not known before "
+        "they run. Write dataset.reduce(...), or tw.while_loop with next(iterator)"
+    )
 
 
 def _check_state(node, state):

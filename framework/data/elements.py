@@ -6,6 +6,7 @@ As in ``tf.data`` a list is no structure: it is one tensor.
 import numpy as np
 
 from .. import backend
+from ..graph.tracing import Symbolic, fall_back
 from ..nest import flatten, is_nested, map_structure, pack
 from ..tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor, to_array
 
@@ -14,6 +15,7 @@ __all__ = [
     "called",
     "described",
     "host",
+    "leafwise",
     "packer",
     "spec_of",
     "stacked",
@@ -34,10 +36,22 @@ def as_element(value, spec=None):
     return host(value, None if spec is None else spec.dtype)
 
 
+def leafwise(value, convert):
+    """``value`` with ``convert(leaf)`` for each leaf: a list is one, here, too."""
+    if isinstance(value, tuple):
+        items = [leafwise(item, convert) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, dict):
+        return {key: leafwise(item, convert) for key, item in value.items()}
+    return convert(value)
+
+
 def host(value, dtype=None):
     """``value`` as a tensor in host memory; arrays are copied."""
     if is_tensor(value):
         tensor = convert_to_tensor(value)
+        if type(tensor) is Symbolic:
+            fall_back("a Dataset of tensors that are being traced is made in each call")
         if isinstance(tensor.array, (np.ndarray, np.generic)) and dtype in (
             None,
             tensor.dtype,

@@ -59,6 +59,11 @@ class Map(_Applied):
             self._spec = self._traced_spec() or self._first_spec()
         return self._spec
 
+    def declares(self):
+        if self._spec is None and super().declares():
+            self._spec = self._traced_spec()
+        return self._spec is not None
+
     def _traced_spec(self):
         """From a trace, which knows what stays open; None where there can be none."""
         spec = self.inputs[0].spec()

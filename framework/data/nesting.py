@@ -62,6 +62,9 @@ class Interleave(Seeded, Replayed):
     def size(self):
         return UNKNOWN
 
+    def declares(self):
+        return False
+
     def spec(self):
         first = self.inputs[0].first()
         if first is None:
@@ -110,6 +113,9 @@ class Window(Replayed):
             return size
         span = (self._length - 1) * self._stride + 1 if self._drop_remainder else 1
         return len(range(0, size - span + 1, self._shift))
+
+    def declares(self):
+        return False  # its elements are data sets
 
     def spec(self):
         spec = self.inputs[0].spec()

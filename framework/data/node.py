@@ -10,7 +10,9 @@ from itertools import islice
 
 import numpy as np
 
+from ..graph.tracing import fall_back
 from ..ops.generators import get_global_generator
+from ..readers import active_tracer
 from ..tensor import new_tensor
 from .elements import packer
 
@@ -46,6 +48,8 @@ def numbered(place, run):
 def new_seed(seed=None):
     """A key for random numbers: ``seed``, or one drawn from the global generator."""
     if seed is None:
+        if active_tracer() is not None:
+            fall_back("a Dataset that draws its own seed is made in each call")
         seed = get_global_generator().make_seeds()[0, 0]
     return int(seed) % 2**63
 
@@ -116,6 +120,10 @@ class Node:
     def spec(self):
         """The structure of an element, with specs for tensors."""
         return self.inputs[0].spec()
+
+    def declares(self):
+        """Whether `spec` is known without a look at an element."""
+        return all([node.declares() for node in self.inputs])
 
     def pipeline(self):
         """The kinds of all nodes, from this one up."""

@@ -167,6 +167,9 @@ class FromGenerator(Seeded):
     def size(self):
         return UNKNOWN
 
+    def declares(self):
+        return self._spec is not None
+
     def spec(self):
         if self._spec is None:
             first = self.first()

@@ -1,8 +1,14 @@
-"""Lists of arrays as one value: the states of a loop whose length nobody knows before."""
+"""Objects as one value: arrays of rank 0 that go through graphs.
+
+A `Box` is a list of arrays, the states of a loop whose length nobody knows before; a
+`Resource` is an object with a state of its own, which effects change.
+"""
 
 import numpy as np
 
-__all__ = ["Box", "boxed", "opened", "sum_of_boxes"]
+from ..tensor import Tensor, new_tensor
+
+__all__ = ["Box", "Resource", "boxed", "handle_of", "opened", "sum_of_boxes"]
 
 
 class Box:
@@ -14,11 +20,41 @@ class Box:
         self.items = items
 
 
+class Resource:
+    """An object that traced functions take as a tensor, its `handle`.
+
+    One trace serves all objects with the same ``resource_spec``.
+    """
+
+    @property
+    def handle(self):
+        """The tensor that stands for the object."""
+        return new_tensor(handle_of(self))
+
+    @property
+    def resource_spec(self):
+        """A hashable description of all that a trace depends on."""
+        raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
+
+    def with_handle(self, handle):
+        """The object of a handle: itself, or a stand-in like this one in a trace."""
+        return handle.array.item() if type(handle) is Tensor else self.stand_in(handle)
+
+    def stand_in(self, handle):
+        """An object of the same spec without a state; ``handle`` may be None."""
+        raise NotImplementedError(f"{type(self).__name__} must define stand_in")
+
+
+def handle_of(x):
+    """An object as the array that goes through graphs."""
+    array = np.empty((), object)
+    array[()] = x
+    return array
+
+
 def boxed(items):
     """A list as the array that goes through graphs."""
-    box = np.empty((), object)
-    box[()] = Box(items)
-    return box
+    return handle_of(Box(items))
 
 
 def sum_of_boxes(x, y):

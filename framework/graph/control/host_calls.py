@@ -12,7 +12,7 @@ from ...readers import active_tracer, reading, user_line
 from ...tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
 from ..tracing import fall_back
 from .effects import Assert, host_effect, lasting_effect, made_by
-from .python_call import called, fitting
+from .python_call import called, copies, fitting
 from .text import SLOT, as_text
 
 __all__ = ["Assert", "numpy_function", "print", "py_function"]
@@ -146,7 +146,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     def call(*arrays):
         with reading(()):
             results = on_tensors(*[new_tensor(a) for a in arrays])
-            return [x.array for x in fitting("numpy_function", results, specs)]
+            return copies(fitting("numpy_function", results, specs))
 
     outputs = host_effect("numpy_function", call, inputs, specs)
     return outputs[0] if single else list(outputs)

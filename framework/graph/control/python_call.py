@@ -15,11 +15,12 @@ from ...readers import active_tracer, reading
 from ...tape import GradientTape
 from ...tensor import convert_to_tensor, new_tensor
 from ...tensor_shape import TensorShape
+from ..boxes import handle_of
 from .effects import refuse_mapped
 from .parts import ControlNode, spec_of
 from .recording import place
 
-__all__ = ["PythonCall", "called"]
+__all__ = ["PythonCall", "called", "copies", "fitting"]
 
 TOKEN = (), np.dtype(object)
 
@@ -103,20 +104,20 @@ class PythonCall(ControlNode):
     def _called(self, *arrays):
         with reading(()):
             results = self.function(*[_own(a) for a in arrays])
-            return [x.array for x in fitting(self.title, results, self.specs)]
+            return copies(fitting(self.title, results, self.specs))
 
     def _followed(self, *arrays):
         inputs = [_own(a) for a in arrays]
         with reading(()), GradientTape(persistent=True) as tape:
             tape.watch([x for x in inputs if x.array.dtype.kind in "fc"])
             outputs = fitting(self.title, self.function(*inputs), self.specs)
-        return [*[x.array for x in outputs], _boxed(Token(tape, inputs, outputs))]
+        return [*copies(outputs), handle_of(Token(tape, inputs, outputs))]
 
     def _later(self, *arrays):
         *arrays, token = arrays
         with reading(()):
             found = self.by_token(token.item(), *[new_tensor(a) for a in arrays])
-            return [x.array for x in fitting(self.title, found, self.specs)]
+            return copies(fitting(self.title, found, self.specs))
 
     def interpret(self, args, env):
         if active_tracer() is not None:
@@ -126,7 +127,7 @@ class PythonCall(ControlNode):
         own = args if self.by_token is None else args[:-1]
         outputs = called(self.title, self.function, own, self.specs)
         if self.keeps:
-            return [*outputs, new_tensor(_boxed(Token(None, args, outputs)))]
+            return [*outputs, new_tensor(handle_of(Token(None, args, outputs)))]
         return outputs
 
     def again(self, **changes):
@@ -196,12 +197,11 @@ class PythonCall(ControlNode):
         return place(node, tensors)
 
 
+def copies(tensors):
+    """Arrays that a plan may bind to variables: Python may have kept the tensors."""
+    return [np.array(x.array) for x in tensors]
+
+
 def _own(array):
     """A tensor of a copy: the memory of a plan serves for something else later on."""
     return new_tensor(np.array(array))
-
-
-def _boxed(token):
-    box = np.empty((), object)
-    box[()] = token
-    return box

@@ -1,7 +1,8 @@
 """Arguments of a traced function: put in order, converted, and told apart.
 
 A trace is made for *kinds* of arguments: a tensor's shape and dtype, a Python number's
-type and value, the structure around them, and which object any other argument is.
+type and value, the structure around them, and which object any other argument is. A
+`Resource` is known by its spec, and comes in as a tensor, its handle.
 """
 
 import itertools
@@ -21,6 +22,7 @@ from ...tensor import (
     new_tensor,
 )
 from ...variable import Variable, VariableValue, unwrapped
+from ..boxes import Resource
 
 __all__ = [
     "Arguments",
@@ -84,6 +86,9 @@ class Arguments:
             return (kind, *[self._key_of(item) for item in x])
         if kind is IndexedSlices:
             return (kind, *[self._key_of(part) for part in _parts(x)])
+        if isinstance(x, Resource):
+            self.tensors.append(x.handle)
+            return Resource, x.resource_spec
         if kind in (slice, range):
             return (kind, *[self._key_of(n) for n in (x.start, x.stop, x.step)])
         if kind is set:
@@ -175,6 +180,8 @@ def kept(value):
         return TensorSpec(value.shape, dtype, getattr(value, "name", None))
     if type(value) is IndexedSlices:
         return IndexedSlices(*[kept(part) for part in _parts(value)])
+    if isinstance(value, Resource):
+        return value.stand_in(None)
     try:
         return _Weak(value)
     except TypeError:
@@ -254,6 +261,8 @@ def map_tensors(make, values, names):
         if type(leaf) is IndexedSlices:
             parts = zip(("values", "indices", "dense_shape"), _parts(leaf), strict=True)
             return IndexedSlices(*[mapped(f"{name}_{n}", part) for n, part in parts])
+        if isinstance(leaf, Resource):
+            return leaf.with_handle(make(leaf.handle, name))
         return leaf
 
     made = []

@@ -15,6 +15,7 @@ from ...tensor import (
     convert_to_tensor,
     new_tensor,
 )
+from ..boxes import Resource
 from ..differentiate import record_call
 from ..inspection.measure import explain, peak_bytes
 from ..inspection.pretty import dot_text, plan_text
@@ -89,6 +90,8 @@ class Form:
                 label = f"{name}.{part}"
                 own = getattr(value, part, None)
                 self._collect(label, own, getattr(wanted, part), tensors)
+        elif isinstance(wanted, Resource):
+            self._collect_resource(name, value, wanted, tensors)
         elif is_nested(wanted) and _has_specs(wanted):
             flat, specs = flatten(value), flatten(wanted)
             if len(flat) != len(specs):
@@ -101,9 +104,16 @@ class Form:
                 f"traced, and is a constant of the trace; got {value!r}"
             )
 
+    def _collect_resource(self, name, value, wanted, tensors):
+        if getattr(value, "resource_spec", None) != wanted.resource_spec:
+            raise TypeError(
+                f"the argument '{name}' must be like {wanted}, got {value!r}"
+            )
+        tensors.append(value.handle)
+
 
 def _has_specs(values):
-    kinds = (TensorSpec, IndexedSlices)
+    kinds = (TensorSpec, IndexedSlices, Resource)
     return any([isinstance(x, kinds) for x in flatten(values)])
 
 

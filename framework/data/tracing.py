@@ -1,0 +1,174 @@
+"""Iterators in traced functions: to take an element is an effect of each call.
+
+The iterator itself is a tensor there, its handle, so that one trace serves all iterators
+over elements of one spec.
+"""
+
+import numpy as np
+
+from ..errors import InvalidArgumentError, OutOfRangeError
+from ..graph.boxes import handle_of
+from ..graph.control.effects import assert_true, host_effect
+from ..graph.control.iteration import while_loop
+from ..graph.tracing import fall_back
+from ..nest import flatten, map_structure
+from ..ops.conversion import stop_gradient
+from ..readers import active_tracer, reading
+from ..tensor import TensorSpec, constant, convert_to_tensor
+from .elements import called, described, leafwise, packer
+
+__all__ = ["Optional", "next_element", "next_optional", "reduced", "traceable"]
+
+HANDLE = (), np.dtype(object)
+
+
+def traceable(spec, who):
+    """The leaves of a spec; a trace ends (`fall_back`) if they do not tell all shapes."""
+    leaves = [] if spec is None else flatten(spec)
+    for leaf in leaves or [None]:
+        if not isinstance(leaf, TensorSpec):
+            known = "that is known only when they are made"
+        elif leaf.dtype.dtype.kind == "O":
+            known = "of strings"
+        elif not leaf.shape.is_fully_defined():
+            known = f"of shape {leaf.shape}"
+        else:
+            continue
+        fall_back(
+            f"{who}: elements {known} cannot be traced. Sizes are known ahead with "
+            "batch(..., drop_remainder=True), and with output_signature in from_generator"
+        )
+    return leaves
+
+
+def next_element(handle, spec):
+    """The next element, taken in each call; ``OutOfRangeError`` at the end."""
+    leaves = traceable(spec, "next(iterator)")
+
+    def take(array):
+        element = _advanced(array)
+        if element is None:
+            raise OutOfRangeError(
+                "End of sequence: the iterator has no further element"
+            )
+        return _arrays(element, leaves)
+
+    return packer(spec)(_effect("iterator_get_next", take, [handle], _specs(leaves)))
+
+
+def next_optional(handle, spec):
+    """The next element, if there is one, as an `Optional`."""
+    leaves = traceable(spec, "get_next_as_optional()")
+
+    def take(array):
+        element = _advanced(array)
+        if element is None:
+            return [np.array(False), *[np.zeros(*each) for each in _specs(leaves)]]
+        return [np.array(True), *_arrays(element, leaves)]
+
+    specs = [((), np.dtype(bool)), *_specs(leaves)]
+    found = _effect("iterator_get_next_as_optional", take, [handle], specs)
+    return Optional(found[0], found[1:], spec)
+
+
+def reduced(dataset, initial_state, reduce_func):
+    """`Dataset.reduce` as a loop of the trace, through a run of its own in each call."""
+    spec = dataset.declared_spec
+    traceable(spec, "Dataset.reduce")
+
+    def begin():
+        with reading(()):
+            return [handle_of(iter(dataset))]
+
+    (handle,) = _effect("dataset_iterator", begin, [], [HANDLE])
+    state = leafwise(initial_state, convert_to_tensor)
+
+    def body(optional, state):
+        after = called(reduce_func, (state, optional.element))
+        return next_optional(handle, spec), leafwise(after, convert_to_tensor)
+
+    first = next_optional(handle, spec)
+    _, state = while_loop(lambda x, _: x.has_value(), body, (first, state))
+    return map_structure(stop_gradient, state)
+
+
+def _effect(kind, call, inputs, specs):
+    """A `host_effect`, before which variables have their values: functions may ask them."""
+    active_tracer().hand_over()
+    return list(host_effect(kind, call, inputs, specs))
+
+
+def _specs(leaves):
+    return [(tuple(leaf.shape), leaf.dtype.dtype) for leaf in leaves]
+
+
+def _advanced(array):
+    """The next element of the iterator in this array, or None."""
+    with reading(()):
+        return next(array.item(), None)
+
+
+def _arrays(element, leaves):
+    """The arrays of an element, copied: a variable may be bound to them.
+
+    Raises: ``InvalidArgumentError`` if it is not what its data set has announced.
+    """
+    arrays = [leaf.array for leaf in flatten(element)]
+    if [(a.shape, a.dtype) for a in arrays] != _specs(leaves):
+        raise InvalidArgumentError(
+            f"the iterator was traced for elements of {leaves}, but gave "
+            f"{described(element)}"
+        )
+    return [np.array(array) for array in arrays]
+
+
+class Optional:
+    """An element, or none: what `DatasetIterator.get_next_as_optional` gives.
+
+    >>> from tapewright.data import Dataset
+    >>> optional = iter(Dataset.range(3)).get_next_as_optional()
+    >>> bool(optional.has_value()), int(optional.get_value())
+    (True, 0)
+    """
+
+    def __init__(self, flag, leaves, spec):
+        self._flag, self._leaves, self._spec = flag, leaves, spec
+
+    @staticmethod
+    def from_value(value):
+        """One that holds ``value``, a tensor or a nest of them."""
+        value = leafwise(value, convert_to_tensor)
+        spec = map_structure(TensorSpec.from_tensor, value)
+        return Optional(constant(True), flatten(value), spec)
+
+    @staticmethod
+    def empty(element_spec):
+        """One that holds nothing."""
+        return Optional(constant(False), None, element_spec)
+
+    @property
+    def element_spec(self):
+        """The spec of the element: a `TensorSpec` for each tensor."""
+        return self._spec
+
+    @property
+    def element(self):
+        """The element; anything, if there is none."""
+        return packer(self._spec)(self._leaves)
+
+    def has_value(self, name=None):
+        """Whether it holds an element, as a boolean tensor."""
+        return self._flag
+
+    def get_value(self, name=None):
+        """The element. Raises: ``InvalidArgumentError`` if there is none."""
+        assert_true(self._flag, "get_value: the Optional holds no value")
+        return self.element
+
+    def components(self):
+        """The tensors that loops and branches carry."""
+        return [self._flag, *self._leaves]
+
+    def with_components(self, tensors):
+        """One of these tensors."""
+        return Optional(tensors[0], tensors[1:], self._spec)
