@@ -1,14 +1,17 @@
 """`keras.ops` of NumPy that multiply: `matmul`, `einsum`, `tensordot`, `outer`, ..."""
 
+from ..dtypes import int8, int32
 from ..ops import contraction
 from ..ops import shape as shapes
-from ..ops.conversion import conj
+from ..ops.conversion import cast, conj
 from ..ops.convolution import conv1d
-from ..ops.elementwise import clip_by_value, multiply, sqrt
+from ..ops.elementwise import clip_by_value, sqrt
 from ..ops.linalg import cross as _cross
 from ..ops.linalg import matmul as _matmul
-from ..ops.reduction import reduce_mean, reduce_sum
+from ..ops.reduction import reduce_any, reduce_mean, reduce_sum
+from ..tensor import convert_to_tensor
 from .arrays import diagonal, moveaxis, pad, ravel, transpose
+from .elementwise import multiply
 from .promotion import floating, together
 
 __all__ = [
@@ -26,6 +29,16 @@ __all__ = [
 ]
 
 
+def _factors(*operands):
+    """The operands in their common dtype: int32 for int8 alone, whose sums overflow."""
+    operands = [
+        x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in operands
+    ]
+    if all([getattr(x, "dtype", None) is int8 for x in operands]):
+        return [cast(x, int32) for x in operands]
+    return together(*operands)
+
+
 def matmul(x1, x2):
     """The matrix product over the last two axes; leading axes broadcast.
 
@@ -34,7 +47,7 @@ def matmul(x1, x2):
     >>> matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
     array([7.], dtype=float32)
     """
-    x1, x2 = together(x1, x2)
+    x1, x2 = _factors(x1, x2)
     if x1.ndim > 1 and x2.ndim > 1:
         return _matmul(x1, x2)
     left = x1[None, :] if x1.ndim == 1 else x1
@@ -61,13 +74,14 @@ def inner(x1, x2):
 def outer(x1, x2):
     """The products of each entry of ``x1`` with each of ``x2``, a matrix."""
     x1, x2 = together(x1, x2)
-    return ravel(x1)[:, None] * ravel(x2)
+    return multiply(ravel(x1)[:, None], ravel(x2))
 
 
 def vdot(x1, x2):
     """The sum of the products of all entries, those of ``x1`` conjugated."""
     x1, x2 = together(x1, x2)
-    return reduce_sum(conj(ravel(x1)) * ravel(x2))
+    products = multiply(conj(ravel(x1)), ravel(x2))
+    return reduce_any(products) if products.dtype.is_bool else reduce_sum(products)
 
 
 def tensordot(x1, x2, axes=2):
@@ -85,7 +99,7 @@ def einsum(subscripts, *operands, **kwargs):
 
     ``kwargs``: those of ``tw.einsum``.
     """
-    return contraction.einsum(subscripts, *together(*operands), **kwargs)
+    return contraction.einsum(subscripts, *_factors(*operands), **kwargs)
 
 
 def cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
@@ -117,7 +131,7 @@ def kron(x1, x2):
     ours, theirs = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (x1, x2))
     x1 = shapes.reshape(x1, [n for size in ours for n in (size, 1)])
     x2 = shapes.reshape(x2, [n for size in theirs for n in (1, size)])
-    return shapes.reshape(x1 * x2, [m * n for m, n in zip(ours, theirs)])
+    return shapes.reshape(multiply(x1, x2), [m * n for m, n in zip(ours, theirs)])
 
 
 def correlate(x1, x2, mode="valid"):

@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 
 from ..dimension import is_size
-from ..dtypes import as_dtype, complex64, complex128, float32, float64, int32, uint32
+from ..dtypes import as_dtype, complex64, complex128, float64, int32, uint32
 from ..floatx import default_float
 from ..ops.conversion import cast
 from ..tensor import Tensor, convert_to_tensor
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def common_dtype(*kinds):
-    """The dtype in which values of these kinds meet: dtypes, and Python's int and float.
+    """The dtype in which values of these kinds meet: dtypes, and types of Python numbers.
 
     >>> from tapewright import dtypes
     >>> common_dtype(dtypes.int32, float), common_dtype(dtypes.int64, dtypes.float16)
@@ -46,22 +46,30 @@ def common_dtype(*kinds):
     return _common_dtype(default_float(), *kinds)
 
 
+_WEAK = (int, float, complex)  # types of Python numbers: they bring no size along
+
+
 @functools.lru_cache(maxsize=1024)
 def _common_dtype(default, *kinds):
-    strong = [as_dtype(k) for k in kinds if k not in (int, float)]
-    if any([d.is_complex for d in strong]):
+    weak, strong = set(), []
+    for kind in kinds:  # told apart by identity: float32 == float, as in TensorFlow
+        if any([kind is each for each in _WEAK]):
+            weak.add(kind)
+        else:
+            strong.append(as_dtype(kind))
+    if complex in weak or any([d.is_complex for d in strong]):
         wide = complex128 in strong or float64 in strong
         return complex128 if wide else complex64
     floats = [d for d in strong if d.is_floating]
     if floats:
         return as_dtype(np.result_type(*floats))
-    if float in kinds:
+    if float in weak:
         return default
     whole = [d for d in strong if d.is_integer]
     if not whole:
-        return int32 if int in kinds else as_dtype(bool)
+        return int32 if int in weak else as_dtype(bool)
     dtype = as_dtype(np.result_type(*whole))
-    return float32 if dtype.is_floating else dtype  # uint64 beside a signed one
+    return default if dtype.is_floating else dtype  # uint64 beside a signed one
 
 
 def result_type(*dtypes):
@@ -70,20 +78,20 @@ def result_type(*dtypes):
     >>> result_type("uint8", "int8"), result_type("bool", int)
     ('int16', 'int32')
     """
-    return common_dtype(*[float32 if d is None else d for d in dtypes]).name
+    return common_dtype(*[d or default_float() for d in dtypes or (None,)]).name
 
 
 def kind_of(x):
-    """What `common_dtype` asks of a value: its dtype, or Python's int or float."""
-    x = x if type(x) in (int, float) or is_size(x) else convert_to_tensor(x)
-    return type(x) if type(x) in (int, float) else int if is_size(x) else x.dtype
+    """What `common_dtype` asks of a value: its dtype, or the type of a Python number."""
+    if type(x) in _WEAK:
+        return type(x)
+    return int if is_size(x) else convert_to_tensor(x).dtype
 
 
 def together(*values, at_least=None):
     """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
     values = [
-        x if type(x) in (int, float) or is_size(x) else convert_to_tensor(x)
-        for x in values
+        x if type(x) in _WEAK or is_size(x) else convert_to_tensor(x) for x in values
     ]
     kinds = [kind_of(x) for x in values]
     dtype = common_dtype(*kinds, *([] if at_least is None else [at_least]))
