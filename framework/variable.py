@@ -23,9 +23,12 @@ from .readers import (
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
 
-__all__ = ["Variable", "writing"]
+__all__ = ["Variable", "changes", "writing"]
 
 next_serial = itertools.count().__next__
+# Another object after each change of several variables at once: who finds the same one
+# before and after reading these has values that belong together.
+changes = [object()]
 
 
 class Variable:
