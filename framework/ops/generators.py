@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import InvalidArgumentError
-from ..readers import reading
+from ..readers import active_tracer, reading
 from ..tensor import convert_to_tensor, new_tensor
 from ..variable import Variable, VariableValue
 from .conversion import cast
@@ -37,6 +37,7 @@ __all__ = [
     "create_rng_state",
     "drawing_from",
     "get_global_generator",
+    "is_lent",
     "on_the_host",
     "one_stream",
     "set_global_generator",
@@ -88,16 +89,16 @@ class Generator:
         """A generator that goes on where the one with this ``state`` stood."""
         check_algorithm("Generator.from_state", alg)
         if not has_value(state):
-            return cls._traced(cast(state, dtypes.int64))
+            return cls._of(_TracedState(cast(state, dtypes.int64)))
         generator = cls(0)
         generator.reset(state)
         return generator
 
     @classmethod
-    def _traced(cls, state):
+    def _of(cls, state):
         """A generator of a function that is being traced: its state is no variable."""
         generator = cls.__new__(cls)
-        generator.state = _TracedState(state)
+        generator.state = state
         return generator
 
     @classmethod
@@ -147,7 +148,7 @@ class Generator:
         if has_value(keys):
             return [Generator(key) for key in backend.to_numpy(keys.array)]
         return [
-            Generator._traced(multiply(getitem(keys, i), on_the_host([1, 0])))
+            Generator._of(_TracedState(multiply(getitem(keys, i), on_the_host([1, 0]))))
             for i in range(int(count))
         ]
 
@@ -218,6 +219,32 @@ class _TracedState:
         return self
 
 
+class _LentState(_TracedState):
+    """The state of the generator that is lent to each call of a traced function."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__(None)
+
+    def read(self):
+        spec = (2,), np.dtype(np.int64)
+        return active_tracer().effect("lent_state", _lent_state, specs=[spec])[0]
+
+    def assign(self, value):
+        active_tracer().effect("set_lent_state", _set_lent_state, [value])
+        return self
+
+
+def _lent_state():
+    return [get_global_generator().state._array.copy()]
+
+
+def _set_lent_state(state):
+    with reading(()):
+        get_global_generator().reset(state)
+
+
 def on_the_host(numbers):
     """Whole numbers as a tensor that lies where draws are made."""
     return new_tensor(np.array(numbers, np.int64))
@@ -252,11 +279,16 @@ def get_global_generator():
     """The generator behind the functions of this module."""
     global _GLOBAL
     if (lent := _LENT.get()) is not None:
-        return lent()
+        return lent() if active_tracer() is None else Generator._of(_LentState())
     if _GLOBAL is None:
         with reading(()):  # it outlives the trace that asks for it first
             _GLOBAL = Generator()
     return _GLOBAL
+
+
+def is_lent():
+    """Whether another generator stands for the global one here: see `drawing_from`."""
+    return _LENT.get() is not None
 
 
 @contextmanager

@@ -409,3 +409,46 @@ def test_no_gradient_passes_through_reduce(wrap):
         return y, tape.gradient(y, x)
 
     assert [float(t) for t in wrap(f)(tw.constant(3.0))] == [9.0, 1.0]
+
+
+# ---------------------------------------------------------- traced functions of elements
+
+
+def draw(x):
+    return tw.random.uniform([])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: Dataset.range(4).map(f),
+        lambda f: Dataset.range(4).map(f).prefetch(2),
+        lambda f: Dataset.range(20).filter(lambda x: f(x) > 0.5),
+        lambda f: Dataset.range(2).flat_map(lambda _: Dataset.range(2).map(f)),
+        lambda f: Dataset.range(2).map(f).concatenate(Dataset.range(2).map(f)),
+        lambda f: Dataset.range(3).map(lambda x: tw.cond(x > 0, lambda: f(x), lambda: -1.0)),
+    ],
+    ids=["map", "prefetch", "filter", "flat_map", "concatenate", "cond"],
+)  # fmt: skip
+def test_traced_functions_draw_what_they_draw_eagerly(make):
+    def passes(wrap):
+        tw.random.set_seed(7)
+        f = wrap(draw)
+        before = f(
+            tw.constant(0, "int64")
+        ).numpy()  # it draws from the global generator
+        data = make(f)
+        found = [[float(x) for x in data] for _ in range(2)]
+        return [before, *found, f(tw.constant(0, "int64")).numpy()]
+
+    eager = passes(lambda f: f)
+    assert passes(tw.function) == eager and eager[1] != eager[2]
+
+
+def test_positions_of_traced_draws_are_found_again():
+    iterator = iter(Dataset.range(6).map(tw.function(draw)))
+    next(iterator)
+    state = iterator.state()
+    found = [float(x) for x in iterator]
+    iterator.restore(state)
+    assert [float(x) for x in iterator] == found

@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import backend
 from ...nest import flatten, is_nested, map_structure, pack
+from ...ops.generators import is_lent
 from ...tensor import (
     IndexedSlices,
     Tensor,
@@ -278,7 +279,7 @@ def quick_key(args):
 
     The key is None if there are others.
     """
-    key, tensors = [backend.current_module()], []
+    key, tensors = [backend.current_module(), is_lent()], []
     return (tuple(key), tensors) if _take(args, key, tensors) else (None, None)
 
 

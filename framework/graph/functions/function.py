@@ -11,6 +11,7 @@ import numpy as np
 from ... import config
 from ...backend import current_module
 from ...errors import TracingError
+from ...ops.generators import is_lent
 from ...readers import active_reader, active_readers, active_tracer, reading, user_line
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
 from ..ir import Graph
@@ -197,7 +198,8 @@ class Function:
         """The trace for these arguments, made if there is none."""
         if self.reduce_retracing:
             self._relax(arguments)
-        key = arguments.static, arguments.specs, current_module()
+        surroundings = current_module(), is_lent()
+        key = arguments.static, arguments.specs, surroundings
         if key in self._eager:
             raise EagerFallback(self._eager[key])
         concrete = self._concrete.get(key)
