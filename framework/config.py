@@ -27,6 +27,7 @@ __all__ = [
     "graph_pass_is_on",
     "graph_passes",
     "offer_graph_pass",
+    "plans_are_verified",
     "report",
     "run_functions_eagerly",
     "set_blas_kernels",
@@ -42,6 +43,7 @@ KERNELS = {"Sandybridge": ("avx",), "Haswell": ("avx2", "fma"), "SkylakeX": AVX5
 CORETYPE = "OPENBLAS_CORETYPE"
 VARIABLES = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_KERNELS", "TAPEWRIGHT_BLAS_CALLS"),
+    *("TAPEWRIGHT_VERIFY",),
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", CORETYPE),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
@@ -52,6 +54,7 @@ _kernels = {"switched": False, "note": "not asked for"}
 _calls = {"note": lambda: "none"}  # `blas` puts its own in place
 _run_eagerly = False  # what is decorated with `function`
 _passes = {}  # name -> whether it is on, in the order in which they run
+_verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
 
 class _NotDone(RuntimeError):
@@ -101,6 +104,16 @@ def set_malloc(tuned: bool = True) -> None:
         libc.malloc_trim(0)
     note = f"mmap threshold {mapped} KB, trim threshold {kept} KB"
     _malloc.update(tuned=bool(tuned), note=note)
+
+
+def plans_are_verified() -> bool:
+    """Return whether plans of traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
+
+    A verifier then follows, after each step of planning, which value each piece of
+    memory holds, and raises ``VerificationError`` where an instruction would read
+    another. It costs time when a function is traced, and nothing when it is off.
+    """
+    return _verify
 
 
 def _glibc():

@@ -15,6 +15,7 @@ Beside it stand those that TensorFlow raises as Python's own, or does not know:
     LookupError <- GradientLookupError     an op without a derivative rule on the way
     TypeError   <- MappingError            what has no meaning for many values at once
     TypeError   <- TracingError            what a traced function cannot do
+    RuntimeError <- VerificationError      a plan that would compute something else
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
 
 A message says who complains and what must hold, what was given, and what to do.
@@ -67,6 +68,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "VerificationError",
     "describe",
     "printable",
     "saving_error",
@@ -288,6 +290,14 @@ class TracingError(TypeError):
 
 
 OperatorNotAllowedInGraphError = TracingError
+
+
+class VerificationError(RuntimeError):
+    """A plan of a traced function would read or keep a value other than the one it names.
+
+    This is a defect of tapewright, found before it gives a wrong number. Plans are
+    verified where the environment has ``TAPEWRIGHT_VERIFY=1``.
+    """
 
 
 class RecordingError(RuntimeError, ValueError):

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapewright.backend import array_module
 
-__all__ = ["Segment", "Workspace", "lay_out"]
+__all__ = ["Segment", "Workspace", "lay_out", "split"]
 
 # Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
 # calls cost more than the arithmetic.
@@ -67,14 +67,12 @@ class Segment:
     """Variables in one flat array, of which their own arrays are consecutive views.
 
     Likewise their slots: ``slots`` has, for each slot, the list of its variables, and
-    ``extras``, by name, those that the rule itself does not see. ``gradient`` has room
-    for the gradients; a variable that is alone needs none, as its gradient is used where
-    it lies.
+    ``extras``, by name, those that the rule itself does not see.
     """
 
     __slots__ = (
-        "variables", "decays", "workspace", "starts", "block", "flats", "gradient",
-        "gradient_views", "extras", "_kinds", "owners", "_views", "_counts", "_seen",
+        "variables", "decays", "workspace", "starts", "block", "flats", "extras",
+        "_kinds", "owners", "_views", "_counts", "_seen",
     )  # fmt: skip
 
     def __init__(self, variables, slots, extras, decays, workspace):
@@ -85,10 +83,6 @@ class Segment:
         for shape in shapes:
             self.starts.append(self.starts[-1] + math.prod(shape))
         self.block = workspace.scratch.size
-        self.gradient, self.gradient_views = None, []
-        if len(variables) > 1:
-            self.gradient = workspace.xp.empty(self.starts[-1], workspace.dtype)
-            self.gradient_views = split(self.gradient, shapes)
         self._kinds = [variables, *slots, *extras.values()]
         self.owners = [variable for kind in self._kinds for variable in kind]
         self.flats = [None] * len(self._kinds)

@@ -18,9 +18,10 @@ def accumulate(parts, gradients, share, steps=None) -> list:
     With ``steps`` the sums become means over so many steps.
     """
     sums = list(gradients)
-    for segment, members, _ in parts:
-        xp, accumulators = segment.workspace.xp, segment.extras[ACCUMULATOR]
-        for m, n in members:
+    for part in parts:
+        xp = part.segment.workspace.xp
+        accumulators = part.segment.extras[ACCUMULATOR]
+        for m, n in part.members:
             sums[n] = accumulators[m]._array
             _add(xp, sums[n], gradients[n], share)
             if steps:

@@ -4,7 +4,9 @@ What does not change from step to step is found when the pattern is first seen: 
 gradients are missing, which are sparse, which stretches of which segments change.
 """
 
+import copy
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from tapewright.graph.control.effects import made_by
 from tapewright.readers import reading
 from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
 
+from .flat import Segment, split
 from .gradients import Scaling, SparseRows, clipping, to_gradient
 from .mixing import pays
 from .running import accumulate, average, clear
@@ -20,6 +23,33 @@ from .running import accumulate, average, clear
 __all__ = ["Update"]
 
 KIND = "apply_gradients"  # of the effect that an update is in a graph
+
+
+class Part(NamedTuple):
+    """The gradients of one segment, and memory of the update's own to gather them in.
+
+    ``members``: pairs of a variable's number in the segment and that of its gradient;
+    ``runs``: the stretches of the segment that change. ``gradient`` is None where a
+    variable is alone, as its gradient is used where it lies.
+    """
+
+    segment: Segment
+    members: list
+    runs: list
+    gradient: object
+    views: list
+
+    @classmethod
+    def of(cls, segment, members):
+        """The part with memory that nobody else has."""
+        runs, alone = segment.runs([m for m, _ in members]), len(segment.variables) == 1
+        if alone:
+            return cls(segment, members, runs, None, [])
+        gradient = segment.workspace.xp.empty(
+            segment.starts[-1], segment.workspace.dtype
+        )
+        shapes = [variable._array.shape for variable in segment.variables]
+        return cls(segment, members, runs, gradient, split(gradient, shapes))
 
 
 class Update:
@@ -41,17 +71,21 @@ class Update:
                 if id(variable) in number
             ]
             if members and segment.starts[-1]:
-                runs = segment.runs([m for m, _ in members])
-                self.parts.append((segment, members, runs))
-        self.spaces = list(
-            {id(s.workspace): s.workspace for s, _, _ in self.parts}.values()
-        )
+                self.parts.append(Part.of(segment, members))
+        spaces = [part.segment.workspace for part in self.parts]
+        self.spaces = list({id(space): space for space in spaces}.values())
         own = {id(v): segment for segment in segments for v in segment.variables}
         self.constrained = [
             (v, own[id(v)])
             for _, v, *_ in self.present
             if getattr(v, "constraint", None) is not None
         ]
+
+    def twin(self):
+        """The same update with other memory for gradients."""
+        twin = copy.copy(self)
+        twin.parts = [Part.of(part.segment, part.members) for part in self.parts]
+        return twin
 
     def apply(self, rule, grads):
         """One step of ``rule``, the optimizer."""
@@ -113,7 +147,7 @@ class Update:
         """The segments that a step of ``rule`` writes to."""
         if rule.use_ema or rule.gradient_accumulation_steps:
             return self.segments
-        return [segment for segment, _, _ in self.parts]
+        return [part.segment for part in self.parts]
 
     def _change(self, rule, gradients, step, share):
         rule.advance(step)
@@ -124,15 +158,15 @@ class Update:
         fits = clipping(
             gradients, rule.clipnorm, rule.clipvalue, rule.global_clipnorm, share
         )
-        for segment, members, runs in self.parts:
-            if segment.gradient is None:
+        for segment, members, runs, flat, views in self.parts:
+            if flat is None:
                 _, n = members[0]
                 _update_alone(rule, segment, gradients[n], fits[n])
                 continue
             for m, n in members:
-                _gather(segment, m, gradients[n], fits[n])
+                _gather(segment.workspace.xp, views[m], gradients[n], fits[n])
             for start, stop in runs:
-                gradient = segment.gradient[start:stop]
+                gradient = flat[start:stop]
                 _update(rule, segment, segment.blocks(start, stop, gradient))
 
     def _average(self, rule, steps_before):
@@ -196,16 +230,24 @@ class TracedUpdate:
         """The variables that an update changes."""
         return self.rule.writes(self.update)
 
-    def targets(self):
-        """For each array that it is called with: where it would best lie, or None."""
+    def slots(self):
+        """For each array that it is called with: memory of its own for it, or None.
+
+        An array that lies there is not copied; after the call it holds another value.
+        """
         found = [None] * len(self.places)
         if not self.dense or self.rule.changes_gradients:
             return found
-        for segment, members, _ in self.update.parts:
-            if segment.gradient is not None:
-                for m, n in members:
-                    found[n] = segment.gradient_views[m]
+        for part in self.update.parts:
+            for m, n in part.members if part.views else ():
+                found[n] = part.views[m]
         return found
+
+    def twin(self):
+        """The same step with slots of its own, for one instance of a plan."""
+        twin = copy.copy(self)
+        twin.update = self.update.twin()
+        return twin
 
     def attributes(self):
         """What `_traced_update` needs to make it again."""
@@ -226,9 +268,8 @@ def _kind(array, module=None):
     return array.shape, array.dtype, module or array_module(type(array))
 
 
-def _gather(segment, member, gradient, fit):
-    """Puts a gradient, clipped, into its place in the segment's."""
-    xp, view = segment.workspace.xp, segment.gradient_views[member]
+def _gather(xp, view, gradient, fit):
+    """Write a gradient, clipped, into its view of the part's."""
     if type(gradient) is SparseRows:
         rows, values = _merged(xp, gradient, fit)
         view.fill(0)

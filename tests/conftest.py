@@ -5,13 +5,16 @@
 """
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tapewright import backend, random, readers
+os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every plan that a test makes
+
+from tapewright import backend, random, readers  # noqa: E402
 
 
 def pytest_addoption(parser):

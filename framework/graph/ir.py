@@ -62,6 +62,7 @@ class Node:
     runs_python = False  # which may look at variables, and assign to any of them
     graphs = ()  # those that a node of control flow runs
     hands_on = False  # its outputs are its first inputs, told apart for tapes alone
+    overwrites = None  # the number of an input that its kernel changes and hands on
     reads = writes = ()  # variables
 
     def __init__(self, op, inputs, attributes, line=None):

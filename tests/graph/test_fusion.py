@@ -47,14 +47,6 @@ def test_a_constant_full_of_one_number_becomes_that_number():
     assert program.calls[0].args[1].shape == ()
 
 
-def test_twice_a_number_goes_into_its_factor():
-    program = program_of(lambda x: (x + x) * 0.1, X)
-    fusion.double_in_factor(program)
-    fusion.drop_unused(program)
-    assert names(program) == ["multiply"]
-    assert program.calls[0].args[1].payload == np.float32(0.1) * 2
-
-
 def test_a_sum_of_squares_is_a_product():
     program = program_of(lambda x: tw.reduce_sum(tw.square(x)), X)
     fusion.sum_of_squares(program)

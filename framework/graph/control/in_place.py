@@ -18,9 +18,10 @@ WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row)
 
 
 class WriteRows(Node):
-    """Writes into its first input, which it hands on: rows, or zeros, at the second's."""
+    """Write rows, or zeros, into the first input at the indices of the second."""
 
     __slots__ = ()
+    overwrites = 0
 
     @property
     def name(self):

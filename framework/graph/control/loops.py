@@ -101,7 +101,7 @@ class Loop(ControlNode):
 
     def runner(self):
         body, owned, sparse = writing_body(self, passes.run(self.graphs[0]))
-        replays = [Replay(graph) for graph in (body, *self.graphs[1:])]
+        replays = [Replay(body, owned), *map(Replay, self.graphs[1:])]
         return runner_of(self, replays, owned, sparse)
 
     # --- step by step, through ops

@@ -287,10 +287,14 @@ def _unique(variables):
 
 
 class Replay:
-    """A graph as a function of arrays; each thread borrows an instance of its plan."""
+    """A graph as a function of arrays; each thread borrows an instance of its plan.
 
-    def __init__(self, graph):
-        self.plan = Plan(lower(passes.run(graph)), graph.name)
+    The arrays are lent to it; it may write to those inputs that are ``owned`` only.
+    """
+
+    def __init__(self, graph, owned=()):
+        program = lower(passes.run(graph), borrows=True, owned=owned)
+        self.plan = Plan(program, graph.name)
         self.free = []
 
     def borrow(self):

@@ -39,19 +39,16 @@ class Timed:
 
     ``timed(*arrays)`` gives the outputs; ``timed.marks`` then are ``(line, time in ns)``
     of the last replay, in order, the last of them ``(0, end)``. As any other instance it
-    has buffers of its own. ``replacing``: functions to be called in place of others.
+    has buffers of its own. ``replacing``: see
+    `Plan.instance`.
     """
 
     def __init__(self, plan, replacing=None):
         self.plan, self.marks = plan, []
         twin = copy.copy(plan)
         twin.code = compile(_with_marks(plan.source), f"<plan of {plan.name}>", "exec")
-        replacing = replacing or {}
-        twin.bound = {
-            name: replacing.get(id(value), value) for name, value in plan.bound.items()
-        }
-        twin.bound.update(_mark=self.marks.append, _clock=clock)
-        self.run = quietly(twin.instance())
+        twin.bound = {**plan.bound, "_mark": self.marks.append, "_clock": clock}
+        self.run = quietly(twin.instance(replacing))
 
     def __call__(self, *arrays):
         marks = self.marks
@@ -116,7 +113,7 @@ def peak_bytes(plan):
         if call.form in ("view", "read", "store"):
             continue
         for out in call.outputs:
-            placed = out.root in plan.places or out.root in plan.targets
+            placed = out.root in plan.places or out.root in plan.slots
             if out.root is not out or placed:
                 continue
             last = needed[out] if out.nbytes >= LARGE else end
@@ -246,7 +243,7 @@ def explain(plan, graph, arrays=None, repeats=None) -> Explanation:
     replacing, skipped = _left_out(plan.program)
     with unchanged(graph):
         timed = Timed(plan, replacing)
-        plain = _plain_instance(plan, replacing)
+        plain = quietly(plan.instance(replacing))
         start = clock()
         plain(*arrays)
         timed(*arrays)
@@ -307,19 +304,11 @@ def _measured_peak(plan, replacing, arrays):
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        run = _plain_instance(plan, replacing)
+        run = quietly(plan.instance(replacing))
         run(*arrays)
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-
-
-def _plain_instance(plan, replacing):
-    if not replacing:
-        return quietly(plan.instance())
-    twin = copy.copy(plan)
-    twin.bound = {k: replacing.get(id(v), v) for k, v in plan.bound.items()}
-    return quietly(twin.instance())
 
 
 def sample_inputs(program):
@@ -337,12 +326,12 @@ def sample_inputs(program):
 
 
 def _left_out(program):
-    """What stands in for effects that cannot be undone, by id, and their names."""
+    """Stand-ins for effects that cannot be undone, by their calls, and their names."""
     replacing, names = {}, []
     for call in program.calls:
         if call.form == "effect" and not call.node.writes:
             zeros = tuple([np.zeros(a.shape, a.dtype) for a in call.outputs])
-            replacing[id(call.function)] = lambda *arrays, zeros=zeros: zeros
+            replacing[call] = lambda *arrays, zeros=zeros: zeros
             names.append(call.node.name)
     return replacing, list(dict.fromkeys(names))
 

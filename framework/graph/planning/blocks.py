@@ -118,6 +118,8 @@ class Block:
         self.step = max(1, min(self.rows, ROWS // width))
         self.bound = {"np": np}
         self.scratch = []  # (name, shape, dtype)
+        self.given, self.outputs = given, outputs
+        self.names = []  # for each call of the chain: of its arguments, of its output
         self.source = self._write(given, outputs)
         self.code = compile(self.source, "<block of rows>", "exec")
         self.__name__ = "block_of_" + "_".join(
@@ -164,6 +166,7 @@ class Block:
                 name = names[a]
                 if not left[a] and name[0] == "t" and name != names[out]:
                     free.append(((a.shape, a.dtype), name))
+            self.names.append((args, names[out]))
             function = f"f{next(numbers)}"
             self.bound[function] = call.function
             body.append(f"        {function}({', '.join(args)}, out={names[out]})")
@@ -190,6 +193,32 @@ class Block:
         reads = [i for i, call in enumerate(self.chain) if array in call.args]
         made = [i for i, call in enumerate(self.chain) if out in call.outputs]
         return reads[-1] <= made[0]
+
+    def verify(self, place_of, fail):
+        """Check that each call of the chain reads the rows that it names.
+
+        ``place_of(array)`` is where an array lies; one in whose place an output is written
+        must be cut into rows like it, and not be read once they are.
+        """
+        places = {}  # array -> what stands for its rows: scratch by name, others by place
+        for array in (*self.given, *self.outputs):
+            places[array] = place_of(array)
+        for out in self.outputs:
+            for array in self.given:
+                a, b = places[array], places[out]
+                if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
+                    if a != b or array.shape != out.shape:
+                        fail(f"{out} is written over parts of {array}")
+        holds = {}  # place -> the arrays that have their values there
+        for array in self.given:
+            holds.setdefault(places[array], []).append(array)
+        for call, (args, name) in zip(self.chain, self.names, strict=True):
+            for array, own in zip(call.args, args, strict=True):
+                place = places.get(array, own)
+                if array not in holds.get(place, ()):
+                    fail(f"{array} is read in {own}, which holds other rows by now")
+            (out,) = call.outputs
+            holds[places.get(out, name)] = [out]
 
     def __call__(self, *arrays):
         run = getattr(self._own, "run", None)

@@ -53,7 +53,7 @@ def limited(t, clip_norm, out=None):
     """``t``, scaled down to the norm ``clip_norm`` if it is longer."""
     flat = t.reshape(-1)
     length = np.sqrt(np.vdot(flat, flat))
-    if length > clip_norm or length != length:
+    if not length <= clip_norm:  # NaN in either
         return np.multiply(t, clip_norm / length, out=out)
     if out is None:
         return t.copy()

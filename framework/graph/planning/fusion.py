@@ -1,7 +1,8 @@
 """Calls of a program joined: what makes a plan faster than its ops one by one.
 
-Each step is a function that changes a `Program` in place. Those in `EXACT` keep every bit
-of the result; the others round elsewhere than the ops do, by an ulp or so.
+Each step is a function that changes a `Program` in place. `sum_of_squares`,
+`scaled_sums` and `accumulated_products` round elsewhere than the ops do, by an ulp or so;
+the others keep every bit of the result.
 """
 
 import numpy as np
@@ -9,15 +10,21 @@ import numpy as np
 from ... import blas, config
 from .blocks import row_blocks
 from .lowering import Array
+from .verifier import verify_program
 
 __all__ = ["STEPS", "fuse"]
 
 
-def fuse(program, off=()):
-    """Runs all steps but those switched off, in `config` or in ``off``."""
+def fuse(program, off=(), verify=False):
+    """Run all steps but those switched off, in `config` or in ``off``.
+
+    With ``verify`` the program is verified after each of them.
+    """
     for step in STEPS:
         if step.__name__ not in off and config.graph_pass_is_on(step.__name__):
             step(program)
+            if verify:
+                verify_program(program, step.__name__)
     return program
 
 
@@ -119,25 +126,6 @@ def uniform_constants(program):
         call.args = tuple(args)
 
 
-def double_in_factor(program):
-    """``c * (x + x)`` as ``(2 c) * x``: doubling is exact."""
-    uses = _uses(program)
-    for call in program.calls:
-        if call.function is not np.multiply or call.form != "ufunc":
-            continue
-        for i in (0, 1):
-            c, inner = _number(call.args[i]), call.args[1 - i]
-            if c is None or inner.call is None or c.dtype != inner.dtype:
-                continue
-            added = inner.call
-            same = added.function is np.add and added.args[0] is added.args[1]
-            if same and uses.get(inner) == 1 and c.dtype.kind == "f":
-                factor = program.constant(np.asarray(c * 2, c.dtype))
-                call.args = (added.args[0], factor)
-                uses[inner] = 0
-                break
-
-
 def sum_of_squares(program):
     """The sum of all squares of an array as a product of BLAS."""
     uses = _uses(program)
@@ -166,23 +154,29 @@ def square_sum(x, out=None):
 
 
 def scaled_sums(program):
-    """``c * x + y`` in one pass of BLAS over ``y``, where nobody else needs ``y``."""
+    """``y + c * x`` or ``y - c * x`` in one pass of BLAS over ``y``, where ``y`` ends here.
+
+    BLAS rounds once where NumPy rounds the product, too. Factors from above 1 could make
+    the product overflow, which it then does not, and 0 would hide NaN and infinity of x.
+    """
     uses = _uses(program)
     for call in program.calls:
-        sign = {np.add: 1.0, np.subtract: -1.0}.get(call.function)
-        if call.form != "ufunc" or sign is None or not _worth_it(call):
+        if call.form != "ufunc" or not _worth_it(call):
             continue
-        for scaled, y in ((call.args[1], call.args[0]), call.args):
-            found = _factor_of(scaled)
-            if found is None or uses.get(scaled) != 1 or not _is_free(y, uses, call):
+        left, right = call.args[:2] if len(call.args) == 2 else (None, None)
+        roles = {
+            np.add: [(right, left, 1.0), (left, right, 1.0)],
+            np.subtract: [(right, left, -1.0)],  # c * x - y would have to negate y
+        }
+        for scaled, y, sign in roles.get(call.function, ()):
+            factor, x = _factor_of(scaled)
+            if factor is None or not 0 < abs(factor) <= 1:
                 continue
-            factor, x = found
-            if x.shape == y.shape and x is not y:
+            free = uses.get(scaled) == 1 and _is_free(y, uses, call)
+            if free and x.shape == y.shape and x is not y:
                 _write_into(program, call, add_scaled, (x, y), alpha=sign * factor)
                 uses[scaled] = 0
                 break
-            if sign < 0:
-                break  # a - c * x only: the other way round y would have to be negated
 
 
 def accumulated_products(program):
@@ -210,15 +204,14 @@ def _worth_it(call):
 
 
 def _factor_of(array):
-    """``(number, x)`` of an array that is their product, or None."""
+    """``(number, x)`` of an array that is their product, or ``(None, None)``."""
     call = array.call
-    if call is None or call.form != "ufunc" or call.function is not np.multiply:
-        return None
-    for i in (0, 1):
-        number = _number(call.args[i])
-        if number is not None:
-            return float(number), call.args[1 - i]
-    return None
+    if call is not None and call.form == "ufunc" and call.function is np.multiply:
+        for i in (0, 1):
+            number = _number(call.args[i])
+            if number is not None:
+                return float(number), call.args[1 - i]
+    return None, None
 
 
 def _is_free(y, uses, call):
@@ -256,7 +249,6 @@ accumulate.prepare = lambda a, b, y: blas.gemm_call(a, b, y, beta=1.0)
 STEPS = [
     merge_equal,
     uniform_constants,
-    double_in_factor,
     sum_of_squares,
     accumulated_products,
     scaled_sums,

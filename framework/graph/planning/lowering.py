@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from ...errors import VerificationError
 from ..ir import Effect, Read, Store, is_value
 from .ordering import safely_ordered
 
@@ -51,11 +52,20 @@ class Array:
 
 
 class Call:
-    """``outputs = function(*args, **kwargs)``.
+    """``outputs = function(*args, **kwargs)``; ``node`` is the graph's node it is from.
 
-    ``form`` is "ufunc" (entry by entry, takes ``out=``), "out" (takes ``out=``), "view"
-    (its output shares the memory of its first argument), "kernel" (a whole kernel: its
-    output is new, or a view of an argument) or "effect". ``node`` is where it is from.
+    ``form`` says how the call treats memory:
+
+    - "ufunc": computes entry by entry, into ``out=`` or a new array;
+    - "out": writes into ``out=`` or a new array, which none of its arguments may share
+      except the argument of number ``function.overwrites``;
+    - "view": the output shares the memory of its first argument;
+    - "inout": takes over the memory of its last argument and changes it;
+    - "block": several entrywise calls, row block by row block (`blocks`);
+    - "kernel": the outputs are new, or views of arguments. A node with a number
+      ``overwrites`` changes that argument in place and hands it on;
+    - "read", "store": the array of a variable is taken, or replaced by another;
+    - "effect": changes the variables ``node.writes``; the outputs are new.
     """
 
     __slots__ = ("form", "function", "args", "kwargs", "outputs", "node", "extra")
@@ -65,7 +75,17 @@ class Call:
         self.node, self.outputs, self.extra = node, (), None
 
     def arrays(self):
+        """The arguments that are arrays: all that the call reads."""
         return [a for a in self.args if type(a) is Array]
+
+    @property
+    def donated(self):
+        """The argument whose memory the call changes and its output takes over, or None."""
+        if self.form == "inout":
+            return self.args[-1]
+        if self.form == "kernel" and self.node.overwrites is not None:
+            return self.args[self.node.overwrites]
+        return None
 
     @property
     def name(self):
@@ -76,11 +96,17 @@ class Call:
 
 
 class Program:
-    """Calls in order; ``inputs`` and ``outputs`` are arrays."""
+    """Calls in order; ``inputs`` and ``outputs`` are arrays.
 
-    def __init__(self, graph):
+    ``borrows``: the memory of the inputs is lent for the time of a replay (by the plan of
+    a graph around this one), so that no variable may keep it. ``owned``: the numbers of
+    inputs that the program may write to.
+    """
+
+    def __init__(self, graph, borrows=False, owned=()):
         self.graph, self.calls = graph, []
         self.inputs, self.outputs = [], []
+        self.borrows, self.owned = borrows, tuple(owned)
         self.constants = {}
         self.kept = ([], [])  # variables that are put back if a replay fails
 
@@ -110,7 +136,9 @@ class NotRecorded(Exception):
     """A kernel does something that is not written down here."""
 
 
-def _refuse(*args, **kwargs):
+def _refuse(recorded, *args, **kwargs):
+    """Refuse what needs values, and note it: NumPy makes other errors of the refusal."""
+    recorded.writer.refused = True
     raise NotRecorded
 
 
@@ -154,7 +182,7 @@ class Recorded:
 
     @property
     def real(self):
-        return self if self.dtype.kind != "c" else _refuse()
+        return self if self.dtype.kind != "c" else _refuse(self)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return self.writer.ufunc(ufunc, method, inputs, kwargs)
@@ -165,7 +193,7 @@ class Recorded:
             raise NotRecorded
         return handler(self.writer, *args, **kwargs)
 
-    def view(self, method, shape, *args):
+    def made_view(self, method, shape, *args):
         """A view of it, made by a method of ndarray."""
         self.seen = True
         function = getattr(np.ndarray, method)
@@ -184,7 +212,7 @@ class Recorded:
             raise NotRecorded
         if shape == self.shape:
             return self
-        return self.view("reshape", shape, shape)
+        return self.made_view("reshape", shape, shape)
 
     def transpose(self, *axes):
         if len(axes) == 1 and not isinstance(axes[0], int):
@@ -202,7 +230,7 @@ class Recorded:
             return inner.transpose(axes)
         if axes == tuple(range(self.ndim)):
             return self
-        return self.view("transpose", tuple([self.shape[a] for a in axes]), axes)
+        return self.made_view("transpose", tuple([self.shape[a] for a in axes]), axes)
 
     def swapaxes(self, a, b):
         axes = list(range(self.ndim))
@@ -212,25 +240,33 @@ class Recorded:
     @property
     def flags(self):
         """Matrices count as contiguous: a kernel asks in order to choose its way only."""
-        return _CONTIGUOUS if self.ndim <= 2 else _refuse()
+        return _CONTIGUOUS if self.ndim <= 2 else _refuse(self)
 
     def copy(self, order="C"):
         if order != "C":
-            raise NotRecorded
+            _refuse(self)
         return self.writer.made(
             "out", copy_into, (self.array,), {}, self.shape, self.dtype
         )
 
-    def sum(self, axis=None, dtype=None, out=None, keepdims=False):
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
         return self.writer.reduce(np.add, self, axis, dtype, out, keepdims)
 
-    def max(self, axis=None, out=None, keepdims=False):
+    def max(self, axis=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
         return self.writer.reduce(np.maximum, self, axis, None, out, keepdims)
 
-    def min(self, axis=None, out=None, keepdims=False):
+    def min(self, axis=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
         return self.writer.reduce(np.minimum, self, axis, None, out, keepdims)
 
-    def astype(self, dtype, copy=True):
+    def astype(self, dtype, copy=True, **order):
+        if order:
+            _refuse(self)
         dtype = np.dtype(dtype)
         if dtype == self.dtype and not copy:
             return self
@@ -255,13 +291,15 @@ class Recorded:
             self.seen = True
             inner = Recorded(self.array.call.args[0], self.writer)
             return inner[tuple([index[i] for i in back])].transpose(axes)
-        return self.view("__getitem__", probe.shape, *index)
+        return self.made_view("__getitem__", probe.shape, *index)
 
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
     __len__ = __setitem__ = __complex__ = __contains__ = _refuse
 
     def __getattr__(self, name):
-        raise NotRecorded
+        if name.startswith("__"):  # a protocol of Python's, which it need not have
+            raise AttributeError(name)
+        _refuse(self)
 
 
 _CONTIGUOUS = SimpleNamespace(c_contiguous=True)
@@ -302,6 +340,7 @@ class Writer:
 
     def __init__(self, program, node):
         self.program, self.node = program, node
+        self.refused = False  # whether values were asked for
 
     def operand(self, x, dtype=None):
         """An argument as an `Array`; numbers become arrays of rank 0 of ``dtype``."""
@@ -475,8 +514,8 @@ def _like(make):
 
 
 def _reduction(ufunc):
-    def handler(writer, x, axis=None, dtype=None, out=None, keepdims=False):
-        if type(x) is not Recorded:
+    def handler(writer, x, axis=None, dtype=None, out=None, keepdims=False, **initial):
+        if type(x) is not Recorded or initial:
             raise NotRecorded
         return writer.reduce(ufunc, x, axis, dtype, out, keepdims)
 
@@ -517,9 +556,7 @@ _FUNCTIONS = {
     np.expand_dims: _expand_dims,
     np.squeeze: _squeeze,
     np.reshape: lambda writer, x, shape: x.reshape(shape),
-    np.transpose: lambda writer, x, axes=None: x.transpose(
-        *([] if axes is None else axes)
-    ),
+    np.transpose: lambda writer, x, axes=None: x.transpose(*(axes or ())),
     np.swapaxes: lambda writer, x, a, b: x.swapaxes(a, b),
     np.shape: lambda writer, x: x.shape,
     np.ndim: lambda writer, x: x.ndim,
@@ -529,9 +566,9 @@ _FUNCTIONS = {
 # ------------------------------------------------------------------------- lowering
 
 
-def lower(graph, array_type=np.ndarray):
-    """The `Program` of a graph."""
-    program = Program(graph)
+def lower(graph, array_type=np.ndarray, borrows=False, owned=()):
+    """The `Program` of a graph; ``borrows``, ``owned``: see there."""
+    program = Program(graph, borrows, owned)
     found = {}
     for value in (*graph.inputs, *graph.captures):
         found[value] = Array(value.shape, value.dtype, origin="input", payload=value)
@@ -552,6 +589,8 @@ def lower(graph, array_type=np.ndarray):
             program.calls.append(call)
             found[value] = array
         elif type(node) is Store:
+            if borrows and _may_be_an_input(args[0]):
+                args = (_copied(program, node, args[0]),)
             program.calls.append(Call("store", None, args, {}, node))
         elif node.hands_on:
             found.update(zip(node.outputs, args))
@@ -568,6 +607,21 @@ def lower(graph, array_type=np.ndarray):
             found.update(zip(node.outputs, _lowered(program, node, args, array_type)))
     program.outputs = [array_of(x) for x in graph.outputs]
     return program
+
+
+def _may_be_an_input(array):
+    """Whether the memory of an array may be that of an input."""
+    root = array.root
+    if root.call is None or root.call.form != "kernel":
+        return root.origin == "input"
+    return any([_may_be_an_input(a) for a in root.call.arrays()])
+
+
+def _copied(program, node, array):
+    """A copy of an array, as an array of the program."""
+    spec = array.shape, array.dtype
+    (copy,) = program.add("out", copy_into, (array,), {}, [spec], node)
+    return copy
 
 
 _FORMS = {}  # name of an op -> how it is written instead of running its kernel
@@ -588,9 +642,10 @@ def _lowered(program, node, args, array_type):
     op = node.op
     if array_type is np.ndarray:
         kernel = op.device_kernels.get("numpy", op.kernel)
-        writer, form = Writer(program, node), _FORMS.get(op.name)
+        form = _FORMS.get(op.name)
+        writer = Writer(program, node)
         found = form and _recorded(writer, args, partial(form, writer))
-        found = found or _recorded(writer, args, partial(kernel, np))
+        found = found or _recorded(Writer(program, node), args, partial(kernel, np))
         if found:
             return found
     specs = [(v.shape, v.dtype) for v in node.outputs]
@@ -608,10 +663,14 @@ def _recorded(writer, args, function):
         result = function(*inputs, **node.attributes)
         results = result if type(result) is tuple else (result,)
         arrays = [writer.operand(r) for r in results]
-        pairs = zip(arrays, node.outputs, strict=True)
-        if all([(a.shape, a.dtype) == (v.shape, v.dtype) for a, v in pairs]):
-            return arrays
-    except Exception:  # whatever a kernel makes of arrays without values
-        pass
-    del program.calls[count:]
-    return None
+    except Exception as error:
+        if not (isinstance(error, NotRecorded) or writer.refused):
+            raise
+        del program.calls[count:]
+        return None
+    made, wanted = [[(x.shape, x.dtype) for x in xs] for xs in (arrays, node.outputs)]
+    if made != wanted:
+        raise VerificationError(
+            f"the kernel of {node.name} gives {made}, its rule for shapes {wanted}"
+        )
+    return arrays

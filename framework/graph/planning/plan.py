@@ -1,18 +1,22 @@
 """From a program to the function that replays it: which memory, for how long.
 
 Arrays that nobody sees but the plan lie in one arena, where memory is used again as soon
-as its last reader is done; what leaves the plan (outputs, values of variables) is new in
-each replay. The function itself is written by `source`.
+as its last reader is done; gradients that only an update reads lie in that update's
+slots; what leaves the plan (outputs, values of variables) is new in each replay. The
+function itself is written by `source`.
 """
 
 import numpy as np
 
+from ... import config
+from ...variable import writing
 from . import forms, windows  # noqa: F401  (how some ops are written)
 from .arena import ALIGNMENT, lay_out
 from .blocks import odd_arrays
 from .fusion import fuse
 from .ordering import put_back_on_failure
-from .source import LARGE, Buffer, Prepared, write
+from .source import LARGE, Buffer, EffectOf, Prepared, write
+from .verifier import verify_plan, verify_program
 
 __all__ = ["LARGE", "Plan"]
 
@@ -22,19 +26,26 @@ class Plan:
 
     ``instance()`` gives a function of the input arrays that returns a tuple of the output
     arrays. It owns its buffers: use each by one thread at a time. ``source`` is its text,
-    ``lines`` has the call that each line of it is from.
+    ``lines`` has the call that each line of it is from, ``names`` the name of each array
+    there, ``effects`` those of the functions of effects.
     """
 
     def __init__(self, program, name="replay"):
-        self.program, self.name = fuse(program), name
+        if config.plans_are_verified():
+            verify_program(program, "lowering")
+        self.program, self.name = (
+            fuse(program, verify=config.plans_are_verified()),
+            name,
+        )
         self.last = self._lifetimes()
         self.read_last = self._last_reads()
         self.escaping = self._escaping()
         self.odd = odd_arrays(self.program)
         self.places = {}  # root array -> (start, nbytes) in the arena
-        self.targets = self._targets()
+        self.slots = self._slots()  # root array -> (effect, number of its slot)
         self.arena_size = 0  # bytes
         self._assign()
+        self.names, self.effects = {}, {}
         self.source, self.bound, self.lines = write(self)
         self.code = compile(self.source, f"<plan of {name}>", "exec")
 
@@ -87,20 +98,22 @@ class Plan:
 
     # --- buffers
 
-    def _targets(self):
-        """Root array -> an array in which an effect wants to be given it."""
-        targets = {}
-        for call in self.program.calls:
-            if call.form != "effect" or not hasattr(call.function, "targets"):
+    def _slots(self):
+        """The arrays that an effect alone reads, written into memory that it owns."""
+        slots = {}
+        for i, call in enumerate(self.program.calls):
+            if call.form != "effect" or not hasattr(call.function, "slots"):
                 continue
-            for array, target in zip(call.args, call.function.targets()):
+            for number, slot in enumerate(call.function.slots()):
+                array = call.args[number]
                 root = array.root
                 whole = root.shape == array.shape and (
                     root is array or array.call.form == "inout"
                 )
-                if target is not None and whole and self._has_buffer(root):
-                    targets.setdefault(root, target)
-        return targets
+                ends = self.last[root] == i and self._has_buffer(root)
+                if slot is not None and whole and ends:
+                    slots.setdefault(root, (call, number))
+        return slots
 
     def _has_buffer(self, root):
         """Whether an array is written into memory that the plan gives it."""
@@ -116,7 +129,7 @@ class Plan:
                     spans[a] = [i, i, a.nbytes]
             for out in call.outputs:
                 own = out.root is out and self._has_buffer(out)
-                if not own or out in self.targets:
+                if not own or out in self.slots:
                     continue
                 heir = self._heir(call, out, i, spans)
                 if heir is None or heir in inherited:
@@ -141,31 +154,46 @@ class Plan:
             candidates = [call.args[overwrites]]
         for a in candidates:
             same = a.shape == out.shape and a.dtype == out.dtype
-            if same and a in spans and self.last[a] == i and a.origin != "scratch":
+            if not (same and a in spans and self.last[a] == i) or a.origin == "scratch":
+                continue
+            twice = any([b.root is a and b is not a for b in call.arrays()])
+            if not twice or isinstance(call.function, np.ufunc):  # which copies then
                 return a
         return None
 
     # --- making it run
 
-    def instance(self):
-        """A replay function with buffers of its own."""
+    def instance(self, replacing=None):
+        """A replay function with buffers of its own.
+
+        ``replacing`` maps calls of effects to functions that take their place.
+        """
         block = np.empty(self.arena_size + ALIGNMENT, np.uint8)
         offset = -block.ctypes.data % ALIGNMENT
+        own = {call: call.function.twin() for call, _ in self.slots.values()}
+        effects = {**own, **(replacing or {})}
         scope = {}
         for name, value in self.bound.items():
             if type(value) is Buffer:
-                value = self._buffer(value.array, block, offset)
+                value = self._buffer(value.array, block, offset, own)
+            elif type(value) is EffectOf:
+                value = effects.get(value.call, value.call.function)
             elif type(value) is Prepared:
                 value = value.make(scope)
             scope[name] = value
+        if config.plans_are_verified():
+            verify_plan(self, scope)
         exec(self.code, scope)
         run = scope[self.source[4 : self.source.index("(")]]
-        return put_back_on_failure(run, *self.program.kept)
+        if config.plans_are_verified():
+            run = _spoiling(run, block)
+        run = put_back_on_failure(run, *self.program.kept)
+        return run if self.program.borrows else _in_transaction(run, self.program)
 
-    def _buffer(self, array, block, offset):
-        target = self.targets.get(array)
-        if target is not None:
-            return target
+    def _buffer(self, array, block, offset, own):
+        if array in self.slots:
+            call, number = self.slots[array]
+            return own[call].slots()[number]
         start = self.places[array][0] + offset
         part = block[start : start + array.nbytes]
         return part.view(array.dtype).reshape(array.shape)
@@ -180,3 +208,29 @@ class Plan:
                 if call is not None:
                     return call
         return None
+
+
+def _in_transaction(run, program):
+    """``run`` that no other thread interrupts in between its reads and writes."""
+    written = [v for call in program.calls for v in call.node.writes]
+    if not written:
+        return run
+    locks = writing(written)
+
+    def transaction(*arrays):
+        with locks:
+            return run(*arrays)
+
+    return transaction
+
+
+def _spoiling(run, block):
+    """``run`` that leaves no value in its memory: what escaped turns into NaN."""
+
+    def spoiling(*arrays):
+        try:
+            return run(*arrays)
+        finally:
+            block.fill(0xFF)
+
+    return spoiling

@@ -10,7 +10,9 @@ import keyword
 
 import numpy as np
 
-__all__ = ["Buffer", "LARGE", "Prepared", "write"]
+from ...variable import changes
+
+__all__ = ["Buffer", "EffectOf", "LARGE", "Prepared", "write"]
 
 # From this size on a register gives up its array as soon as nobody needs it.
 LARGE = 1 << 16
@@ -25,6 +27,15 @@ class Buffer:
 
     def __init__(self, array):
         self.array = array
+
+
+class EffectOf:
+    """Stands for the function of an effect, of which an instance may have one of its own."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call):
+        self.call = call
 
 
 class Prepared:
@@ -47,7 +58,7 @@ def write(plan):
 class _Writer:
     def __init__(self, plan):
         self.plan, self.program = plan, plan.program
-        self.names, self.bound = {}, {"np": np}
+        self.names, self.bound = plan.names, {"np": np}
         self.numbers = itertools.count()
         self.registers = map("r{}".format, itertools.count())
         self.functions = {}
@@ -66,7 +77,10 @@ class _Writer:
         plan, program = self.plan, self.program
         inputs = [f"x{i}" for i in range(len(program.inputs))]
         self.names.update(zip(program.inputs, inputs))
+        snapshot = self.write_snapshot()
         for i, call in enumerate(program.calls):
+            if call in snapshot:
+                continue
             if call.form in ("effect", "store") and call.node.writes:
                 self.let_go(i, call)
             getattr(self, f"write_{call.form}")(i, call)
@@ -123,7 +137,7 @@ class _Writer:
 
     def buffer(self, array):
         """The name of the memory that the plan gives an array; None: it has none."""
-        if array not in self.plan.places and array not in self.plan.targets:
+        if array not in self.plan.places and array not in self.plan.slots:
             return None
         self.names[array] = self.bind("b", Buffer(array))
         self.fixed[array] = self.likeness(array)
@@ -160,11 +174,28 @@ class _Writer:
 
     # --- one method for each form of a call
 
-    def write_read(self, i, call):
+    def write_snapshot(self):
+        """Take the variables of a plan that changes none at one moment: its reads.
+
+        An update that another thread makes meanwhile moves the count of changes.
+        """
+        reads = [call for call in self.program.calls if call.form == "read"]
+        if len(reads) < 2 or any([call.node.writes for call in self.program.calls]):
+            return ()
+        count = self.bind("changes", changes)
+        self.emit("while True:", reads[0])
+        self.emit(f"    count = {count}[0]", reads[0])
+        for i, call in enumerate(self.program.calls):
+            if call.form == "read":
+                self.write_read(i, call, indent="    ")
+        self.emit(f"    if {count}[0] == count: break", reads[-1])
+        return reads
+
+    def write_read(self, i, call, indent=""):
         (array,) = call.outputs
         variable = self.bind("v", call.node.variable)
         copied = ".copy()" if self.is_overwritten(array, i) else ""
-        self.emit(f"{self.register(array)} = {variable}._array{copied}", call)
+        self.emit(f"{indent}{self.register(array)} = {variable}._array{copied}", call)
 
     def is_overwritten(self, array, position):
         """Whether a variable's array is needed after an effect wrote over it."""
@@ -189,7 +220,8 @@ class _Writer:
         self.emit(f"{self.register(out)} = {text}", call)
 
     def write_effect(self, i, call):
-        function = self.function_name(call.function, "effect")
+        function = self.bind(f"{_identifier(call.node.name)}_", EffectOf(call))
+        self.plan.effects[call] = function
         args = ", ".join([self.name_of(a) for a in call.args])
         given = [self.register(out) for out in call.outputs]
         left = f"{', '.join(given)}, = " if given else ""
