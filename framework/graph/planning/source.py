@@ -177,18 +177,18 @@ class _Writer:
     def write_snapshot(self):
         """Take the variables of a plan that changes none at one moment: its reads.
 
-        An update that another thread makes meanwhile moves the count of changes.
+        Where another thread changes several of them meanwhile, it takes them again.
         """
         reads = [call for call in self.program.calls if call.form == "read"]
         if len(reads) < 2 or any([call.node.writes for call in self.program.calls]):
             return ()
-        count = self.bind("changes", changes)
+        latest = f"{self.bind('changes', changes)}[0]"
         self.emit("while True:", reads[0])
-        self.emit(f"    count = {count}[0]", reads[0])
+        self.emit(f"    change = {latest}", reads[0])
         for i, call in enumerate(self.program.calls):
             if call.form == "read":
                 self.write_read(i, call, indent="    ")
-        self.emit(f"    if {count}[0] == count: break", reads[-1])
+        self.emit(f"    if change is {latest}: break", reads[-1])
         return reads
 
     def write_read(self, i, call, indent=""):
