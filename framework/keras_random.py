@@ -6,7 +6,7 @@ call, a `SeedGenerator` from a stream that goes on.
 
 import functools
 
-from tapewright.layers.names import unique_name
+from tapewright.layers.seeds import SeedGenerator
 
 from .dtypes import as_dtype, int64
 from .floatx import default_float
@@ -42,41 +42,6 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
-
-
-class SeedGenerator(Generator):
-    """A stream of random numbers for the ``seed`` of a draw; each draw advances it.
-
-    As the attribute of a layer it gives another draw at every call of a traced function.
-    ``seed``: an int, or None for a stream that nobody knows.
-
-    >>> first, again = SeedGenerator(7), SeedGenerator(7)
-    >>> draws = [normal([2], seed=g).numpy().tolist() for g in (first, first, again)]
-    >>> draws[0] == draws[2] != draws[1]
-    True
-    """
-
-    def __init__(self, seed=None, name=None):
-        if seed is not None and not isinstance(seed, int):
-            raise ValueError(
-                f"SeedGenerator: seed must be an integer or None, got {seed!r}"
-            )
-        super().__init__(seed)
-        self.seed = seed
-        self.name = name or unique_name("seed_generator")
-
-    def next(self, ordered=True):
-        """The state from which the next draw would start; advances it."""
-        return self.stream().state
-
-    def get_config(self):
-        """``seed`` and ``name``."""
-        return {"seed": self.seed, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        """A generator at the start of the stream that `get_config` named."""
-        return cls(**config)
 
 
 def _stream(seed):

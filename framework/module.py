@@ -2,7 +2,7 @@
 
 import re
 
-from .nest import flatten
+from .nest import owned_leaves
 from .variable import Variable
 
 __all__ = ["Module"]
@@ -67,7 +67,7 @@ class Module:
 def _search(module, kind, found, seen):
     below = []
     for _, value in sorted(vars(module).items()):
-        for leaf in flatten(value):
+        for leaf in owned_leaves(value):
             if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
                 seen.add(id(leaf))
                 if isinstance(leaf, kind):

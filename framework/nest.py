@@ -13,6 +13,7 @@ __all__ = [
     "flatten",
     "is_nested",
     "map_structure",
+    "owned_leaves",
     "pack",
     "pack_sequence_as",
 ]
@@ -58,6 +59,34 @@ def _collect(structure, leaves):
     else:
         for item in structure:
             _collect(item, leaves)
+
+
+def owned_leaves(value, in_order=False):
+    """The leaves of the lists, tuples and dicts in an attribute, each container once.
+
+    A container inside of itself ends there. Dicts in the order of their keys, or, with
+    ``in_order``, of their entries.
+
+    >>> cycle = [1, {"b": 2, "a": 3}]
+    >>> cycle.append(cycle)
+    >>> owned_leaves(cycle), owned_leaves(cycle, in_order=True)
+    ([1, 3, 2], [1, 2, 3])
+    """
+    leaves, seen = [], set()
+
+    def collect(value):
+        if not _CONTAINERS[type(value)]:
+            leaves.append(value)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, dict):
+                keys = value if in_order else _sorted_keys(value)
+                value = [value[key] for key in keys]
+            for item in value:
+                collect(item)
+
+    collect(value)
+    return leaves
 
 
 def _sorted_keys(mapping):

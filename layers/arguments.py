@@ -7,7 +7,7 @@ object that is being made, or a name.
 import operator
 from numbers import Real
 
-__all__ = ["not_negative", "numbers", "one_of", "share", "whole"]
+__all__ = ["not_negative", "numbers", "one_of", "share", "truth", "whole"]
 
 
 def whole(who, name, value, least=1):
@@ -50,6 +50,15 @@ def share(who, name, value):
     if not isinstance(value, Real) or not 0 <= value <= 1:
         raise ValueError(f"{_name_of(who)}: {name} must be from 0 to 1, got {value!r}")
     return value
+
+
+def truth(who, name, value):
+    """``value``, True or False, as a bool."""
+    if type(value).__name__ not in ("bool", "bool_") and value not in (0, 1):
+        raise ValueError(
+            f"{_name_of(who)}: {name} must be True or False, got {value!r}"
+        )
+    return bool(value)
 
 
 def one_of(who, name, value, choices):

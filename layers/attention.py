@@ -10,7 +10,7 @@ from tapewright.ops.creation import range as arange
 from tapewright.ops.dropout import apply_dropout
 from tapewright.ops.elementwise import abs
 from tapewright.ops.linalg import matmul
-from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.random import get_global_generator
 from tapewright.ops.reduction import reduce_sum
 from tapewright.ops.shape import expand_dims
 from tapewright.ops.trigonometry import tanh
@@ -18,6 +18,7 @@ from tapewright.tensor import convert_to_tensor
 
 from .arguments import share
 from .layer import Layer
+from .seeds import checked_seed, generator_of
 
 __all__ = ["AdditiveAttention", "Attention"]
 
@@ -61,8 +62,8 @@ class Attention(Layer):
         self.use_scale = use_scale
         self.score_mode = score_mode
         self.dropout = share(self, "dropout", dropout)
-        self.seed = seed
-        self.seed_generator = None if seed is None else Generator(seed)
+        self.seed = checked_seed(self, seed)
+        self.seed_generator = generator_of(self.seed)
 
     def build(self, input_shape):
         self._check_count(input_shape, "inputs")

@@ -13,7 +13,7 @@ from tapewright.ops.creation import range as arange
 from tapewright.ops.elementwise import clip_by_value
 from tapewright.ops.gather import gather
 from tapewright.ops.joining import concat, reverse, stack
-from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.random import get_global_generator
 from tapewright.ops.reduction import reduce_mean
 from tapewright.ops.shape import reshape
 from tapewright.ops.trigonometry import cos, sin
@@ -21,6 +21,7 @@ from tapewright.ops.warping import FILL_MODES, INTERPOLATIONS, affine_transform
 
 from .arguments import one_of, whole
 from .images import ImageLayer
+from .seeds import checked_seed, generator_of
 
 __all__ = [
     "RandomBrightness",
@@ -41,14 +42,14 @@ class _RandomLayer(ImageLayer):
     """
 
     def _keep_seed(self, seed, data_format=None):
-        self.seed = seed
-        self.generator = None if seed is None else Generator(seed)
+        self.seed = checked_seed(self, seed)
+        self.generator = generator_of(self.seed)
         self._keep_format(data_format)
 
     def get_random_transformation(self, data, training=True, seed=None):
         """A transformation for these images; None if not ``training``."""
         generator = self.generator or get_global_generator()
-        generator = generator if seed is None else Generator(seed)
+        generator = generator_of(checked_seed(self, seed)) or generator
 
         def draw(low, high, shape):
             return generator.uniform(shape, low, high)

@@ -10,11 +10,13 @@ import math
 import numpy as np
 
 from tapewright import registry
-from tapewright.dtypes import as_dtype
+from tapewright.dtypes import as_dtype, float64
 from tapewright.floatx import default_float
 from tapewright.ops import creation, random
 from tapewright.ops.conversion import cast
 from tapewright.tensor import convert_to_tensor, is_tensor
+
+from .seeds import checked_seed
 
 __all__ = [
     "Constant",
@@ -153,43 +155,60 @@ class Identity(Initializer):
 # --------------------------------------------------------------------------- random
 
 
-class RandomNormal(Initializer):
+class _Random(Initializer):
+    """Base: ``seed`` is an int, a `SeedGenerator`, whose stream goes on, or None."""
+
+    kind = "initializer"
+
+    def __init__(self, seed=None):
+        self.seed = checked_seed(self, seed)
+
+    def _draw(self, how, *args):
+        if isinstance(self.seed, random.Generator):
+            return getattr(self.seed, how)(*args)
+        return getattr(random, how)(*args, seed=self.seed)
+
+
+def _floating(dtype):
+    return default_float() if dtype is None else as_dtype(dtype)
+
+
+class RandomNormal(_Random):
     """Normally distributed."""
 
     def __init__(self, mean=0.0, stddev=0.05, seed=None):
-        self.mean, self.stddev, self.seed = mean, stddev, seed
+        super().__init__(seed)
+        self.mean, self.stddev = mean, stddev
 
     def __call__(self, shape, dtype=None):
-        return random.normal(
-            shape, self.mean, self.stddev, dtype or default_float(), seed=self.seed
-        )
+        return self._draw("normal", shape, self.mean, self.stddev, _floating(dtype))
 
 
-class RandomUniform(Initializer):
+class RandomUniform(_Random):
     """Evenly distributed from ``minval`` to ``maxval``."""
 
     def __init__(self, minval=-0.05, maxval=0.05, seed=None):
-        self.minval, self.maxval, self.seed = minval, maxval, seed
+        super().__init__(seed)
+        self.minval, self.maxval = minval, maxval
 
     def __call__(self, shape, dtype=None):
-        return random.uniform(
-            shape, self.minval, self.maxval, dtype or default_float(), seed=self.seed
-        )
+        return self._draw("uniform", shape, self.minval, self.maxval, _floating(dtype))
 
 
-class TruncatedNormal(Initializer):
+class TruncatedNormal(_Random):
     """Normally distributed, no further than two ``stddev`` from ``mean``."""
 
     def __init__(self, mean=0.0, stddev=0.05, seed=None):
-        self.mean, self.stddev, self.seed = mean, stddev, seed
+        super().__init__(seed)
+        self.mean, self.stddev = mean, stddev
 
     def __call__(self, shape, dtype=None):
-        return random.truncated_normal(
-            shape, self.mean, self.stddev, dtype or default_float(), seed=self.seed
+        return self._draw(
+            "truncated_normal", shape, self.mean, self.stddev, _floating(dtype)
         )
 
 
-class Orthogonal(Initializer):
+class Orthogonal(_Random):
     """A random matrix with orthonormal columns (or rows), times ``gain``.
 
     All axes but the last count as one. Reference: Saxe et al., "Exact solutions to the
@@ -197,14 +216,15 @@ class Orthogonal(Initializer):
     """
 
     def __init__(self, gain=1.0, seed=None):
-        self.gain, self.seed = gain, seed
+        super().__init__(seed)
+        self.gain = gain
 
     def __call__(self, shape, dtype=None):
         if len(shape) < 2:
             raise ValueError(f"Orthogonal: shape must have two axes or more: {shape}")
         rows, columns = math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
-        drawn = random.normal(tall, dtype="float64", seed=self.seed).numpy()
+        drawn = self._draw("normal", tall, 0.0, 1.0, float64).numpy()
         q, r = np.linalg.qr(drawn)
         q *= np.sign(np.diag(r))  # makes the distribution uniform
         q = q if rows >= columns else q.T
@@ -220,7 +240,7 @@ _MODES = ("fan_in", "fan_out", "fan_avg")
 _DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
 
 
-class VarianceScaling(Initializer):
+class VarianceScaling(_Random):
     """Random with the variance ``scale / n``, n the number of inputs, outputs or their mean.
 
     Args: ``mode``: "fan_in", "fan_out" or "fan_avg"; ``distribution``:
@@ -252,21 +272,23 @@ class VarianceScaling(Initializer):
                     f"VarianceScaling: {name} must be one of {', '.join(known)}, "
                     f"got {value!r}"
                 )
+        super().__init__(seed)
         self.scale, self.mode, self.distribution = scale, mode, distribution
-        self.seed, self.input_axes, self.output_axes = seed, input_axes, output_axes
+        self.input_axes, self.output_axes = input_axes, output_axes
 
     def __call__(self, shape, dtype=None):
         fan_in, fan_out = _fans(tuple(shape), self.input_axes, self.output_axes)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
         variance = self.scale / max(1.0, fans[self.mode])
-        dtype = dtype or default_float()
+        dtype = _floating(dtype)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
-            return random.uniform(shape, -limit, limit, dtype, seed=self.seed)
+            return self._draw("uniform", shape, -limit, limit, dtype)
         if self.distribution == "untruncated_normal":
-            return random.normal(shape, 0.0, math.sqrt(variance), dtype, seed=self.seed)
-        stddev = math.sqrt(variance) / _CUT
-        return random.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
+            return self._draw("normal", shape, 0.0, math.sqrt(variance), dtype)
+        return self._draw(
+            "truncated_normal", shape, 0.0, math.sqrt(variance) / _CUT, dtype
+        )
 
 
 def _fans(shape, input_axes, output_axes):

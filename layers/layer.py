@@ -68,7 +68,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     >>> class Scale(Layer):
     ...     def build(self, input_shape):
-    ...         self.gamma = self.add_weight("gamma", (input_shape[-1],), "ones")
+    ...         self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
     ...
     ...     def call(self, inputs):
     ...         return inputs * self.gamma
@@ -91,6 +91,7 @@ class Layer(Operation, Tracked, LayerConfig):
     autocast = True
     _dtype = float32
     _given_shape = None
+    _output_shape = None  # of the latest call that noted it; None before the first
     _adds_losses = False  # whether any layer of this process ever called add_loss
     _renamed = 0  # how often a layer of this process was given another name
 
@@ -99,6 +100,9 @@ class Layer(Operation, Tracked, LayerConfig):
         if "build" in vars(cls):
             cls._shapes = _shape_arguments(cls.build)
             cls.build = _once(cls.build)
+            cls.built = False
+        elif is_own(cls) and cls.build is Layer.build:
+            cls.built = True  # a layer without weights has nothing to build
         if "call" in vars(cls):
             cls._signature = CallSignature(cls.call)
         if not is_own(cls):
@@ -261,7 +265,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 self._check_inputs(inputs)
             if around is None and Layer._adds_losses and self._name:
                 self._forget_losses()
-            if not self.built:
+            if self._output_shape is None or not self.built:
                 outputs = self._first_call(inputs, args, kwargs)
             else:
                 outputs = self.call(inputs, *args, **kwargs)
@@ -287,10 +291,13 @@ class Layer(Operation, Tracked, LayerConfig):
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
-        with self._building():
-            self._build_for((inputs, *args), kwargs)
-            self.built = True
+        if self.built:
             outputs = self.call(inputs, *args, **kwargs)
+        else:
+            with self._building():
+                self._build_for((inputs, *args), kwargs)
+                self.built = True
+                outputs = self.call(inputs, *args, **kwargs)
         self._output_shape = _shapes_in(outputs)
         return outputs
 

@@ -17,6 +17,7 @@ from .attention import band_mask, both, causal_mask
 from .core import EinsumDense
 from .layer import Layer
 from .noise import Dropout
+from .seeds import checked_seed
 
 __all__ = ["GroupQueryAttention", "GroupedQueryAttention", "MultiHeadAttention"]
 
@@ -51,7 +52,7 @@ class _Heads(Layer):
         self.dropout = share(self, "dropout", dropout)
         self.sliding_window = sliding_window
         self.use_gate = use_gate
-        self.seed = seed
+        self.seed = checked_seed(self, seed)
         self._settings = {
             name: _FAMILIES[name.rpartition("_")[2]].get(value)
             for name, value in zip(_SETTINGS, settings)

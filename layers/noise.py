@@ -11,11 +11,12 @@ import operator
 from tapewright.ops.comparison import greater, where
 from tapewright.ops.creation import ones_like
 from tapewright.ops.dropout import apply_dropout
-from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.random import get_global_generator
 
 from . import regularizers
 from .arguments import not_negative, share
 from .layer import InputSpec, Layer
+from .seeds import checked_seed, generator_of
 from .spatial import checked_format
 
 __all__ = [
@@ -37,8 +38,8 @@ class _Noise(Layer):
     _shape_tells = True
 
     def _keep_seed(self, seed):
-        self.seed = seed
-        self.seed_generator = None if seed is None else Generator(seed)
+        self.seed = checked_seed(self, seed)
+        self.seed_generator = generator_of(self.seed)
 
     @property
     def _generator(self):

@@ -11,12 +11,13 @@ from tapewright.ops.creation import ones_like, zeros
 from tapewright.ops.dropout import apply_dropout
 from tapewright.ops.joining import concat, split
 from tapewright.ops.linalg import affine, matmul
-from tapewright.ops.random import Generator, get_global_generator
+from tapewright.ops.random import get_global_generator
 from tapewright.registry import deserialize
 
 from . import activations, constraints, initializers, regularizers
 from .arguments import whole
 from .layer import Layer
+from .seeds import checked_seed, generator_of
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 
@@ -40,7 +41,8 @@ class _Cell(Layer):
         self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
-        self.seed_generator = None if self.seed is None else Generator(self.seed)
+        self.seed = checked_seed(self, self.seed)
+        self.seed_generator = generator_of(self.seed)
         self.state_size = self.output_size = self.units
         self._masks = None  # those of dropout, while an RNN runs
 

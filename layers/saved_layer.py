@@ -32,7 +32,7 @@ class SavedLayer(Layer):
 
     def _added_as(self, path, dtype, shape, trainable):
         name = path.rpartition("/")[2]
-        variable = self.add_weight(name, tuple(shape), "zeros", dtype=dtype,
+        variable = self.add_weight(tuple(shape), "zeros", name=name, dtype=dtype,
                                    trainable=trainable)  # fmt: skip
         variable.path = path
         return variable

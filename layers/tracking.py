@@ -7,7 +7,7 @@ import numpy as np
 
 from tapewright.dtypes import as_dtype
 from tapewright.module import Module
-from tapewright.nest import flatten
+from tapewright.nest import owned_leaves
 from tapewright.ops.random import Generator
 from tapewright.readers import reading
 from tapewright.saving.keras_files.blank_weights import room
@@ -18,6 +18,7 @@ from tapewright.saving.keras_files.own_variables import (
 from tapewright.variable import Variable
 
 from . import constraints, initializers, regularizers
+from .arguments import truth
 from .names import unique_name
 
 __all__ = ["Tracked"]
@@ -32,7 +33,7 @@ class Tracked(Module):
 
     def _track(self, trainable):
         """Starts with no weights."""
-        self._trainable = bool(trainable)
+        self._trainable = truth(self, "trainable", trainable)
         self._weights = []
         self._frozen = set()  # references to variables that `trainable` switched off
         self._penalties = []  # pairs of a weight and its regularizer
@@ -53,20 +54,22 @@ class Tracked(Module):
     ):
         """A new variable that belongs to the layer.
 
-        By position: shape and initializer, or a name in front of both. Args: ``shape``,
-        ``()`` by default; ``initializer``: an `Initializer` or its name (default:
+        By position: shape, initializer and dtype, as in Keras 3. Args: ``shape``, ``()``
+        by default; ``initializer``: an `Initializer` or its name (default:
         "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
         `losses`; ``constraint``: what an optimizer puts the variable through after each
         update.
 
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown.
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is given
+        by position.
         """
         if self._name is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
         if args:
-            name, shape, initializer = _by_position(args, name, shape, initializer)
+            by_name = shape, initializer, dtype
+            shape, initializer, dtype = _by_position(args, by_name)
         name = name or unique_name("variable")
         if not isinstance(name, str):
             raise TypeError(f"add_weight: name must be a string, got {name!r}")
@@ -139,8 +142,9 @@ class Tracked(Module):
 
     @trainable.setter
     def trainable(self, value):
+        value = truth(self, "trainable", value)
         for layer, parts in self._walk():
-            layer._trainable = bool(value)
+            layer._trainable = value
             for variable in _variables_of(parts):
                 if not value:
                     layer._freeze(variable)
@@ -166,7 +170,7 @@ class Tracked(Module):
         """The metrics among the attributes, of layers inside too."""
         found = []
         for layer, _ in self._walk():
-            leaves = flatten(list(vars(layer).values()))
+            leaves = owned_leaves(list(vars(layer).values()))
             found += [leaf for leaf in leaves if _is_metric(leaf)]
         return list({id(metric): metric for metric in found}.values())
 
@@ -227,7 +231,8 @@ class Tracked(Module):
             if isinstance(value, _PARTS):
                 parts.append(value)
             elif isinstance(value, (list, tuple, dict)) and value:
-                parts += [leaf for leaf in _leaves(value) if isinstance(leaf, _PARTS)]
+                leaves = owned_leaves(value, in_order=True)  # files depend on it
+                parts += [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
         return [part for part in parts if not _is_metric(part)]
 
     def _walk(self):
@@ -254,15 +259,6 @@ class Tracked(Module):
         return list({id(v): v for v in found}.values())
 
 
-def _leaves(value):
-    """What is in lists and dicts, in the order of the latter: files depend on it."""
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return [value]
-    return [leaf for each in value for leaf in _leaves(each)]
-
-
 def _is_metric(part):
     if isinstance(part, type):
         return False
@@ -280,15 +276,19 @@ def _variables_of(parts):
     return found
 
 
-def _by_position(args, name, shape, initializer):
-    """Name, shape and initializer, of which some were given by position."""
-    if args[0] is None or isinstance(args[0], str):
-        name, *args = args
-    shape, *args = args or (shape,)
-    initializer, *args = args or (initializer,)
-    if args:
-        raise TypeError(
-            "add_weight: only name, shape and initializer may be given by position, "
-            f"in this order; there is also {args!r}"
+def _by_position(args, by_name):
+    """Shape, initializer and dtype, of which the first were given by position."""
+    names = ("shape", "initializer", "dtype")
+    if isinstance(args[0], str):
+        raise ValueError(
+            f"add_weight: shape must be a tuple, got {args[0]!r}; pass the name by keyword, "
+            f"add_weight(shape, name={args[0]!r})"
         )
-    return name, shape, initializer
+    if len(args) > len(names):
+        raise TypeError(
+            f"add_weight: only {', '.join(names)} may be given by position, got {args!r}"
+        )
+    for name, value in zip(names[: len(args)], by_name):
+        if value is not None:
+            raise ValueError(f"add_weight: {name} is given twice, also as {value!r}")
+    return (*args, *by_name[len(args) :])

@@ -265,7 +265,7 @@ def test_a_layer_that_says_how_it_is_built_is_asked_inside_of_models():
     @saving.register_keras_serializable("mine")
     class Table(layers.Layer):
         def make(self, size):
-            self.table = self.add_weight("table", (size,), "ones")
+            self.table = self.add_weight((size,), "ones", name="table")
             self.built = True
 
         def get_build_config(self):

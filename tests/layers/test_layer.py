@@ -19,7 +19,7 @@ class Scale(Layer):
 
     def build(self, input_shape):
         self.gamma = self.add_weight(
-            "gamma", (input_shape[-1],), self.gamma_initializer
+            (input_shape[-1],), self.gamma_initializer, name="gamma"
         )
 
     def call(self, inputs):
@@ -71,7 +71,7 @@ def test_a_subclass_may_extend_build():
     class Shifted(Scale):
         def build(self, input_shape):
             super().build(input_shape)
-            self.beta = self.add_weight("beta", (input_shape[-1],), "zeros")
+            self.beta = self.add_weight((input_shape[-1],), "zeros", name="beta")
 
         def call(self, inputs):
             return super().call(inputs) + self.beta
@@ -84,7 +84,7 @@ def test_a_subclass_may_extend_build():
 def test_a_failed_build_leaves_no_weights_behind():
     class Fragile(Layer):
         def build(self, input_shape):
-            self.add_weight("first", (1,), "zeros")
+            self.add_weight((1,), "zeros", name="first")
             if len(input_shape) != 2:
                 raise ValueError("rank")
 
@@ -214,8 +214,8 @@ def test_trainable_weights_come_first_and_inner_layers_last():
             self.blocks = {"b": Dense(1), "a": [Dense(2)]}
 
         def build(self, input_shape):
-            self.steps = self.add_weight("steps", (), "zeros", trainable=False)
-            self.gain = self.add_weight("gain", (), "ones")
+            self.steps = self.add_weight((), "zeros", name="steps", trainable=False)
+            self.gain = self.add_weight((), "ones", name="gain")
 
         def call(self, inputs):
             x = self.blocks["a"][0](self.norm(inputs)) * self.gain
@@ -300,20 +300,76 @@ def test_add_weight_takes_keywords_as_keras_does():
     assert w.dtype == "int32" and not w.trainable and w.path == "l/w"
 
 
-def test_add_weight_takes_shape_and_initializer_by_position_or_a_name_first():
+def test_add_weight_takes_shape_initializer_and_dtype_by_position():
     layer = Layer(name="l")
     assert layer.add_weight((2,), "ones", name="a").numpy().tolist() == [1, 1]
-    assert layer.add_weight("b", (2,), "zeros").path == "l/b"
+    assert layer.add_weight((2,), "zeros", "int32", name="b").dtype == "int32"
+    assert layer.add_weight((2,), initializer="ones", name="c").path == "l/c"
     assert layer.add_weight(shape=(3,), initializer="ones").shape == (3,)
 
 
 def test_add_weight_refuses_unknown_dimensions_and_names_that_are_none():
     with pytest.raises(ValueError, match=r"layer 'l' \(Layer\).*'w' must be known"):
-        Layer(name="l").add_weight("w", (None, 2))
+        Layer(name="l").add_weight((None, 2), name="w")
     with pytest.raises(TypeError, match="name must be a string"):
         Layer().add_weight((2,), "zeros", name=3)
+    with pytest.raises(ValueError, match="name by keyword"):
+        Layer().add_weight("w", (2,))
     with pytest.raises(TypeError, match="by position"):
-        Layer().add_weight("w", (2,), "zeros", "float32")
+        Layer().add_weight((2,), "zeros", "float32", True)
+    with pytest.raises(ValueError, match="shape is given twice"):
+        Layer().add_weight((2,), shape=(2,))
+
+
+@pytest.mark.parametrize("value", ["no", "False", None, 2, [True]])
+def test_trainable_is_true_or_false(value):
+    with pytest.raises(ValueError, match="trainable must be True or False"):
+        Layer(trainable=value)
+    with pytest.raises(ValueError, match="trainable must be True or False"):
+        Dense(2, trainable=value)
+
+
+def test_containers_may_hold_themselves():
+    class Cyclic(Layer):
+        def __init__(self):
+            super().__init__()
+            self.parts = [Dense(1)]
+            self.parts.append({"again": self.parts, "other": Dense(1)})
+
+        def call(self, inputs):
+            return self.parts[0](inputs) + self.parts[1]["other"](inputs)
+
+    layer = Cyclic()
+    layer(np.ones((1, 2), "float32"))
+    assert len(layer.weights) == 4 and layer.metrics == []
+
+
+def test_layers_without_weights_are_built_from_the_start():
+    for layer in (
+        layers.Dropout(0.5), layers.Activation("relu"), layers.ReLU(), layers.Softmax(),
+        layers.Masking(), layers.Identity(), layers.MaxPooling2D(), layers.Reshape((2,)),
+        layers.GlobalAveragePooling1D(), layers.GaussianNoise(0.1), layers.Flatten(),
+        layers.SpatialDropout1D(0.1), layers.UnitNormalization(),
+    ):  # fmt: skip
+        assert layer.built, layer
+        with_build = type("WithBuild", (type(layer),), {"build": lambda self, s: None})
+        assert not with_build.built
+    assert not layers.Dense(2).built and not Layer().built
+
+
+def test_a_layer_that_is_built_from_the_start_notes_the_shape_of_its_outputs():
+    class Outer(tw.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.flat = layers.Flatten(name="flat")
+
+        def call(self, inputs):
+            return self.flat(inputs)
+
+    model, lines = Outer(), []
+    model(np.ones((2, 3, 4), "float32"))
+    model.summary(print_fn=lines.append)
+    assert any("(2, 12)" in line for line in "\n".join(lines).splitlines())
 
 
 def test_set_weights_checks_all_before_it_assigns():

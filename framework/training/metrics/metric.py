@@ -8,7 +8,7 @@ from tapewright.layers.names import unique_name
 from ...dtypes import as_dtype
 from ...floatx import default_float
 from ...module import Module, snake_case
-from ...nest import flatten
+from ...nest import owned_leaves
 from ...ops.creation import zeros_like
 from ...readers import Recording, active_reader, active_readers, reading
 from ...registry import Configured
@@ -102,7 +102,7 @@ class Metric(Module, Configured):
     @property
     def variables(self):
         """The variables in the order of making, then those of metrics inside."""
-        parts = flatten(list(vars(self).values()))
+        parts = owned_leaves(list(vars(self).values()))
         found = [part for part in parts if isinstance(part, Variable)]
         for part in parts:
             if isinstance(part, Metric):

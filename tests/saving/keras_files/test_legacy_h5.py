@@ -72,9 +72,9 @@ def test_the_state_of_the_optimizer_is_where_keras_does_not_look(tmp_path):
 def test_an_array_is_never_in_the_place_of_another(tmp_path):
     class Two(layers.Layer):
         def build(self, input_shape):
-            self.a = self.add_weight("w", (2,), "ones")
-            self.b = self.add_weight("w", (2,), "zeros")
-            self.c = self.add_weight("w/inner", (2,), "ones")
+            self.a = self.add_weight((2,), "ones", name="w")
+            self.b = self.add_weight((2,), "zeros", name="w")
+            self.c = self.add_weight((2,), "ones", name="w/inner")
 
         def call(self, x):
             return x * self.a + self.b + self.c

@@ -26,7 +26,7 @@ class Own(Model):
         self.first = layers.Dense(units)
         self.drop = layers.Dropout(0.5, seed=1)
         self.blocks = [layers.Dense(2), [layers.BatchNormalization()]]
-        self.scale = self.add_weight("scale", (2,), "ones")
+        self.scale = self.add_weight((2,), "ones", name="scale")
 
     def call(self, x, training=False):
         x = self.blocks[0](self.drop(self.first(x)))
@@ -41,7 +41,7 @@ class Halved(layers.Layer):
     """Keeps half of its weight in files."""
 
     def build(self, input_shape):
-        self.w = self.add_weight("w", (2,), "ones")
+        self.w = self.add_weight((2,), "ones", name="w")
 
     def call(self, x):
         return x * self.w
@@ -158,7 +158,7 @@ def test_weights_that_a_layer_does_not_keep_start_as_ever(tmp_path):
     class Forgetful(Halved):
         def build(self, input_shape):
             super().build(input_shape)
-            self.other = self.add_weight("other", (3,), "ones")
+            self.other = self.add_weight((3,), "ones", name="other")
 
     Sequential([Input((2,)), Forgetful()]).save(tmp_path / "m.keras")
     other = load_model(tmp_path / "m.keras").layers[0].other

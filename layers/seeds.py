@@ -1,0 +1,67 @@
+"""`SeedGenerator`, and what layers and initializers take for a ``seed``."""
+
+from tapewright import registry
+from tapewright.ops.random import Generator
+
+from .names import unique_name
+
+__all__ = ["SeedGenerator", "checked_seed", "generator_of"]
+
+
+class SeedGenerator(Generator):
+    """A stream of random numbers for the ``seed`` of a draw; each draw advances it.
+
+    As the attribute of a layer it gives another draw at every call of a traced function.
+    ``seed``: an int, or None for a stream that nobody knows.
+
+    >>> from tapewright.keras.random import normal
+    >>> first, again = SeedGenerator(7), SeedGenerator(7)
+    >>> draws = [normal([2], seed=g).numpy().tolist() for g in (first, first, again)]
+    >>> draws[0] == draws[2] != draws[1]
+    True
+    """
+
+    place_in_keras = ("keras.random", "SeedGenerator")
+
+    def __init__(self, seed=None, name=None):
+        if seed is not None and not isinstance(seed, int):
+            raise ValueError(
+                f"SeedGenerator: seed must be an integer or None, got {seed!r}"
+            )
+        super().__init__(seed)
+        self.seed = seed
+        self.name = name or unique_name("seed_generator")
+
+    def next(self, ordered=True):
+        """The state from which the next draw would start; advances it."""
+        return self.stream().state
+
+    def get_config(self):
+        """``seed`` and ``name``."""
+        return {"seed": self.seed, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        """A generator at the start of the stream that `get_config` named."""
+        return cls(**config)
+
+
+registry.register("seed_generator", "SeedGenerator", SeedGenerator)
+
+
+def checked_seed(who, seed):
+    """``seed``: an int, None or a generator; a `SeedGenerator` of the config of one."""
+    if isinstance(seed, dict):
+        return registry.deserialize("seed_generator", seed)
+    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if seed is None or whole or isinstance(seed, Generator):
+        return seed
+    name = who if isinstance(who, str) else type(who).__name__
+    raise ValueError(
+        f"{name}: seed must be an integer, a SeedGenerator or None, got {seed!r}"
+    )
+
+
+def generator_of(seed):
+    """The stream that a checked seed stands for; None for the global one."""
+    return seed if seed is None or isinstance(seed, Generator) else Generator(seed)
