@@ -85,3 +85,21 @@ def test_shifts_are_of_integers(op):
         op([True], [True])
     with pytest.raises(TypeError, match="invert: x must be integers"):
         tw.invert([True])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "complex64", "int32"]
+)
+@pytest.mark.parametrize("least", [-2, -np.inf])
+def test_what_is_masked_is_a_positive_zero_whatever_stands_beside_it(dtype, least):
+    x = np.array([-0.0, 3, -3, least if np.dtype(dtype).kind in "fc" else -2], dtype)
+    found = comparison.masked(x, np.array([True, True, False, False])).numpy()
+    assert found[:2].tobytes() == x[:2].tobytes()
+    assert found[2:].tobytes() == np.zeros(2, dtype).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_where_positive_gives_zeros_without_a_sign(dtype):
+    x = np.array([-0.0, np.nan, -np.inf, -1], dtype)
+    found = comparison.where_positive(x, np.array([1, -1, np.nan, -0.0], dtype)).numpy()
+    assert found.tobytes() == np.array([-0.0, 0, 0, 0], dtype).tobytes()
