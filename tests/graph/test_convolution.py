@@ -329,6 +329,33 @@ def test_a_convolution_that_is_also_used_whole_is_not_cropped():
     assert node.outputs[0].shape[1:3] == (11, 11)
 
 
+def test_an_input_that_pooling_drops_does_not_reach_the_gradients():
+    x = np.array(numbers(2, 9, 9, 1))
+    x[0, 8, 8] = np.nan  # seen by the last row and column alone
+    x, f = tw.constant(x), numbers(3, 3, 1, 2)
+    run = with_gradients(
+        lambda x, f: tw.nn.max_pool2d(tw.nn.conv2d(x, f, 1, "VALID"), 2, 2, "VALID")
+    )
+    found = tw.function(run)(x, f)
+    wanted = run(tw.where(tw.math.is_nan(x), tw.zeros_like(x), x), f)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-5, atol=2e-5)
+
+
+def test_an_infinite_bias_gives_no_number():
+    x = np.array(numbers(1, 4, 4, 1))
+    x[0, 0, 0], x[0, 2:, 2:] = -np.inf, -np.inf
+
+    @tw.function
+    def run(x, b):
+        return tw.nn.max_pool2d(tw.nn.relu(x + b), 2, 2, "VALID")
+
+    found = run(tw.constant(x), tw.constant([np.inf])).numpy()
+    np.testing.assert_array_equal(
+        found[0, :, :, 0], [[np.inf, np.inf], [np.inf, np.nan]]
+    )
+
+
 @pytest.mark.parametrize("name", ["pool_first", "cropped_convolutions"])
 def test_a_pass_can_be_switched_off(name):
     x, f, b = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5), numbers(5)

@@ -98,6 +98,16 @@ def test_a_variable_assigned_its_own_value_is_not_stored():
     assert names(passes.dead_stores(graph)) == ["read", "multiply"]
 
 
+def test_no_store_of_the_own_value_is_left_by_all_passes():
+    v = tw.Variable(X)
+
+    def f(x):
+        v.assign(v.read())
+        return x * v
+
+    assert names(passes.run(graph_of(f, X))) == ["read", "multiply"]
+
+
 def test_of_two_stores_without_a_look_between_them_the_second_is_kept():
     v = tw.Variable(X)
 
@@ -153,6 +163,14 @@ def test_differences_are_not_the_same_in_both_orders():
 
     graph = after(passes.common_subexpressions, f, X, Y)
     assert names(graph).count("subtract") == 2
+
+
+def test_products_of_complex_numbers_round_otherwise_in_the_other_order():
+    z = np.array([0.3 + 2j, -1.7 + 0.1j], np.complex64)
+    changed = after(
+        passes.common_subexpressions, lambda a, b: (a * b, b * a), z, z[::-1]
+    )
+    assert names(changed) == ["multiply", "multiply"]
 
 
 def test_strings_are_not_joined_in_another_order():

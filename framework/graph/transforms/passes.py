@@ -64,37 +64,6 @@ def run(graph, off=()):
 
 
 @graph_pass
-def dead_stores(graph):
-    """Without assignments that change nothing, or that the next one overwrites unseen."""
-    unchanged, gone = {}, set()  # id of a variable -> the value that it has
-    for node in graph.nodes:
-        if type(node) is Read:
-            unchanged[id(node.variable)] = node.outputs[0]
-        elif type(node) is Store:
-            if unchanged.get(id(node.variable)) is node.inputs[0]:
-                gone.add(node)
-            else:
-                unchanged[id(node.variable)] = node.inputs[0]
-        elif node.is_effect:
-            unchanged.clear()
-    overwritten = set()
-    for node in reversed(graph.nodes):
-        if node in gone:
-            continue
-        if type(node) is Store:
-            if id(node.variable) in overwritten:
-                gone.add(node)
-            overwritten.add(id(node.variable))
-        elif node.is_effect:
-            overwritten.clear()
-        else:
-            overwritten.difference_update([id(v) for v in node.reads])
-    if not gone:
-        return graph
-    return graph.replaced([node for node in graph.nodes if node not in gone])
-
-
-@graph_pass
 def dead_nodes(graph):
     """Without nodes whose results lead to no output and no effect."""
     needed = {x for x in graph.outputs if is_value(x)}
@@ -133,6 +102,37 @@ def algebra(graph):
         else:
             rewriter.replace(node.outputs[0], found)
     return rewriter.result()
+
+
+@graph_pass
+def dead_stores(graph):
+    """Without assignments that change nothing, or that the next one overwrites unseen."""
+    unchanged, gone = {}, set()  # id of a variable -> the value that it has
+    for node in graph.nodes:
+        if type(node) is Read:
+            unchanged[id(node.variable)] = node.outputs[0]
+        elif type(node) is Store:
+            if unchanged.get(id(node.variable)) is node.inputs[0]:
+                gone.add(node)
+            else:
+                unchanged[id(node.variable)] = node.inputs[0]
+        elif node.is_effect:
+            unchanged.clear()
+    overwritten = set()
+    for node in reversed(graph.nodes):
+        if node in gone:
+            continue
+        if type(node) is Store:
+            if id(node.variable) in overwritten:
+                gone.add(node)
+            overwritten.add(id(node.variable))
+        elif node.is_effect:
+            overwritten.clear()
+        else:
+            overwritten.difference_update([id(v) for v in node.reads])
+    if not gone:
+        return graph
+    return graph.replaced([node for node in graph.nodes if node not in gone])
 
 
 @graph_pass
@@ -208,7 +208,7 @@ def _key(node, inputs, keys):
     if attributes is None:
         return None
     own = [x if is_value(x) else _constant_key(x, keys) for x in inputs]
-    if node.op in COMMUTATIVE and node.outputs[0].dtype.kind in "iufc":
+    if node.op in COMMUTATIVE and node.outputs[0].dtype.kind in "iuf":
         own = [frozenset(own)]
     return (node.op, *own, attributes)
 

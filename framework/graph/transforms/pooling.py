@@ -4,9 +4,12 @@
 grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
 gradient of the bias is a sum over the quarter, in another order. Among entries of a window
 that adding the bias makes equal by rounding, the gradient goes to the one largest before.
+A bias of +inf leaves infinity where one entry of a window alone is -inf, and so their sum
+NaN; no gradient passes a maximum that is NaN.
 
 `cropped_convolutions`: places of a convolution that lie beyond the last window of the
-pooling behind it are not computed, nor their gradients.
+pooling behind it are not computed, nor their gradients. Their cotangents are zero, and so
+are their gradients, even where an input that only they see is infinite or NaN.
 """
 
 from ...ops import comparison, correlation, elementwise, pooling, shape
