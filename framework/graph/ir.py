@@ -238,7 +238,7 @@ class Graph:
                 if not is_value(x) and not isinstance(x, Tensor):
                     raise TracingError(f"{node} has an input of {type(x).__name__}")
             for out in node.outputs:
-                if out in known or out.node is not node:
+                if out in known:
                     raise TracingError(f"{node} makes {out} again")
             known.update(node.outputs)
         for x in self.outputs:

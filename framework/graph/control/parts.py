@@ -12,6 +12,7 @@ from ...errors import TracingError
 from ...ops.conversion import stop_gradient
 from ...readers import active_tracer, reading
 from ...tensor import is_tensor
+from ..boxes import Box, boxed
 from ..custom_call import CustomCall
 from ..ir import Effect, Graph, Node, Read, ReadAgain, Store, Value, is_value
 from ..planning.lowering import lower
@@ -276,10 +277,17 @@ class ControlNode(Node):
                 a.copy() if any(np.may_share_memory(a, v._array) for v in writes) else a
                 for a in arrays
             ]
-            return tuple([np.array(a) for a in run(*arrays)])
+            return tuple([_copied(a) for a in run(*arrays)])
 
         effect.__name__ = self.name
         return effect
+
+
+def _copied(array):
+    """A copy of an array; of a list of arrays, copies of these."""
+    if array.dtype == object and not array.shape and isinstance(array.item(), Box):
+        return boxed([np.array(item) for item in array.item().items])
+    return np.array(array)
 
 
 def _unique(variables):

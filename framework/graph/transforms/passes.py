@@ -57,6 +57,8 @@ def run(graph, off=()):
     if made and "dead_nodes" in made:  # what the others left behind
         result = dead_nodes(result)
     result.passes = tuple(made)
+    if config.plans_are_verified():  # nodes that lead nowhere may use what is not here
+        (result if "dead_nodes" in made else dead_nodes(result)).check()
     return result
 
 
