@@ -29,7 +29,9 @@ class Adadelta(Optimizer):
     def coefficients(self, step, learning_rate, real):
         return 1 - self.rho, self.epsilon, learning_rate
 
-    def update_step(self, xp, gradient, variable, scratch, coefficients, grads, deltas):
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, grads, deltas
+    ):
         delta, scratch = scratch
         new, epsilon, learning_rate = coefficients
         xp.multiply(gradient, gradient, out=scratch)

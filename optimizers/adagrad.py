@@ -38,7 +38,7 @@ class Adagrad(Optimizer):
     def coefficients(self, step, learning_rate, real):
         return learning_rate, self.epsilon
 
-    def update_step(self, xp, gradient, variable, scratch, coefficients, accumulator):
+    def update_block(self, xp, gradient, variable, scratch, coefficients, accumulator):
         learning_rate, epsilon = coefficients
         xp.multiply(gradient, gradient, out=scratch)
         xp.add(accumulator, scratch, out=accumulator)

@@ -48,7 +48,7 @@ class Adam(Optimizer):
         alpha = learning_rate * left_2**0.5 / left_1
         return 1 - self.beta_1, 1 - self.beta_2, self.epsilon, alpha
 
-    def update_step(
+    def update_block(
         self,
         xp,
         gradient,

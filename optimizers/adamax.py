@@ -31,7 +31,7 @@ class Adamax(Optimizer):
         left = 1 - float(real(float(real(self.beta_1)) ** step))
         return 1 - self.beta_1, self.beta_2, self.epsilon, learning_rate / left
 
-    def update_step(
+    def update_block(
         self, xp, gradient, variable, scratch, coefficients, momentum, norm
     ):
         new, fading, epsilon, alpha = coefficients

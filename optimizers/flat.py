@@ -5,17 +5,23 @@ place, and may do so only while nobody else can see it: a tensor read from the v
 a tape's residual and ``np.asarray(variable)`` hold the view, or one whose base is the
 buffer, and so show up in the reference counts. Then the values move to a new buffer, and
 the old one stays with its holder, unchanged.
+
+Counting and writing are two steps, and another thread may read in between. So the arrays
+are unbound before they are counted: whoever reads the variable from then on waits until
+they are back (see `Variable.__getattr__`), and whoever came first is counted.
 """
 
 import math
 import sys
+from collections import deque
 from operator import attrgetter, is_
 
 import numpy as np
 
 from tapewright.backend import array_module
+from tapewright.variable import Variable, changes
 
-__all__ = ["Segment", "Workspace", "lay_out", "split"]
+__all__ = ["InPlace", "Segment", "Workspace", "lay_out", "split"]
 
 # Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
 # calls cost more than the arithmetic.
@@ -24,9 +30,13 @@ BLOCK = 131072
 # A GPU needs no blocks, and there a launch costs as much as a larger copy.
 POOLED, POOLED_ON_GPU = 16384, 1 << 20
 
-# Where references are not counted nothing is known: no two answers agree.
-_references = getattr(sys, "getrefcount", lambda array: object())
-_array_of = attrgetter("_array")
+# Where references are not counted, or not exactly, nothing is known: no answers agree.
+_is_counted = (
+    hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: 1)()
+)
+_references = sys.getrefcount if _is_counted else lambda array: object()
+_array_of, _bind = attrgetter("_array"), Variable._array.__set__
+_unbind = Variable._array.__delete__
 
 
 class Workspace:
@@ -86,49 +96,67 @@ class Segment:
         self._kinds = [variables, *slots, *extras.values()]
         self.owners = [variable for kind in self._kinds for variable in kind]
         self.flats = [None] * len(self._kinds)
-        self._views = [None] * len(self.owners)
-        for k in range(len(self._kinds)):
-            self._move(k)
-        self._counts = self._count()  # at this moment nobody else knows the arrays
+        self._views = [None] * len(self.owners)  # until they are first taken
+        self._counts = None
 
-    def secure(self):
-        """Makes ``flats`` safe to write to, and the variables' arrays their views.
+    def take(self):
+        """Takes the arrays from the variables, and makes ``flats`` safe to write to.
 
         A value that somebody else holds stays as it is in the array left behind; one
-        that was assigned meanwhile is taken over.
+        that was assigned meanwhile is taken over. `give_back` has to follow.
         """
-        bound = map(is_, map(_array_of, self.owners), self._views)
-        if self._count() != self._counts or not all(bound):
-            self._part()
+        arrays, views, others = [*map(_array_of, self.owners)], self._views, {}
+        if not all(map(is_, arrays, views)):
+            others = {i: a for i, a in enumerate(arrays) if a is not views[i]}
+        del arrays
+        try:
+            deque(map(_unbind, self.owners), 0)
+            if others or self._count() != self._counts:
+                self._part(others)
+        except BaseException:
+            for i, variable in enumerate(self.owners):
+                _bind(variable, others.get(i, self._views[i]))
+            raise
+
+    def give_back(self):
+        """Gives the variables their arrays: views of ``flats``."""
+        deque(map(_bind, self.owners, self._views), 0)
 
     def _count(self):
         return [*map(_references, self.flats), *map(_references, self._views)]
 
-    def _part(self):
-        now, then, size = self._count(), self._counts, len(self.variables)
+    def _part(self, others):
+        """Moves what somebody else holds, and ``others``, the arrays that are no views."""
+        now, size = self._count(), len(self.variables)
+        then = self._counts or now
         for k in range(len(self.flats)):
             held = now[k] != then[k]
             for i in range(k * size, (k + 1) * size):
                 j = i + len(self.flats)
-                moved = self.owners[i]._array is not self._views[i]
-                held = held or moved or now[j] != then[j]
+                held = held or i in others or now[j] != then[j]
             if held:
-                self._move(k)
-        self._counts = self._count()
+                self._move(k, others)
+        self._counts = self._count()  # at this moment nobody else knows the arrays
 
-    def _move(self, k):
-        arrays = [variable._array for variable in self._kinds[k]]
+    def _move(self, k, others):
+        first = k * len(self.variables)
+        kept = self._views[first : first + len(self.variables)]
+        arrays = [others.get(first + m, view) for m, view in enumerate(kept)]
         flat = self.workspace.xp.empty(self.starts[-1], self.workspace.dtype)
         views = split(flat, [array.shape for array in arrays])
-        for variable, view, array in zip(self._kinds[k], views, arrays):
+        for view, array in zip(views, arrays):
             view[...] = array
-            variable._bind(view)
         self.flats[k] = flat
-        self._views[k * len(views) : (k + 1) * len(views)] = views
+        self._views[first : first + len(views)] = views
 
     def extra(self, name):
         """The flat array of one of the extras."""
         return self.flats[self._seen + list(self.extras).index(name)]
+
+    def views_of_extra(self, name):
+        """The arrays of one of the extras, in the order of ``variables``."""
+        first = (self._seen + list(self.extras).index(name)) * len(self.variables)
+        return self._views[first : first + len(self.variables)]
 
     def runs(self, members):
         """``(start, stop)`` of each unbroken stretch of these variables, by number."""
@@ -150,7 +178,7 @@ class Segment:
     def row_blocks(self, rows, values):
         """`blocks` of the single variable, if only ``rows``, sorted, have a gradient."""
         xp, second = self.workspace.xp, self.workspace.second
-        height = self.variables[0]._array.shape[0]
+        height = self._views[0].shape[0]
         width = self.starts[-1] // height
         step = max(1, self.block // width)
         if step * width > second.size:  # one row is longer than a block
@@ -175,8 +203,31 @@ class Segment:
             lines[rows] = values
 
     def _lines(self):
-        height = self.variables[0]._array.shape[0]
+        height = self._views[0].shape[0]
         return [flat.reshape(height, -1) for flat in self.flats[: self._seen]]
+
+
+class InPlace:
+    """``with InPlace(segments):`` their arrays may be written to, and nobody sees it."""
+
+    __slots__ = ("segments", "_taken")
+
+    def __init__(self, segments):
+        self.segments, self._taken = segments, []
+
+    def __enter__(self):
+        try:
+            for segment in self.segments:
+                segment.take()
+                self._taken.append(segment)
+            changes[0] = object()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc):
+        for segment in self._taken:
+            segment.give_back()
 
 
 def split(flat, shapes):

@@ -64,7 +64,7 @@ class Ftrl(Optimizer):
         power, l1 = -self.learning_rate_power, self.l1_regularization_strength
         return learning_rate, power, least, shrinkage, -l1, l1
 
-    def update_step(
+    def update_block(
         self, xp, gradient, variable, scratch, coefficients, accumulator, linear
     ):
         grown, change = scratch

@@ -16,7 +16,7 @@ from tapewright.tensor import (
     to_array,
 )
 
-__all__ = ["Scaling", "SparseRows", "clipping", "to_gradient"]
+__all__ = ["Scaling", "SparseRows", "check_gradient", "clipping", "to_gradient"]
 
 # A factor whose square is far from vanishing, in float32 too.
 LEAST = 1e-12
@@ -40,9 +40,10 @@ class SparseRows(NamedTuple):
 
 
 def to_gradient(gradient, variable):
-    """The array, or `SparseRows`, of a gradient that fits the variable.
+    """The array, or `SparseRows`, of a gradient, in the dtype of the variable.
 
-    Raises: ``ShapeError``, ``DTypeError``, or ``ValueError`` for an index out of range.
+    Raises: ``ShapeError``, ``DTypeError`` for a complex gradient of a real variable,
+    ``ValueError`` for an index out of range.
     """
     own = variable._array
     if isinstance(gradient, IndexedSlices):
@@ -51,10 +52,22 @@ def to_gradient(gradient, variable):
         array = convert_to_tensor(gradient).array
     else:
         array = to_array(gradient, None, own.dtype, array_module(type(own)))
-    if array.shape != own.shape:
+    check_gradient(array, variable)
+    _check_device(array, variable)
+    return array.astype(own.dtype, copy=False)
+
+
+def check_gradient(array, variable):
+    """Raises unless a gradient has the variable's shape, and can have its dtype."""
+    if array.shape != variable._array.shape:
         _refuse(ShapeError, "shape", array, variable)
-    _check_kind(array, variable)
-    return array
+    _check_dtype(array, variable)
+
+
+def _check_dtype(array, variable):
+    kinds = "biufc" if variable._array.dtype.kind == "c" else "biuf"
+    if array.dtype.kind not in kinds:
+        _refuse(DTypeError, "dtype, or one that can be cast to it", array, variable)
 
 
 def _to_rows(slices, variable):
@@ -82,18 +95,17 @@ def _to_rows(slices, variable):
             f"apply_gradients: an index of the gradient of '{variable.path}' lies outside "
             f"its {own.shape[0]} rows"
         )
-    _check_kind(values, variable)
-    return SparseRows(indices, values)
+    _check_dtype(values, variable)
+    _check_device(values, variable)
+    return SparseRows(indices, values.astype(own.dtype, copy=False))
 
 
 def _array(value):
     return convert_to_tensor(value).array
 
 
-def _check_kind(array, variable):
+def _check_device(array, variable):
     own = variable._array
-    if array.dtype != own.dtype:
-        _refuse(DTypeError, "dtype", array, variable)
     if array_module(type(array)) is not array_module(type(own)):
         raise ValueError(
             f"apply_gradients: the gradient of '{variable.path}' must be on the device of "

@@ -39,7 +39,7 @@ class Lamb(Optimizer):
         moments = 1 - self.beta_1, 1 - self.beta_2, self.epsilon * root
         return *moments, root / left_1, learning_rate
 
-    def update_step(
+    def update_block(
         self, xp, gradient, variable, scratch, coefficients, momentum, velocity
     ):
         new_1, new_2, epsilon, correction, learning_rate = coefficients

@@ -32,7 +32,7 @@ class Lion(Optimizer):
     def coefficients(self, step, learning_rate, real):
         return (1 - self.beta_1) / self.beta_1, 1 - self.beta_2, learning_rate
 
-    def update_step(self, xp, gradient, variable, scratch, coefficients, momentum):
+    def update_block(self, xp, gradient, variable, scratch, coefficients, momentum):
         mixed, scratch = scratch
         weight, new, learning_rate = coefficients
         xp.multiply(gradient, weight, out=mixed)

@@ -1,13 +1,15 @@
 """`Optimizer`: gradients in, variables changed; what every update rule has in common.
 
-A rule names its slots and writes its update for one block of numbers (`update_step`).
-The base class lays variables and slots out in flat buffers (`flat.py`) and walks over
-them in blocks that fit the cache (`update.py`); it clips, decays, accumulates, averages,
-and knows sparse gradients.
+A rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to one
+variable. With arrays, as tapewright's own: it names its slots, and `update_block` changes
+one block of numbers in place; the base class lays variables and slots out in flat buffers
+(`flat.py`) and walks over them in blocks that fit the cache (`update.py`). Around both it
+clips, decays, accumulates, averages, and knows sparse gradients.
 """
 
 import inspect
 import numbers
+import threading
 
 import numpy as np
 
@@ -17,22 +19,23 @@ from tapewright.dtypes import float32
 from tapewright.module import snake_case
 from tapewright.profiler import watch_method
 from tapewright.readers import active_tracer, reading
-from tapewright.tensor import constant
+from tapewright.tensor import constant, convert_to_tensor
 from tapewright.variable import Variable
 
 from .flat import lay_out
 from .schedules import LearningRateSchedule
 from .state import State
-from .update import Update
+from .update import Update, update_alone
 
 __all__ = ["Optimizer"]
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
+BUILDING = threading.RLock()  # of several threads, one makes the slots
 
 
 class Optimizer(State, registry.Configured):
-    """Base of all optimizers: subclasses define ``slots``, `coefficients`, `update_step`.
+    """Base of all optimizers: a subclass defines `update_step`, or `update_block`.
 
     Args: ``learning_rate``, a number, or a function (or schedule) of the iteration, or
     of nothing; ``weight_decay``, the share of each variable, times the learning rate,
@@ -49,12 +52,30 @@ class Optimizer(State, registry.Configured):
     of range, ``TypeError`` for an argument that is not known.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
-    still holds.
+    still holds. Of several threads one takes a step after the other; who reads a variable
+    meanwhile gets the value before the step or waits for the one after it.
+
+    A rule in ops, as for Keras, makes its slots in `build`. In a traced function it runs
+    in each call, as what `py_function` calls does: its Python decides anew each time, and
+    what it assigns to are variables of the optimizer and those that are updated.
+
+    >>> class Momentum(Optimizer):
+    ...     def build(self, variables):
+    ...         super().build(variables)
+    ...         self.momenta = self.add_optimizer_variables(variables, "momentum")
+    ...     def update_step(self, gradient, variable, learning_rate):
+    ...         momentum = self.momenta[self._get_variable_index(variable)]
+    ...         self.assign(momentum, momentum * 0.9 - gradient * learning_rate)
+    ...         self.assign_add(variable, momentum)
+    >>> v = Variable([1.0, 2.0])
+    >>> Momentum(0.5).apply([[3.0, -4.0]], [v])
+    >>> v.numpy()
+    array([-0.5,  4. ], dtype=float32)
+
+    A rule in blocks makes no new arrays:
 
     >>> class Sign(Optimizer):
-    ...     def coefficients(self, step, learning_rate, real):
-    ...         return (learning_rate,)
-    ...     def update_step(self, xp, gradient, variable, scratch, coefficients):
+    ...     def update_block(self, xp, gradient, variable, scratch, coefficients):
     ...         xp.sign(gradient, out=scratch)
     ...         xp.multiply(scratch, coefficients[0], out=scratch)
     ...         xp.subtract(variable, scratch, out=variable)
@@ -69,22 +90,23 @@ class Optimizer(State, registry.Configured):
     zero_is_idle = False
     # The rule has to see each variable as a whole: no blocks, no neighbours.
     takes_whole = False
-    # `update_step` gets a pair of scratch arrays.
+    # `update_block` gets a pair of scratch arrays.
     needs_two = False
-    # `update_step` gets one more coefficient, last: a factor for the gradient, which saves
+    # `update_block` gets one more coefficient, last: a factor for the gradient, which saves
     # a pass where gradients are scaled.
     takes_factor = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
-        arguments = inspect.signature(cls.update_step).parameters
-        if len(arguments) == 4 and "learning_rate" in arguments:
+        try:
+            inspect.signature(cls.update_step).bind(None, None, None, None)
+        except TypeError:
             raise TypeError(
-                f"{cls.__name__}.update_step takes (gradient, variable, learning_rate), as "
-                "in Keras; here it gets blocks of arrays to change in place: (xp, gradient, "
+                f"{cls.__name__}.update_step must take (gradient, variable, learning_rate); "
+                "what changes blocks of arrays in place is update_block(xp, gradient, "
                 "variable, scratch, coefficients, *slots), see Optimizer"
-            )
+            ) from None
 
     def __init__(
         self,
@@ -160,17 +182,41 @@ class Optimizer(State, registry.Configured):
 
     # --- what a rule defines
 
+    def update_step(self, gradient, variable, learning_rate) -> None:
+        """Changes one variable, and its slots, by its gradient: tensors and Variables.
+
+        Here it applies `update_block`, for what overrides it and calls it by ``super()``.
+        """
+        step = int(self._iterations._array) // (self.gradient_accumulation_steps or 1)
+        i = self._get_variable_index(variable)
+        update_alone(
+            self, step + 1, float(learning_rate), convert_to_tensor(gradient),
+            variable, [slots[i] for slots in self._slots],
+        )  # fmt: skip
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        """Calls `update_step` for each variable; Keras' own rules override it, too."""
+        for gradient, variable in zip(grads, trainable_variables):
+            self.update_step(gradient, variable, learning_rate)
+
+    @property
+    def updates_blocks(self) -> bool:
+        """Whether `update_block` makes the updates, as nothing overrides `update_step`."""
+        cls = type(self)
+        ways = cls.update_step, cls._backend_update_step
+        return ways == (Optimizer.update_step, Optimizer._backend_update_step)
+
     def advance(self, step: int) -> None:
         """Moves on what state the rule has besides slots, once before each update."""
 
     def coefficients(self, step: int, learning_rate: float, real: type) -> tuple:
-        """The numbers that `update_step` needs in this step, the first being 1.
+        """The numbers that `update_block` needs in this step, the first being 1.
 
         ``real`` is the NumPy scalar type of the variables, for where rounding matters.
         """
         return (learning_rate,)
 
-    def update_step(self, xp, gradient, variable, scratch, coefficients, *slots):
+    def update_block(self, xp, gradient, variable, scratch, coefficients, *slots):
         """Changes one block of ``variable`` and of each slot in place.
 
         All are arrays of one shape and dtype. ``scratch`` is free to use, ``gradient``
@@ -272,7 +318,12 @@ class Optimizer(State, registry.Configured):
         # The optimizer keeps its variables alive, so that an id stays theirs.
         key = (*map(id, variables), *map(type, grads))
         update = self._updates.get(key)
-        return self._new_update(key, variables, grads) if update is None else update
+        if update is None:
+            with BUILDING:
+                update = self._updates.get(key)
+                if update is None:
+                    update = self._new_update(key, variables, grads)
+        return update
 
     def _new_update(self, key, variables, grads):
         if len(variables) != len(grads):
@@ -293,9 +344,9 @@ class Optimizer(State, registry.Configured):
             raise ValueError("apply: a variable is listed twice; add its gradients up")
         if self._segments is None:
             own = self._trainable_variables
-            slots, extras = self._slots, self._extras
+            slots = self._slots if self.updates_blocks else ()
             decayed, whole = self._decayed, self.takes_whole
-            self._segments = lay_out(own, slots, extras, decayed, whole)
+            self._segments = lay_out(own, slots, self._extras, decayed, whole)
         if len(self._updates) >= MAX_UPDATES:
             self._updates.clear()
         self._updates[key] = update = Update(self._segments, variables, grads)
@@ -321,7 +372,7 @@ class Optimizer(State, registry.Configured):
         """Whether gradients are not used as they come."""
         ways = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         more = (self.loss_scale_factor, self.gradient_accumulation_steps)
-        return any((*ways, *more))
+        return any((*ways, *more)) or not self.updates_blocks
 
     def reads(self) -> list:
         """The variables that an update looks at without changing them."""
@@ -332,7 +383,8 @@ class Optimizer(State, registry.Configured):
     def writes(self, update) -> list:
         """The variables that an update changes."""
         owners = [v for segment in update.touched(self) for v in segment.owners]
-        return [*owners, *self._scalars, self._iterations]
+        own = [v for v in self.variables if v is not self._learning_rate]
+        return list({id(v): v for v in (*owners, *own)}.values())
 
     def __getstate__(self):  # views do not survive a copy; they are laid out anew
         return vars(self) | {"_segments": None, "_updates": {}}

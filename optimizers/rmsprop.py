@@ -42,7 +42,7 @@ class RMSprop(Optimizer):
     def coefficients(self, step, learning_rate, real):
         return 1 - self.rho, self.epsilon, self.momentum, learning_rate
 
-    def update_step(
+    def update_block(
         self, xp, gradient, variable, scratch, coefficients, velocity, *more
     ):
         new, epsilon, momentum, learning_rate = coefficients

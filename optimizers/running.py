@@ -20,9 +20,9 @@ def accumulate(parts, gradients, share, steps=None) -> list:
     sums = list(gradients)
     for part in parts:
         xp = part.segment.workspace.xp
-        accumulators = part.segment.extras[ACCUMULATOR]
+        accumulators = part.segment.views_of_extra(ACCUMULATOR)
         for m, n in part.members:
-            sums[n] = accumulators[m]._array
+            sums[n] = accumulators[m]
             _add(xp, sums[n], gradients[n], share)
             if steps:
                 sums[n] /= steps

@@ -31,7 +31,9 @@ class SGD(Optimizer):
     def coefficients(self, step, learning_rate, real):
         return learning_rate, self.momentum
 
-    def update_step(self, xp, gradient, variable, scratch, coefficients, velocity=None):
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, velocity=None
+    ):
         learning_rate, momentum = coefficients
         if velocity is None:
             subtract_scaled(xp, variable, gradient, learning_rate, scratch)

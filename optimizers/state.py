@@ -4,11 +4,15 @@ Its variables are listed, and named, as Keras does it: files depend on the order
 """
 
 import re
+import warnings
 
 import numpy as np
 
-from tapewright import backend
+from tapewright import backend, registry
 from tapewright.errors import DTypeError
+from tapewright.floatx import default_float
+from tapewright.ops.conversion import cast
+from tapewright.ops.shape import broadcast_to
 from tapewright.readers import reading
 from tapewright.variable import Variable
 
@@ -32,7 +36,8 @@ class State:
         self._trainable_variables = []
         self._slots = []  # one list of variables for each slot
         self._extras = {}  # likewise the slots that serve averages and accumulation
-        self._scalars = []  # further variables of the rule
+        self._added = []  # further variables of the rule, each with the name of its kind
+        self._numbers = {}  # id of a variable -> which of the trained ones it is
         self._not_decayed = (set(), None)
         self._iterations = self._scalar("iteration", 0, "int64")
         self._learning_rate = None
@@ -56,7 +61,14 @@ class State:
         for group in self.slots:
             states = [next(slots, ()) for _ in group]
             found += [state for each in zip(*states) for state in each]
-        return found + self._scalars
+        found += [variable for _, variable in self._added]
+        known = {id(v) for v in (*found, *self._trainable_variables)}
+        return found + [v for v in self._attributes() if id(v) not in known]
+
+    def _attributes(self):
+        """Variables that are attributes, or lie in a list or dict that is one, each once."""
+        leaves = [x for value in [*vars(self).values()] for x in _leaves(value)]
+        return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
     def build(self, variables) -> None:
         """Makes the slots for these variables; the first `apply` does it otherwise."""
@@ -84,6 +96,7 @@ class State:
                 self._extras[name] = [self._slot(v, name) for v in variables]
         names = [name for group in self.slots for name in group]
         self._slots = [[self._slot(v, name) for v in variables] for name in names]
+        self._numbers = {id(v): i for i, v in enumerate(variables)}
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
         self.built = True
@@ -97,7 +110,10 @@ class State:
             found["learning_rate"] = self._learning_rate
         names = [name for group in self.slots for name in group]
         found |= self._extras | dict(zip(names, self._slots))
-        found |= {scalar.name: scalar for scalar in self._scalars}
+        added = {}
+        for name, variable in self._added:
+            added.setdefault(name, []).append(variable)
+        found |= {name: own[0] if len(own) == 1 else own for name, own in added.items()}
         own = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
         return found | {k: v for k, v in own.items() if not k.startswith("_")}
 
@@ -107,9 +123,77 @@ class State:
         with backend.use_module(xp):
             start = xp.full(array.shape, self.initial.get(name, 0), array.dtype)
             slot = Variable(start, trainable=False)
-        slot.name = f"{variable.path.replace('/', '_')}_{name}"
-        slot.path = f"{self.name}/{slot.name}"
-        return slot
+        return self._christened(slot, f"{_stem(variable)}_{name}")
+
+    def _christened(self, variable, name):
+        variable.name, variable.path = name, f"{self.name}/{name}"
+        return variable
+
+    # --- what a rule in ops makes in `build`
+
+    def add_variable(
+        self, shape, initializer="zeros", dtype=None, aggregation=None, layout=None,
+        name=None,
+    ):  # fmt: skip
+        """A Variable that belongs to the state of the optimizer."""
+        name = name or "variable"
+        return self._add(
+            name, name, tuple(shape), initializer, dtype or default_float()
+        )
+
+    def add_variable_from_reference(
+        self, reference_variable, name=None, initializer="zeros"
+    ):
+        """A slot of a variable: a Variable of its shape and dtype."""
+        kind, own = name or "var", reference_variable
+        name = f"{_stem(own)}_{kind}"
+        return self._add(kind, name, tuple(own.shape), initializer, own.dtype)
+
+    def add_optimizer_variables(self, trainable_variables, name, initializer="zeros"):
+        """A list with one slot for each variable; of several names, a tuple of lists.
+
+        ``initializer`` is one for all names, or a list of one each.
+        """
+        names = [name] if isinstance(name, str) else list(name)
+        several = isinstance(initializer, (list, tuple))
+        initializers = list(initializer) if several else [initializer] * len(names)
+        if len(names) != len(initializers):
+            raise ValueError(
+                f"{self.name}.add_optimizer_variables: initializer must be one for all, "
+                f"or one for each name; name is {name!r}, initializer {initializer!r}"
+            )
+        rows = [
+            [self.add_variable_from_reference(variable, *pair)
+             for pair in zip(names, initializers)]
+            for variable in trainable_variables
+        ]  # fmt: skip
+        columns = tuple([[row[i] for row in rows] for i in range(len(names))])
+        return columns[0] if isinstance(name, str) else columns
+
+    def _add(self, kind, name, shape, initializer, dtype):
+        initialize = registry.resolve("initializer", initializer)
+        with reading(()):
+            variable = Variable(initialize(shape, dtype), trainable=False, dtype=dtype)
+        self._added.append((kind, self._christened(variable, name)))
+        return variable
+
+    def _get_variable_index(self, variable) -> int:
+        """Which of the variables that the optimizer was built with this one is."""
+        return self._numbers[id(variable)]
+
+    def assign(self, variable, value) -> None:
+        """Assigns ``value``, in the dtype of the variable."""
+        variable.assign(cast(value, variable.dtype))
+
+    def assign_add(self, variable, value) -> None:
+        """Adds ``value``, broadcast, in the dtype of the variable."""
+        variable.assign_add(_like(value, variable))
+
+    def assign_sub(self, variable, value) -> None:
+        """Subtracts ``value``, broadcast, in the dtype of the variable."""
+        variable.assign_sub(_like(value, variable))
+
+    # --- loading
 
     def _scalar(self, name, value, dtype):
         # NumPy's, as it is read in each step: on a GPU, that would wait.
@@ -129,20 +213,46 @@ class State:
                 f"{self.name}.set_weights: the optimizer must be built first; call "
                 "`optimizer.build(trainable_variables)`"
             )
-        weights, variables = list(weights), self.variables
+        self._assign_all("set_weights", list(weights))
+
+    def _assign_all(self, who, weights):
+        variables = self.variables
         if len(weights) != len(variables):
             raise ValueError(
-                f"{self.name}.set_weights: {len(variables)} values are needed, got "
+                f"{self.name}.{who}: {len(variables)} values are needed, got "
                 f"{len(weights)}"
             )
         for variable, weight in zip(variables, weights):
             if np.shape(weight) != tuple(variable.shape):
                 raise ValueError(
-                    f"{self.name}.set_weights: '{variable.path}' has the shape "
+                    f"{self.name}.{who}: '{variable.path}' has the shape "
                     f"{tuple(variable.shape)}, the value {np.shape(weight)}"
                 )
         for variable, weight in zip(variables, weights):
             variable.assign(np.asarray(weight, variable._array.dtype))
+
+    def save_own_variables(self, store) -> None:
+        """Puts the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
+        for i, variable in enumerate(self.variables):
+            store[str(i)] = variable.numpy()
+
+    def load_own_variables(self, store) -> None:
+        """Assigns what `save_own_variables` put into ``store``.
+
+        Of another number of values nothing is assigned, and a warning says so.
+        """
+        variables = self.variables
+        if len(store.keys()) != len(variables):
+            warnings.warn(
+                f"Skipping variable loading for optimizer '{self.name}', because it has "
+                f"{len(variables)} variables whereas the saved optimizer has "
+                f"{len(store.keys())} variables.",
+                stacklevel=2,
+            )
+            return
+        self._assign_all(
+            "load_own_variables", [store[str(i)] for i in range(len(variables))]
+        )
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
         """Spares variables of ``var_list``, or with one of ``var_names`` in their name.
@@ -162,6 +272,15 @@ class State:
         return id(variable) not in ids and not (
             pattern and pattern.search(variable.name)
         )
+
+    def _apply_weight_decay(self, variables) -> None:
+        """Takes the decayed share off variables; a rule in blocks does it with its step."""
+        if not self.weight_decay:
+            return
+        decay = float(self.learning_rate) * self.weight_decay
+        for variable in variables:
+            if self._decayed[self._get_variable_index(variable)]:
+                variable.assign_sub(variable * decay)
 
     def excluded_from_weight_decay(self) -> list:
         """The variables, of those that it was built with, that decay spares."""
@@ -190,3 +309,23 @@ class State:
     @property
     def _model_variables_moving_average(self):
         return self._extras.get(AVERAGE, [])
+
+
+def _stem(variable):
+    """How the names of a variable's slots begin."""
+    return variable.path.replace("/", "_")
+
+
+def _like(value, variable):
+    """The value in the dtype and the shape of a variable."""
+    value = cast(value, variable.dtype)
+    same = value.shape == variable.shape
+    return value if same else broadcast_to(value, variable.shape)
+
+
+def _leaves(value):
+    if isinstance(value, (list, tuple)):
+        return [x for each in value for x in _leaves(each)]
+    if isinstance(value, dict):
+        return _leaves(list(value.values()))
+    return [value]

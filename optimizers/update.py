@@ -6,21 +6,24 @@ gradients are missing, which are sparse, which stretches of which segments chang
 
 import copy
 import warnings
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.backend import array_module
+from tapewright.backend import array_module, use_module
 from tapewright.graph.control.effects import made_by
+from tapewright.ops.conversion import cast
 from tapewright.readers import reading
 from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
+from tapewright.variable import Variable, writing
 
-from .flat import Segment, split
-from .gradients import Scaling, SparseRows, clipping, to_gradient
+from .flat import InPlace, Segment, Workspace, split
+from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradient
 from .mixing import pays
 from .running import accumulate, average, clear
 
-__all__ = ["Update"]
+__all__ = ["Update", "update_alone"]
 
 KIND = "apply_gradients"  # of the effect that an update is in a graph
 
@@ -56,6 +59,7 @@ class Update:
     """Applies gradients of given kinds (tensor, sparse, None) to given variables."""
 
     def __init__(self, segments, variables, grads):
+        self._exclusive = {}
         present = [i for i, g in enumerate(grads) if g is not None]
         if not present:
             raise ValueError("No gradients provided for any variable.")
@@ -74,11 +78,8 @@ class Update:
                 self.parts.append(Part.of(segment, members))
         spaces = [part.segment.workspace for part in self.parts]
         self.spaces = list({id(space): space for space in spaces}.values())
-        own = {id(v): segment for segment in segments for v in segment.variables}
         self.constrained = [
-            (v, own[id(v)])
-            for _, v, *_ in self.present
-            if getattr(v, "constraint", None) is not None
+            v for _, v, _ in self.present if getattr(v, "constraint", None) is not None
         ]
 
     def twin(self):
@@ -90,13 +91,21 @@ class Update:
     def apply(self, rule, grads):
         """One step of ``rule``, the optimizer."""
         self._warn_of_missing()
-        rule.take_step(self, self._checked(grads))
+        with self.exclusive(rule):
+            rule.take_step(self, self._checked(grads))
+
+    def exclusive(self, rule):
+        """``with update.exclusive(rule):`` no other thread takes a step meanwhile."""
+        found = self._exclusive.get(id(rule))  # an optimizer and one around it
+        if found is None:
+            found = self._exclusive[id(rule)] = writing(rule.writes(self))
+        return found
 
     def trace(self, rule, grads, tracer):
         """Writes one step down, to be made by each replay."""
         self._warn_of_missing()
         inputs, places = [], []
-        for i, variable, kind in self.present:
+        for i, variable, _ in self.present:
             gradient = grads[i]
             if isinstance(gradient, IndexedSlices):
                 parts = [gradient.values, gradient.indices]
@@ -104,12 +113,13 @@ class Update:
                 places.append(gradient)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
-                if _kind(gradient.array, kind[2]) != kind:
-                    to_gradient(gradient, variable)  # raises
-                parts = [gradient]
+                check_gradient(gradient.array, variable)
+                parts = [cast(gradient, variable.dtype)]
                 places.append(None)
             inputs += parts
         step = TracedUpdate(self, rule, places)
+        if not rule.updates_blocks:
+            tracer.hand_over()  # its code may look at any variable
         tracer.effect(KIND, step, inputs, reads=step.reads(), writes=step.writes())
 
     def _warn_of_missing(self):
@@ -122,23 +132,27 @@ class Update:
 
     def step(self, rule, gradients, share=1.0):
         """One step with ``share`` of gradients that are checked: arrays, `SparseRows`."""
-        made, every = (
-            int(rule._iterations._array),
-            rule.gradient_accumulation_steps or 1,
-        )
-        for segment in self.touched(rule):
-            segment.secure()
+        made = int(rule._iterations._array)
+        every = rule.gradient_accumulation_steps or 1
+        steps, due = made // every, (made + 1) % every == 0
         share /= rule.loss_scale_factor or 1
-        due = (made + 1) % every == 0
-        if every > 1:
-            gradients = accumulate(self.parts, gradients, share, due and every)
-            share = 1.0
         if due:
-            self._change(rule, gradients, made // every + 1, share)
-        if due and every > 1:
-            clear(self.segments)
+            self._prepare(rule, steps + 1)
+        with InPlace(self.touched(rule)):
+            if every > 1:
+                gradients = accumulate(self.parts, gradients, share, due and every)
+                share = 1.0
+            if due and rule.updates_blocks:
+                self._change(rule, gradients, share)
+            elif due:
+                gradients = self._fitted(rule, gradients, share)
+            if due and every > 1:
+                clear(self.segments)
+        if due and not rule.updates_blocks:
+            self._call(rule, gradients)
+        del gradients  # sums that nobody else may hold
         if rule.use_ema:
-            self._average(rule, made // every)
+            self._average(rule, steps)
         rule._iterations._bind(np.array(made + 1, np.int64))
         if self.constrained:
             self._constrain()
@@ -149,19 +163,21 @@ class Update:
             return self.segments
         return [part.segment for part in self.parts]
 
-    def _change(self, rule, gradients, step, share):
+    def _prepare(self, rule, step):
+        """Sets the coefficients of a step: here code of the user's may look at variables."""
         rule.advance(step)
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
         for space in self.spaces:
             space.prepare((decay, *rule.coefficients(step, rate, space.dtype.type)))
-        fits = clipping(
-            gradients, rule.clipnorm, rule.clipvalue, rule.global_clipnorm, share
-        )
+
+    def _change(self, rule, gradients, share):
+        """Takes all blocks through ``update_block``."""
+        fits = _clipping(rule, gradients, share)
         for segment, members, runs, flat, views in self.parts:
             if flat is None:
                 _, n = members[0]
-                _update_alone(rule, segment, gradients[n], fits[n])
+                _update_single(rule, segment, gradients[n], fits[n])
                 continue
             for m, n in members:
                 _gather(segment.workspace.xp, views[m], gradients[n], fits[n])
@@ -169,20 +185,31 @@ class Update:
                 gradient = flat[start:stop]
                 _update(rule, segment, segment.blocks(start, stop, gradient))
 
+    def _fitted(self, rule, gradients, share):
+        """New arrays of the gradients, clipped, for code that may keep them."""
+        fits = _clipping(rule, gradients, share)
+        kinds = [kind for _, _, kind in self.present]
+        return [_fitted(*each) for each in zip(gradients, fits, kinds)]
+
+    def _call(self, rule, gradients):
+        """Decays the variables, and calls ``update_step`` for each."""
+        variables = [variable for _, variable, _ in self.present]
+        with reading(()), _at_hand(rule, self.present[0][2][2]):
+            rule._apply_weight_decay(variables)
+            gradients = [new_tensor(array) for array in gradients]
+            rule._backend_update_step(gradients, variables, rule.learning_rate)
+
     def _average(self, rule, steps_before):
         # Keras: what is averaged first is taken over as it is.
         part = 1 - rule.ema_momentum if steps_before else 1
         every = rule.ema_overwrite_frequency
-        average(self.segments, part, every and (steps_before + 1) % every == 0)
+        with InPlace(self.segments):
+            average(self.segments, part, every and (steps_before + 1) % every == 0)
 
     def _constrain(self):
         with reading(()):
-            for variable, segment in self.constrained:
-                value = variable.constraint(variable)
-                array = variable._fitting("assign", value)
-                del value
-                segment.secure()  # the constraint may have kept the value
-                variable._array[...] = array
+            for variable in self.constrained:
+                variable.assign(variable.constraint(variable))
 
     def _checked(self, grads):
         """The gradients as arrays and `SparseRows`; raises where one does not fit."""
@@ -221,6 +248,11 @@ class TracedUpdate:
                 array = to_gradient(slices, variable)
             gradients.append(array)
         self.rule.take_step(self.update, gradients)
+
+    @property
+    def may_fail(self):
+        """Whether code of the user's runs in it."""
+        return not self.rule.updates_blocks
 
     def reads(self):
         """The variables that an update looks at without changing them."""
@@ -264,6 +296,27 @@ def _traced_update(optimizer, variables, gradients):
     return TracedUpdate(update, optimizer, places)
 
 
+@contextmanager
+def _at_hand(rule, module):
+    """The iteration and the learning rate as arrays of a module, to compute with."""
+    numbers = [v for v in (rule._iterations, rule._learning_rate)
+               if module is not np and isinstance(v, Variable)]  # fmt: skip
+    kept = [v._array for v in numbers]
+    for v in numbers:
+        v._bind(module.asarray(v._array))
+    try:
+        with use_module(module):
+            yield
+    finally:
+        for v, array in zip(numbers, kept):
+            v._bind(array)
+
+
+def _clipping(rule, gradients, share):
+    limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
+    return clipping(gradients, *limits, share)
+
+
 def _kind(array, module=None):
     return array.shape, array.dtype, module or array_module(type(array))
 
@@ -281,6 +334,19 @@ def _gather(xp, view, gradient, fit):
         fit(gradient, view)
 
 
+def _fitted(gradient, fit, kind):
+    """A new array of a gradient, clipped, with zeros in the rows that it has not."""
+    shape, dtype, xp = kind
+    if type(gradient) is not SparseRows:
+        return (
+            xp.array(gradient) if fit is None else fit(gradient, xp.empty(shape, dtype))
+        )
+    rows, values = _merged(xp, gradient, fit)
+    array = xp.zeros(shape, dtype)
+    array[rows] = values
+    return array
+
+
 def _merged(xp, gradient, fit):
     indices, values = gradient
     if fit is not None:
@@ -289,8 +355,8 @@ def _merged(xp, gradient, fit):
 
 
 def _update(rule, segment, blocks, fit=None):
-    """Takes blocks through ``update_step``, after clipping by ``fit`` and decay."""
-    space, update_step = segment.workspace, rule.update_step
+    """Takes blocks through ``update_block``, after clipping by ``fit`` and decay."""
+    space, update_block = segment.workspace, rule.update_block
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
     if rule.takes_factor:
@@ -308,10 +374,10 @@ def _update(rule, segment, blocks, fit=None):
             xp.subtract(variable, room, out=variable)
         if spare is not None:
             room = room, spare[:size]
-        update_step(xp, gradient, variable, room, coefficients, *slots)
+        update_block(xp, gradient, variable, room, coefficients, *slots)
 
 
-def _update_alone(rule, segment, gradient, fit):
+def _update_single(rule, segment, gradient, fit):
     """Updates a segment's single variable."""
     if type(gradient) is not SparseRows:
         blocks = segment.blocks(0, segment.starts[-1], gradient.reshape(-1))
@@ -334,5 +400,20 @@ def _update_rows(rule, segment, rows, values):
     gradient, scratch = values.reshape(-1), xp.empty_like(variable)
     if rule.needs_two:
         scratch = scratch, xp.empty_like(variable)
-    rule.update_step(xp, gradient, variable, scratch, coefficients, *slots)
+    rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
     segment.put_rows(rows, picked)
+
+
+def update_alone(rule, step, learning_rate, gradient, variable, slots):
+    """One step of ``update_block`` for one variable, outside of its segment."""
+    owners = [variable, *slots]
+    xp = array_module(type(variable._array))
+    space = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
+    space.prepare(rule.coefficients(step, learning_rate, space.dtype.type))
+    coefficients = [*space.numbers, 1.0] if rule.takes_factor else space.numbers
+    scratch = (space.scratch, space.spare) if rule.needs_two else space.scratch
+    arrays = [xp.array(v._array).reshape(-1) for v in owners]
+    gradient = to_gradient(gradient, variable).reshape(-1)
+    rule.update_block(xp, gradient, arrays[0], scratch, coefficients, *arrays[1:])
+    for owner, array in zip(owners, arrays):
+        owner.assign(new_tensor(array.reshape(owner.shape)))

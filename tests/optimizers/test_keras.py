@@ -12,10 +12,19 @@ from tapewright import backend, optimizers
 from tapewright.optimizers import flat, mixing, schedules
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
-KERAS = {**np.load(REFERENCE / "keras.npz"), **np.load(REFERENCE / "more.npz")}
-_spec = importlib.util.spec_from_file_location("record", REFERENCE / "record.py")
-record = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(record)
+FILES = "keras.npz", "more.npz", "own.npz"
+KERAS = {k: v for name in FILES for k, v in np.load(REFERENCE / name).items()}
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, REFERENCE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+record = load("record")
+OWN_RULES = load("own_rules").rules(tw.keras)
 
 CONFIGS = json.loads((REFERENCE / "configs.json").read_text())
 
@@ -32,6 +41,8 @@ LAYOUTS = {
 
 
 def optimizer_of(rule, extra):
+    if rule in OWN_RULES:
+        return OWN_RULES[rule](record.OWN_RULES[rule], **record.ALL_EXTRAS[extra])
     name, arguments = record.ALL_RULES[rule]
     return getattr(optimizers, name)(**arguments, **record.ALL_EXTRAS[extra])
 

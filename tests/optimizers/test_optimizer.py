@@ -177,7 +177,7 @@ def test_weight_decay_spares_excluded_variables():
     [
         (tw.ones((3,)), ValueError, r"'b' must have its shape\."),
         (tw.constant(1.0), ValueError, r"'b' must have its shape\."),
-        (tw.ones((2,), "float64"), TypeError, r"'b' must have its dtype\."),
+        (tw.ones((2,), "complex64"), TypeError, "'b' must have its dtype"),
         (
             tw.IndexedSlices(tw.ones((1,)), tw.constant([2]), (2,)),
             ValueError,
@@ -468,21 +468,13 @@ def test_optimizers_are_found_by_name():
 
 def test_a_rule_of_the_user_is_registered_and_trained():
     class Plain(Optimizer):
-        def update_step(self, xp, gradient, variable, scratch, coefficients):
+        def update_block(self, xp, gradient, variable, scratch, coefficients):
             xp.multiply(gradient, coefficients[0], out=scratch)
             xp.subtract(variable, scratch, out=variable)
 
     config = {"class_name": "Plain", "config": {"learning_rate": 0.5}}
     assert type(optimizers.get(config)) is Plain
     assert stepped(Plain(0.5), [1.0], [1.0]) == 0.5
-
-
-def test_a_rule_with_the_arguments_of_keras_is_refused_when_it_is_defined():
-    with pytest.raises(TypeError, match="blocks of arrays to change in place"):
-
-        class Theirs(Optimizer):
-            def update_step(self, gradient, variable, learning_rate):
-                variable.assign_sub(gradient * learning_rate)
 
 
 def test_a_constraint_is_applied_after_the_update():

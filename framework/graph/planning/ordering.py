@@ -37,12 +37,17 @@ def may_fail(node):
         inner = [n for graph in getattr(node, "graphs", ()) for n in graph.nodes]
         if inner:
             return any([may_fail(n) for n in inner])
-        return node.is_effect and node.name != UPDATE
+        return node.is_effect and not _is_safe_update(node)
     if not node.op.kernel.__module__.startswith("tapewright.ops."):
         return True
     if node.op.name in WHOLE_NUMBERS:
         return node.inputs[0].dtype.kind in "iu"
     return node.op.name in FALLIBLE
+
+
+def _is_safe_update(node):
+    """Whether a node is an update by an optimizer that runs no code of the user's."""
+    return node.name == UPDATE and not node.call.may_fail
 
 
 def safely_ordered(graph):
@@ -78,7 +83,7 @@ def _bound_late(tail):
     for node in tail:
         needs = not made.isdisjoint(_values(node))
         needs = needs or any([id(v) in written for v in node.reads])
-        seen = node.is_effect and type(node) is not Store and node.name != UPDATE
+        seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
         if (
             needs
             or _commits(node)

@@ -9,6 +9,7 @@ variables after each of eight steps, then those of the state (but the counts and
 learning rate) after the last. Gradients and starting values come from `problem`.
 ``more.npz`` also has the learning rates of `SCHEDULES` at `STEPS_SEEN`, and a run with a
 dynamic loss scale; ``configs.json`` what ``serialize`` gives for each rule and schedule.
+``own.npz`` has the same entries for the rules of `own_rules`.
 """
 
 import json
@@ -76,7 +77,16 @@ ALL_RULES, ALL_EXTRAS = RULES | MORE_RULES, EXTRAS | MORE_EXTRAS
 SPARSE_EXTRAS = ("ema", "ema_overwrite", "accumulate")
 # A repeated row is left out of the sparse runs of rules that square: Keras 3 squares its
 # values before it adds them up, which is not the square of the gradient.
+# Of a "mixed" one the variables are float64, the gradients float32.
 KINDS = ("float32", "float64", "sparse", "repeated")
+OWN_RULES = {
+    "Momentum": 0.1,
+    "Moments": 0.01,
+    "RootMeanSquare": 0.01,
+    "Signs": 0.01,
+    "Factored": 0.02,
+    "Product": 0.1,
+}
 STEPS = 8
 SHAPES = (4, 2), (3,)
 # Each with the arguments of the class of its name.
@@ -128,6 +138,7 @@ def wanted():
             for kind in KINDS:
                 if kind != "repeated" or RULES[rule][0] != "Adam":
                     yield "keras.npz", rule, extra, kind
+        yield "own.npz", rule, "plain", "mixed"
     for rule in MORE_RULES:
         for kind in ("float32", "float64", "sparse"):
             yield "more.npz", rule, "plain", kind
@@ -141,6 +152,16 @@ def wanted():
                 yield "more.npz", rule, extra, "sparse"
 
 
+def wanted_of_own():
+    """``(rule, extra, kind)`` of every run of an own rule."""
+    for rule in OWN_RULES:
+        for kind in ("float32", "float64"):
+            yield rule, "plain", kind
+    for rule in ("Momentum", "Moments", "Product"):
+        for extra in (EXTRAS | MORE_EXTRAS).keys() - {"plain"}:
+            yield rule, extra, "float32"
+
+
 def problem(kind):
     """Starting values, and for each step the two gradients.
 
@@ -149,6 +170,8 @@ def problem(kind):
     random = np.random.default_rng(3)
     dtype = "float64" if kind == "float64" else "float32"
     starts = [random.normal(size=s).astype(dtype) for s in SHAPES]
+    if kind == "mixed":
+        starts = [start.astype("float64") for start in starts]
     steps = []
     for step in range(STEPS):
         first = random.normal(size=SHAPES[0]).astype(dtype)
@@ -189,9 +212,15 @@ def take(optimizer, starts, steps):
 
 
 def main():
+    from own_rules import rules
+
     import keras
 
-    files, configs = {"keras.npz": {}, "more.npz": {}}, {}
+    files, configs = {"keras.npz": {}, "more.npz": {}, "own.npz": {}}, {}
+    for rule, extra, kind in wanted_of_own():
+        optimizer = rules(keras)[rule](OWN_RULES[rule], **ALL_EXTRAS[extra])
+        run = take(optimizer, *problem(kind))
+        files["own.npz"][f"{rule}|{extra}|{kind}"] = run
     for file, rule, extra, kind in wanted():
         name, arguments = ALL_RULES[rule]
         optimizer = getattr(keras.optimizers, name)(**arguments, **ALL_EXTRAS[extra])
