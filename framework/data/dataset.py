@@ -6,17 +6,18 @@ tensors in host memory; nothing runs before an element is asked for.
 
 import functools
 import operator
+from collections import deque
 
 from ..dtypes import int64
 from ..errors import OutOfRangeError
 from ..graph.boxes import Resource
 from ..graph.tracing import fall_back
 from ..nest import flatten, map_structure, pack
-from ..readers import active_tracer
+from ..readers import active_tracer, reading
 from ..tensor import constant
 from .batching import Batch, PaddedBatch, Unbatch
 from .drawing import warn_of_draws
-from .elements import as_element, called
+from .elements import as_element, called, spec_of
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
 from .node import INFINITE, UNKNOWN, copied
@@ -358,8 +359,13 @@ class DatasetIterator(Resource):
 
     def __init__(self, node):
         self._node = node
-        self._place = node.begin()
-        self._elements = node.run(self._place)
+        self._ahead = deque()  # elements that were foreseen, and the place after each
+        self._go_to(node.begin())
+
+    def _go_to(self, place):
+        self._ahead.clear()
+        self._place = self._reached = place  # the latter with the elements ahead
+        self._elements = self._node.run(place)
 
     def __iter__(self):
         if active_tracer() is not None:
@@ -369,22 +375,39 @@ class DatasetIterator(Resource):
     def __next__(self):
         if active_tracer() is not None:
             return next_element(self.handle, self._declared_spec)
+        if self._ahead:
+            element, self._place = self._ahead.popleft()
+            if not self._ahead:
+                self._place = self._reached
+            return element
+        return self._advanced()
+
+    def _advanced(self):
         try:
             return next(self._elements)
         except StopIteration:
-            raise
+            raise EndOfSequence from None
         except BaseException:
             self._elements = _failed()
             raise
 
+    def foresee(self, number):
+        """The spec of the element after ``number`` more; None if there is none."""
+        while len(self._ahead) <= number:
+            before = copied(self._reached)
+            try:
+                with reading(()):
+                    element = self._advanced()
+            except EndOfSequence:
+                return None
+            if not self._ahead:
+                self._place = before
+            self._ahead.append((element, copied(self._reached)))
+        return spec_of(self._ahead[number][0])
+
     def get_next(self, name=None):
         """The next element. Raises: ``OutOfRangeError`` if there is none."""
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError(
-                "End of sequence: the iterator has no further element"
-            ) from None
+        return next(self)
 
     def get_next_as_optional(self):
         """The next element, if there is one, as an `Optional`."""
@@ -429,13 +452,20 @@ class DatasetIterator(Resource):
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
         _check_state(self._node, state)
-        self._place = copied(state["place"])
-        self._node.adopt(self._place)
+        place = copied(state["place"])
+        self._node.adopt(place)
         self._node.set_runs(state["runs"])
-        self._elements = self._node.run(self._place)
+        self._go_to(place)
 
 
 Iterator = DatasetIterator
+
+
+class EndOfSequence(OutOfRangeError, StopIteration):
+    """The end of an iterator, for ``next`` and for those who know TensorFlow's error."""
+
+    def __init__(self):
+        super().__init__("End of sequence: the iterator has no further element")
 
 
 class _TracedIterator(DatasetIterator):

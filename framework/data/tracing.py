@@ -20,29 +20,42 @@ from .elements import called, described, leafwise, packer
 __all__ = ["Optional", "next_element", "next_optional", "reduced", "traceable"]
 
 HANDLE = (), np.dtype(object)
+NEXT = "iterator_get_next"
 
 
 def traceable(spec, who):
     """The leaves of a spec; a trace ends (`fall_back`) if they do not tell all shapes."""
-    leaves = [] if spec is None else flatten(spec)
-    for leaf in leaves or [None]:
-        if not isinstance(leaf, TensorSpec):
-            known = "that is known only when they are made"
-        elif leaf.dtype.dtype.kind == "O":
-            known = "of strings"
-        elif not leaf.shape.is_fully_defined():
-            known = f"of shape {leaf.shape}"
-        else:
-            continue
+    if not is_settled(spec):
         fall_back(
-            f"{who}: elements {known} cannot be traced. Sizes are known ahead with "
-            "batch(..., drop_remainder=True), and with output_signature in from_generator"
+            f"{who}: the sizes of an element must be known before it is made, to be "
+            f"traced; known is {spec}. They are with batch(..., drop_remainder=True), and "
+            "with output_signature in from_generator"
         )
-    return leaves
+    return flatten(spec)
+
+
+def is_settled(spec):
+    """Whether all leaves of a spec are tensors of numbers of a known shape."""
+    return spec is not None and all(
+        [
+            isinstance(leaf, TensorSpec)
+            and leaf.dtype.dtype.kind != "O"
+            and leaf.shape.is_fully_defined()
+            for leaf in flatten(spec)
+        ]
+    )
+
+
+def _settled(handle, spec):
+    """The spec, or that of the very element, where that can be foreseen."""
+    if is_settled(spec):
+        return spec
+    return active_tracer().foresee(handle, NEXT) or spec
 
 
 def next_element(handle, spec):
     """The next element, taken in each call; ``OutOfRangeError`` at the end."""
+    spec = _settled(handle, spec)
     leaves = traceable(spec, "next(iterator)")
 
     def take(array):
@@ -53,11 +66,12 @@ def next_element(handle, spec):
             )
         return _arrays(element, leaves)
 
-    return packer(spec)(_effect("iterator_get_next", take, [handle], _specs(leaves)))
+    return packer(spec)(_effect(NEXT, take, [handle], _specs(leaves)))
 
 
 def next_optional(handle, spec):
     """The next element, if there is one, as an `Optional`."""
+    spec = _settled(handle, spec)
     leaves = traceable(spec, "get_next_as_optional()")
 
     def take(array):
@@ -67,7 +81,7 @@ def next_optional(handle, spec):
         return [np.array(True), *_arrays(element, leaves)]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
-    found = _effect("iterator_get_next_as_optional", take, [handle], specs)
+    found = _effect(NEXT, take, [handle], specs)
     return Optional(found[0], found[1:], spec)
 
 

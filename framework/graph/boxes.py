@@ -36,6 +36,10 @@ class Resource:
         """A hashable description of all that a trace depends on."""
         raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
 
+    def foresee(self, number):
+        """The spec of what it will give after ``number`` more; None if nothing."""
+        raise NotImplementedError(f"{type(self).__name__} must define foresee")
+
     def with_handle(self, handle):
         """The object of a handle: itself, or a stand-in like this one in a trace."""
         return handle.array.item() if type(handle) is Tensor else self.stand_in(handle)

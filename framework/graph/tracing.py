@@ -34,6 +34,8 @@ class EagerFallback(TracingError):
     the user where there is no call: ``get_concrete_function``, and what is made of it.
     """
 
+    foresight = (), ()  # what the trace has asked iterators: see `Function`
+
 
 def fall_back(reason):
     """Ends the traces that are going on with an `EagerFallback`.
@@ -215,6 +217,7 @@ class Tracer(Reader):
         "given",
         "drawn",
         "overlooked",
+        "foreseen",
     )
     traces = True
 
@@ -228,6 +231,7 @@ class Tracer(Reader):
         self.drawn = {}  # id -> generator's state, its value after drawing for variables
         self.birth = next_key()  # a tape outside knows tensors by smaller keys only
         self.given = {}  # value of an input -> the tensor of the call, where there is one
+        self.foreseen = None  # or a list: (value of a handle, number, answer, object)
         self.overlooked = {}  # id -> weak reference: constants that a tape may know later
         self.line = (
             None  # of the nodes to come, where they are copied from another graph
@@ -394,6 +398,25 @@ class Tracer(Reader):
             self.current.pop(id(variable), None)
             self.unread.discard(id(variable))
         return outputs
+
+    def foresee(self, handle, kind):
+        """What the object of a handle will give to the next effect of this kind.
+
+        None if that may depend on what the trace does before, or on another trace.
+        """
+        if self.foreseen is None or self.assigned:
+            return None
+        if any([node.is_effect and node.name != kind for node in self.graph.nodes]):
+            return None
+        value = self.value_of(handle)
+        given = self.given.get(value) if type(value) is Value else value
+        if type(given) is not Tensor:
+            return None
+        resource = given.array.item()
+        number = len([x for *_, x in self.foreseen if x is resource])
+        found = resource.foresee(number)
+        self.foreseen.append((value, number, found, resource))
+        return found
 
     def custom_call(self, name, outputs, sources, variables, gradient):
         """Marks tensors as what a call with a gradient of its own gave: a `CustomCall`.

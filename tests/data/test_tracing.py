@@ -1,5 +1,8 @@
 """Iterators and data sets in traced functions: each call goes on, each pass is fresh."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -228,6 +231,128 @@ def test_a_gradient_takes_no_further_element():
 
     y, g = f(tw.constant(2.0))
     assert (y.numpy(), g.numpy(), int(next(iterator))) == (1440.0, 720.0, 7)
+
+
+# --------------------------------------------------- elements whose sizes are not known
+
+
+def batches(count=7, size=3):
+    return Dataset.range(count).batch(size)
+
+
+SIZED_READERS = [
+    Reader,
+    by_name,
+    by_argument,
+    by_keyword_in_a_nest,
+    in_a_nested_function,
+    by_get_next,
+]
+
+
+@pytest.mark.parametrize("reader", SIZED_READERS)
+def test_elements_of_other_sizes_have_a_trace_of_their_own(reader):
+    call = reader(iter(batches().repeat(2)))
+    found = [call().numpy().tolist() for _ in range(6)]
+    assert found == [[0, 1, 2], [3, 4, 5], [6]] * 2
+    with pytest.raises(tw.errors.OutOfRangeError):
+        call()
+
+
+def test_a_concrete_function_is_for_elements_of_one_size():
+    call = by_concrete_function(iter(batches()))
+    assert [call().numpy().tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(tw.errors.InvalidArgumentError, match=r"\(1,\)"):
+        call()
+
+
+def test_there_is_one_trace_for_each_size():
+    f = tw.function(lambda it: tw.reduce_sum(next(it)))
+    for _ in range(3):
+        iterator, found = iter(batches()), []
+        with pytest.raises(tw.errors.OutOfRangeError):
+            while True:
+                found.append(int(f(iterator)))
+        assert found == [3, 12, 6]
+    assert f.experimental_get_tracing_count() <= 3  # sizes 3 and 1, and the end
+
+
+def test_a_trace_keeps_no_iterator_that_was_an_argument():
+    f = tw.function(lambda it: next(it))
+    for data in (Dataset.range(3), batches()):
+        iterator = iter(data)
+        f(iterator)
+        reference = weakref.ref(iterator)
+        del iterator
+        gc.collect()
+        assert reference() is None
+
+
+def test_elements_that_were_foreseen_are_given_once():
+    iterator = iter(batches(20))
+    f = tw.function(lambda it: (next(it), next(it)))
+    found = [x.numpy()[0] for x in f(iterator)] + [next(iterator).numpy()[0]]
+    state = iterator.state()
+    found += [x.numpy()[0] for x in f(iterator)]
+    iterator.restore(state)
+    found += [x.numpy()[0] for x in f(iterator)] + [x.numpy()[0] for x in iterator]
+    assert found == [0, 3, 6, 9, 12, 9, 12, 15, 18]
+
+
+def test_what_an_element_depends_on_is_done_before_it_is_made():
+    v = tw.Variable(0, dtype="int64")
+    made = []
+
+    def scaled(x):
+        made.append(int(v))
+        return x * v
+
+    iterator = iter(batches().map(lambda x: tw.py_function(scaled, [x], "int64")))
+
+    @tw.function
+    def f():
+        v.assign_add(1)
+        return next(iterator)
+
+    found = [f().numpy().tolist() for _ in range(3)]
+    assert found == [[0, 1, 2], [6, 8, 10], [18]] and made == [1, 2, 3]
+
+
+@ways
+def test_a_loop_over_elements_of_any_size(wrap):
+    def f(iterator, n):
+        def body(i, total):
+            return i + 1, total + tw.reduce_sum(next(iterator))
+
+        return tw.while_loop(lambda i, _: i < n, body, [0, tw.constant(0, "int64")])[1]
+
+    iterator, f = iter(batches()), wrap(f)
+    assert [int(f(iterator, tw.constant(n))) for n in (1, 2)] == [3, 18]
+
+
+def test_a_training_step_that_takes_its_batch():
+    x = np.arange(7.0, dtype="float32").reshape(7, 1)
+    data = Dataset.from_tensor_slices((x, 2.0 * x)).shuffle(7, seed=1).batch(3)
+
+    def train(wrap):
+        w, optimizer = tw.Variable([[0.0]]), tw.optimizers.Adam(0.1)
+
+        @wrap
+        def step(iterator):
+            x, y = next(iterator)
+            with tw.GradientTape() as tape:
+                loss = tw.reduce_mean((x @ w - y) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            return loss
+
+        losses, start = [], data.state()
+        for _ in range(3):
+            iterator = iter(data)
+            losses += [float(step(iterator)) for _ in range(3)]
+        data.restore(start)
+        return losses, w.numpy().tolist()
+
+    assert train(lambda f: f) == train(tw.function)
 
 
 # ------------------------------------------------------------------ loops over data sets

@@ -145,6 +145,7 @@ class ConcreteFunction:
         self.structure = structure  # of the outputs: a nest of their numbers and None
         self.form, self.tracer = form, tracer
         self.is_planned = None  # else it is interpreted: plans are for NumPy's arrays
+        self.foresight = (), ()  # iterators, and the sizes that they were to give
         self.sizes = None  # where sizes are open: what finds the trace for those given
         self.created = () if tracer is None else tracer.created  # variables
         self.overlooked = {} if tracer is None else _alive(tracer.overlooked)

@@ -14,9 +14,9 @@ from ...errors import TracingError
 from ...ops.generators import is_lent
 from ...readers import active_reader, active_readers, active_tracer, reading, user_line
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
-from ..ir import Graph
+from ..ir import Graph, is_value
 from ..lifting import value_now
-from ..tracing import EagerFallback, Symbolic, Tracer
+from ..tracing import EagerFallback, Symbolic, Tracer, fall_back
 from .answers import numbered, packer
 from .arguments import map_tensors, quick_key, revived
 from .concrete import ConcreteFunction, Form
@@ -27,6 +27,8 @@ from .signature import Signature
 from .sizes import Specializations, is_open
 
 __all__ = ["ConcreteFunction", "Function", "function"]
+
+NO_FORESIGHT = (), ()
 
 # So many shapes of arguments are found at once; more take a longer way.
 QUICK = 1024
@@ -111,6 +113,7 @@ class Function:
     def _forget_traces(self):
         self._concrete = {}  # key of arguments -> trace
         self._eager = {}  # key of arguments -> why their calls run eagerly
+        self._foresight = {}  # key -> the iterators that are asked what they will give
         self._general = {}  # what the specs of arguments have in common, by their kind
         self._quick = {}  # for plain tensors: shapes and dtypes -> trace
         self._watched = {}  # key -> references that tell when an argument is gone
@@ -198,8 +201,7 @@ class Function:
         """The trace for these arguments, made if there is none."""
         if self.reduce_retracing:
             self._relax(arguments)
-        surroundings = current_module(), is_lent()
-        key = arguments.static, arguments.specs, surroundings
+        key = self._key(arguments)
         if key in self._eager:
             raise EagerFallback(self._eager[key])
         concrete = self._concrete.get(key)
@@ -212,6 +214,28 @@ class Function:
         if tracer is not None:
             tracer.overlooked.update(concrete.overlooked)
         return concrete
+
+    def _key(self, arguments):
+        """What tells traces apart: also what iterators will give, where it was asked."""
+        surroundings = current_module(), is_lent()
+        key = arguments.static, arguments.specs, surroundings
+        sources = self._foresight.get(key)
+        if sources is None:
+            return key
+        if active_tracer() is not None:
+            fall_back(f"'{self._name}' is traced for the sizes of the elements to come")
+        return *key, _foreseen(sources, arguments.tensors)
+
+    def _keep_foresight(self, key, foresight):
+        """The key of a trace for which iterators were asked what they will give."""
+        sources, found = foresight
+        if not sources:
+            return key
+        known = self._foresight.setdefault(key[:3], sources)
+        if known != sources:
+            self._eager[key] = f"'{self._name}' takes other elements for other sizes"
+            raise EagerFallback(self._eager[key])
+        return *key[:3], found
 
     def _relax(self, arguments):
         """Leaves open in the specs what differs from those of earlier calls."""
@@ -239,11 +263,13 @@ class Function:
         try:
             concrete = self._traced(arguments)
         except EagerFallback as error:
-            self._eager[key] = str(error)
-            self._watch(key, arguments)
+            kept = self._keep_foresight(key, error.foresight)
+            self._eager[kept] = str(error)
+            self._watch(kept, arguments)
             raise
         finally:
             self._tracing.discard(key)
+        key = self._keep_foresight(key, concrete.foresight)
         self._concrete[key] = concrete
         self._quick.clear()
         self._watch(key, arguments)
@@ -300,6 +326,7 @@ class Function:
         """The function run once, and what it did written down."""
         graph = Graph(self._name)
         tracer = Tracer(graph)
+        tracer.foreseen = [] if active_tracer() is None else None
         tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
         taken = set()
 
@@ -319,15 +346,18 @@ class Function:
                 leaves, structure = numbered(answer, self._name)
                 drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
                 tracer.finish([convert_to_tensor(x) for x in leaves])
-        except EagerFallback:
+        except EagerFallback as error:
             self._count += 1
             self._keep_created(tracer)
+            error.foresight = _foresight(tracer)
             raise
         finally:
             graph.finished = True
         self._count += 1
         form = Form.of(self.signature, values, arguments.names)
         concrete = ConcreteFunction(graph, structure, form, tracer)
+        concrete.foresight = _foresight(tracer)
+        concrete.is_steady &= concrete.foresight == NO_FORESIGHT
         modules = {current_module(), *[module for *_, module in arguments.specs]}
         concrete.drawn = drawn
         if modules != {np}:
@@ -444,6 +474,24 @@ class Function:
             return self.__qualname__  # by name, as any function
         given = self.python_function, self.input_signature, self.reduce_retracing
         return Function, given
+
+
+def _foresight(tracer):
+    """What a trace has asked iterators: ``(handle, number)`` each, and the answers.
+
+    A handle is a tensor, or the number of an input of the trace.
+    """
+    asked, tracer.foreseen = tracer.foreseen or (), None
+    inputs = tracer.graph.inputs
+    sources = [(inputs.index(x) if is_value(x) else x, n) for x, n, *_ in asked]
+    return tuple(sources), tuple([repr(found) for _, _, found, _ in asked])
+
+
+def _foreseen(sources, tensors):
+    """The answers to what a trace has asked, for the tensors of another call."""
+    handles = [tensors[x] if type(x) is int else x for x, _ in sources]
+    pairs = zip(handles, sources, strict=True)
+    return tuple([repr(x.array.item().foresee(n)) for x, (_, n) in pairs])
 
 
 def _use_up(drawn):
