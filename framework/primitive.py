@@ -180,6 +180,8 @@ class Primitive:
         quiet=False,
         floating=False,
         kinds=None,
+        may_raise=None,
+        sizes=False,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -206,6 +208,10 @@ class Primitive:
         self.quiet = quiet  # infinities and NaN are answers, not accidents
         # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
         self.kinds = "fc" if floating else kinds
+        if may_raise is None:  # of ops of the user's own nothing is known
+            may_raise = not kernel.__module__.startswith("tapewright.")
+        self.may_raise = may_raise
+        self.sizes = sizes
         self.alike = self.inputs if alike is None else alike  # inputs of one dtype
         self.elementwise = False  # each output entry depends on one entry of an input
         self.flat = set()
@@ -223,6 +229,11 @@ class Primitive:
 
     def __repr__(self):
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
+
+    def raises_on_values(self, *dtypes):
+        """Whether the kernel may raise for values of inputs of these NumPy dtypes."""
+        kinds = self.may_raise
+        return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
 
     # --- attaching rules
 
@@ -520,7 +531,10 @@ def primitive(kernel=None, **options):
     returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
     ``quiet`` (infinities and NaN are answers: NumPy does not warn of them), ``floating``
     (integers and booleans are refused; NumPy would make them float64), ``kinds`` (the
-    kinds of dtypes taken, as NumPy abbreviates them: "iufc").
+    kinds of dtypes taken, as NumPy abbreviates them: "iufc"), ``may_raise`` (the kernel
+    raises for some values of valid shapes and dtypes: True, or the kinds of dtypes for
+    which it does; True is assumed of ops outside of tapewright), ``sizes`` (arithmetic
+    that shapes follow: the kernel does with arrays of formulas what it does with ints).
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """

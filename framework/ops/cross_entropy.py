@@ -148,6 +148,7 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     type_name="SparseSoftmaxCrossEntropyWithLogits",
     alike=("logits",),
     quiet=True,
+    may_raise=True,
 )
 def _sparse_cross_entropy(xp, labels, logits):
     if labels.shape != logits.shape[:-1]:

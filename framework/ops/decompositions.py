@@ -73,7 +73,7 @@ def _gaps(values, dtype):
 # ------------------------------------------------------------------------- Cholesky
 
 
-@primitive(type_name="Cholesky", floating=True)
+@primitive(type_name="Cholesky", floating=True, may_raise=True)
 def cholesky(xp, input):
     """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
 
@@ -192,7 +192,7 @@ def qr(input, full_matrices=False, name=None):
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="svd", type_name="Svd", multiple=True, floating=True)
+@primitive(name="svd", type_name="Svd", multiple=True, floating=True, may_raise=True)
 def _svd(xp, tensor, *, full_matrices=False):
     function = xp.linalg.svd
     u, s, turned = by_lapack("svd", NO_CONVERGENCE, function, tensor, full_matrices)
@@ -239,7 +239,7 @@ def _(mapped, tensor, *, full_matrices):
     return _svd(tensor, full_matrices)
 
 
-@primitive(type_name="SingularValues", floating=True)
+@primitive(type_name="SingularValues", floating=True, may_raise=True)
 def singular_values(xp, tensor):
     return by_lapack("svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False)
 
@@ -299,7 +299,13 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
 # ----------------------------------------------------- eigenvalues, Hermitian matrices
 
 
-@primitive(name="eigh", type_name="SelfAdjointEigV2", multiple=True, floating=True)
+@primitive(
+    name="eigh",
+    type_name="SelfAdjointEigV2",
+    multiple=True,
+    floating=True,
+    may_raise=True,
+)
 def _eigh(xp, tensor):
     e, v = by_lapack("eigh", NO_CONVERGENCE, xp.linalg.eigh, tensor)
     return e, v
@@ -331,7 +337,9 @@ def _(mapped, tensor):
     return _eigh(tensor)
 
 
-@primitive(name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True)
+@primitive(
+    name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True, may_raise=True
+)
 def _eigvalsh(xp, tensor):
     return by_lapack("eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, tensor)
 
@@ -381,7 +389,7 @@ def eigvalsh(tensor, name=None):
 # ------------------------------------------------------ eigenvalues, square matrices
 
 
-@primitive(name="eig", type_name="Eig", multiple=True, floating=True)
+@primitive(name="eig", type_name="Eig", multiple=True, floating=True, may_raise=True)
 def _eig(xp, tensor):
     if tensor.shape[-1] == 0:
         e, v = tensor[..., 0], tensor

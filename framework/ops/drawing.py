@@ -138,7 +138,7 @@ def _any(rng, dtype, shape):
     return rng.integers(dtype.min, dtype.max, shape, dtype.dtype, endpoint=True)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def random_integers(
     xp, state, minval, maxval, *, shape: Shape, dtype: DTypeName, purpose: Whole = 0
 ):
@@ -227,7 +227,7 @@ def _(state, logits, num_samples, dtype, purpose):
     return TensorSpec([logits.shape[0], num_samples], dtype)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def random_standard_gamma(xp, state, alpha, *, purpose: Whole = 0):
     """Gamma draws of rate 1, one for each entry of ``alpha``."""
     values = backend.to_numpy(alpha)
@@ -242,7 +242,7 @@ def _(state, alpha, purpose):
     return TensorSpec(alpha.shape, alpha.dtype)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def random_poisson(
     xp, state, lam, *, shape: Shape, dtype: DTypeName = "float32", purpose: Whole = 0
 ):
@@ -259,7 +259,7 @@ def _(state, lam, shape, dtype, purpose):
     return TensorSpec(shape, dtype)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def random_binomial(
     xp, state, counts, probs, *, shape: Shape, dtype: DTypeName = "int32",
     purpose: Whole = 0,

@@ -236,7 +236,7 @@ def _(g, x):
     return _times(g, x)
 
 
-@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf")
+@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf", may_raise="iu")
 def floordiv(xp, x, y):
     """``floor(x / y)``; its gradient is None.
 
@@ -260,7 +260,7 @@ def _check_divisor(xp, who, y):
 floordiv.no_gradient()
 
 
-@elementwise(type_name="FloorMod", quiet=True, kinds="iuf")
+@elementwise(type_name="FloorMod", quiet=True, kinds="iuf", may_raise="iu")
 def floormod(xp, x, y):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
@@ -280,7 +280,7 @@ def _(g, x, y):
 mod = floormod
 
 
-@elementwise(type_name="TruncateDiv", quiet=True)
+@elementwise(type_name="TruncateDiv", quiet=True, may_raise="iu")
 def truncatediv(xp, x, y):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
@@ -292,7 +292,7 @@ def truncatediv(xp, x, y):
 truncatediv.no_gradient()
 
 
-@elementwise(type_name="TruncateMod", quiet=True)
+@elementwise(type_name="TruncateMod", quiet=True, may_raise="iu")
 def truncatemod(xp, x, y):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
     _check_divisor(xp, "truncatemod", y)
@@ -552,7 +552,7 @@ def _(g, x, out):
     return _over(_times(g * -0.5, out), x)
 
 
-@elementwise(type_name="Pow", quiet=True)
+@elementwise(type_name="Pow", quiet=True, may_raise="iu")
 def power(xp, x, y):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)

@@ -33,7 +33,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 # ---------------------------------------------------------------------------- gather
 
 
-@primitive(name="gather", type_name="GatherV2", alike=())
+@primitive(name="gather", type_name="GatherV2", alike=(), may_raise=True)
 def _gather(xp, params, indices, *, axis: Axes = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)
@@ -140,7 +140,7 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@primitive(name="scatter_rows", alike=())
+@primitive(name="scatter_rows", alike=(), may_raise=True)
 def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
     """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
     full = xp.zeros(shape, g.dtype)
@@ -237,7 +237,7 @@ def _(axes, g, indices, *, shape, axis):
 # ------------------------------------------------------- several axes as one
 
 
-@primitive(name="flat_index")
+@primitive(name="flat_index", may_raise=True)
 def flat_index(
     xp, indices, *, dims: Shape, batch: Shape = (), wrap=False, who="flat_index"
 ):

@@ -55,7 +55,13 @@ def by_lapack(who, complaint, function, *args):
 # ----------------------------------------------------------------------- any matrix
 
 
-@primitive(name="solve", type_name="MatrixSolve", broadcasts=True, floating=True)
+@primitive(
+    name="solve",
+    type_name="MatrixSolve",
+    broadcasts=True,
+    floating=True,
+    may_raise=True,
+)
 def solve_primitive(xp, matrix, rhs):
     return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
 
@@ -135,7 +141,7 @@ def solve(matrix, rhs, adjoint=False, name=None):
     return solve_primitive(adjoint_of(matrix) if adjoint else matrix, rhs)
 
 
-@primitive(name="inv", type_name="MatrixInverse", floating=True)
+@primitive(name="inv", type_name="MatrixInverse", floating=True, may_raise=True)
 def _inv(xp, input):
     return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
 
@@ -170,7 +176,7 @@ def inv(input, adjoint=False, name=None):
     return _inv(adjoint_of(input) if adjoint else input)
 
 
-@primitive(name="pinv", type_name="PseudoInverse", floating=True)
+@primitive(name="pinv", type_name="PseudoInverse", floating=True, may_raise=True)
 def _pinv(xp, a, *, rcond: float):
     return xp.linalg.pinv(a, rcond)
 
@@ -228,6 +234,7 @@ def pinv(a, rcond=None, validate_args=False, name=None):
     type_name="MatrixTriangularSolve",
     broadcasts=True,
     floating=True,
+    may_raise=True,
 )
 def triangular_solve_primitive(xp, matrix, rhs, *, lower=True):
     matrix, rhs = _alike(xp, matrix, rhs)

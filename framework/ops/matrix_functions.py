@@ -75,7 +75,7 @@ def _(mapped, input):
     return det(input)
 
 
-@primitive(floating=True)
+@primitive(floating=True, may_raise=True)
 def cofactor(xp, x):
     """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
@@ -118,7 +118,7 @@ def _(mapped, x):
     return cofactor(x)
 
 
-@primitive(floating=True)
+@primitive(floating=True, may_raise=True)
 def cofactor_slope(xp, h, x):
     """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 

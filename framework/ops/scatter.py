@@ -95,7 +95,7 @@ def _alike(tensor, updates):
 # -------------------------------------------------------------------------- replacing
 
 
-@primitive(type_name="TensorScatterUpdate", alike=("matrix", "rows"))
+@primitive(type_name="TensorScatterUpdate", alike=("matrix", "rows"), may_raise=True)
 def put_rows(xp, matrix, indices, rows):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
     if not len(indices):
@@ -152,7 +152,7 @@ def _(g, indices, matrix_shape):
     return masked(_gather(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def clear_rows(xp, matrix, indices):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -174,7 +174,7 @@ def _(g, indices):
     return clear_rows(g, indices)
 
 
-@primitive
+@primitive(may_raise=True)
 def is_last(xp, indices, *, count: int):
     """Whether no later one of the ``indices`` is the same, as a column."""
     places = xp.arange(len(indices), dtype=xp.int32)
@@ -196,7 +196,7 @@ def _(mapped, indices, *, count):
     return reshape(is_last(flat, count=size * count), (size, each, 1))
 
 
-@primitive(alike=("params", "row"))
+@primitive(alike=("params", "row"), may_raise=True)
 def put_row(xp, params, index, row):
     """``params`` with ``row`` in the place of that at ``index``, one number."""
     full = params.copy()
@@ -212,7 +212,7 @@ def row_number(index, size):
     return number
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def clear_row(xp, params, index):
     """``params`` with zeros in the row at ``index``; its own adjoint."""
     full = params.copy()
@@ -259,13 +259,13 @@ def _written(who, op, tensor, indices, updates):
 # ---------------------------------------------------------------------- the extremes
 
 
-@primitive(type_name="TensorScatterMax", alike=("matrix", "rows"))
+@primitive(type_name="TensorScatterMax", alike=("matrix", "rows"), may_raise=True)
 def max_rows(xp, matrix, indices, rows):
     """``matrix`` with its rows at ``indices`` raised to ``rows`` where these are larger."""
     return _extremes(xp, xp.maximum, matrix, indices, rows)
 
 
-@primitive(type_name="TensorScatterMin", alike=("matrix", "rows"))
+@primitive(type_name="TensorScatterMin", alike=("matrix", "rows"), may_raise=True)
 def min_rows(xp, matrix, indices, rows):
     """``matrix`` with its rows at ``indices`` lowered to ``rows`` where these are smaller."""
     return _extremes(xp, xp.minimum, matrix, indices, rows)

@@ -164,7 +164,7 @@ def _beside_the_ids(axes, data, ids):
 # ------------------------------------------------------------- ids in any order: primitives
 
 
-@primitive(type_name="UnsortedSegmentSum", alike=())
+@primitive(type_name="UnsortedSegmentSum", alike=(), may_raise=True)
 def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
     """The sum of each segment, 0 where it is empty.
 
@@ -176,7 +176,7 @@ def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def segment_rows(xp, params, segment_ids):
     """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
     count = params.shape[0]
@@ -245,12 +245,22 @@ def _(axes, params, segment_ids):
     return axes[0] if at >= 1 else None
 
 
-@primitive(name="unsorted_segment_max", type_name="UnsortedSegmentMax", alike=())
+@primitive(
+    name="unsorted_segment_max",
+    type_name="UnsortedSegmentMax",
+    alike=(),
+    may_raise=True,
+)
 def _segment_max(xp, data, segment_ids, *, num_segments: int, empty=None):
     return _extreme(xp, xp.maximum, data, segment_ids, num_segments, empty, "min")
 
 
-@primitive(name="unsorted_segment_min", type_name="UnsortedSegmentMin", alike=())
+@primitive(
+    name="unsorted_segment_min",
+    type_name="UnsortedSegmentMin",
+    alike=(),
+    may_raise=True,
+)
 def _segment_min(xp, data, segment_ids, *, num_segments: int, empty=None):
     return _extreme(xp, xp.minimum, data, segment_ids, num_segments, empty, "max")
 
@@ -278,7 +288,7 @@ def _(g, data, segment_ids, out, num_segments):
 _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 
 
-@primitive(type_name="UnsortedSegmentProd", alike=(), quiet=True)
+@primitive(type_name="UnsortedSegmentProd", alike=(), quiet=True, may_raise=True)
 def unsorted_segment_prod(xp, data, segment_ids, *, num_segments: int):
     """The product of each segment, 1 where it is empty; exact derivatives with zeros.
 

@@ -504,7 +504,7 @@ def broadcast_dynamic_shape(shape_x, shape_y):
     return _beside(x, tuple(dims), x.dtype)
 
 
-@primitive(type_name="UnravelIndex")
+@primitive(type_name="UnravelIndex", may_raise=True)
 def unravel_index(xp, indices, *, dims: Shape):
     """The coordinates, in a tensor of shape ``dims``, of entries counted row by row.
 

@@ -246,7 +246,7 @@ def _(mapped, targets, predictions, *, k):
 # ---------------------------------------------------- entries by place, for the rules above
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def take_along_axis(xp, x, indices, *, axis: Axes = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -265,7 +265,7 @@ def _(g, indices, x_shape, axis):
     return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
 
 
-@primitive(alike=())
+@primitive(alike=(), may_raise=True)
 def place_along_axis(xp, x, indices, *, size: int, axis: Axes = -1):
     """The adjoint of `take_along_axis`, for indices that come once in each row."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
@@ -429,7 +429,7 @@ def searchsorted(
     return _searchsorted(sorted_sequence, values, side == "right", out_type.name)
 
 
-@primitive(type_name="InvertPermutation")
+@primitive(type_name="InvertPermutation", may_raise=True)
 def invert_permutation(xp, x):
     """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
 

@@ -10,20 +10,6 @@ from ..ir import Read, Store, is_value
 
 __all__ = ["may_fail", "put_back_on_failure", "safely_ordered"]
 
-# Ops that look at values and may raise; all others of tapewright raise for shapes and
-# dtypes only, which a trace has checked.
-FALLIBLE = frozenset(
-    """
-    bincount cholesky clear_rows eig eigh eigvalsh flat_index gather in_top_k inv
-    invert_permutation max_rows min_rows pinv place_along_axis put_rows qr
-    random_binomial random_integers random_poisson random_standard_gamma scatter_rows
-    segment_rows singular_values solve sparse_softmax_cross_entropy_with_logits svd
-    take_along_axis triangular_solve unsorted_segment_max unsorted_segment_min
-    unsorted_segment_prod unsorted_segment_sum
-    """.split()
-)
-# These raise for whole numbers only: 2 ** -1.
-WHOLE_NUMBERS = frozenset(["power"])
 UPDATE = "apply_gradients"
 # Effects whose place among the updates nobody can tell.
 INDEPENDENT = frozenset(["assert", "print"])
@@ -34,15 +20,13 @@ def may_fail(node):
     if node.hands_on or type(node) in (Read, Store):
         return False
     if node.op is None:
-        inner = [n for graph in getattr(node, "graphs", ()) for n in graph.nodes]
+        inner = [n for graph in node.graphs for n in graph.nodes]
         if inner:
             return any([may_fail(n) for n in inner])
         return node.is_effect and not _is_safe_update(node)
-    if not node.op.kernel.__module__.startswith("tapewright.ops."):
-        return True
-    if node.op.name in WHOLE_NUMBERS:
-        return node.inputs[0].dtype.kind in "iu"
-    return node.op.name in FALLIBLE
+    return node.op.raises_on_values(
+        *[getattr(x, "array", x).dtype for x in node.inputs]
+    )
 
 
 def _is_safe_update(node):

@@ -167,8 +167,10 @@ def _folded(node, rewriter):
     try:
         with np.errstate(all="ignore"):
             outputs = node.op.run(inputs, node.attributes)
-    except Exception:  # the replay raises it, and names the user's line
-        return None
+    except Exception:
+        if not node.op.raises_on_values(*[x.array.dtype for x in inputs]):
+            raise
+        return None  # the replay raises it, and names the user's line
     outputs = outputs if type(outputs) is tuple else (outputs,)
     return [new_tensor(np.asarray(x.array)) for x in outputs]
 

@@ -1,0 +1,114 @@
+"""Traits of ops, each held by what kernels do: a wrong or missing one fails here."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import registry
+from tapewright.primitive import primitive, wrap_kernels
+
+MANY = 12  # calls of one op that are tried
+CASTS = ("uint8", "int32", "int64", "float64", "complex128")
+SAMPLES = {"b": "bool", "i": "int32", "u": "uint8", "f": "float32", "c": "complex64"}
+
+
+def calls_of_kernels(table):
+    """The arrays and attributes with which the op table calls each kernel."""
+    calls = defaultdict(list)
+
+    def noted(op, kernel):
+        def run(*arrays, **attributes):
+            plain = all([isinstance(a, np.ndarray) for a in arrays])
+            if plain and len(calls[op]) < MANY:
+                calls[op].append(([np.array(a) for a in arrays], attributes))
+            return kernel(*arrays, **attributes)
+
+        return run
+
+    wrap_kernels(noted)
+    try:
+        for each in table:
+            run_with_gradients(each)
+    finally:
+        wrap_kernels(None)
+    return calls
+
+
+def run_with_gradients(case):
+    inputs = [tw.constant(a) for a in case.inputs]
+    with tw.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([x for x in inputs if x.dtype.is_differentiable])
+        outputs = case(*inputs)
+    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    if case.order:
+        tape.gradient([y for y in outputs if y.dtype.is_differentiable], inputs)
+
+
+def bad(array):
+    """Arrays like this one of values that suit nobody."""
+    if array.dtype.kind in "iu":
+        info = np.iinfo(array.dtype)
+        values = (0, 1, -1, -2, 7, 100, info.max, info.min)
+        return [np.full_like(array, v) for v in values if info.min <= v <= info.max]
+    if array.dtype.kind in "fc":
+        values = (0, -1, 0.5, 1e30, np.nan, np.inf, -np.inf)
+        one_nan, one_infinity = np.array(array), np.array(array)
+        one_nan.flat[:1], one_infinity.flat[-1:] = np.nan, np.inf
+        return [*[np.full_like(array, v) for v in values], one_nan, one_infinity]
+    return [np.zeros_like(array), np.ones_like(array)]
+
+
+def variants(op, arrays):
+    """The arrays, and the same of other dtypes where these are taken."""
+    names = op.names(arrays)
+    for dtype in (None, *CASTS):
+        found = [
+            a.astype(dtype) if dtype and n in op.alike and a.dtype.kind in "iufc" else a
+            for a, n in zip(arrays, names)
+        ]
+        if not (op.kinds and found and found[0].dtype.kind not in op.kinds):
+            yield found
+
+
+def raises(op, arrays, attributes):
+    kernel = op.kernels.plain(np.ndarray)
+    try:
+        with np.errstate(all="ignore"):
+            kernel(*[a.copy() for a in arrays], **attributes)
+    except Exception:
+        return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(table):
+    raised = defaultdict(set)
+    for op, calls in calls_of_kernels(table).items():
+        for arrays, attributes in calls:
+            for given in variants(op, arrays):
+                if raises(op, given, attributes):
+                    continue  # no dtype for it
+                for i, array in enumerate(given):
+                    trials = [[*given[:i], b, *given[i + 1 :]] for b in bad(array)]
+                    if any([raises(op, trial, attributes) for trial in trials]):
+                        raised[op.name].add(given[0].dtype.kind)
+    ops = {op.name: op for op in registry.objects("op")}
+    ours = {n: op for n, op in ops.items() if op.kernel.__module__.startswith("tapew")}
+    missing = {
+        (name, kind)
+        for name in raised.keys() & ours
+        for kind in raised[name]
+        if not ours[name].raises_on_values(np.dtype(SAMPLES[kind]))
+    }
+    assert not missing
+    never = sorted({name for name, op in ours.items() if op.may_raise} - raised.keys())
+    assert not never
+
+
+def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():
+    careless = primitive(lambda xp, x: x, name="tests_careless").primitive
+    careful = primitive(lambda xp, x: x, name="tests_careful", may_raise=False)
+    assert careless.raises_on_values(np.dtype("float32"))
+    assert not careful.primitive.raises_on_values(np.dtype("float32"))
