@@ -275,7 +275,10 @@ class Primitive:
         return rule
 
     def kernel_for(self, module_name):
-        """Decorator: another kernel for the arrays of one module ("numpy", "cupy")."""
+        """Decorator: another kernel for the arrays of one module ("numpy", "cupy").
+
+        "formulas" are NumPy's arrays of objects, see ``sizes``.
+        """
 
         def attach(kernel):
             self.device_kernels[module_name] = kernel

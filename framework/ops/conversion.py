@@ -31,7 +31,7 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
-@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}])
+@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True)
 def _cast(xp, x, *, dtype: DTypeName):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
@@ -39,6 +39,11 @@ def _cast(xp, x, *, dtype: DTypeName):
     if x.dtype.kind == "U" and to.kind != "U":
         raise TypeError("strings are no numbers")  # NumPy would read them
     return x.astype(to)
+
+
+@_cast.kernel_for("formulas")
+def _(xp, x, *, dtype):
+    return x
 
 
 @_cast.infer
@@ -293,7 +298,7 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(type_name="Identity", zero_when=[{"input"}])
+@elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True)
 def identity(xp, input):
     """``input`` as another tensor; gradients pass."""
     return input
@@ -304,7 +309,7 @@ def _(g):
     return g
 
 
-@elementwise(zero_when=[{"input"}])
+@elementwise(zero_when=[{"input"}], sizes=True)
 def set_apart(xp, input):
     """``input`` as another tensor, in traced functions too.
 
@@ -324,7 +329,7 @@ def identity_n(input, name=None):
     return [identity(each) for each in input]
 
 
-@elementwise(type_name="StopGradient", zero_when=[{"input"}])
+@elementwise(type_name="StopGradient", zero_when=[{"input"}], sizes=True)
 def stop_gradient(xp, input):
     """``input``, through which no gradient passes: it counts as a constant."""
     return input

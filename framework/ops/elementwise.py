@@ -7,6 +7,8 @@ a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divid
 zero).
 """
 
+import builtins
+
 import numpy as np
 
 from .. import dtypes
@@ -78,7 +80,7 @@ FIRST = [{"x"}, {"x", "y"}]
 # ---------------------------------------------------------------------- arithmetic
 
 
-@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU")
+@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True)
 def add(xp, x, y):
     """``x + y``."""
     return xp.add(x, y)
@@ -89,7 +91,7 @@ def _(g):
     return g
 
 
-@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc")
+@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True)
 def subtract(xp, x, y):
     """``x - y``."""
     return xp.subtract(x, y)
@@ -105,7 +107,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc")
+@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True)
 def multiply(xp, x, y):
     """``x * y``."""
     return xp.multiply(x, y)
@@ -236,7 +238,7 @@ def _(g, x):
     return _times(g, x)
 
 
-@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf", may_raise="iu")
+@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
 def floordiv(xp, x, y):
     """``floor(x / y)``; its gradient is None.
 
@@ -260,7 +262,7 @@ def _check_divisor(xp, who, y):
 floordiv.no_gradient()
 
 
-@elementwise(type_name="FloorMod", quiet=True, kinds="iuf", may_raise="iu")
+@elementwise(type_name="FloorMod", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
 def floormod(xp, x, y):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
@@ -280,7 +282,7 @@ def _(g, x, y):
 mod = floormod
 
 
-@elementwise(type_name="TruncateDiv", quiet=True, may_raise="iu")
+@elementwise(type_name="TruncateDiv", quiet=True, may_raise="iu", sizes=True)
 def truncatediv(xp, x, y):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
@@ -289,14 +291,29 @@ def truncatediv(xp, x, y):
     return xp.trunc(xp.divide(x, y))
 
 
+@truncatediv.kernel_for("formulas")
+def _(xp, x, y):
+    return xp.frompyfunc(lambda x, y: (x - _remainder(x, y)) // y, 2, 1)(x, y)
+
+
+def _remainder(x, y):
+    rest = builtins.abs(x) % builtins.abs(y)
+    return -rest if x < 0 else rest
+
+
 truncatediv.no_gradient()
 
 
-@elementwise(type_name="TruncateMod", quiet=True, may_raise="iu")
+@elementwise(type_name="TruncateMod", quiet=True, may_raise="iu", sizes=True)
 def truncatemod(xp, x, y):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
     _check_divisor(xp, "truncatemod", y)
     return xp.fmod(x, y)
+
+
+@truncatemod.kernel_for("formulas")
+def _(xp, x, y):
+    return xp.frompyfunc(_remainder, 2, 1)(x, y)
 
 
 @truncatemod.vjp("x")
@@ -309,7 +326,7 @@ def _(g, x, y):
     return -(g * truncatediv(x, y))
 
 
-@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc")
+@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True)
 def negative(xp, x):
     """``-x``."""
     return xp.negative(x)
@@ -320,7 +337,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype)
+@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype, sizes=True)
 def abs(xp, x):  # noqa: A001
     """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
     return xp.abs(x)
@@ -333,7 +350,7 @@ def _(g, x, out, x_dtype):
     return g * sign(x)
 
 
-@elementwise(type_name="Sign", zero_when=UNARY)
+@elementwise(type_name="Sign", zero_when=UNARY, sizes=True)
 def sign(xp, x):
     """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
     return xp.sign(x)
@@ -349,7 +366,7 @@ def _(g, x, x_dtype):
     return g * 0.0
 
 
-@elementwise(type_name="Square", zero_when=UNARY, kinds="iufc")
+@elementwise(type_name="Square", zero_when=UNARY, kinds="iufc", sizes=True)
 def square(xp, x):
     """``x * x``."""
     return xp.square(x)
@@ -363,10 +380,15 @@ def _(g, x):
 multiply.primitive.on_itself = square
 
 
-@elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc")
+@elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc", sizes=True)
 def squared_difference(xp, x, y):
     """``|x - y| ** 2``, in the dtype of the inputs."""
     return xp.square(xp.abs(x - y)).astype(x.dtype)
+
+
+@squared_difference.kernel_for("formulas")
+def _(xp, x, y):
+    return (x - y) * (x - y)
 
 
 @squared_difference.vjp("x")
@@ -418,7 +440,7 @@ def scalar_mul(scalar, x, name=None):
 # ------------------------------------------------------- sums of several, polynomials
 
 
-@primitive(name="add_n", type_name="AddN")
+@primitive(name="add_n", type_name="AddN", sizes=True)
 def _add_n(xp, *inputs):
     if any([x.shape != inputs[0].shape for x in inputs]):
         raise InvalidArgumentError("add_n: the inputs must have the same shape")
@@ -428,6 +450,11 @@ def _add_n(xp, *inputs):
     for x in inputs[2:]:
         total += x
     return total
+
+
+@_add_n.kernel_for("formulas")
+def _(xp, *inputs):
+    return xp.stack(inputs).sum(axis=0)
 
 
 @_add_n.infer
@@ -552,7 +579,7 @@ def _(g, x, out):
     return _over(_times(g * -0.5, out), x)
 
 
-@elementwise(type_name="Pow", quiet=True, may_raise="iu")
+@elementwise(type_name="Pow", quiet=True, may_raise="iu", sizes=True)
 def power(xp, x, y):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)
@@ -648,7 +675,7 @@ def _(g, x):
 # ----------------------------------------------------------- extremes and rounding
 
 
-@elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf")
+@elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf", sizes=True)
 def maximum(xp, x, y):
     """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.maximum(x, y)
@@ -664,7 +691,7 @@ def _(g, x, y):
     return masked(g, less(x, y))
 
 
-@elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf")
+@elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf", sizes=True)
 def minimum(xp, x, y):
     """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.minimum(x, y)
@@ -680,9 +707,19 @@ def _(g, x, y):
     return masked(g, greater(x, y))
 
 
-@elementwise(name="clip_by_value", type_name="ClipByValue", alike=("t", "low", "high"))
+@elementwise(
+    name="clip_by_value",
+    type_name="ClipByValue",
+    alike=("t", "low", "high"),
+    sizes=True,
+)
 def _clip_by_value(xp, t, low, high):
     return xp.minimum(xp.maximum(t, low), high)
+
+
+@_clip_by_value.kernel_for("formulas")
+def _(xp, t, low, high):
+    return xp.minimum(xp.asarray(xp.maximum(t, low), object), high)
 
 
 @_clip_by_value.vjp("t")

@@ -33,7 +33,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 # ---------------------------------------------------------------------------- gather
 
 
-@primitive(name="gather", type_name="GatherV2", alike=(), may_raise=True)
+@primitive(name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True)
 def _gather(xp, params, indices, *, axis: Axes = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)
@@ -43,6 +43,11 @@ def _refuse_others(indices):
     """Raises: ``TypeError`` for what is no integer; False and True would be 0 and 1."""
     if indices.dtype.kind not in "iu":
         raise TypeError
+
+
+@_gather.kernel_for("formulas")
+def _(xp, params, indices, *, axis=0):
+    return xp.take(params, indices.astype(int), axis=axis)
 
 
 @_gather.kernel_for("numpy")

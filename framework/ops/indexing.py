@@ -78,7 +78,7 @@ def _numpy_index(index):
     )
 
 
-@primitive(name="getitem", type_name="StridedSlice")
+@primitive(name="getitem", type_name="StridedSlice", sizes=True)
 def _getitem(xp, x, *, index: Index):
     return x[_numpy_index(index)]
 

@@ -33,7 +33,7 @@ __all__ = [
 # -------------------------------------------------------------------- joining, splitting
 
 
-@primitive(name="concat", type_name="ConcatV2")
+@primitive(name="concat", type_name="ConcatV2", sizes=True)
 def _concat(xp, *values, axis: Axes):
     return xp.concatenate(values, axis=axis)
 
@@ -97,7 +97,7 @@ def all_mapped(mapped, values):
     ]
 
 
-@primitive(type_name="Pack")
+@primitive(type_name="Pack", sizes=True)
 def stack(xp, *values, axis: Axes = 0):
     """The tensors of a list, all of one shape, along a new axis.
 
@@ -143,7 +143,7 @@ def _(axes, *values, axis):
 tensor.pack_hook = stack
 
 
-@primitive(name="split", type_name="SplitV", multiple=True)
+@primitive(name="split", type_name="SplitV", multiple=True, sizes=True)
 def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
     ends = np.cumsum(sizes)
     index = [slice(None)] * value.ndim
@@ -229,7 +229,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
 MOST_SLICES = 1 << 20
 
 
-@primitive(name="unstack", type_name="Unpack", multiple=True)
+@primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True)
 def _unstack(xp, value, *, axis: Axes = 0):
     return tuple(xp.moveaxis(value, axis, 0))
 
@@ -292,7 +292,9 @@ def _width(n):
     return n if is_size(n) else whole(n) if hasattr(n, "known_sizes") else int(n)
 
 
-@primitive(name="pad", type_name="PadV2", alike=("tensor", "constant_values"))
+@primitive(
+    name="pad", type_name="PadV2", alike=("tensor", "constant_values"), sizes=True
+)
 def _pad(xp, tensor, constant_values, *, paddings: Paddings):
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
     padded = xp.empty(dims, tensor.dtype)
@@ -407,7 +409,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
     return tensor
 
 
-@primitive(type_name="ReverseV2")
+@primitive(type_name="ReverseV2", sizes=True)
 def reverse(xp, tensor, *, axis: Axes):
     """The entries in opposite order along one or several axes."""
     if axis is None:
@@ -438,7 +440,7 @@ def _(axes, tensor, *, axis):
     return _unless(axes, tensor, axis)
 
 
-@primitive(type_name="Roll")
+@primitive(type_name="Roll", sizes=True)
 def roll(xp, input, *, shift: Axes, axis: Axes):
     """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
 

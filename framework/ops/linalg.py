@@ -81,7 +81,7 @@ def beside(x, make, *args, **kwargs):
 # ------------------------------------------------------------------------- products
 
 
-@primitive(name="matmul", type_name="MatMul", broadcasts=True)
+@primitive(name="matmul", type_name="MatMul", broadcasts=True, sizes=True)
 def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
     if a.ndim == 2 and b.ndim == 2:
         return xp.dot(a.T if transpose_a else a, b.T if transpose_b else b)

@@ -138,7 +138,7 @@ def _count(shape, axis):
 # ------------------------------------------------------------------- sums and means
 
 
-@reduction(type_name="Sum", zero_when_zero=True)
+@reduction(type_name="Sum", zero_when_zero=True, sizes=True)
 def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The sum over ``axis``.
 
@@ -232,7 +232,7 @@ def _first(x, axis):
 # --------------------------------------------------------------- extremes, products
 
 
-@reduction(type_name="Max", kinds="iuf")
+@reduction(type_name="Max", kinds="iuf", sizes=True)
 def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The largest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc":
@@ -243,7 +243,7 @@ def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     return input_tensor.max(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Min", kinds="iuf")
+@reduction(type_name="Min", kinds="iuf", sizes=True)
 def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc":
@@ -282,7 +282,7 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
 reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 
 
-@reduction(type_name="Prod")
+@reduction(type_name="Prod", sizes=True)
 def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The product over ``axis``; exact derivatives where factors are zero."""
     if input_tensor.dtype.kind == "b":

@@ -21,7 +21,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 # --------------------------------------------------------------------- sums, products
 
 
-@primitive(type_name="Cumsum", quiet=True)
+@primitive(type_name="Cumsum", quiet=True, sizes=True)
 def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The sums of the entries up to each place of ``axis``.
 
@@ -33,7 +33,7 @@ def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
 
 
-@primitive(type_name="Cumprod", quiet=True)
+@primitive(type_name="Cumprod", quiet=True, sizes=True)
 def cumprod(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The products of the entries up to each place of ``axis``.
 
@@ -200,7 +200,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
 # ----------------------------------------------------------------- for the rules above
 
 
-@primitive
+@primitive(sizes=True)
 def shift(xp, x, *, axis: Axes, by: int):
     """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)

@@ -95,7 +95,12 @@ def _alike(tensor, updates):
 # -------------------------------------------------------------------------- replacing
 
 
-@primitive(type_name="TensorScatterUpdate", alike=("matrix", "rows"), may_raise=True)
+@primitive(
+    type_name="TensorScatterUpdate",
+    alike=("matrix", "rows"),
+    may_raise=True,
+    sizes=True,
+)
 def put_rows(xp, matrix, indices, rows):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
     if not len(indices):
@@ -109,6 +114,13 @@ def put_rows(xp, matrix, indices, rows):
 def _(xp, matrix, indices, rows):
     full = matrix.copy()
     full[indices] = rows
+    return full
+
+
+@put_rows.kernel_for("formulas")
+def _(xp, matrix, indices, rows):
+    full = matrix.copy()
+    full[indices.astype(int)] = rows
     return full
 
 

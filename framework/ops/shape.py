@@ -37,7 +37,7 @@ __all__ = [
 # ---------------------------------------------------------- reshape, and its relatives
 
 
-@primitive(type_name="Reshape")
+@primitive(type_name="Reshape", sizes=True)
 def reshape(xp, tensor, *, shape: Shape):
     """The same entries, in order, in another shape; one dimension may be -1.
 
@@ -99,7 +99,7 @@ def _(axes, tensor, *, shape):
     return None
 
 
-@primitive(type_name="ExpandDims")
+@primitive(type_name="ExpandDims", sizes=True)
 def expand_dims(xp, input, *, axis: Axes):
     """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
     if isinstance(axis, int):
@@ -139,7 +139,7 @@ def from_the_end(axis, rank, grows=False):
     return tuple(negative) if several else negative[0]
 
 
-@primitive(type_name="Squeeze")
+@primitive(type_name="Squeeze", sizes=True)
 def squeeze(xp, input, *, axis: Axes = None):
     """Without the dimensions of size 1, all or those named by ``axis``."""
     return xp.squeeze(input, None if axis == () else axis)
@@ -194,7 +194,7 @@ def _(axes, input, *, axis):
 # ------------------------------------------------------------------------ transpose
 
 
-@primitive(type_name="Transpose")
+@primitive(type_name="Transpose", sizes=True)
 def transpose(xp, a, *, perm: Axes = None, conjugate=False):
     """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
 
@@ -309,7 +309,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(type_name="BroadcastTo")
+@primitive(type_name="BroadcastTo", sizes=True)
 def broadcast_to(xp, input, *, shape: Shape):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)
@@ -363,7 +363,7 @@ def _(axes, input, *, shape):
     return axes[0] if input.shape[axes[0]] == shape[axes[0]] else None
 
 
-@primitive
+@primitive(sizes=True)
 def sum_to_shape(xp, x, *, shape: Shape):
     """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
     if x.shape == shape:

@@ -138,36 +138,36 @@ def known_sizes(x):
 
 
 _SMALL = 64
-# Ops whose array kernels do with formulas what they do with ints.
-_SIZE_OPS = frozenset(
-    """abs add broadcast_to concat expand_dims floordiv floormod gather getitem identity
-    maximum minimum multiply negative pow reduce_max reduce_min reduce_prod reduce_sum
-    reshape reverse split squeeze stack stop_gradient subtract tile transpose
-    unstack""".split()
-)
+# Numbers of other dtypes wrap around where formulas do not.
+_WIDE = ("int32", "int64")
 
 
 def known_result(op, inputs, attributes):
     """What an op gives for tensors known as formulas, as tensors; None if it is unknown."""
-    if (op.name not in _SIZE_OPS and op.name != "cast") or sized(attributes):
+    if not op.sizes or sized(attributes):
         return None
     arrays = []
     for x in inputs:
         entries = known_sizes(x)
-        if entries is None or x.array.dtype.kind not in "iu":
+        if entries is None or x.array.dtype.name not in _WIDE:
             return None
         arrays.append(entries)
-    if op.name == "cast":
-        kind = dtypes.as_dtype(attributes["dtype"]).dtype
-        return _as_tensor(arrays[0], kind) if kind.kind in "iuf" else None
-    try:
-        result = op.kernel(np, *arrays, **attributes)
-    except (TypeError, ValueError, AttributeError):  # the kernel wants real numbers
+    inferred = op.infer_rule(
+        *[TensorSpec(x.array.shape, x.array.dtype) for x in inputs], **attributes
+    )
+    specs = inferred if type(inferred) in (tuple, list) else (inferred,)
+    kinds = [spec.dtype.dtype for spec in specs]
+    if not all([kind.name in _WIDE or kind.kind == "f" for kind in kinds]):
         return None
-    dtype = inputs[0].array.dtype
-    if type(result) in (tuple, list):
-        return tuple([_as_tensor(np.asarray(r, object), dtype) for r in result])
-    return _as_tensor(np.asarray(result, object), dtype)
+    kernel = op.device_kernels.get("formulas", op.kernel)
+    try:
+        result = kernel(np, *arrays, **attributes)
+    except NeedsSize:  # as an index, say
+        return None
+    if type(inferred) not in (tuple, list):
+        return _as_tensor(np.asarray(result, object), kinds[0])
+    pairs = zip(result, kinds, strict=True)
+    return tuple([_as_tensor(np.asarray(r, object), kind) for r, kind in pairs])
 
 
 def known_as_sizes(*values):

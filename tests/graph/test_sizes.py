@@ -585,3 +585,88 @@ def test_an_empty_batch_is_a_size_like_any_other():
         warnings.simplefilter("error")
         check(lambda x: tw.nn.relu(x @ W), [X], sizes=(3, 0, 2))
         check(lambda x: tw.reduce_sum(x, 0), [X], sizes=(0, 3, 0))
+
+
+# Integer arithmetic on sizes, and the same of NumPy on ``s``, the shape as an array.
+ARITHMETIC = {
+    "square": (lambda s: s[0] * s[0], lambda s: s[0] ** 2),
+    "powers": (lambda s: s**3, lambda s: s**3),
+    "squared difference": (
+        lambda s: tw.math.squared_difference(s[0], s[1]),
+        lambda s: (s[0] - s[1]) ** 2,
+    ),
+    "sums": (lambda s: 3 - s[0] + 2 * s[1] - -s, lambda s: 3 - s[0] + 2 * s[1] + s),
+    "add_n": (lambda s: tw.add_n([s, [1, 2], s]), lambda s: s + [1, 2] + s),
+    "quotients": (lambda s: s // 2 + s % 3, lambda s: s // 2 + s % 3),
+    "towards zero": (
+        lambda s: tw.truncatediv(3 - s, 2) * 10 + tw.truncatemod(3 - s, 2),
+        lambda s: np.trunc((3 - s) / 2) * 10 + np.fmod(3 - s, 2),
+    ),
+    "bounds": (
+        lambda s: tw.maximum(s, 3) + tw.minimum(s[0], s[1]) + tw.abs(s - 4),
+        lambda s: np.maximum(s, 3) + min(s) + abs(s - 4),
+    ),
+    "clipped": (
+        lambda s: tw.clip_by_value(s[0], 2, s[1]),
+        lambda s: min(max(s[0], 2), s[1]),
+    ),
+    "product": (lambda s: tw.reduce_prod(s) + tw.size(s), lambda s: s.prod() + 2),
+    "extremes": (lambda s: tw.reduce_max(s) - tw.reduce_min(s), np.ptp),
+    "scans": (
+        lambda s: tw.cumsum(s) * tw.math.cumprod(s),
+        lambda s: s.cumsum() * s.cumprod(),
+    ),
+    "matmul": (lambda s: tw.matmul(s[None], [[1], [3]]), lambda s: [[s[0] + 3 * s[1]]]),
+    "tensordot": (lambda s: tw.tensordot(s, [3, 1], 1), lambda s: 3 * s[0] + s[1]),
+    "gathered": (lambda s: tw.gather(s, [1, 0, 1]), lambda s: s[[1, 0, 1]]),
+    "one by one": (lambda s: tw.gather_nd(s, [[1], [0]]), lambda s: s[::-1]),
+    "scattered": (
+        lambda s: tw.tensor_scatter_nd_update(s, [[0]], s[1:] + 1),
+        lambda s: [s[1] + 1, s[1]],
+    ),
+    "moved": (
+        lambda s: tw.roll(tw.reverse(s, [0]), 1, 0) + tw.transpose(s[None])[:, 0],
+        lambda s: 2 * s,
+    ),
+    "joined": (
+        lambda s: tw.concat([s[:1], [2], tw.stack([s[1], 4])], 0),
+        lambda s: [s[0], 2, s[1], 4],
+    ),
+    "taken apart": (
+        lambda s: tw.split(s, 2)[0] * tw.unstack(s)[1],
+        lambda s: s[:1] * s[1],
+    ),
+    "repeated": (
+        lambda s: tw.tile(s, [2]) + tw.broadcast_to(s[0], [4]),
+        lambda s: np.tile(s, 2) + s[0],
+    ),
+    "padded": (lambda s: tw.pad(s, [[1, 0]], constant_values=7), lambda s: [7, *s]),
+    "int64": (lambda s: tw.cast(s, "int64") * 2, lambda s: s * 2),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_integer_arithmetic_on_sizes_gives_sizes(name):
+    expression, numpys = ARITHMETIC[name]
+    known = []
+
+    def f(x):
+        y = expression(tw.shape(x))
+        known.append(getattr(y, "known_sizes", lambda: None)())
+        return y, tw.zeros(tw.reshape(tw.abs(y), [-1])[:1])
+
+    concrete = tw.function(f).get_concrete_function(tw.TensorSpec([None, None]))
+    assert known[-1] is not None
+    for shape in ((5, 4), (1, 3), (2, 7)):
+        y, filled = concrete(tw.zeros(shape))
+        wanted = np.asarray(numpys(np.array(shape)))
+        np.testing.assert_array_equal(y, wanted)
+        assert filled.shape == (abs(int(wanted.flat[0])),)
+
+
+def test_sizes_in_narrow_integers_wrap_around_as_in_eager_mode():
+    def f(x):
+        return tw.cast(tw.shape(x), "uint8") - tw.constant(3, "uint8")
+
+    concrete = tw.function(f).get_concrete_function(tw.TensorSpec([None]))
+    assert concrete(tw.zeros(1)).numpy().tolist() == [254]

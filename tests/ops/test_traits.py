@@ -7,6 +7,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import registry
+from tapewright.assumptions import Assumptions
+from tapewright.dimension import Dim, Size, is_size, value_of
 from tapewright.primitive import primitive, wrap_kernels
 
 MANY = 12  # calls of one op that are tried
@@ -112,3 +114,60 @@ def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():
     careful = primitive(lambda xp, x: x, name="tests_careful", may_raise=False)
     assert careless.raises_on_values(np.dtype("float32"))
     assert not careful.primitive.raises_on_values(np.dtype("float32"))
+
+
+# ------------------------------------------------------------------------------ sizes
+
+
+def formulas_of(array, scope):
+    """The integers of an array as formulas of one size, which is 5."""
+    size = Dim.of(Size(0, 0), scope)
+    formula = np.frompyfunc(lambda n: size + (int(n) - 5), 1, 1)
+    return np.asarray(formula(array.astype(object)), object)
+
+
+def evaluated(result):
+    values = np.frompyfunc(
+        lambda n: value_of(n.form, {Size(0, 0): 5}) if is_size(n) else n, 1, 1
+    )
+    return values(np.asarray(result, object))
+
+
+# These inputs are picked with, or say how often: numbers, no formulas.
+NUMBERS = {("gather", "indices"), ("put_rows", "indices"), ("power", "y")}
+
+
+def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
+    ops = {op.name: op for op in registry.objects("op") if op.sizes}
+    calls = {op: c for op, c in calls_of_kernels(table).items() if op.sizes}
+    for op in ops.values():
+        if op.elementwise:  # numbers, too: NumPy then returns no array
+            scalars = [np.array(7), *[np.array(2)] * (len(op.inputs) - 1)]
+            kept = {n: "int32" for n in op.attributes}
+            calls.setdefault(op, []).append((scalars, kept))
+    tried = set()
+    for op, given in calls.items():
+        for arrays, attributes in given:
+            if any([a.dtype.kind not in "iufc" or not a.size for a in arrays]):
+                continue  # without entries there are no formulas
+            arrays = [
+                (a if a.dtype.kind in "iu" else np.rint(a.real * 3)).astype("int32")
+                for a in arrays
+            ]
+            if op.name == "power":
+                arrays = [abs(a) for a in arrays]
+            if raises(op, arrays, attributes):
+                continue
+            wanted = op.kernels.plain(np.ndarray)(*arrays, **attributes)
+            scope = Assumptions({Size(0, 0): 5})
+            objects = [
+                a.astype(object) if (op.name, n) in NUMBERS else formulas_of(a, scope)
+                for a, n in zip(arrays, op.names(arrays))
+            ]
+            kernel = op.device_kernels.get("formulas", op.kernel)
+            found = kernel(np, *objects, **attributes)
+            pairs = zip(found, wanted) if op.multiple else [(found, wanted)]
+            for result, numbers in pairs:
+                np.testing.assert_array_equal(evaluated(result), numbers, op.name)
+            tried.add(op.name)
+    assert tried == ops.keys()
