@@ -190,6 +190,8 @@ def accumulated_products(program):
             is_product = inner is not None and inner.function is np.dot
             if not is_product or uses.get(product) != 1 or len(product.shape) != 2:
                 continue
+            if product.shape != y.shape:  # it is broadcast
+                continue
             if _is_free(y, uses, call) and product is not y:
                 gone.append(inner)
                 _write_into(program, call, accumulate, (*inner.args, y))
