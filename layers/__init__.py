@@ -1,6 +1,6 @@
 """Layers: configuration and weights around the ops, under Keras' names."""
 
-from . import activations, constraints, initializers, regularizers
+from . import activations, applications, constraints, initializers, regularizers
 from .activation_layers import *
 from .adaptive_pooling import *
 from .attention import *

@@ -15,7 +15,9 @@ __all__ = ["Item", "MAX_NAMES", "Source"]
 
 MAX_ATTRIBUTE = 64 << 20  # bytes
 MAX_TEXTS = 4096  # of variable length in one attribute; HDF5 has no place for more
-MAX_TEXT_BYTES = 256 << 20  # of all texts of an attribute together
+MAX_TEXT_BYTES = 4 << 30  # of all texts of an attribute together
+MAX_EXPANSION = 1000  # and how much larger they may be than the file
+ROOM = 256 << 20  # bytes of them that are always allowed
 MAX_NAMES = 1_000_000
 
 
@@ -31,6 +33,15 @@ class Source:
     def largest_text(self):
         """Bytes of the largest text of variable length, see `global_heap`."""
         return largest_text(self.window, self.path, self.member)
+
+    @property
+    def text_bytes(self):
+        """How many bytes the texts of one attribute may have together.
+
+        A file of Keras has the names of all layers beside a text with all their configs,
+        and HDF5 does not tell beforehand which of them a list refers to.
+        """
+        return min(MAX_TEXT_BYTES, max(ROOM, MAX_EXPANSION * self.window.size))
 
     def place(self, name):
         """How an error names a place in the file."""
@@ -109,7 +120,9 @@ class Item:
             if count > MAX_TEXTS:
                 self.fail(f"the attribute has {count} texts", key)
             largest = self._source.largest_text if count > 1 else 0
-            if count * largest > MAX_TEXT_BYTES:  # they may all be the same one
+            if (
+                count * largest > self._source.text_bytes
+            ):  # they may all be the same one
                 reason = f"the attribute has {count} texts, of up to {largest} bytes"
                 self.fail(reason, key)
         if count * dtype.itemsize > MAX_ATTRIBUTE:

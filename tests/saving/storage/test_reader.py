@@ -575,3 +575,13 @@ def test_what_was_looked_up_is_at_hand_up_to_a_number(path, monkeypatch):
     with opened(path) as root:
         assert root.group("g") is root.group("g")
         assert root.array("g/a") is not root.array("g/a")
+
+
+def test_names_of_many_layers_stand_beside_their_long_configs(tmp_path):
+    """771 names beside a config of 689 kB are what Keras writes of NASNetMobile."""
+    names = [f"layer_{i}" for i in range(771)]
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file.attrs["model_config"] = "x" * 688_881
+        file.attrs.create("layer_names", names, dtype=h5py.string_dtype())
+    with opened(tmp_path / "f.h5") as root:
+        assert root.texts("layer_names") == names
