@@ -10,6 +10,8 @@ is not mapped), and answers on which axis of the output, counted from the end, t
 is diagonal; None if it is not.
 """
 
+from operator import index
+
 from .dimension import NeedsSize
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .open_shape import agree
@@ -81,7 +83,8 @@ def normalize_axis(who, axis, rank, name="axis"):
         raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is not known")
     if axis is None:
         return tuple(range(rank))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    axes = tuple([index(a) for a in axes])
     for a in axes:
         if not -rank <= a < max(rank, 0):
             raise InvalidArgumentError(

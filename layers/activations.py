@@ -36,6 +36,7 @@ from tapewright.ops.reduction import reduce_sum
 from tapewright.ops.scan import cumsum
 from tapewright.ops.sorting import sort
 from tapewright.ops.trigonometry import tanh
+from tapewright.rules import normalize_axis
 from tapewright.tensor import convert_to_tensor
 
 __all__ = [
@@ -137,7 +138,8 @@ def glu(x, axis=-1):
     array([1.5], dtype=float32)
     """
     x = convert_to_tensor(x)
-    if x.shape[axis] % 2:
+    (at,) = normalize_axis("glu", axis, x.ndim)
+    if x.shape[at] % 2:
         raise ValueError(
             f"glu: the axis {axis} of x must have an even size, got shape {tuple(x.shape)}"
         )

@@ -6,6 +6,7 @@ from ..ops import shape as shapes
 from ..ops.conversion import cast
 from ..ops.gather import repeat as _repeat
 from ..ops.reduction import reduce_sum
+from ..rules import normalize_axis
 from ..tensor import convert_to_tensor
 from .promotion import counted, together
 
@@ -80,15 +81,26 @@ def swapaxes(x, axis1, axis2):
     """``x`` with two axes exchanged."""
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
+    (first,), (second,) = (
+        normalize_axis("swapaxes", axis, x.ndim, name)
+        for axis, name in ((axis1, "axis1"), (axis2, "axis2"))
+    )
+    order[first], order[second] = order[second], order[first]
     return shapes.transpose(x, order)
 
 
 def moveaxis(x, source, destination):
     """``x`` with the axes ``source`` at the places ``destination``, the rest in order."""
     x = convert_to_tensor(x)
-    axes = [[axis] if isinstance(axis, int) else axis for axis in (source, destination)]
-    sources, places = ([axis % x.ndim for axis in group] for group in axes)
+    sources, places = (
+        normalize_axis("moveaxis", axis, x.ndim, name)
+        for axis, name in ((source, "source"), (destination, "destination"))
+    )
+    if len(sources) != len(places):
+        raise ValueError(
+            "moveaxis: source and destination must name as many axes, got "
+            f"{source} and {destination}"
+        )
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources)):
         order.insert(place, axis)
@@ -113,23 +125,35 @@ def broadcast_to(x, shape):
 def flip(x, axis=None):
     """The entries in reverse along ``axis``: an int, a tuple, None for all axes."""
     x = convert_to_tensor(x)
-    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    return joining.reverse(x, [a % x.ndim for a in axes])
+    return joining.reverse(x, list(normalize_axis("flip", axis, x.ndim)))
 
 
 def fliplr(x):
     """The columns in reverse: `flip` of axis 1."""
-    return flip(x, 1)
+    return flip(_of_rank("fliplr", x, 2), 1)
 
 
 def flipud(x):
     """The rows in reverse: `flip` of axis 0."""
-    return flip(x, 0)
+    return flip(_of_rank("flipud", x, 1), 0)
+
+
+def _of_rank(who, x, least):
+    """``x`` as a tensor. Raises: ``ValueError`` if it has fewer axes than ``least``."""
+    x = convert_to_tensor(x)
+    if x.ndim < least:
+        raise ValueError(
+            f"{who}: x must have {least} axes or more, got shape {tuple(x.shape)}"
+        )
+    return x
 
 
 def rot90(array, k=1, axes=(0, 1)):
     """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second."""
-    first, second = axes
+    array = _of_rank("rot90", array, 2)
+    if len(axes) != 2:
+        raise ValueError(f"rot90: axes must be two different axes, got {axes}")
+    first, second = normalize_axis("rot90", axes, array.ndim, "axes")
     if k % 4 == 2:
         return flip(array, axes)
     if k % 4 == 1:
@@ -224,9 +248,14 @@ def split(x, indices_or_sections, axis=0):
 def array_split(x, indices_or_sections, axis=0):
     """`split` into so many pieces, of which the first ones may be longer by one."""
     x = convert_to_tensor(x)
+    (axis,) = normalize_axis("array_split", axis, x.ndim)
     size = x.shape[axis]
     if not isinstance(indices_or_sections, int) or size is None:
         return split(x, indices_or_sections, axis)
+    if indices_or_sections < 1:
+        raise ValueError(
+            f"array_split: indices_or_sections must be positive, got {indices_or_sections}"
+        )
     least, longer = divmod(size, indices_or_sections)
     rest = indices_or_sections - longer
     return joining.split(x, [least + 1] * longer + [least] * rest, axis)
@@ -234,17 +263,18 @@ def array_split(x, indices_or_sections, axis=0):
 
 def hsplit(x, indices_or_sections):
     """`split` along axis 1; of a vector, along axis 0."""
-    return split(x, indices_or_sections, 0 if convert_to_tensor(x).ndim == 1 else 1)
+    x = _of_rank("hsplit", x, 1)
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(x, indices_or_sections):
     """`split` along axis 0."""
-    return split(x, indices_or_sections, 0)
+    return split(_of_rank("vsplit", x, 2), indices_or_sections, 0)
 
 
 def dsplit(x, indices_or_sections):
     """`split` along axis 2."""
-    return split(x, indices_or_sections, 2)
+    return split(_of_rank("dsplit", x, 3), indices_or_sections, 2)
 
 
 def tile(x, repeats):
@@ -277,7 +307,7 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     >>> diagonal([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
     """
-    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    x = moveaxis(_of_rank("diagonal", x, 2), (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     if None not in (rows, columns) and not -rows < offset < columns:
         return creation.zeros((*x.shape[:-2], 0), x.dtype)

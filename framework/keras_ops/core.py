@@ -10,6 +10,7 @@ from ..graph.control.iteration import while_loop as _while_loop
 from ..graph.control.mapping import carry_along, map_fn
 from ..ops import conversion
 from ..ops import scatter as scattering
+from ..ops.comparison import greater
 from ..ops.creation import meshgrid
 from ..ops.creation import range as _range
 from ..ops.elementwise import clip_by_value
@@ -19,6 +20,7 @@ from ..ops.indexing import slice as _slice
 from ..ops.joining import concat, stack
 from ..ops.joining import reverse as _reversed
 from ..ops.joining import unstack as _unstack
+from ..rules import normalize_axis
 from ..tensor import convert_to_tensor as _convert
 from ..tensor import is_tensor as _is_tensor
 from ..vectorize import vectorized_map as _vectorized_map
@@ -85,9 +87,9 @@ def is_tensor(x):
 def saturate_cast(x, dtype):
     """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
     x = _convert(x)
-    if x.dtype.is_bool or as_dtype(dtype).is_bool:
-        return cast(x, dtype)
-    return conversion.saturate_cast(x, dtype)
+    if as_dtype(dtype).is_bool and not x.dtype.is_complex:
+        return x if x.dtype.is_bool else greater(x, 0)
+    return cast(x, dtype) if x.dtype.is_bool else conversion.saturate_cast(x, dtype)
 
 
 def dtype(x):
@@ -193,7 +195,7 @@ def associative_scan(f, elems, reverse=False, axis=0):
     if not callable(f):
         raise TypeError(f"associative_scan: f must be callable, got {f!r}")
     elems = nest.map_structure(_convert, elems)
-    axis = axis % nest.flatten(elems)[0].ndim
+    (axis,) = normalize_axis("associative_scan", axis, nest.flatten(elems)[0].ndim)
 
     def turned(x):
         return _reversed(x, [axis]) if reverse else x

@@ -196,7 +196,7 @@ _HUGE = _Largest()  # dtype -> its largest number that is finite
 
 
 def _truncated(x):
-    if not x.dtype.is_floating:
+    if not x.dtype.is_differentiable:
         return x
     return elementwise.sign(x) * elementwise.floor(elementwise.abs(x))
 
@@ -215,11 +215,15 @@ def _is_real(x):
     return ones_like(x, "bool")
 
 
+def _magnitude(x):
+    return x if x.dtype.is_bool else elementwise.abs(x)
+
+
 def _inverted(x):
     return comparison.logical_not(x) if x.dtype.is_bool else comparison.invert(x)
 
 
-abs = absolute = unary(elementwise.abs, prepare=numbers)  # noqa: A001
+abs = absolute = unary(_magnitude, elementwise.abs.__doc__)  # noqa: A001
 bitwise_invert = bitwise_not = unary(_inverted, "All bits turned round.")
 conj = conjugate = unary(conversion.conj)
 copy = unary(conversion.identity)
@@ -249,10 +253,24 @@ def round(x, decimals=0):  # noqa: A001
 
 
 def clip(x, x_min, x_max):
-    """``x``, limited to ``[x_min, x_max]``."""
+    """``x``, limited to ``[x_min, x_max]``, in the common dtype of tensors among them.
+
+    Raises: ``TypeError`` for a Python number that is not whole beside integers.
+
+    >>> clip([1, 5, 9], -1, 6).numpy()
+    array([1, 5, 6], dtype=int32)
+    """
     x = numbers(x)
-    low, high = cast(x_min, x.dtype), cast(x_max, x.dtype)
-    return elementwise.clip_by_value(x, low, high)
+    bounds = _bound("x_min", x_min, x.dtype), _bound("x_max", x_max, x.dtype)
+    return elementwise.clip_by_value(*together(x, *bounds))
+
+
+def _bound(name, value, dtype):
+    if type(value) not in (int, float) or not dtype.is_integer:
+        return value
+    if value % 1:
+        raise TypeError(f"clip: {name} must be whole for {dtype.name}, got {value}")
+    return min(max(int(value), dtype.min), dtype.max)  # what is beyond limits nothing
 
 
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):

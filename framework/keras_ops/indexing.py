@@ -1,6 +1,7 @@
 """`keras.ops` of NumPy that pick, order, count and compare: `take`, `where`, `sort`, ..."""
 
 import math
+from operator import index
 
 import numpy as np
 
@@ -23,11 +24,19 @@ from ..ops.conversion import cast
 from ..ops.elementwise import abs, floordiv, floormod
 from ..ops.gather import gather
 from ..ops.reduction import reduce_any, reduce_max, reduce_min, reduce_sum
+from ..rules import normalize_axis
 from ..tensor import convert_to_tensor
 from .arrays import moveaxis, pad, ravel
 from .core import while_loop
 from .making import linspace, ones_like
-from .promotion import floating, numbers, together
+from .promotion import (
+    common_dtype,
+    floating,
+    kind_of,
+    numbers,
+    together,
+    truth,
+)
 
 __all__ = [
     "argpartition",
@@ -87,7 +96,7 @@ def select(condlist, choicelist, default=0):
         )
     *choices, found = together(*choicelist, default)
     for condition, choice in zip(condlist[::-1], choices[::-1]):
-        found = _where(convert_to_tensor(condition), choice, found)
+        found = _where(truth(condition), choice, found)
     return found
 
 
@@ -106,13 +115,14 @@ def take(x, indices, axis=None):
     """
     x = convert_to_tensor(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    return gather(x, _from_the_start(indices, x.shape[axis]), axis=axis)
+    (axis,) = normalize_axis("take", axis, x.ndim)
+    return gather(x, _from_the_start("take", indices, x.shape[axis]), axis=axis)
 
 
-def _from_the_start(indices, size):
+def _from_the_start(who, indices, size):
     indices = convert_to_tensor(indices)
     if not indices.dtype.is_integer:
-        indices = cast(indices, int32)
+        raise TypeError(f"{who}: indices must be integers, got {indices.dtype.name}")
     array = indices.array
     if backend.is_array(array) and backend.array_module(type(array)) is np:
         if not array.size or array.min() >= 0:  # known, and as it should be
@@ -137,7 +147,7 @@ def take_along_axis(x, indices, axis=None):
     lead = [_common_size(m, n) for m, n in zip(x.shape[:-1], indices.shape[:-1])]
     x = shapes.broadcast_to(x, [*lead, x.shape[-1]])
     indices = shapes.broadcast_to(indices, [*lead, indices.shape[-1]])
-    indices = _from_the_start(indices, x.shape[-1])
+    indices = _from_the_start("take_along_axis", indices, x.shape[-1])
     return moveaxis(gather(x, indices, batch_dims=len(lead)), -1, axis)
 
 
@@ -162,8 +172,7 @@ def unravel_index(indices, shape):
 
 def sort(x, axis=-1):
     """The entries of each row along ``axis`` in order; of all in a row, for None."""
-    x = ravel(x) if axis is None else convert_to_tensor(x)
-    axis = -1 if axis is None else axis
+    x, axis = _rows(x, axis)
     if x.dtype.is_bool:
         return cast(sorting.sort(numbers(x), axis), "bool")
     return sorting.sort(x, axis)
@@ -171,8 +180,14 @@ def sort(x, axis=-1):
 
 def argsort(x, axis=-1):
     """The indices, int32, that sort each row along ``axis``; of equals the first first."""
-    x = numbers(ravel(x) if axis is None else x)
-    return sorting.argsort(x, -1 if axis is None else axis)
+    x, axis = _rows(x, axis)
+    return sorting.argsort(numbers(x), axis)
+
+
+def _rows(x, axis):
+    """What is sorted along which axis: all in a row for None, and of a scalar."""
+    x = convert_to_tensor(x)
+    return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
 
 
 def argpartition(x, kth, axis=-1):
@@ -278,9 +293,19 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     """
     if sparse:
         raise ValueError("bincount: sparse must be False, there are no sparse tensors")
-    x = numbers(x)
-    found = counting.bincount(x, weights, minlength=minlength, axis=-1)
-    return found if weights is None else cast(found, together(x, weights)[1].dtype)
+    x = convert_to_tensor(x)
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must be 0 or more, got {minlength}")
+    if not (x.dtype.is_integer or x.dtype.is_bool) or x.ndim not in (1, 2):
+        what = "x must be integers, a vector or a matrix"
+        raise ShapeError("bincount", what, x=x)
+    if weights is None:
+        return counting.bincount(cast(x, int32), minlength=minlength, axis=-1)
+    dtype = common_dtype(x.dtype, kind_of(weights))
+    found = counting.bincount(
+        cast(x, int32), numbers(weights), minlength=minlength, axis=-1
+    )
+    return cast(found, dtype)
 
 
 def histogram(x, bins=10, range=None):
@@ -289,7 +314,13 @@ def histogram(x, bins=10, range=None):
     ``range``: other ends; what lies beyond counts nowhere. Both results in the dtype of
     ``x``.
     """
-    x = ravel(x)
+    x, bins = convert_to_tensor(x), index(bins)
+    if x.ndim != 1:
+        raise ValueError(f"histogram: x must be a vector, got shape {tuple(x.shape)}")
+    if bins < 0:
+        raise ValueError(f"histogram: bins must be 0 or more, got {bins}")
+    if range is not None and not (len(range) == 2 and range[0] <= range[1]):
+        raise ValueError(f"histogram: range must be (low, high), got {range}")
     low, high = (reduce_min(x), reduce_max(x)) if range is None else range
     edges = cast(linspace(low, high, bins + 1), x.dtype)
     places = sorting.searchsorted(edges[1:-1], x, "right")
@@ -309,7 +340,8 @@ def diff(a, n=1, axis=-1):
         raise ValueError(
             f"diff: n must be 0 or more and a have an axis, got {n} and {a}"
         )
-    lead = (slice(None),) * (axis % a.ndim)
+    (axis,) = normalize_axis("diff", axis, a.ndim)
+    lead = (slice(None),) * axis
     for _ in range(n):
         after, before = a[(*lead, slice(1, None))], a[(*lead, slice(None, -1))]
         a = not_equal(after, before) if a.dtype.is_bool else after - before
@@ -329,7 +361,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 def gcd(x1, x2):
     """The greatest common divisor of integers, by Euclid."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = _integers("gcd", x1, x2)
     dims = (x1 + x2).shape
     start = [abs(shapes.broadcast_to(x, dims)) for x in (x1, x2)]
 
@@ -340,9 +372,18 @@ def gcd(x1, x2):
     return while_loop(lambda a, b: reduce_any(not_equal(b, 0)), step, tuple(start))[0]
 
 
+def _integers(who, *values):
+    values = together(*values)
+    if not values[0].dtype.is_integer:
+        raise TypeError(
+            f"{who}: x1 and x2 must be integers, got {values[0].dtype.name}"
+        )
+    return values
+
+
 def lcm(x1, x2):
     """The least common multiple of integers."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = _integers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     safe = _where(equal(divisor, 0), ones_like(divisor), divisor)
     return abs(floordiv(x1, safe) * x2)

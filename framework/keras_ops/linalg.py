@@ -14,6 +14,7 @@ from ..ops.elementwise import abs
 from ..ops.linalg import matmul, matrix_transpose
 from ..ops.reduction import reduce_min, reduce_sum
 from ..ops.shape import expand_dims, reshape, squeeze, transpose
+from ..rules import normalize_axis
 from .promotion import christen, floating, floats, together
 
 __all__ = [
@@ -139,11 +140,14 @@ def norm(x, ord=None, axis=None, keepdims=False):
         axis = (0, 1)
     if axis is None and ord is not None and x.ndim != 1:
         raise ValueError(f"norm: axis must be given for ord {ord!r} and {x.ndim} axes")
-    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    axes = [a % x.ndim for a in axes]
+    axes = normalize_axis("norm", axis, x.ndim)
     if ord is None:  # over any number of axes
         found = matrix_functions.norm(_joined(x, axes), axis=-1)
         return expand_dims(found, sorted(axes)) if keepdims else found
+    if len(axes) not in (1, 2):
+        raise ValueError(
+            f"norm: axis must be one axis or two for ord {ord!r}, got {axis}"
+        )
     if len(axes) == 2:
         return _of_matrices(x, ord, axes, keepdims)
     (axis,) = axes

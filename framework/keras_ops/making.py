@@ -1,6 +1,7 @@
 """`keras.ops` of NumPy that make arrays: filled ones, ranges, unit matrices, windows."""
 
 import math
+from operator import index
 
 import numpy as np
 
@@ -67,7 +68,10 @@ def empty(shape, dtype=None):
 
 def full(shape, fill_value, dtype=None):
     """``fill_value`` everywhere, `floatx` unless ``dtype`` says otherwise."""
-    return shapes.broadcast_to(cast(fill_value, dtype or default_float()), shape)
+    value, dtype = convert_to_tensor(fill_value), as_dtype(dtype or default_float())
+    if value.dtype.is_complex and not dtype.is_complex:
+        raise TypeError(f"full: fill_value {fill_value!r} is no {dtype.name}")
+    return shapes.broadcast_to(cast(value, dtype), shape)
 
 
 def zeros_like(x, dtype=None):
@@ -97,11 +101,14 @@ def arange(start, stop=None, step=None, dtype=None):
     >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
     (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
     """
-    if dtype is None:
-        dtype = common_dtype(
-            *[kind_of(n) for n in (start, stop, step) if n is not None]
-        )
-    return cast(_range(start, stop, 1 if step is None else step), dtype)
+    given = [n for n in (start, stop, step) if n is not None]
+    dtype = common_dtype(*map(kind_of, given)) if dtype is None else as_dtype(dtype)
+    if dtype.is_integer and any([type(n) is float and n % 1 for n in given]):
+        raise TypeError(f"arange: {given} are no whole numbers, dtype is {dtype.name}")
+    # In double precision: rounded to the dtype, 1 / 0.1 has one step more.
+    given = [np.float64(n) if type(n) is float else n for n in given]
+    start, stop = given[:2] if len(given) > 1 else (0, start)
+    return cast(_range(start, stop, given[2] if len(given) > 2 else 1), dtype)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
@@ -112,11 +119,12 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     >>> linspace(0.0, 1.0, 4, endpoint=False).numpy()
     array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
+    num = index(num)
     if num < 0:
         raise ValueError(f"linspace: num must be 0 or more, got {num}")
     start, stop = together(start, stop, at_least=float)
     steps = num - 1 if endpoint else num
-    step = (stop - start) / steps if steps else (stop - start) * math.nan
+    step = (stop - start) / steps if steps > 0 else (stop - start) * math.nan
     last = stop if endpoint else stop - step
     if num:
         values = creation.linspace(start, stop if num == 1 else last, num, axis=axis)
@@ -189,6 +197,8 @@ def meshgrid(*x, indexing="xy"):
 def vander(x, N=None, increasing=False):
     """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``."""
     x = convert_to_tensor(x)
+    if x.ndim != 1:
+        raise ValueError(f"vander: x must be a vector, got shape {tuple(x.shape)}")
     count = x.shape[0] if N is None else N
     base, powers = together(x[:, None], _range(count), at_least=float)
     powers = powers if increasing else joining.reverse(powers, [0])

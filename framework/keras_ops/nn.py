@@ -37,6 +37,7 @@ from ..ops.reduction import (
     reduce_mean,
 )
 from ..ops.trigonometry import cos, sin
+from ..rules import normalize_axis
 from ..training import losses
 from ..training.losses.probabilistic import EPSILON, binary_entropy
 from .arrays import moveaxis
@@ -218,6 +219,7 @@ def binary_crossentropy(target, output, from_logits=False):
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
     target, output = _alike("categorical_crossentropy", target, output)
+    (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
     return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
 
 
@@ -244,7 +246,8 @@ def batch_normalization(
 ):
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, vectors along ``axis``."""
     x = floating(x)
-    line = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
+    line = [-1 if i == axis else 1 for i in range(x.ndim)]
     mean, variance, offset, scale = (
         None if v is None else shapes.reshape(cast(v, x.dtype), line)
         for v in (mean, variance, offset, scale)

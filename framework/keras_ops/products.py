@@ -1,6 +1,7 @@
 """`keras.ops` of NumPy that multiply: `matmul`, `einsum`, `tensordot`, `outer`, ..."""
 
 from ..dtypes import int8, int32
+from ..errors import ShapeError
 from ..ops import contraction
 from ..ops import shape as shapes
 from ..ops.conversion import cast, conj
@@ -90,7 +91,6 @@ def tensordot(x1, x2, axes=2):
     if isinstance(axes, int):
         return contraction.tensordot(x1, x2, axes)
     ours, theirs = ([a] if isinstance(a, int) else list(a) for a in axes)
-    ours, theirs = [a % x1.ndim for a in ours], [a % x2.ndim for a in theirs]
     return contraction.tensordot(x1, x2, [ours, theirs])
 
 
@@ -145,6 +145,8 @@ def correlate(x1, x2, mode="valid"):
             f"correlate: mode must be 'valid', 'same' or 'full', got {mode!r}"
         )
     x1, x2 = together(x1, x2, at_least=float)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError("correlate", "x1 and x2 must be vectors", x1=x1, x2=x2)
     n, m = x1.shape[0], x2.shape[0]
     if mode != "valid":
         x1 = pad(x1, m - 1)
@@ -160,6 +162,9 @@ def correlate(x1, x2, mode="valid"):
 def corrcoef(x):
     """The correlations of the rows of ``x`` with each other, between -1 and 1."""
     x = floating(x)
+    if x.ndim > 2:
+        raise ValueError(f"corrcoef: x must be a matrix, got shape {tuple(x.shape)}")
+    x = x if x.ndim else ravel(x)
     away = x - reduce_mean(x, -1, True)
     products = _matmul(away, transpose(away)) if x.ndim > 1 else reduce_sum(away * away)
     if x.ndim < 2:

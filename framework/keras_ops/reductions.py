@@ -3,11 +3,13 @@
 import inspect
 import math
 
-from ..dtypes import float64, int32
+from .. import backend
+from ..dtypes import float16, float32, float64, int32
 from ..ops import reduction
 from ..ops import scan as scans
-from ..ops.comparison import is_nan, logical_and, logical_not, logical_or, where
+from ..ops.comparison import equal, is_nan, logical_and, logical_not, logical_or, where
 from ..ops.conversion import cast
+from ..ops.creation import fill
 from ..ops.elementwise import ceil, divide, floor, maximum, minimum
 from ..ops.elementwise import round as _round
 from ..ops.gather import gather
@@ -16,6 +18,7 @@ from ..ops.indexing import argmin as _argmin
 from ..ops.reduction import reduce_max, reduce_min, reduce_sum
 from ..ops.shape import broadcast_to, expand_dims, reshape, transpose
 from ..ops.sorting import sort
+from ..rules import normalize_axis
 from ..tensor import convert_to_tensor
 from .promotion import (
     christen,
@@ -78,13 +81,27 @@ def _reducing(op, prepare, doc=None):
     return documented(entry, doc or op.__doc__)
 
 
+def _widened(op):
+    """``op``, for half precision computed in single, where no sum on the way overflows."""
+
+    def entry(x, axis, keepdims):
+        if x.dtype is not float16:
+            return op(x, axis, keepdims)
+        return cast(op(cast(x, float32), axis, keepdims), float16)
+
+    entry.__doc__ = op.__doc__
+    return entry
+
+
+_sum = _widened(reduce_sum)
+
 all = _reducing(reduction.reduce_all, truth)  # noqa: A001
 any = _reducing(reduction.reduce_any, truth)  # noqa: A001
-logsumexp = _reducing(reduction.reduce_logsumexp, floating)
-mean = _reducing(reduction.reduce_mean, floating)
-std = _reducing(reduction.reduce_std, floating)
-sum = _reducing(reduction.reduce_sum, counted)  # noqa: A001
-var = _reducing(reduction.reduce_variance, floating)
+logsumexp = _reducing(_widened(reduction.reduce_logsumexp), floating)
+mean = _reducing(_widened(reduction.reduce_mean), floating)
+std = _reducing(_widened(reduction.reduce_std), floating)
+sum = _reducing(_sum, counted)  # noqa: A001
+var = _reducing(_widened(reduction.reduce_variance), floating)
 
 
 def _extreme(of_numbers, of_bools):
@@ -138,11 +155,13 @@ def average(x, axis=None, weights=None):
                 "average: weights must have the shape of x, or be a vector for one axis; "
                 f"got shapes {tuple(weights.shape)} and {tuple(x.shape)}, axis {axis}"
             )
-        weights = reshape(
-            weights, [-1 if i == axis % x.ndim else 1 for i in _range(x.ndim)]
-        )
+        (axis,) = normalize_axis("average", axis, x.ndim)
+        weights = reshape(weights, [-1 if i == axis else 1 for i in _range(x.ndim)])
+    dtype = x.dtype
+    if dtype is float16:  # whose sums overflow
+        x, weights = cast(x, float32), cast(weights, float32)
     total = reduce_sum(x * weights, axis)
-    return total / reduce_sum(weights * 1.0, axis)
+    return cast(total / reduce_sum(weights, axis), dtype)
 
 
 # ---------------------------------------------------------------- places of extremes
@@ -169,7 +188,7 @@ argmin = _placing(_argmin)
 
 def _running(op, doc):
     def entry(x, axis=None, dtype=None):
-        x = numbers(x) if dtype is None else cast(x, dtype)
+        x = numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
     return documented(entry, doc)
@@ -230,20 +249,28 @@ nanargmin = _of_the_rest(
 )
 
 
-def nanmean(x, axis=None, keepdims=False):
-    """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
-    x = floating(x)
+@_widened
+def _mean_without_nan(x, axis, keepdims):
     count = reduce_sum(cast(logical_not(is_nan(x)), x.dtype), axis, keepdims)
     return divide(nansum(x, axis, keepdims), count)
 
 
-def nanvar(x, axis=None, keepdims=False):
-    """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
-    x = floating(x)
+@_widened
+def _variance_without_nan(x, axis, keepdims):
     nan = is_nan(x)
-    away = where(nan, 0.0, x - nanmean(x, axis, True))
+    away = where(nan, 0.0, x - _mean_without_nan(x, axis, True))
     count = reduce_sum(cast(logical_not(nan), x.dtype), axis, keepdims)
     return divide(reduce_sum(away * away, axis, keepdims), count)
+
+
+def nanmean(x, axis=None, keepdims=False):
+    """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    return _mean_without_nan(floating(x), axis, keepdims)
+
+
+def nanvar(x, axis=None, keepdims=False):
+    """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    return _variance_without_nan(floating(x), axis, keepdims)
 
 
 def nanstd(x, axis=None, keepdims=False):
@@ -281,9 +308,10 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
         )
     x = floating(x)
     q = cast(q, float64)  # single precision cannot tell the places of many entries
+    if backend.is_array(q.array) and not ((q.array >= 0) & (q.array <= 1)).all():
+        raise ValueError(f"quantile: q must be from 0 to 1, got {q.numpy()}")
     rank, lead = x.ndim, q.ndim
-    axes = _range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    axes = sorted([a % rank for a in axes])
+    axes = sorted(normalize_axis("quantile", axis, rank))
     kept = [a for a in _range(rank) if a not in axes]
     rows = transpose(x, kept + axes)
     lead_sizes = [x.shape[a] for a in kept]
@@ -297,6 +325,8 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
 
 def _between(rows, q, method, without_nan):
     """``[..., len(q)]``: the quantiles of sorted rows ``[..., n]``, NaN behind."""
+    if rows.shape[-1] == 0:
+        return fill([*rows.shape[:-1], q.shape[0]], cast(math.nan, rows.dtype))
     nan = is_nan(rows)
     valid = reduce_sum(cast(logical_not(nan), float64), -1, True)
     places = q * (valid - 1.0)
@@ -306,7 +336,10 @@ def _between(rows, q, method, without_nan):
     first = _taken(rows, low if method != "higher" else high)
     last = _taken(rows, high if method != "lower" else low)
     share = 0.5 if method == "midpoint" else cast(places - low, rows.dtype)
-    found = first if first is last else first + (last - first) * share
+    # No difference: that of two infinities is NaN, and of large numbers infinite.
+    same = equal(first, last)
+    share, last = where(same, 0.0, share), where(same, 0.0, last)
+    found = first * (1.0 - share) + last * share
     spoils = reduction.reduce_all if without_nan else reduction.reduce_any
     return where(spoils(nan, -1, True), math.nan, found)
 
