@@ -182,6 +182,7 @@ class Primitive:
         kinds=None,
         may_raise=None,
         sizes=False,
+        new_memory=False,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -206,6 +207,7 @@ class Primitive:
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
         self.quiet = quiet  # infinities and NaN are answers, not accidents
+        self.new_memory = new_memory  # outputs never share memory with inputs
         # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
         self.kinds = "fc" if floating else kinds
         if may_raise is None:  # of ops of the user's own nothing is known

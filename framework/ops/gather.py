@@ -33,7 +33,10 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 # ---------------------------------------------------------------------------- gather
 
 
-@primitive(name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True)
+@primitive(
+    name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True,
+    new_memory=True,
+)  # fmt: skip
 def _gather(xp, params, indices, *, axis: Axes = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)

@@ -11,6 +11,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.graph.transforms import passes
+from tapewright.ops.scatter import put_row
 
 
 def both(f):
@@ -1145,3 +1146,16 @@ def test_the_gradient_of_a_branch_assigns_nothing():
 
     assert step(tw.constant(2.0)).numpy() == 1.0
     assert v.numpy() == 11.0
+
+
+def test_a_row_that_is_read_and_then_replaced_keeps_its_value():
+    def last_rows(x):
+        def step(i, rows, last):
+            return i + 1, put_row(rows, i, last + 1.0), tw.gather(rows, i)
+
+        start = tw.cast(tw.not_equal(x[0, 0], x[0, 0]), "int32")
+        return tw.while_loop(lambda i, *_: i < 5, step, [start, x, x[0]])[1:]
+
+    x = tw.constant(np.arange(75.0).reshape(5, 15))
+    for found, wanted in zip(tw.function(last_rows)(x), last_rows(x), strict=True):
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())

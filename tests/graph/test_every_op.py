@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import registry
 from tapewright.errors import TracingError
+from tapewright.primitive import get_primitive
 from tapewright.testing import SINGLE, booleans, case, complexes, floats, integers
 
 OPS = Path(__file__).parents[1] / "ops"
@@ -289,3 +291,25 @@ def test_functions_made_of_ops_give_the_same_bits_traced_and_eager(name):
         check(made, made.inputs)
         if made.single:
             check(made, in_single_precision(made.inputs))
+
+
+X = np.arange(24.0).reshape(2, 3, 4)
+NEW_MEMORY = {  # op -> inputs and attributes for which a view might do
+    "gather": [
+        ((x, np.array(i)), {"axis": axis})
+        for x in (X, X.T, X[:, ::2])
+        for i in (0, [0, 1], [[0], [1]], [])
+        for axis in (0, 1, -1)
+    ],
+}
+
+
+def test_what_ops_that_promise_new_memory_give_shares_none():
+    promised = {op.name for op in registry.objects("op") if op.new_memory}
+    assert promised == NEW_MEMORY.keys()
+    for name, calls in NEW_MEMORY.items():
+        kernel = get_primitive(name).kernels.plain(np.ndarray)
+        for inputs, attributes in calls:
+            inputs = [a.astype(int) if not a.size else a for a in inputs]
+            out = np.asarray(kernel(*inputs, **attributes))
+            assert not any([np.may_share_memory(out, a) for a in inputs]), name

@@ -62,8 +62,8 @@ class Call:
     - "view": the output shares the memory of its first argument;
     - "inout": takes over the memory of its last argument and changes it;
     - "block": several entrywise calls, row block by row block (`blocks`);
-    - "kernel": the outputs are new, or views of arguments. A node with a number
-      ``overwrites`` changes that argument in place and hands it on;
+    - "kernel": the outputs are new, or views of arguments (`may_alias`). A node with a
+      number ``overwrites`` changes that argument in place and hands it on;
     - "read", "store": the array of a variable is taken, or replaced by another;
     - "effect": changes the variables ``node.writes``; the outputs are new.
     """
@@ -86,6 +86,11 @@ class Call:
         if self.form == "kernel" and self.node.overwrites is not None:
             return self.args[self.node.overwrites]
         return None
+
+    @property
+    def may_alias(self):
+        """Whether outputs may share the memory of arguments, unknown to the program."""
+        return self.form == "kernel" and not getattr(self.node.op, "new_memory", False)
 
     @property
     def name(self):
@@ -612,7 +617,7 @@ def lower(graph, array_type=np.ndarray, borrows=False, owned=()):
 def _may_be_an_input(array):
     """Whether the memory of an array may be that of an input."""
     root = array.root
-    if root.call is None or root.call.form != "kernel":
+    if root.call is None or not root.call.may_alias:
         return root.origin == "input"
     return any([_may_be_an_input(a) for a in root.call.arrays()])
 

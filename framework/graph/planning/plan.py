@@ -60,7 +60,7 @@ class Plan:
         for i in range(end - 1, -1, -1):
             call = calls[i]
             until = i
-            if call.form == "kernel":  # what it gives may be a view of an argument
+            if call.may_alias:
                 until = max([last.get(out.root, i) for out in call.outputs], default=i)
             for array in call.arrays():
                 last[array.root] = max(last.get(array.root, i), until)
@@ -92,7 +92,7 @@ class Plan:
             if call.form == "store":
                 escaping.update([a.root for a in call.arrays()])
         for call in reversed(self.program.calls):
-            if call.form == "kernel" and any(o.root in escaping for o in call.outputs):
+            if call.may_alias and any(o.root in escaping for o in call.outputs):
                 escaping.update([a.root for a in call.arrays()])
         return escaping
 

@@ -189,7 +189,7 @@ class _Checker:
             self.require_owned(target)
             self.make_again(target)
         backing = []
-        for array in call.arrays():
+        for array in call.arrays() if call.may_alias else ():
             if array.root.origin != "constant":
                 backing.append((array, self.values[array]))
                 backing += self.backing.get(array.root, ())
