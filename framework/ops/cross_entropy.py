@@ -19,11 +19,11 @@ from ..rules import (
 from ..tensor import TensorSpec, convert_to_tensor
 from .activation import _log_softmax, _softmax, shifted_rows, sigmoid, softplus
 from .comparison import greater_equal, less_equal, logical_and, where
-from .conversion import cast
+from .conversion import cast, stop_gradient
 from .elementwise import exp, log, square
 from .indexing import _one_hot
 from .joining import all_mapped
-from .reduction import reduce_sum
+from .reduction import reduce_logsumexp, reduce_sum
 from .shape import expand_dims, transpose
 
 __all__ = [
@@ -121,11 +121,16 @@ def _(mapped, labels, logits):
     return _softmax_excess(*lift(mapped, labels, logits))
 
 
-def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
+def softmax_cross_entropy_with_logits(
+    labels, logits, axis=-1, name=None, *, assume_normalized=False
+):
     """``-sum(labels * log_softmax(logits))`` along ``axis``.
 
     Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``; the result lacks ``axis``.
-    ``labels`` are probabilities (or any weights: the gradient is exact for them too).
+    ``labels`` are probabilities, or any weights: the gradient for the logits is exact,
+    ``sum(labels) * softmax(logits) - labels``, as in JAX and PyTorch. TensorFlow's is
+    ``softmax(logits) - labels``, also where the labels do not sum to 1;
+    ``assume_normalized`` gives that one.
 
     >>> softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
     array([0.6931472], dtype=float32)
@@ -140,7 +145,12 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
         (at,) = normalize_axis(who, Whole(axis), rank)
         order = [i for i in range(rank) if i != at] + [at]
         labels, logits = transpose(labels, order), transpose(logits, order)
-    return _softmax_cross_entropy(labels, logits)
+    loss = _softmax_cross_entropy(labels, logits)
+    if not assume_normalized:
+        return loss
+    missing = stop_gradient(1.0 - reduce_sum(labels, -1))
+    total = reduce_logsumexp(logits, -1)
+    return loss + missing * (total - stop_gradient(total))  # + 0, for its gradient
 
 
 @primitive(

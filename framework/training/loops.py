@@ -210,7 +210,8 @@ class Loops:
 
         Returns: a number, a list in the order of `metrics_names`, or with
         ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
-        of batches. Raises: ``RuntimeError`` before `compile`.
+        of batches; ``model.stop_evaluating = True`` in a callback ends it.
+        Raises: ``RuntimeError`` before `compile`.
         """
         self._need_compiled("evaluate")
         batches = as_batches(x, y, sample_weight, batch_size, steps)
@@ -225,6 +226,7 @@ class Loops:
 
     def _test(self, batches, callbacks):
         step, logs, count = self.make_test_function(), {}, 0
+        self.stop_evaluating = False
         self.reset_metrics()
         callbacks.on_test_begin()
         hooks = callbacks.wants_test_batches
@@ -235,6 +237,8 @@ class Loops:
             if hooks:
                 callbacks.on_test_batch_end(count, logs)
             count += 1
+            if self.stop_evaluating:
+                break
         logs = Logs(logs)
         callbacks.on_test_end(logs)
         return logs.copy()
@@ -244,14 +248,16 @@ class Loops:
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         """The outputs for the data, as NumPy arrays: batches joined along axis 0.
 
-        ``x`` is what `fit` takes; labels in it are passed over. Returns: an array, or
-        the nest of them that the model gives.
+        ``x`` is what `fit` takes; labels in it are passed over; ``model.stop_predicting =
+        True`` in a callback ends it. Returns: an array, or the nest of them that the
+        model gives.
         """
         batches = as_batches(x, batch_size=batch_size, steps=steps)
         callbacks = self._callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
         step, outputs, structure = self.make_predict_function(), [], None
+        self.stop_predicting = False
         try:
             callbacks.on_predict_begin()
             hooks = callbacks.wants_predict_batches
@@ -267,6 +273,8 @@ class Loops:
                 if hooks:
                     logs = {"outputs": structure}
                     callbacks.on_predict_batch_end(count, logs)
+                if self.stop_predicting:
+                    break
             callbacks.on_predict_end()
         finally:
             callbacks.close()

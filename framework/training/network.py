@@ -4,6 +4,8 @@ The order of the layers is Keras', as files hold weights in it: by their distanc
 outputs, far ones first, and at one distance as a walk from the outputs meets them.
 """
 
+from functools import partial
+
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
 from tapewright.layers.symbolic import KerasTensor, node_of
@@ -133,10 +135,11 @@ class Network:
                 values[id(x)] = y
         return pack(self.output_nest, [values[id(x)] for x in self.outputs])
 
-    def rebuilt(self, copy, values=()):
+    def rebuilt(self, copy, values=(), call=None):
         """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
 
-        ``values``: id of a symbolic tensor -> what is already known to stand for it.
+        ``values``: id of a symbolic tensor -> what is already known to stand for it;
+        ``call(operation, *args, **kwargs)`` makes the calls.
         """
         values = dict(values)
         for node in self.nodes:
@@ -146,6 +149,7 @@ class Network:
             if not node.args:
                 values[id(node.outputs)] = operation.output
                 continue
+            operation = operation if call is None else partial(call, operation)
             answer = flatten(node.call(values, operation))
             for x, y in zip(node.output_tensors, answer, strict=True):
                 values[id(x)] = y
@@ -154,8 +158,8 @@ class Network:
 
 
 def _sole(tensors):
-    """The tensor in a list of one, which Keras takes for the tensor itself."""
-    if isinstance(tensors, list) and len(tensors) == 1:
+    """The tensor in a list or tuple of one, which Keras takes for the tensor itself."""
+    if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
         return tensors[0]
     return tensors
 

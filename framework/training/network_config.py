@@ -80,8 +80,15 @@ def _mapped(function, nest):
     if isinstance(nest, dict):
         return {key: _mapped(function, value) for key, value in nest.items()}
     if is_nested(nest):
-        return [_mapped(function, value) for value in nest]
+        return _container(nest, [_mapped(function, value) for value in nest])
     return function(nest)
+
+
+def _container(like, values):
+    """A list, or a tuple like one: in a config that is no text it stays a tuple."""
+    if hasattr(like, "_fields"):
+        return type(like)(*values)
+    return tuple(values) if isinstance(like, tuple) else values
 
 
 # -------------------------------------------------------------------- from a config
@@ -156,7 +163,7 @@ class _Builder:
                     self._places.append((each[0], each[1]))
                 elif isinstance(each, dict):
                     listed += each.values()
-                elif isinstance(each, list):
+                elif isinstance(each, (list, tuple)):
                     listed += each
         return self._places
 
@@ -257,7 +264,7 @@ class _Builder:
         if not isinstance(places, (list, tuple)):
             raise refusal(f"Model: inputs and outputs are places, got {places!r:.80}")
         if not _is_place(places):
-            return [self._ends(each) for each in places]
+            return _container(places, [self._ends(each) for each in places])
         name, number, index = places[:3]
         operation = self.made.get(name)
         if _is_functional(operation) and not self.base[name]:

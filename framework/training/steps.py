@@ -96,7 +96,8 @@ class Steps:
     """The part of a `Model` that knows how to make one step."""
 
     optimizer = loss = None
-    stop_training = False
+    stop_training = stop_evaluating = stop_predicting = False
+    _runs_eagerly = False
     _compiled = None
 
     def compile(
@@ -118,24 +119,36 @@ class Steps:
         ``loss_weights``: factors in the sum of several losses; ``metrics``: a list of
         names, `Metric` objects or functions, or a list or dict of lists for several
         outputs; ``weighted_metrics``: those that sample weights count for;
-        ``run_eagerly``: steps run as plain Python, not traced.
+        ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
+        loss, or metrics, that are not given stay those of the last one, as in Keras.
 
         ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
         a traced step has no cost between one and the next; nor does
         ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
 
-        Raises: ``ValueError`` for an unknown name, with those that are near.
+        Raises: ``ValueError`` for an unknown name, with those that are near, and for
+        ``jit_compile=True`` with ``run_eagerly``.
         """
+        if run_eagerly and jit_compile is True:
+            raise ValueError(
+                "compile: jit_compile=True needs traced steps; run_eagerly must be False"
+            )
         optimizer = optimizers.get(optimizer)
         names = getattr(self, "output_names", None)
         _check_given(loss, metrics, weighted_metrics)
         _check_weights(loss_weights)
-        own_loss = None
+        own_loss, own_metrics = None, None
+        before = self._compiled
         if loss is not None:
             own_loss = CompiledLoss(loss, loss_weights, names)
-        own_metrics = None
+        elif before is not None:
+            own_loss, loss = before.loss, before.options["loss"]
+            loss_weights = before.options["loss_weights"]
         if metrics or weighted_metrics:
             own_metrics = CompiledMetrics(metrics, weighted_metrics, names)
+        elif before is not None and metrics is None and weighted_metrics is None:
+            own_metrics, metrics = before.metrics, before.options["metrics"]
+            weighted_metrics = before.options["weighted_metrics"]
         options = {
             "optimizer": optimizer,
             "loss": loss,
@@ -148,6 +161,7 @@ class Steps:
         }
         self.optimizer, self.loss = optimizer, loss
         self._compiled = _Compiled(own_loss, own_metrics, options)
+        self._runs_eagerly = options["run_eagerly"]
         self.stop_training = False
 
     def get_compile_config(self):
@@ -171,13 +185,14 @@ class Steps:
 
     @property
     def run_eagerly(self):
-        """Whether steps run as plain Python; may be set."""
-        eagerly = self._compiled is not None and self._compiled.options["run_eagerly"]
-        return eagerly or config.functions_run_eagerly()
+        """Whether steps run as plain Python; may be set, also before `compile`."""
+        return self._runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter
     def run_eagerly(self, value):
-        self._need_compiled("run_eagerly").options["run_eagerly"] = bool(value)
+        self._runs_eagerly = bool(value)
+        if self._compiled is not None:
+            self._compiled.options["run_eagerly"] = bool(value)
 
     def _need_compiled(self, what):
         if self._compiled is None:

@@ -199,3 +199,50 @@ def test_poisson_shapes_that_differ_are_explained():
         ShapeError, match="log_poisson_loss: the shapes must be the same"
     ):
         tw.nn.log_poisson_loss([1.0], [0.0, 0.0])
+
+
+# --------------------------------------------------- labels that do not sum to 1
+
+WEIGHTS = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], "float32")
+SCORES = np.array([[0.5, -1, 2], [0, 1, 0], [0.1, 0.2, -0.3]], "float32")
+
+
+def orders(**options):
+    """The losses, their gradient, and the gradient of the sum of its squares."""
+    z = tw.constant(SCORES)
+    with tw.GradientTape() as outer:
+        outer.watch(z)
+        with tw.GradientTape() as tape:
+            tape.watch(z)
+            loss = tw.nn.softmax_cross_entropy_with_logits(WEIGHTS, z, **options)
+        gradient = tape.gradient(loss, z)
+        square = tw.reduce_sum(gradient * gradient)
+    return loss, gradient, outer.gradient(square, z)
+
+
+def test_the_gradient_is_exact_for_labels_of_any_sum():
+    p = np.exp(SCORES) / np.exp(SCORES).sum(-1, keepdims=True)
+    _, gradient, _ = orders()
+    expected = WEIGHTS.sum(-1, keepdims=True) * p - WEIGHTS
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
+
+
+def test_labels_assumed_to_sum_to_1_have_the_numbers_of_tensorflow():
+    expected = (  # of TensorFlow 2.21
+        [1.9826226, 0.0, 3.362483],
+        [
+            [-0.8247096, 0.03911258, -0.21440297],
+            [0.21194157, 0.5761169, 0.21194157],
+            [-0.6397034, -0.6018107, -0.7584859],
+        ],
+        [
+            [-0.17993258, 0.02742423, 0.15250833],
+            [-0.08893388, 0.17786779, -0.08893388],
+            [0.00979942, 0.04100697, -0.05080654],
+        ],
+    )
+    for found, value in zip(orders(assume_normalized=True), expected):
+        np.testing.assert_allclose(found, value, atol=1e-6)
+    traced = tw.function(lambda: orders(assume_normalized=True))()
+    for found, value in zip(traced, expected):
+        np.testing.assert_allclose(found, value, atol=1e-6)

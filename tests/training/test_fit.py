@@ -672,3 +672,179 @@ def test_memory_stays_flat_over_epochs_and_predictions(data):
     finally:
         tracemalloc.stop()
     assert after - before < 50_000
+
+
+# ------------------------------------------------------------------ losses in structures
+
+
+def affine(name, x):
+    return Dense(1, name=name, kernel_initializer="ones")(x)
+
+
+def two_outputs(container):
+    x = Input((3,), name="x")
+    return Model(x, container([affine("a", x), affine("b", x)]))
+
+
+def as_dict(pair):
+    return dict(zip("ab", pair))
+
+
+@pytest.mark.parametrize(
+    ("container", "loss", "loss_weights"),
+    [
+        (list, ["mse", "mae"], None),
+        (tuple, ("mse", "mae"), (2.0, 3.0)),
+        (list, ["mse", ["mae"]], [2.0, 3.0]),
+        (tuple, (["mse"], "mae"), None),
+        (as_dict, {"a": ["mse"], "b": ["mae"]}, {"a": 2.0, "b": 3.0}),
+        (as_dict, {"a": "mse", "b": "mae"}, None),
+        (list, {"a": "mse", "b": "mae"}, {"a": 2.0, "b": 3.0}),
+        (as_dict, ["mse", "mae"], None),
+    ],
+)
+def test_a_loss_may_be_given_for_each_output_in_a_structure(
+    data, container, loss, loss_weights
+):
+    x, y = data
+    model = two_outputs(container)
+    model.compile("sgd", loss, loss_weights=loss_weights)
+    error = x.sum(1, keepdims=True) - y
+    a, b = np.mean(error**2), np.mean(abs(error))
+    first, second = (1.0, 1.0) if loss_weights is None else (2.0, 3.0)
+    found = model.evaluate(x, container([y, y]), verbose=0, return_dict=True)
+    expected = {"loss": first * a + second * b, "a_loss": a, "b_loss": b}
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert model.fit(x, container([y, y]), verbose=0).history.keys() == expected.keys()
+
+
+def test_a_loss_may_be_given_for_several_outputs_together(data):
+    def total(y_true, y_pred):
+        return tw.reduce_mean(
+            abs(y_true["p"][0] - y_pred["p"][0]) + abs(y_true["q"] - y_pred["q"])
+        )
+
+    def pair(y_true, y_pred):
+        return abs(y_true[0] - y_pred[0]) + abs(y_true[1] - y_pred[1])
+
+    x, y = data
+    start = Input((3,), name="x")
+    a, b, c = (affine(name, start) for name in "abc")
+    model = Model(start, {"p": (a, b), "q": c})
+    labels = {"p": (y, y), "q": y}
+    error = np.mean(abs(x.sum(1, keepdims=True) - y))
+    cases = [
+        ([total, {"q": "mae"}], {"loss": 3, "a_b_c_loss": 2, "q_loss": 1}),
+        ({"p": [pair, (None, "mae")], "q": "mae"},
+         {"loss": 4, "p_loss": 2, "p/b_loss": 1, "q_loss": 1}),
+        ({"p": ["mae", "mae"]}, {"loss": 2, "p/a_loss": 1, "p/b_loss": 1}),
+        ("mae", {"loss": 3, "p/a_loss": 1, "p/b_loss": 1, "q_loss": 1}),
+    ]  # fmt: skip
+    for loss, times in cases:
+        model.compile("sgd", loss)
+        found = model.evaluate(x, labels, verbose=0, return_dict=True)
+        expected = {name: n * error for name, n in times.items()}
+        assert found == pytest.approx(expected, rel=1e-5), loss
+
+
+def test_metrics_may_be_given_in_the_structure_of_the_outputs(data):
+    x, y = data
+    start = Input((3,), name="x")
+    a, b, c = (affine(name, start) for name in "abc")
+    model = Model(start, {"p": (a, b), "q": c})
+    metrics = {"p": (["mae"], None), "q": ["mse", "mae"]}
+    model.compile("sgd", "mse", metrics=metrics)
+    found = model.evaluate(x, {"p": (y, y), "q": y}, verbose=0, return_dict=True)
+    assert {"a_mae", "c_mse", "c_mae"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("loss", "loss_weights", "message"),
+    [
+        ({"c": "mse"}, None, "no output 'c'"),
+        (["mse", "mse", "mse"], None, "3 were given for 2 outputs"),
+        ({"a": {"x": "mse"}}, None, "'x'"),
+        (["mse", "mae"], [1.0], "1 were given for 2 losses"),
+        (["mse", "mae"], 2.0, "loss_weights must be a list or dict"),
+        ({"a": "mse"}, {"c": 1.0}, "no output 'c'"),
+    ],
+)
+def test_losses_that_fit_no_structure_are_refused(data, loss, loss_weights, message):
+    x, y = data
+    model = two_outputs(list if isinstance(loss, list) else as_dict)
+    model.compile("sgd", loss, loss_weights=loss_weights)
+    with pytest.raises(ValueError, match=message):
+        model.evaluate(x, [y, y] if isinstance(loss, list) else as_dict([y, y]))
+
+
+# ------------------------------------------------------------- as Keras does, or not
+
+
+def test_a_second_compile_keeps_what_it_is_not_given(data):
+    x, y = data
+    model = linear(metrics=["mae"])
+    before = model.evaluate(x, y, verbose=0)
+    model.compile("adam")
+    assert model.evaluate(x, y, verbose=0) == before
+    assert list(model.fit(x, y, verbose=0).history) == ["loss", "mae"]
+    model.compile("adam", "mae", metrics=[])
+    assert list(model.fit(x, y, verbose=0).history) == ["loss"]
+    assert model.get_compile_config()["loss"] == "mae"
+
+
+def test_the_losses_of_outputs_are_means_over_examples_also_of_a_short_last_batch():
+    x = Input((1,))
+    a = Dense(1, name="a", kernel_initializer="zeros")(x)
+    model = Model(x, [a, Dense(1, name="b", kernel_initializer="zeros")(x)])
+    model.compile("sgd", ["mse", "mae"])
+    y = np.arange(5.0, dtype="float32")[:, None]
+    found = model.evaluate(y, [y, y], batch_size=3, verbose=0, return_dict=True)
+    assert found == {"loss": 8.0, "a_loss": 6.0, "b_loss": 2.0}  # not (5/3 + 12.5) / 2
+
+
+class StopAfter(tw.keras.callbacks.Callback):
+    def __init__(self, count):
+        super().__init__()
+        self.count, self.seen = count, 0
+
+    def _note(self, flag):
+        self.seen += 1
+        if self.seen == self.count:
+            setattr(self.model, flag, True)
+
+    def on_test_batch_end(self, batch, logs=None):
+        self._note("stop_evaluating")
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self._note("stop_predicting")
+
+
+def endless(*arrays):
+    while True:
+        yield arrays
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_evaluate_and_predict_end_when_they_are_told_to(run_eagerly):
+    model, x, y = linear(run_eagerly=run_eagerly), np.ones((2, 3)), np.ones((2, 1))
+    for count in (3, 1):  # what was set before does not count
+        stop = StopAfter(count)
+        model.evaluate(endless(x, y), callbacks=[stop], verbose=0)
+        assert stop.seen == count and model.stop_evaluating
+        stop = StopAfter(count)
+        outputs = model.predict(endless(x), callbacks=[stop], verbose=0)
+        assert stop.seen == count and len(outputs) == 2 * count
+    stop = StopAfter(2)  # in the evaluations of fit
+    model.fit(x, y, validation_data=endless(x, y), callbacks=[stop], verbose=0)
+    assert stop.seen == 2
+
+
+def test_run_eagerly_may_be_set_before_compile(data):
+    model = Sequential([Input((3,)), Dense(1)])
+    model.run_eagerly = True
+    assert model.run_eagerly
+    assert model.predict(data[0], verbose=0).shape == (40, 1)
+    model.compile("sgd", "mse")
+    assert not model.run_eagerly  # what compile is given counts
+    with pytest.raises(ValueError, match="run_eagerly must be False"):
+        model.compile("sgd", "mse", run_eagerly=True, jit_compile=True)

@@ -551,10 +551,148 @@ def test_a_clone_of_a_frozen_model_is_frozen():
         assert not clone.trainable and not clone.trainable_weights
 
 
-def test_what_is_defined_by_its_call_cannot_be_cloned():
-    class Own(Model):
-        def call(self, x):
-            return x
+class Own(Model):
+    def __init__(self, units=2, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.dense = units, Dense(units)
 
-    with pytest.raises(ValueError, match="Own is defined by its own call"):
-        tw.keras.models.clone_model(Own())
+    def call(self, x):
+        return self.dense(x)
+
+
+def test_a_model_defined_by_its_call_is_cloned_from_its_config():
+    model, x = Own(3), np.ones((2, 4), "float32")
+    clone = tw.keras.models.clone_model(model)
+    assert type(clone) is Own and clone.units == 3
+    model(x), clone(x)
+    clone.set_weights(model.get_weights())
+    np.testing.assert_array_equal(clone(x), model(x))
+    for arguments in (
+        {"clone_function": lambda layer: layer},
+        {"call_function": lambda layer, *a, **k: layer(*a, **k)},
+        {"input_tensors": Input((4,))},
+    ):
+        with pytest.raises(ValueError, match="Own is defined by its own call"):
+            tw.keras.models.clone_model(model, **arguments)
+
+
+def dense_chain():
+    x = Input((3,), name="x")
+    return Model(x, Dense(2, name="b")(Dense(4, name="a")(x)))
+
+
+def test_a_clone_calls_layers_by_the_call_function():
+    def with_dropout(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        return Dropout(0.5)(outputs) if isinstance(layer, Dense) else outputs
+
+    model, x = dense_chain(), np.ones((2, 3), "float32")
+    clone = tw.keras.models.clone_model(
+        model, clone_function=lambda layer: layer, call_function=with_dropout
+    )
+    kinds = [type(layer).__name__ for layer in clone.layers]
+    assert kinds == ["InputLayer", "Dense", "Dropout", "Dense", "Dropout"]
+    np.testing.assert_array_equal(clone(x), model(x))  # the layers themselves
+    with pytest.raises(ValueError, match="call_function is for Model"):
+        tw.keras.models.clone_model(tw.Sequential([Dense(1)]), call_function=len)
+
+
+def test_a_clone_may_be_built_on_given_tensors():
+    x, y = Input((3,)), Input((3,))
+    model = Model({"x": x, "y": y}, {"sum": x + y, "out": Dense(2)(x)})
+    given = {"x": Input((3,)), "y": Input((3,))}
+    clone = tw.keras.models.clone_model(model, input_tensors=given)
+    assert clone.input["x"] is given["x"] and set(clone.output) == {"sum", "out"}
+    with pytest.raises(ValueError, match="structure of model.input"):
+        tw.keras.models.clone_model(model, input_tensors=(x, y))
+    sequential = tw.Sequential([Input((3,)), Dense(2)])
+    start = Input((3,), name="start")
+    clone = tw.keras.models.clone_model(sequential, input_tensors=[start])
+    assert clone.inputs[0] is start and clone.output_shape == (None, 2)
+
+
+def test_a_recursive_clone_reaches_the_layers_of_models_inside():
+    def flagged(layer):
+        layer = type(layer).from_config(layer.get_config())
+        layer.flag = True
+        return layer
+
+    x, inner = Input((3,)), tw.Sequential([tw.Sequential([Dense(4)]), Dense(3)])
+    for model in (
+        Model(x, dense_chain()(inner(x))), tw.Sequential([Input((3,)), inner])
+    ):  # fmt: skip
+        clone = tw.keras.models.clone_model(
+            model, clone_function=flagged, recursive=True
+        )
+        dense = [layer for layer in clone.submodules if isinstance(layer, Dense)]
+        assert dense and all(layer.flag for layer in dense)
+        clone.set_weights(model.get_weights())
+        data = np.ones((2, 3), "float32")
+        np.testing.assert_array_equal(clone(data), model(data))
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_clone_is_compiled_as_the_model_is(recursive):
+    x, y = np.ones((4, 3), "float32"), np.zeros((4, 2), "float32")
+    for model in (dense_chain(), tw.Sequential([Input((3,)), Dense(2)])):
+        metric = tw.keras.metrics.MeanAbsoluteError()
+        loss = tw.keras.losses.Huber(0.5)
+        model.compile(
+            tw.keras.optimizers.Adam(0.5), loss, metrics=[metric, lambda t, p: t - p]
+        )
+        clone = tw.keras.models.clone_model(model, recursive=recursive)
+        assert clone.compiled and clone.optimizer is not model.optimizer
+        assert float(clone.optimizer.learning_rate) == 0.5
+        assert clone.loss.delta == 0.5
+        clone.set_weights(model.get_weights())
+        assert clone.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
+        clone.fit(x, y, verbose=0)
+        assert metric is not clone._compiled.metrics.metrics[0]
+    assert not tw.keras.models.clone_model(dense_chain()).compiled
+
+
+# ------------------------------------------------------------- structures and configs
+
+
+def outputs_in(structure):
+    """A model whose outputs are ``structure`` with the names replaced by tensors."""
+    x = Input((3,), name="x")
+    made = {}
+
+    def tensor(name):
+        made.setdefault(name, Dense(2, name=name)(x))
+        return made[name]
+
+    return Model(x, tw.nest.map_structure(tensor, structure))
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [("a", "b"), ["a", "b"], {"p": "a", "q": ("b", ["c"])}, (("a", "b"), ["c"]), "a"],
+)
+def test_a_model_from_a_config_has_the_structure_of_the_outputs(structure):
+    model, x = outputs_in(structure), np.ones((1, 3), "float32")
+    twin = Model.from_config(model.get_config())
+    shapes = tw.nest.map_structure(lambda _: (1, 2), structure)
+    for each in (model, twin, tw.keras.models.clone_model(model)):
+        assert tw.nest.map_structure(lambda y: tuple(y.shape), each(x)) == shapes
+        predicted = each.predict(x, verbose=0)
+        assert tw.nest.map_structure(lambda y: y.shape, predicted) == shapes
+
+
+def test_a_model_from_a_config_has_the_structure_of_the_inputs():
+    x, y = Input((3,), name="x"), Input((3,), name="y")
+    for inputs in ((x, y), [x, (y,)], {"x": x, "y": [y]}):
+        model = Model(inputs, x + y)
+        twin = Model.from_config(model.get_config())
+        names = [
+            tw.nest.map_structure(lambda t: t.name, m.input) for m in (model, twin)
+        ]
+        assert names[0] == names[1]
+
+
+def test_one_output_in_a_list_or_tuple_is_the_tensor():
+    for structure in (["a"], ("a",)):
+        model = outputs_in(structure)
+        assert model(np.ones((1, 3), "float32")).shape == (1, 2)
+        assert model.predict(np.ones((1, 3), "float32"), verbose=0).shape == (1, 2)

@@ -426,3 +426,19 @@ def test_ctc_adds_up_all_ways_to_spell_the_labels():
     paths = [(1, 1, 2), (1, 2, 2), (0, 1, 2), (1, 0, 2), (1, 2, 0)]
     expected = -np.log(sum(np.prod(p[range(3), path]) for path in paths))
     assert float(losses.CTC()([[1, 2]], log_p)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_labels_that_do_not_sum_to_1_may_be_taken_as_tensorflow_takes_them():
+    labels, logits = np.array([[1.0, 0.0, 1.0]], "f4"), tw.Variable([[0.5, -1.0, 2.0]])
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum()
+    values = []
+    for assume, expected in ((False, 2 * p - labels), (True, p - labels)):
+        loss = losses.CategoricalCrossentropy(True, assume_normalized=assume)
+        assert ("assume_normalized" in loss.get_config()) == assume
+        with tw.GradientTape() as tape:
+            value = losses.deserialize(losses.serialize(loss))(labels, logits)
+        np.testing.assert_allclose(tape.gradient(value, logits), expected, atol=1e-6)
+        values.append(float(value))
+    assert values[0] == values[1]
+    with pytest.raises(ValueError, match="from_logits must be True"):
+        losses.CategoricalCrossentropy(assume_normalized=True)

@@ -12,7 +12,8 @@ class Callback:
     floats. A batch's values are means since the epoch began. A callback that defines no
     hook for batches costs nothing per batch.
 
-    Attributes: ``model``, to which ``model.stop_training = True`` says that it is enough;
+    Attributes: ``model``, to which ``model.stop_training = True`` says that it is enough
+    (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
     ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).
 
     >>> class Loud(Callback):

@@ -62,22 +62,42 @@ def binary_entropy(y_true, p):
 
 
 def categorical_crossentropy(
-    y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1
+    y_true,
+    y_pred,
+    from_logits=False,
+    label_smoothing=0.0,
+    axis=-1,
+    *,
+    assume_normalized=False,
 ):
     """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
 
     Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``;
-    ``label_smoothing``: mixes the labels with that much of the even distribution.
-    Raises: ``ShapeError`` (a ``ValueError``) unless the shapes are the same.
+    ``label_smoothing``: mixes the labels with that much of the even distribution;
+    ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y`` also for labels
+    that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
+    Raises: ``ShapeError`` (a ``ValueError``) unless the shapes are the same;
+    ``ValueError`` for ``assume_normalized`` of probabilities, which have no such gradient.
 
     >>> categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
     array([0.6931472], dtype=float32)
     """
     who = "categorical_crossentropy"
     y_true, y_pred = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
+    check_assumption(who, assume_normalized, from_logits)
     if from_logits:
-        return softmax_cross_entropy_with_logits(y_true, y_pred, axis)
+        return softmax_cross_entropy_with_logits(
+            y_true, y_pred, axis, assume_normalized=assume_normalized
+        )
     return -reduce_sum(y_true * log(normalized(y_pred, axis)), axis)
+
+
+def check_assumption(who, assume_normalized, from_logits):
+    """Raises ``ValueError`` where no logits can take the gradient."""
+    if assume_normalized and not from_logits:
+        raise ValueError(
+            f"{who}: assume_normalized needs logits, from_logits must be True"
+        )
 
 
 def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
@@ -210,12 +230,15 @@ class CategoricalCrossentropy(Loss):
 
     Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
     exact far out; ``label_smoothing``: mixes that much of the even distribution in;
-    ``axis``: the classes. Labels that are class numbers go to
+    ``axis``: the classes; ``assume_normalized``: TensorFlow's gradient for labels that do
+    not sum to 1, see `categorical_crossentropy`. Labels that are class numbers go to
     `SparseCategoricalCrossentropy`.
 
     >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
     np.float32(0.6931472)
     """
+
+    left_out = {"assume_normalized": False}  # Keras does not know it
 
     def __init__(
         self,
@@ -225,16 +248,25 @@ class CategoricalCrossentropy(Loss):
         reduction="sum_over_batch_size",
         name="categorical_crossentropy",
         dtype=None,
+        *,
+        assume_normalized=False,
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("CategoricalCrossentropy", label_smoothing)
+        check_assumption("CategoricalCrossentropy", assume_normalized, from_logits)
         self.from_logits = from_logits
         self.label_smoothing = label_smoothing
         self.axis = axis
+        self.assume_normalized = assume_normalized
 
     def call(self, y_true, y_pred):
         return categorical_crossentropy(
-            y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
+            y_true,
+            y_pred,
+            self.from_logits,
+            self.label_smoothing,
+            self.axis,
+            assume_normalized=self.assume_normalized,
         )
 
 
