@@ -48,6 +48,9 @@ class _Outline:
     def size(self):
         return math.prod(self.shape)
 
+    def get(self):  # as of an array on a GPU
+        raise MappingError("a tensor that stands for many has no one array")
+
 
 class Mapped(Tensor):
     """Many tensors of one shape, as one; to the code that uses it, any one of them."""

@@ -19,6 +19,7 @@ from .entry import make_entry, number_beside
 from .errors import (
     DTypeError,
     InvalidArgumentError,
+    MappingError,
     NumericsError,
     OpError,
     ResourceExhaustedError,
@@ -60,7 +61,7 @@ def Axes(value):
         if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
             return tuple([whole(axis) for axis in value])
         return whole(value)
-    except TracingError:
+    except (MappingError, TracingError):
         raise
     except TypeError:
         raise TypeError(f"axes must be integers, got {value!r}") from None
@@ -76,7 +77,7 @@ def Shape(value):
         if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
             return (whole(value),)
         return tuple([whole(n) for n in value])
-    except TracingError:
+    except (MappingError, TracingError):
         raise
     except TypeError:
         raise TypeError(f"must be made of integers, got {value!r}") from None
@@ -86,7 +87,7 @@ def Whole(value):
     """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
     try:
         return whole(value)
-    except TracingError:
+    except (MappingError, TracingError):
         raise
     except TypeError:
         raise TypeError(f"must be an integer, got {value!r}") from None

@@ -42,7 +42,7 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
     count = _common_size(tensors)
     try:
         return _at_once(fn, elems, tensors, count)
-    except Exception as error:  # a mistake in fn shows again in the loop
+    except MappingError as error:
         why = f"{type(error).__name__}: {error}"
         if not fallback_to_while_loop:
             raise ValueError(

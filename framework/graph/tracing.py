@@ -73,6 +73,8 @@ class Outline:
     def __array__(self, dtype=None, copy=None):  # NumPy would make it an object
         raise TracingError("a tensor that is being traced has no array yet")
 
+    get = __array__  # as of an array on a GPU
+
 
 class Symbolic(Tensor):
     """A tensor of a function that is being traced."""
@@ -162,8 +164,8 @@ class Symbolic(Tensor):
             return index(known.item())
         self._no_value(
             "an index, a size or range()",
-            "Take sizes from x.shape, select with tw.gather, or loop with tw.while_loop "
-            "or tw.scan",
+            "Take sizes from x.shape, select with tw.gather, loop with tw.while_loop, "
+            "tw.scan or tw.map_fn, or pass a Python number: it is a constant of the trace",
         )
 
     def __format__(self, spec):

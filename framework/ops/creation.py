@@ -155,21 +155,40 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
     if dtype is None:  # integers beside floating numbers take their dtype
         given = [p.array.dtype for p in parts]
         dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
-    start, limit, delta = (backend.to_numpy(p.array).item() for p in parts)
+    start, limit, delta = (_number(p) for p in parts)
+    values = _stepped(start, limit, delta, _numpy(dtype))
+    return new_tensor(backend.current_module().asarray(values))
+
+
+def _number(x):
+    """The Python number that a tensor of rank 0 holds."""
+    if not backend.is_array(x.array):
+        x.__index__()  # it has no value, and says so
+    return backend.to_numpy(x.array).item()
+
+
+def _stepped(start, limit, delta, dtype):
+    """The array of a range, with TensorFlow's numbers: each is rounded by itself."""
+    whole = all([type(n) is int for n in (start, limit, delta)])
+    if not whole and dtype.kind == "f":
+        start, limit, delta = (dtype.type(n) for n in (start, limit, delta))
     if delta == 0:
         raise InvalidArgumentError("range: delta must not be 0")
-    if (limit - start) * delta < 0:
+    if not (whole or np.isfinite([start, limit, delta]).all()):
+        raise InvalidArgumentError(
+            f"range: start, limit and delta must be finite, got {start}, {limit}, {delta}"
+        )
+    if (limit > start) if delta < 0 else (limit < start):
         way = "<=" if delta > 0 else ">="
         raise InvalidArgumentError(
             f"range: start must be {way} limit where delta is {delta}, got start {start} "
             f"and limit {limit}"
         )
-    # Each value by itself: NumPy's arange would add a rounded step again and again.
-    whole = all(type(n) is int for n in (start, limit, delta))
-    count = -((start - limit) // delta) if whole else math.ceil((limit - start) / delta)
-    steps = np.arange(count, dtype=np.int64 if whole else np.float64)
-    values = (steps * delta + start).astype(_numpy(dtype))
-    return new_tensor(backend.current_module().asarray(values))
+    if whole:
+        steps = np.arange(-((start - limit) // delta), dtype=np.int64)
+    else:
+        steps = np.arange(math.ceil((limit - start) / delta)).astype(type(delta))
+    return (steps * delta + start).astype(dtype)
 
 
 def _range_of_sizes(start, limit, delta, dtype):

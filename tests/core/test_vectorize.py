@@ -231,3 +231,21 @@ def test_first_axes_must_fit():
         tw.vectorized_map(lambda e: e, tw.constant(1.0))
     with pytest.raises(ValueError, match="no tensor"):
         tw.vectorized_map(lambda e: e, [])
+
+
+def test_a_mistake_in_fn_is_raised_and_fn_not_called_again():
+    calls = []
+
+    def fn(x):
+        calls.append(x)
+        return x.no_such_attribute
+
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        tw.vectorized_map(fn, tw.zeros(3))
+    assert len(calls) == 1
+
+
+def test_sizes_that_differ_from_element_to_element_need_a_loop():
+    with pytest.warns(UserWarning, match="one element after the other"):
+        found = tw.vectorized_map(lambda n: tw.zeros([n]), tw.constant([2, 2]))
+    assert found.shape == (2, 2)

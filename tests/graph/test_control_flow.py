@@ -1159,3 +1159,29 @@ def test_a_row_that_is_read_and_then_replaced_keeps_its_value():
     x = tw.constant(np.arange(75.0).reshape(5, 15))
     for found, wanted in zip(tw.function(last_rows)(x), last_rows(x), strict=True):
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+def test_a_mistake_in_the_step_of_a_loop_is_raised_at_once():
+    calls = []
+
+    def step(x, *rest):
+        calls.append(x)
+        return x.no_such_attribute
+
+    rows, start = tw.zeros((9, 2)), tw.constant(0)
+    loops = (
+        lambda x: tw.map_fn(lambda row: step(row) + x, rows),
+        lambda x: tw.while_loop(lambda i, y: i < 40, step, [start, x]),
+    )
+    for count, loop in enumerate(loops, 1):
+        with pytest.raises(AttributeError, match="no_such_attribute"):
+            tw.function(loop)(tw.constant(1.0))
+        assert len(calls) == count
+
+
+def test_a_step_that_python_has_to_run_is_written_down_for_each_row():
+    rows = tw.constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    traced = tw.function(
+        lambda x: tw.map_fn(lambda row: x * row if float(row) > 3 else x, rows)
+    )
+    assert traced(tw.constant(2.0)).numpy().tolist() == [2.0, 2.0, 2.0, 8.0, 10.0, 12.0]

@@ -114,3 +114,39 @@ def test_made_tensors_are_constants():
 )
 def test_a_range_of_python_floats_is_single_precision(limits):
     assert tw.range(*limits).dtype == tw.float32
+
+
+# (start, limit, delta), and how many entries TensorFlow makes of them, with the last.
+COUNTS = [
+    ((-2.0, 1.0, np.float32(3 / 800)), 800, 0.9962499),
+    ((0.1, 1.1, 0.1), 10, 1.0),
+    ((0.0, 1.0, 0.1), 10, 0.90000004),
+    ((1.0, 0.0, -0.1), 10, 0.099999964),
+    ((0.0, 1e-8, 1e-9), 10, 9e-9),
+    ((0.0, 7.0, 0.7), 10, 6.2999997),
+    ((np.float16(0), np.float16(1), np.float16(0.1)), 10, 0.9),
+    ((np.float64(0), np.float64(1), np.float64(0.1)), 10, 0.9),
+    ((0, 1, 0.25), 4, 0.75),
+    ((5, 0, -2), 3, 1),
+]
+
+
+@pytest.mark.parametrize(("given", "count", "last"), COUNTS)
+def test_a_range_has_as_many_entries_as_in_tensorflow(given, count, last):
+    found = tw.range(*given).numpy()
+    assert len(found) == count and found[-1] == found.dtype.type(last)
+
+
+@pytest.mark.parametrize("given", [(np.nan, 5.0), (0.0, np.inf), (0.0, 5.0, np.nan)])
+def test_a_range_without_end_is_refused(given):
+    with pytest.raises(ValueError, match="finite"):
+        tw.range(*given)
+
+
+def test_a_range_of_a_traced_number_is_refused_with_what_to_do():
+    def total(n):
+        return sum(tw.range(n))
+
+    for use in (total, tw.range, lambda n: tw.range(0.0, 1.0, tw.cast(n, "float32"))):
+        with pytest.raises(tw.errors.TracingError, match="tw.while_loop"):
+            tw.function(use)(tw.constant(3))

@@ -10,6 +10,7 @@ from ...ops.comparison import logical_and
 from ...ops.conversion import stop_gradient
 from ...readers import active_readers, active_tracer
 from ...tensor import Tensor, convert_to_tensor
+from ..tracing import EagerFallback
 from .conditions import described
 from .loops import loop
 from .parts import is_seen, spec_of, trace_part
@@ -132,7 +133,9 @@ class _While:
         """
         try:
             found = self.written(now, limit, UNROLLED)
-        except Exception:
+        except EagerFallback:
+            raise
+        except TracingError:
             return None
         self.unclear = found is None
         return found
@@ -174,7 +177,7 @@ class _While:
 
         def body(leaves, slices, constants):
             result = take_apart(self.step(put_together(now, leaves)))
-            self._check(leaves, result)
+            self._check(leaves, result, longer_than is not None)
             return result, [], []
 
         found = loop(
@@ -201,10 +204,12 @@ class _While:
             result,
         )
 
-    def _check(self, before, after):
+    def _check(self, before, after, tentative):
+        """Raises where a step changes a dtype or shape; a `TracingError` if Python may
+        run the loop."""
         for i, (x, y) in enumerate(zip(before, after)):
             if x.array.dtype != y.array.dtype:
-                raise TypeError(
+                raise TracingError(
                     f"while_loop: loop variable {i} enters the loop with dtype "
                     f"{x.dtype.name}, but has {y.dtype.name} after one step: cast it"
                 )
@@ -216,7 +221,7 @@ class _While:
                     f"{described(y)}. Shapes may change in a traced function only while "
                     "Python knows the condition: make it of numbers that are not traced"
                 )
-            raise ValueError(
+            raise (TracingError if tentative else ValueError)(
                 f"while_loop: loop variable {i} enters the loop with shape {x.shape}, but "
                 f"has shape {y.shape} after one step: a loop keeps its shapes"
             )

@@ -7,7 +7,7 @@ unless there are so few rows that it is written down for each.
 from ...composite import composite
 from ...dimension import is_size
 from ...dtypes import as_dtype
-from ...errors import ShapeError
+from ...errors import ShapeError, TracingError
 from ...nest import assert_same_structure, flatten, map_structure
 from ...ops.conversion import stop_gradient
 from ...ops.creation import zeros
@@ -17,7 +17,7 @@ from ...ops.shape import expand_dims
 from ...readers import active_tracer, reading
 from ...tensor import TensorSpec, convert_to_tensor
 from ..ir import Graph
-from ..tracing import Tracer
+from ..tracing import EagerFallback, Tracer
 from .conditions import described
 from .loops import loop
 from .parts import is_seen, spec_of
@@ -270,7 +270,9 @@ class _Rows:
             return None
         try:
             return self.written(step, state, reverse, only_if_traced=True)
-        except Exception:  # of a step that only Python can run; else it shows again
+        except EagerFallback:
+            raise
+        except TracingError:  # of a step that only Python can run, or not a loop's
             return None
 
     def nothing(self, step, state):
@@ -288,7 +290,7 @@ class _Rows:
             after, stacks = step(state, put_together(self.structure, rows))
             for i, (x, y) in enumerate(zip(state, after)):
                 if spec_of(x) != spec_of(y):
-                    raise TypeError(
+                    raise TracingError(
                         f"{self.who}: fn must keep shapes and dtypes; in place {i} it is "
                         f"given {described(x)} and returns {described(y)}"
                     )
