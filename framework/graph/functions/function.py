@@ -53,7 +53,9 @@ def function(
     array calls; that list is what further calls run. Tensors are told apart by shape and
     dtype, Python values by type and value, other objects by identity. Python itself (a
     ``print``, an ``append``) runs while tracing only; `Variable` assignments, random
-    numbers, ``tw.print`` and updates of optimizers happen in every call.
+    numbers, ``tw.print`` and updates of optimizers happen in every call, and iterators of
+    data sets go on. A call runs eagerly where no trace can know the sizes: in a loop of
+    Python over a data set, and with a `py_function` whose ``Tout`` has no shape.
 
     Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
     all calls, and arguments are converted or refused with a ``TypeError``;
