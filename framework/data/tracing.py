@@ -66,7 +66,7 @@ def next_element(handle, spec):
             )
         return _arrays(element, leaves)
 
-    return packer(spec)(_effect(NEXT, take, [handle], _specs(leaves)))
+    return packer(spec)(list(host_effect(NEXT, take, [handle], _specs(leaves))))
 
 
 def next_optional(handle, spec):
@@ -81,7 +81,7 @@ def next_optional(handle, spec):
         return [np.array(True), *_arrays(element, leaves)]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
-    found = _effect(NEXT, take, [handle], specs)
+    found = host_effect(NEXT, take, [handle], specs)
     return Optional(found[0], found[1:], spec)
 
 
@@ -94,7 +94,7 @@ def reduced(dataset, initial_state, reduce_func):
         with reading(()):
             return [handle_of(iter(dataset))]
 
-    (handle,) = _effect("dataset_iterator", begin, [], [HANDLE])
+    (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE])
     state = leafwise(initial_state, convert_to_tensor)
 
     def body(optional, state):
@@ -104,12 +104,6 @@ def reduced(dataset, initial_state, reduce_func):
     first = next_optional(handle, spec)
     _, state = while_loop(lambda x, _: x.has_value(), body, (first, state))
     return map_structure(stop_gradient, state)
-
-
-def _effect(kind, call, inputs, specs):
-    """A `host_effect`, before which variables have their values: functions may ask them."""
-    active_tracer().hand_over()
-    return list(host_effect(kind, call, inputs, specs))
 
 
 def _specs(leaves):

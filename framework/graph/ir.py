@@ -191,9 +191,7 @@ class Graph:
         self.captures = {}
         self.aliases = {}  # values of other graphs -> those that stand for them here
         self.finished = False
-        self.fallback = (
-            None  # the error that ended the trace, if one did: see `tracing`
-        )
+        self.fallback = None  # the error that ended the trace, if one did
         self.passes = ()  # names of those that made it of the graph as it was traced
 
     def variables(self):

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import math
 import sys
 
 import numpy as np
@@ -213,6 +214,43 @@ def test_a_gradient_takes_what_the_forward_call_has_done():
     for count in (1, 2, 3):
         y, g = f(tw.constant(1.0))
         assert (y.numpy(), g.numpy(), len(calls)) == (count, count, count)
+
+
+def gradient_of(f):
+    def gradient(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    return gradient
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("traced", range(3), ids=["f", "gradient", "second gradient"])
+def test_gradients_of_every_order_take_what_the_call_has_done(traced, steps):
+    calls = []
+
+    def noisy(x):
+        calls.append(1)
+        return x**3 * float(len(calls))
+
+    def f(x):
+        def body(i, y):
+            return i + 1, y * tw.py_function(noisy, [x], tw.TensorSpec([]))
+
+        return tw.while_loop(lambda i, y: i < steps, body, [0, x])[1]
+
+    functions = [f, gradient_of(f), gradient_of(gradient_of(f))]
+    call = tw.function(functions[traced])
+    for _ in range(traced, 2):
+        call = gradient_of(call)
+    found = call(tw.constant(0.5)).numpy()
+    # f(x) = steps! x^n, of which the second derivative is asked for.
+    n = 3 * steps + 1
+    exact = math.factorial(steps) * n * (n - 1) * 0.5 ** (n - 2)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+    assert len(calls) == steps
 
 
 def test_py_function_inside_a_scan_with_gradient():

@@ -102,8 +102,8 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     or a list of them, empty if ``func`` returns nothing. Gradients pass through the ops
     that ``func`` calls. Used as a decorator without ``func`` and ``inp``.
 
-    ``func`` runs once in each call, also under tapes: its gradient is that of this run
-    (second derivatives run it again). A traced function is replayed only if shapes are
+    ``func`` runs once in each call, also under tapes: gradients of any order are those of
+    this run. A traced function is replayed only if shapes are
     known: where ``Tout`` is a dtype without a shape, its calls run eagerly, op by op.
 
     Raises: ``InvalidArgumentError`` (a ValueError) if ``func`` returns another number of

@@ -2,7 +2,7 @@
 
 It sees tensors with values, and a tape of its own follows what it does: by this tape, which
 goes through the graph as a *token*, gradients come from the very call of the forward pass.
-Gradients of gradients call the function again.
+The tape records its gradients as well: so do those of higher order.
 """
 
 from typing import NamedTuple
@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import InvalidArgumentError
-from ...ops.conversion import identity
-from ...readers import active_tracer, reading
+from ...readers import active_readers, active_tracer, reading
 from ...tape import GradientTape
 from ...tensor import convert_to_tensor, new_tensor
 from ...tensor_shape import TensorShape
@@ -29,6 +28,7 @@ class Token(NamedTuple):
     """What a call leaves for its gradient."""
 
     tape: object
+    recording: object  # of the tape, as a reader
     inputs: list
     outputs: list
 
@@ -68,17 +68,17 @@ def fitting(title, results, specs):
 class PythonCall(ControlNode):
     """Calls ``function`` with tensors, and gives tensors of these specs.
 
-    ``keeps``: it gives a token, too. ``by_token(token, *inputs)``, if there is one, takes
-    the place of the function: the last input then is the token of an earlier call;
-    ``repeats`` says that it was a call of this very function.
+    ``keeps``: how many times it gives its token, too. ``by_token(token, *inputs)``, if
+    there is one, takes the place of the function: the last input then is the token of an
+    earlier call; ``repeats`` says that it was a call of this very function.
     """
 
     __slots__ = ("title", "function", "kinds", "specs", "keeps", "by_token", "repeats")
 
     def __init__(
-        self, title, function, kinds, specs, keeps=False, by_token=None, repeats=False
+        self, title, function, kinds, specs, keeps=0, by_token=None, repeats=False
     ):
-        super().__init__((), [*specs, TOKEN] if keeps else specs)
+        super().__init__((), [*specs, *[TOKEN] * keeps])
         self.title, self.function, self.kinds = title, function, kinds
         self.specs, self.keeps = specs, keeps
         self.by_token, self.repeats = by_token, repeats
@@ -107,28 +107,44 @@ class PythonCall(ControlNode):
             return copies(fitting(self.title, results, self.specs))
 
     def _followed(self, *arrays):
-        inputs = [_own(a) for a in arrays]
-        with reading(()), GradientTape(persistent=True) as tape:
-            tape.watch([x for x in inputs if x.array.dtype.kind in "fc"])
+        with reading(()):
+            outputs, token = self._taped([_own(a) for a in arrays])
+        return [*copies(outputs), *[handle_of(token)] * self.keeps]
+
+    def _taped(self, inputs):
+        """The outputs, and the token of the call."""
+        with GradientTape(persistent=True) as tape:
+            tape.watch(_floating(inputs))
             outputs = fitting(self.title, self.function(*inputs), self.specs)
-        return [*copies(outputs), handle_of(Token(tape, inputs, outputs))]
+            return outputs, Token(tape, active_readers()[-1], inputs, outputs)
 
     def _later(self, *arrays):
-        *arrays, token = arrays
+        *arrays, box = arrays
+        inputs = [_own(a) if a.dtype != object else new_tensor(a) for a in arrays]
         with reading(()):
-            found = self.by_token(token.item(), *[new_tensor(a) for a in arrays])
-            return copies(fitting(self.title, found, self.specs))
+            outputs, token = self._told(box.item(), inputs)
+        return [*copies(outputs), *[handle_of(token)] * self.keeps]
+
+    def _told(self, token, inputs):
+        """The outputs by the token of an earlier call, and a token that knows of them."""
+        if not self.keeps:
+            return fitting(self.title, self.by_token(token, *inputs), self.specs), None
+        inputs = [*token.inputs, *inputs[len(token.inputs) :]]
+        with reading((*active_readers(), token.recording)):
+            token.tape.watch(_floating(inputs[len(token.inputs) :]))
+            outputs = fitting(self.title, self.by_token(token, *inputs), self.specs)
+        return outputs, Token(token.tape, token.recording, inputs, outputs)
 
     def interpret(self, args, env):
         if active_tracer() is not None:
             return place(self.again(), args)
-        if self.repeats:  # the token has tensors that tapes follow
-            return args[-1].array.item().outputs
-        own = args if self.by_token is None else args[:-1]
-        outputs = called(self.title, self.function, own, self.specs)
-        if self.keeps:
-            return [*outputs, new_tensor(handle_of(Token(None, args, outputs)))]
-        return outputs
+        if self.by_token is not None:  # the token has tensors that tapes follow
+            outputs, token = self._told(args[-1].array.item(), args[:-1])
+        elif self.keeps:
+            outputs, token = self._taped(args)
+        else:
+            return called(self.title, self.function, args, self.specs)
+        return [*outputs, *[new_tensor(handle_of(token))] * self.keeps]
 
     def again(self, **changes):
         """Another node like this one."""
@@ -142,19 +158,12 @@ class PythonCall(ControlNode):
         repeated = self.again(
             kinds=[*self.kinds, "O"], by_token=lambda t, *_: t.outputs, repeats=True
         )
-        return self.again(keeps=True), [TOKEN], repeated
+        return self.again(keeps=self.keeps + 1), [TOKEN], repeated
 
     def recorded(self):
         if self.repeats:
             return self.again(), self._gradient_by_input
-        if self.by_token is None:
-            return self.again(keeps=True), self._gradient_by_output
-        function = self.function  # called now, so that its own gradient is known
-
-        def without_token(*arguments):
-            return function(*arguments[:-1])
-
-        twin = self.again(function=without_token, by_token=None, keeps=True)
+        twin = self.again(keeps=max(self.keeps, 1))
         return twin, twin._gradient_by_output
 
     def _gradient_by_output(self, inputs, outputs, cotangents, wanted):
@@ -168,38 +177,30 @@ class PythonCall(ControlNode):
         cotangents = cotangents[: len(self.specs)]
         kept = [i for i, c in enumerate(cotangents) if c is not None]
         given, size = [cotangents[i] for i in kept], len(inputs)
-        function, title, specs = self.function, self.title, self.specs
 
         def by_token(token, *arguments):
-            return pulled(token.tape, token.inputs, token.outputs, arguments[size:])
-
-        def anew(*arguments):
-            own = [identity(x) for x in arguments[:size]]
-            with GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch([own[i] for i in wanted])
-                outputs = fitting(title, function(*own), specs)
-            return pulled(tape, own, outputs, arguments[size:])
-
-        def pulled(tape, inputs, outputs, cotangents):
-            return tape.gradient(
-                [outputs[i] for i in kept],
-                [inputs[i] for i in wanted],
-                output_gradients=list(cotangents),
+            return token.tape.gradient(
+                [token.outputs[i] for i in kept],
+                [token.inputs[i] for i in wanted],
+                output_gradients=list(arguments[size:]),
                 unconnected_gradients="zero",
             )
 
         tensors = [*inputs, *given, token]
         kinds = [x.array.dtype.kind for x in tensors]
         wanted_specs = [spec_of(inputs[i]) for i in wanted]
-        node = PythonCall(
-            f"{title}_gradient", anew, kinds, wanted_specs, by_token=by_token
-        )
+        title = f"{self.title}_gradient"
+        node = PythonCall(title, None, kinds, wanted_specs, by_token=by_token)
         return place(node, tensors)
 
 
 def copies(tensors):
     """Arrays that a plan may bind to variables: Python may have kept the tensors."""
     return [np.array(x.array) for x in tensors]
+
+
+def _floating(tensors):
+    return [x for x in tensors if x.array.dtype.kind in "fc"]
 
 
 def _own(array):
