@@ -540,7 +540,8 @@ def primitive(kernel=None, **options):
     kinds of dtypes taken, as NumPy abbreviates them: "iufc"), ``may_raise`` (the kernel
     raises for some values of valid shapes and dtypes: True, or the kinds of dtypes for
     which it does; True is assumed of ops outside of tapewright), ``sizes`` (arithmetic
-    that shapes follow: the kernel does with arrays of formulas what it does with ints).
+    that shapes follow: the kernel does with arrays of formulas what it does with ints),
+    ``new_memory`` (no output is ever a view of an input, or an input itself).
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """
