@@ -12,7 +12,7 @@ import numpy as np
 
 from . import backend
 from .dtypes import BY_NUMPY, as_dtype, float32
-from .errors import DTypeError, ShapeError
+from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
 from .open_shape import sized
 from .tensor_shape import TensorShape
@@ -68,10 +68,13 @@ class Tensor:
         self.shape.assert_is_compatible_with(shape)
 
     def numpy(self):
-        """A copy as a NumPy array, or a NumPy scalar where the rank is 0."""
+        """A copy as a NumPy array, or a NumPy scalar where the rank is 0.
+
+        Strings come as bytes, in UTF-8.
+        """
         if self.key is not None:
             export_hook(self, "numpy()")
-        array = backend.to_numpy(self.array)
+        array = _exported(self.array)
         if isinstance(array, np.generic):
             return array
         return array.copy() if array.ndim else array[()]
@@ -83,7 +86,7 @@ class Tensor:
     def __array__(self, dtype=None, copy=None):
         if self.key is not None:
             export_hook(self, "a NumPy function")
-        array = np.asarray(backend.to_numpy(self.array))
+        array = np.asarray(_exported(self.array))
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         if copy:
@@ -153,9 +156,9 @@ class Tensor:
         )
 
     def _text(self, form):
-        array = backend.to_numpy(self.array)
+        array = _exported(self.array)
         if array.ndim == 0:
-            return str(array) if array.dtype.kind != "U" else repr(str(array))
+            return str(array[()])
         text = form(array)
         return f"\n{text}" if "\n" in text else text  # columns stay aligned
 
@@ -167,6 +170,18 @@ class Tensor:
 
     def __reduce__(self):
         return constant, (backend.to_numpy(self.array),)
+
+
+def _exported(array):
+    """The array for NumPy; strings as TensorFlow has them, objects that are bytes."""
+    array = backend.to_numpy(array)
+    if array.dtype.kind != "U":
+        return array
+    return np.char.encode(array, *_ENCODING).astype(object)
+
+
+# Bytes that are no text pass through strings unchanged.
+_ENCODING = ("utf-8", "surrogateescape")
 
 
 class Reference:
@@ -249,9 +264,18 @@ class IndexedSlices:
 
     @property
     def shape(self):
+        if self.dense_shape is None:
+            return TensorShape(None)
         if sized(self.dense_shape):
             return TensorShape(self.dense_shape)
         return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
+
+    def with_values(self, values):
+        """The same rows with other values."""
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
+    def __neg__(self):
+        return self.with_values(-self.values)
 
     def __repr__(self):
         return (
@@ -286,8 +310,8 @@ def export_hook(tensor, how):
     """Told when a value that tapes may know leaves for NumPy or Python; see `readers`."""
 
 
-# Packs a list that holds tensors; `ops/joining.py` puts its `stack` here, so that a
-# gradient passes through ``[x, y]`` where a tensor is wanted.
+# Packs a list of tensors, cast to a dtype unless it is None; of `ops/joining.py`, so that
+# a gradient passes through ``[x, y]`` where a tensor is wanted.
 pack_hook = None
 # Makes a tensor of numbers that follow from unknown sizes: ``hook(value, dtype, hint)``.
 size_hook = None
@@ -340,7 +364,10 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
         tensor = value.__tensor__()
     elif is_nested(value) and _holds_tensors(value):
         hint = dtype or dtype_hint or _first_dtype(value)
-        tensor = pack_hook([convert_to_tensor(v, dtype, hint) for v in value])
+        parts = [
+            convert_to_tensor(v, None if is_tensor(v) else dtype, hint) for v in value
+        ]
+        tensor = pack_hook(parts, dtype)
     else:
         try:
             return new_tensor(to_array(value, dtype, dtype_hint))
@@ -384,7 +411,6 @@ _FREE = {
     "f": "fc",
     "c": "c",
     "U": "U",
-    "S": "U",
 }
 
 
@@ -405,13 +431,17 @@ def to_array(value, dtype=None, hint=None, module=None):
         if module is not own:
             value = backend.copy_to(module, value)
         return module.array(value, dtype=wanted, copy=True)
+    if isinstance(value, TensorShape):
+        value, dtype = _known_dims(value, dtype)
     try:
         array = np.array(value)
     except ValueError as error:
         raise ValueError(
             f"Cannot convert a ragged sequence to a tensor: {error}"
         ) from None
-    if array.dtype.kind not in "biufcUS":
+    if array.dtype.kind in "US" and array.size:
+        array = _as_strings(np.array(value, dtype=object))  # no numbers among them
+    if array.dtype.kind not in "biufcU":
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise TypeError(
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
@@ -422,6 +452,8 @@ def to_array(value, dtype=None, hint=None, module=None):
         natural = _NARROW.get(natural, natural)
         if natural.kind == "i" and array.size and not _fits_int32(array):
             natural = array.dtype
+        if not array.size and (dtype or hint) is not None:  # of any kind, then
+            natural = as_dtype(dtype or hint).dtype
     elif first.kind == natural.kind == "f":
         natural = first
     wanted = _wanted_dtype(natural, value, dtype, hint)
@@ -429,17 +461,36 @@ def to_array(value, dtype=None, hint=None, module=None):
         limits = np.iinfo(wanted)
         if array.min() < limits.min or array.max() > limits.max:
             raise TypeError(f"{_shorten(value)} does not fit into {wanted.name}")
-    array = array.astype(wanted)
+    with np.errstate(over="ignore"):
+        fitted = array.astype(wanted)
+    if first is None and wanted is float32.dtype and dtype is None and hint is None:
+        if (np.isinf(fitted) & np.isfinite(array)).any():
+            raise InvalidArgumentError(
+                f"{_shorten(value)} does not fit into float32; dtype='float64' holds it"
+            )
     module = module or backend.current_module()
-    return array if module is np else module.asarray(array)
+    return fitted if module is np else module.asarray(fitted)
+
+
+def _known_dims(shape, dtype):
+    """The dimensions of a shape, and their dtype: int32, or int64 where they need it."""
+    if dtype not in (None, "int32", "int64"):
+        raise TypeError(f"Cannot convert {shape!r} to {as_dtype(dtype).name}")
+    if not shape.is_fully_defined():
+        raise InvalidArgumentError(f"Cannot convert {shape!r}, which is known in part")
+    dims = list(shape)
+    narrow = max(dims, default=0) <= _INT32.max
+    return dims, dtype or ("int32" if narrow else "int64")
 
 
 def _as_strings(array):
     """What is no array of numbers: bytes, or objects that are strings."""
     if array.dtype.kind == "S":
-        return array.astype(str)
-    if array.dtype.kind == "O" and all([isinstance(x, str) for x in array.flat]):
-        return array.astype(str)
+        return np.char.decode(array, *_ENCODING)
+    if array.dtype.kind == "O" and all(
+        [isinstance(x, str | bytes) for x in array.flat]
+    ):
+        return _texts(array)
     hint = ""
     if array.dtype.kind == "O":
         hint = (
@@ -449,6 +500,12 @@ def _as_strings(array):
         f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
         f"{_shorten(array)}{hint}"
     )
+
+
+def _texts(array):
+    """An array of strings from one of objects that are strings or bytes."""
+    texts = [x.decode(*_ENCODING) if isinstance(x, bytes) else x for x in array.flat]
+    return np.array(texts, dtype=str).reshape(array.shape)
 
 
 def _fits_int32(array):
@@ -475,7 +532,7 @@ def _wanted_dtype(natural, value, dtype, hint):
         wanted = as_dtype(hint).dtype
         if wanted.kind in _FREE.get(natural.kind, ""):
             return wanted
-    return natural if natural.kind != "S" else np.dtype(str)
+    return natural
 
 
 def _shorten(value):

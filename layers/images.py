@@ -2,7 +2,7 @@
 
 from tapewright.ops.conversion import cast, saturate_cast
 from tapewright.ops.elementwise import round
-from tapewright.ops.image import resize
+from tapewright.ops.image import resize_keeping_dtype
 from tapewright.ops.indexing import getitem
 from tapewright.ops.joining import pad
 from tapewright.ops.shape import transpose
@@ -39,10 +39,14 @@ class ImageLayer(Layer):
 
     def _resized(self, images, height, width, method="bilinear", antialias=False):
         if self.data_format == "channels_last":
-            return resize(images, (height, width), method, antialias=antialias)
+            return resize_keeping_dtype(
+                images, (height, width), method, antialias=antialias
+            )
         order = (1, 2, 0) if len(images.shape) == 3 else (0, 2, 3, 1)
         images = transpose(images, order)
-        images = resize(images, (height, width), method, antialias=antialias)
+        images = resize_keeping_dtype(
+            images, (height, width), method, antialias=antialias
+        )
         order = (2, 0, 1) if len(images.shape) == 3 else (0, 3, 1, 2)
         return transpose(images, order)
 

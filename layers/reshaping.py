@@ -3,7 +3,7 @@
 import math
 
 from tapewright.errors import ShapeError
-from tapewright.ops.image import resize
+from tapewright.ops.image import resize_keeping_dtype
 from tapewright.ops.indexing import getitem
 from tapewright.ops.joining import pad
 from tapewright.ops.resizing import upsample
@@ -227,7 +227,7 @@ class UpSampling2D(_UpSampling):
         first = self.data_format == "channels_first"
         images = transpose(inputs, (0, 2, 3, 1)) if first else inputs
         size = [n * k for n, k in zip(tuple(images.shape)[1:3], self.size)]
-        images = resize(images, size, self.interpolation)
+        images = resize_keeping_dtype(images, size, self.interpolation)
         return transpose(images, (0, 3, 1, 2)) if first else images
 
 

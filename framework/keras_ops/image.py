@@ -108,7 +108,9 @@ def resize(
         across = (max(width, height * size[1] // size[0]) - width) // 2
         widths = [(0, 0)] * (x.ndim - 3) + [(down, down), (across, across), (0, 0)]
         x = pad(x, widths, constant_values=fill_value)
-    x = image_ops.resize(x, tuple(size), interpolation, antialias=antialias)
+    x = image_ops.resize_keeping_dtype(
+        x, tuple(size), interpolation, antialias=antialias
+    )
     return _back(_as_before(x, dtype), first)
 
 

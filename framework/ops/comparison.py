@@ -271,6 +271,8 @@ def where(condition, x=None, y=None, name=None):
         raise InvalidArgumentError("where: x and y must both be given, or neither")
     if x is None:
         return _nonzero(condition)
+    if isinstance(condition, np.ndarray | np.generic):
+        condition = condition.astype(np.bool_)
     return _where(condition, x, y)
 
 

@@ -11,7 +11,7 @@ from .. import dtypes
 from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import DTypeName, primitive
 from ..rules import elementwise
-from ..tensor import Tensor, TensorSpec, convert_to_tensor
+from ..tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
 from .comparison import greater_equal, less_equal, logical_and, masked
 
 __all__ = [
@@ -65,6 +65,8 @@ def cast(x, dtype, name=None):
     for strings, whatever they spell.
     """
     dtype = dtypes.as_dtype(dtype)
+    if isinstance(x, IndexedSlices):
+        return x.with_values(cast(x.values, dtype))
     if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):
         return _as_it_is(x)
     if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
@@ -81,7 +83,8 @@ def _as_it_is(x):
 def _saturate_cast(xp, value, *, dtype: DTypeName):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
-    return xp.minimum(xp.maximum(value, low), high).astype(to)
+    limited = xp.minimum(xp.maximum(value, low), high)
+    return limited if limited.dtype == to else limited.astype(to)
 
 
 def _limits(given, to):
@@ -134,11 +137,13 @@ def saturate_cast(value, dtype, name=None):
     for name, given in (("value", value.dtype), ("dtype", dtype)):
         if given.is_bool or given == dtypes.string:
             raise TypeError(f"saturate_cast: {name} must be numeric, got {given.name}")
-    if value.dtype.is_complex and not dtype.is_complex:
-        value = real(value)
-    if value.dtype == dtype or dtype.is_complex:
+    if not dtype.is_complex:
+        return _saturate_cast(real(value), dtype=dtype.name)
+    if value.dtype.is_complex and value.dtype.size <= dtype.size:
         return cast(value, dtype)
-    return _saturate_cast(value, dtype=dtype.name)
+    parts = [_saturate_cast(part, dtype=dtype.real_dtype.name)
+             for part in (real(value), imag(value))]  # fmt: skip
+    return _complex(*parts)
 
 
 @primitive(name="bitcast", type_name="Bitcast")

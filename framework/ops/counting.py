@@ -7,7 +7,7 @@ from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import DTypeName, Shape, Whole, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor
-from .comparison import less, where
+from .comparison import is_nan, less, where
 from .conversion import cast
 from .elementwise import clip_by_value, floor
 from .segment import known_values, offset_ids, unsorted_segment_sum
@@ -26,6 +26,8 @@ def _bincount(xp, arr, *, size: int, dtype: DTypeName = "int32", binary_output=F
     """How often each number below ``size`` comes in each row (the last axis)."""
     if arr.dtype.kind not in "iu":
         raise TypeError("only integers can be counted")
+    if arr.size and arr.min() < 0:
+        raise InvalidArgumentError("bincount: values must not be negative, or NaN")
     *lead, _ = arr.shape
     count = math.prod(lead)
     # What is too large goes to one more place of each row, which is cut off.
@@ -123,7 +125,7 @@ def histogram_fixed_width_bins(
 ):
     """The bin of each value, of ``nbins`` bins of equal width over ``value_range``.
 
-    What is below or above the range counts in the first or last bin.
+    What is below or above the range counts in the first or last bin; NaN has bin -1.
 
     >>> histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
     array([0, 1, 4], dtype=int32)
@@ -133,25 +135,29 @@ def histogram_fixed_width_bins(
     if tuple(value_range.shape) != (2,):
         what = "value_range must hold two numbers"
         raise ShapeError("histogram_fixed_width", what, value_range=value_range)
-    low, high = value_range
+    low, high = (float(n) for n in value_range.numpy())
     nbins = int(nbins)
     if nbins < 1:
         raise InvalidArgumentError(
             f"histogram_fixed_width: nbins must be positive, got {nbins}"
         )
-    if not bool(low < high):
+    if not low < high or math.inf in (high, -low):
         raise InvalidArgumentError(
-            f"histogram_fixed_width: value_range must go up, got {value_range}"
+            "histogram_fixed_width: value_range must be finite and go up, got "
+            f"{value_range}"
         )
-    share = cast(values - low, dtypes.float64) / cast(high - low, dtypes.float64)
-    bins = clip_by_value(floor(share * nbins), 0.0, nbins - 1.0)
-    return cast(bins, dtype)
+    values = cast(values, dtypes.float64) * 0.5  # so that no difference overflows
+    places = floor((values - low * 0.5) / ((high * 0.5 - low * 0.5) / nbins))
+    limited = clip_by_value(places, 0.0, nbins - 1.0)
+    return cast(where(is_nan(places), -1.0, limited), dtype)
 
 
 def histogram_fixed_width(
     values, value_range, nbins=100, dtype=dtypes.int32, name=None
 ):
     """How many values fall into each bin; see `histogram_fixed_width_bins`.
+
+    Raises: ``ValueError`` for NaN.
 
     >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
     array([2, 1, 1, 0, 1], dtype=int32)

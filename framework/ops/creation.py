@@ -10,7 +10,13 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..composite import composite
-from ..errors import InvalidArgumentError, MappingError, ShapeError, TracingError
+from ..errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+    TracingError,
+)
 from ..open_shape import sized
 from ..primitive import Shape, Whole
 from ..readers import BARE, active_reader, active_tracer, user_line
@@ -50,8 +56,10 @@ def zeros(shape, dtype=dtypes.float32, name=None):
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
-    """A tensor of ones."""
+    """A tensor of ones. Raises: ``TypeError`` for strings, of which none is one."""
     dims = Shape(shape)
+    if dtypes.as_dtype(dtype) == dtypes.string:
+        raise DTypeError("ones", "dtype must be numeric or bool, got string")
     if sized(dims):
         return filled(dims, 1, dtype)
     return new_tensor(backend.current_module().ones(dims, _numpy(dtype)))

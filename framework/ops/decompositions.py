@@ -281,7 +281,8 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
 def matrix_rank(a, tol=None, validate_args=False, name=None):
     """How many singular values lie above ``tol``, an int32.
 
-    The default is the largest one times the longer side times the rounding error.
+    ``tol`` broadcasts against the singular values, ``[..., k]``. The default is
+    the largest one times the longer side times the rounding error.
 
     >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
     np.int32(1)
@@ -292,7 +293,7 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
         rounding = max(a.shape[-2:]) * float(np.finfo(a.dtype.dtype).eps)
         tol = reduce_max(s, -1, True) * rounding
     else:
-        tol = convert_to_tensor(tol, dtype_hint=s.dtype)[..., None]
+        tol = convert_to_tensor(tol, dtype_hint=s.dtype)
     return reduce_sum(cast(greater(s, tol), "int32"), -1)
 
 

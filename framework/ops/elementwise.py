@@ -15,7 +15,7 @@ from .. import dtypes
 from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..primitive import primitive
 from ..rules import elementwise
-from ..tensor import TensorSpec, convert_to_tensor
+from ..tensor import IndexedSlices, TensorSpec, convert_to_tensor
 from .comparison import (
     cleared,
     greater,
@@ -425,7 +425,7 @@ def reciprocal_no_nan(x, name=None):
 
 
 def scalar_mul(scalar, x, name=None):
-    """``scalar * x``, where ``scalar`` is one number.
+    """``scalar * x``, where ``scalar`` is one number; IndexedSlices stay sparse.
 
     Raises: ``ValueError`` if ``scalar`` has axes.
     """
@@ -434,6 +434,8 @@ def scalar_mul(scalar, x, name=None):
         raise InvalidArgumentError(
             f"scalar_mul: scalar must be one number, got {scalar!r}"
         )
+    if isinstance(x, IndexedSlices):
+        return x.with_values(multiply(scalar, x.values))
     return multiply(scalar, convert_to_tensor(x))
 
 
@@ -740,9 +742,13 @@ def _(g, t, low, high):
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     """``t`` limited to [``clip_value_min``, ``clip_value_max``]; the edges pass gradients.
 
+    IndexedSlices stay sparse.
+
     >>> clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
     array([0. , 0.5, 1. ], dtype=float32)
     """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(_clip_by_value(t.values, clip_value_min, clip_value_max))
     return _clip_by_value(t, clip_value_min, clip_value_max)
 
 

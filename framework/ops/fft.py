@@ -116,8 +116,10 @@ def ifft3d(input, name=None):
 @primitive(name="rfft", type_name="RFFT")
 def _half_spectrum(xp, input):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
-    if not wide or input.shape[-1:] in ((), (0,)):
+    if not wide or not input.ndim:
         raise ValueError("not real, or nothing there")  # `infer` says it better
+    if not input.shape[-1]:
+        return xp.zeros(input.shape, xp.result_type(input.dtype, xp.complex64))
     return xp.fft.rfft(input)
 
 
@@ -126,12 +128,21 @@ def _(input):
     if input.dtype not in ("float32", "float64"):
         what = "input_tensor must be floating, float32 or float64; cast converts it"
         raise DTypeError("rfft", what, input_tensor=input)
-    if input.shape.rank == 0 or input.shape[-1] == 0:
-        raise ShapeError("rfft", "the last axis of input_tensor must not be empty",
-                         input_tensor=input)  # fmt: skip
+    if input.shape.rank == 0:
+        raise ShapeError("rfft", "input_tensor must have an axis", input_tensor=input)
     size = input.shape[-1]
-    size = None if size is None else size // 2 + 1
+    size = None if size is None else _half(size)
     return TensorSpec(input.shape[:-1] + (size,), _complex_of(input.dtype))
+
+
+def _half(length):
+    """The size of the half spectrum of so many real numbers; of none, none."""
+    return 0 if type(length) is int and length == 0 else length // 2 + 1
+
+
+def _whole(half):
+    """The even number of real numbers whose half spectrum has this size."""
+    return 0 if type(half) is int and half == 0 else 2 * (half - 1)
 
 
 def _complex_of(dtype):
@@ -157,8 +168,10 @@ def _(axes, input):
 
 @primitive(name="irfft", type_name="IRFFT")
 def _from_half_spectrum(xp, input, *, length: int):
-    if input.dtype.kind != "c" or length < 1 or input.shape[-1:] != (length // 2 + 1,):
+    if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
         raise ValueError("not complex, or of another length")  # `infer` says it better
+    if not length:
+        return xp.zeros(input.shape, input.real.dtype)
     return xp.fft.irfft(input, length)
 
 
@@ -166,10 +179,10 @@ def _from_half_spectrum(xp, input, *, length: int):
 def _(input, length):
     if not input.dtype.is_complex:
         raise DTypeError("irfft", "input_tensor must be complex", input_tensor=input)
-    if length < 1:
-        raise InvalidArgumentError(f"irfft: fft_length must be 1 or more, got {length}")
-    if input.shape.rank == 0 or input.shape[-1] not in (None, length // 2 + 1):
-        what = f"the last axis of input_tensor must have size {length // 2 + 1}"
+    if length < 0:
+        raise InvalidArgumentError(f"irfft: fft_length must be 0 or more, got {length}")
+    if input.shape.rank == 0 or input.shape[-1] not in (None, _half(length)):
+        what = f"the last axis of input_tensor must have size {_half(length)}"
         raise ShapeError("irfft", what, input_tensor=input)
     return TensorSpec(input.shape[:-1] + (length,), input.dtype.real_dtype)
 
@@ -177,7 +190,7 @@ def _(input, length):
 @_from_half_spectrum.vjp("input")
 def _(g, length):
     doubled = _weighed(conj(_half_spectrum(g)), length, 2.0)
-    return doubled * (1.0 / length)
+    return doubled * (1.0 / max(length, 1))
 
 
 @_from_half_spectrum.batch
@@ -194,6 +207,8 @@ def _(axes, input, *, length):
 def _weighed(xp, x, *, length: int, weight: float):
     """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
     result = x * x.dtype.type(weight)
+    if not length:
+        return result
     result[..., 0] = x[..., 0]
     if length % 2 == 0:
         result[..., -1] = x[..., -1]
@@ -259,8 +274,8 @@ def _backward(who, input, fft_length, count):
     x = convert_to_tensor(input)
     _check_rank(who, x, count)
     *outer, last = x.shape[len(x.shape) - count :]
-    lengths = _lengths(who, fft_length, count, [*outer, 2 * (last - 1)])
-    x = fitted(x, [*lengths[:-1], lengths[-1] // 2 + 1])
+    lengths = _lengths(who, fft_length, count, [*outer, _whole(last)])
+    x = fitted(x, [*lengths[:-1], _half(lengths[-1])])
     if count > 1:
         x = _fourier(x, tuple(range(-count, -1)), True)
     return _from_half_spectrum(x, length=lengths[-1])

@@ -539,7 +539,14 @@ def embedding_lookup(params, ids, max_norm=None, name=None):
 
 
 def dense(slices):
-    """`IndexedSlices` as the tensor (in a bare walk: the array) that it stands for."""
+    """`IndexedSlices` as the tensor (in a bare walk: the array) that it stands for.
+
+    Raises: ``ValueError`` without a ``dense_shape``.
+    """
+    if slices.dense_shape is None:
+        raise InvalidArgumentError(
+            "IndexedSlices without a dense_shape cannot become a tensor"
+        )
     return scatter_rows(
         slices.values, slices.indices, shape=tuple(slices.shape), axis=0
     )
@@ -551,4 +558,5 @@ def add_slices(slices, other):
         return dense(slices) + other
     values = concat([slices.values, other.values], axis=0)
     indices = concat([slices.indices, other.indices], axis=0)
-    return IndexedSlices(values, indices, slices.dense_shape)
+    shape = slices.dense_shape
+    return IndexedSlices(values, indices, other.dense_shape if shape is None else shape)

@@ -94,8 +94,7 @@ def resize(
     "gaussian" or "mitchellcubic"; ``preserve_aspect_ratio``: the largest size with the
     ratio of the images that fits into ``size``; ``antialias``: when an axis shrinks, each
     pixel gathers from as many more (not for "nearest" and "area").
-    Returns: floating images in their dtype; integers as float32, with "nearest" as they
-    are.
+    Returns: float32, with "nearest" the dtype of the images.
     Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong ``size``
     or ``method``.
     "bicubic" is exact, where TensorFlow reads its weights from a table of 1024.
@@ -103,6 +102,14 @@ def resize(
     >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
     array([0., 1., 3., 4.], dtype=float32)
     """
+    x = resize_keeping_dtype(images, size, method, preserve_aspect_ratio, antialias)
+    return x if method == "nearest" else cast(x, dtypes.float32)
+
+
+def resize_keeping_dtype(
+    images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False
+):
+    """`resize`, of floating images in their own dtype."""
     x = _images("resize", images, "images")
     if method not in METHODS:
         raise InvalidArgumentError(
@@ -330,19 +337,19 @@ def adjust_gamma(image, gamma=1, gain=1):
     return convert_image_dtype(adjusted, x.dtype, saturate=True)
 
 
-@primitive(type_name="AdjustContrastv2", alike=("images", "contrast_factor"))
-def adjust_contrast(xp, images, contrast_factor):
-    """``(x - mean) * contrast_factor + mean``, the mean taken for each channel.
-
-    It has no gradient, as in TensorFlow: asking for one is a ``LookupError``.
-    """
+@primitive(
+    name="adjust_contrast",
+    type_name="AdjustContrastv2",
+    alike=("images", "contrast_factor"),
+)
+def _adjust_contrast(xp, images, contrast_factor):
     if images.ndim < 3 or contrast_factor.ndim:
         raise ValueError("images need three axes")  # `infer` says it better
     mean = images.mean(axis=(-3, -2), keepdims=True)
     return (images - mean) * contrast_factor + mean
 
 
-@adjust_contrast.infer
+@_adjust_contrast.infer
 def _(images, contrast_factor):
     if images.shape.rank < 3 or contrast_factor.shape.rank:
         raise ShapeError("adjust_contrast", "images must be [..., height, width, channels] "
@@ -351,21 +358,44 @@ def _(images, contrast_factor):
     return images
 
 
-@adjust_contrast.batch
+@_adjust_contrast.batch
 def _(mapped, images, contrast_factor):
     if not mapped[1]:
-        return adjust_contrast(images, contrast_factor)
+        return _adjust_contrast(images, contrast_factor)
     images, factor = lift((True, True), *all_mapped(mapped, (images, contrast_factor)))
     mean = reduce_mean(images, (-3, -2), True)
     return (images - mean) * factor + mean
 
 
+def adjust_contrast(images, contrast_factor):
+    """``(x - mean) * contrast_factor + mean``, the mean taken for each channel.
+
+    Integers are scaled to 0 ... 1 for it, and back. It has no gradient, as in TensorFlow:
+    asking for one is a ``LookupError``.
+
+    >>> adjust_contrast([[[1.0]], [[3.0]]], 2.0).numpy().ravel()
+    array([0., 4.], dtype=float32)
+    """
+    x = convert_to_tensor(images)
+    scaled = _floating(x)
+    adjusted = _adjust_contrast(scaled, cast(contrast_factor, scaled.dtype))
+    return convert_image_dtype(adjusted, x.dtype, saturate=True)
+
+
 def per_image_standardization(image):
     """``(x - mean) / max(std, 1 / sqrt(n))``, mean and std over the n numbers of an image.
 
-    Integers are scaled to 0 ... 1 first.
+    The result is float32.
     """
-    x = _floating(_images("per_image_standardization", image, ranks=(3, 4, 5)))
+    x = convert_to_tensor(image)
+    if len(x.shape) < 3:
+        what = "image must be [..., height, width, channels]"
+        raise ShapeError("per_image_standardization", what, image=x)
+    x = x if x.dtype == dtypes.float64 else cast(x, dtypes.float32)
+    return cast(_standardized(x), dtypes.float32)
+
+
+def _standardized(x):
     axes = (-3, -2, -1)
     least = 1.0 / math.sqrt(max(math.prod(tuple(x.shape)[-3:]), 1))
     spread = maximum(reduce_std(x, axes, True), least)

@@ -475,10 +475,12 @@ def strided_slice(
 # ------------------------------------------------------------------- whole numbers
 
 
-@primitive(name="one_hot", type_name="OneHot")
+@primitive(name="one_hot", type_name="OneHot", quiet=True, may_raise="f")
 def _one_hot(xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"):
-    if indices.dtype.kind not in "iu" or depth < 0:
+    if indices.dtype.kind not in "iuf" or depth < 0:
         raise TypeError
+    if indices.dtype.kind == "f" and not (indices == xp.floor(indices)).all():
+        raise InvalidArgumentError("one_hot: floating indices must be whole numbers")
     hits = indices[..., None] == xp.arange(depth)
     return xp.moveaxis(hits.astype(dtype), -1, axis)
 
@@ -488,7 +490,7 @@ _one_hot.no_gradient()
 
 @_one_hot.infer
 def _(indices, depth, axis, dtype):
-    if not indices.dtype.is_integer:
+    if not (indices.dtype.is_integer or indices.dtype.is_floating):
         raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
     if depth < 0:
         raise InvalidArgumentError(f"one_hot: depth must be 0 or more, got {depth}")
@@ -507,7 +509,9 @@ def one_hot(
     """``on_value`` (1) at each index, ``off_value`` (0) elsewhere, along a new ``axis``.
 
     The new axis has size ``depth`` and is the last unless ``axis`` says otherwise. An
-    index out of range gives a row of ``off_value``.
+    index out of range gives a row of ``off_value``. Floating indices must be whole.
+
+    Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype.
 
     >>> one_hot([1, 0], 3).numpy()
     array([[0., 1., 0.],
@@ -516,11 +520,25 @@ def one_hot(
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
         return _one_hot(indices, Whole(depth), axis, dtype or dtypes.float32)
-    on = convert_to_tensor(1 if on_value is None else on_value, dtype_hint=dtype)
-    off = convert_to_tensor(0 if off_value is None else off_value, dtype_hint=on.dtype)
-    hits = _one_hot(indices, Whole(depth), axis, dtypes.bool)
-    picked = where(hits, on, cast(off, on.dtype))
-    return picked if dtype is None else cast(picked, dtype)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
+    on, off = _values_of_one_hot(on_value, off_value, dtype)
+    return where(_one_hot(indices, Whole(depth), axis, dtypes.bool), on, off)
+
+
+def _values_of_one_hot(on_value, off_value, dtype):
+    """Both as tensors of one dtype: ``dtype``, else that of those that are given."""
+    given = {"on_value": on_value, "off_value": off_value}
+    given = {n: convert_to_tensor(v, dtype_hint=dtype) for n, v in given.items()
+             if v is not None}  # fmt: skip
+    dtypes_given = {x.dtype for x in given.values()} | ({dtype} - {None})
+    if len(dtypes_given) > 1:
+        what = "on_value, off_value and dtype must be of one dtype"
+        raise DTypeError("one_hot", what, **given)
+    (dtype,) = dtypes_given
+    for name, default in (("on_value", 1), ("off_value", 0)):
+        if name not in given:
+            given[name] = convert_to_tensor(default, dtype)
+    return given["on_value"], given["off_value"]
 
 
 @primitive(name="argmax", type_name="ArgMax")

@@ -6,7 +6,7 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 
 import numpy as np
 
-from .. import tensor
+from .. import dtypes, tensor
 from ..composite import composite
 from ..dimension import is_size
 from ..errors import InvalidArgumentError, ShapeError
@@ -16,6 +16,7 @@ from ..readers import BARE, active_reader
 from ..rules import lift, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import where
+from .conversion import cast
 from .shape import broadcast_to, from_the_end, reshape, sum_to_shape
 
 __all__ = [
@@ -140,7 +141,11 @@ def _(axes, *values, axis):
     return axes[0] - (axis % (rank + 1) > rank + axes[0])
 
 
-tensor.pack_hook = stack
+def _pack(tensors, dtype):
+    return stack(tensors if dtype is None else [cast(x, dtype) for x in tensors])
+
+
+tensor.pack_hook = _pack
 
 
 @primitive(name="split", type_name="SplitV", multiple=True, sizes=True)
@@ -383,6 +388,8 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
     if mode == "CONSTANT":
         if tensor.dtype.is_bool and isinstance(constant_values, int):
             constant_values = bool(constant_values)
+        if tensor.dtype == dtypes.string and type(constant_values) is int:
+            constant_values = ""
         return _pad(tensor, constant_values, paddings=paddings)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise InvalidArgumentError(

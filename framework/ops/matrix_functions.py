@@ -46,7 +46,7 @@ __all__ = [
 # ----------------------------------------------------------------------- determinants
 
 
-@primitive(type_name="MatrixDeterminant", floating=True)
+@primitive(type_name="MatrixDeterminant", quiet=True, floating=True)
 def det(xp, input):
     """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
 
@@ -55,7 +55,16 @@ def det(xp, input):
     >>> det([[1.0, 2.0], [3.0, 5.0]]).numpy()
     np.float32(-1.0)
     """
-    return xp.linalg.det(input)
+    return _with_nan(xp, input, xp.linalg.det(input))
+
+
+def _with_nan(xp, input, value):
+    """NaN for a matrix that holds one: LAPACK takes it for singular, and answers 0."""
+    zero = value == 0
+    if not zero.any():
+        return value
+    lost = zero & xp.isnan(input).any((-2, -1))
+    return xp.where(lost, value.dtype.type(xp.nan), value)
 
 
 @det.infer
@@ -180,7 +189,8 @@ LogMatrixDeterminant = namedtuple(
 )
 def _slogdet(xp, input):
     sign, size = xp.linalg.slogdet(input)
-    return sign, size.astype(input.dtype)
+    sign = _with_nan(xp, input, sign)
+    return sign, xp.where(xp.isnan(sign), sign, size).astype(input.dtype)
 
 
 @_slogdet.infer

@@ -455,8 +455,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     array([0.6, 0.8], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
-        values = clip_by_norm(t.values, clip_norm, axes)
-        return IndexedSlices(values, t.indices, t.dense_shape)
+        return t.with_values(clip_by_norm(t.values, clip_norm, axes))
     return _clip_by_norm(t, clip_norm, axes)
 
 
@@ -516,8 +515,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     clipped = []
     for t in t_list:
         if isinstance(t, IndexedSlices):
-            values = multiply(t.values, scale)
-            clipped.append(IndexedSlices(values, t.indices, t.dense_shape))
+            clipped.append(t.with_values(multiply(t.values, scale)))
         else:
             clipped.append(None if t is None else multiply(t, scale))
     return clipped, total

@@ -424,8 +424,9 @@ def _total_and_count(data, segment_ids, num_segments):
     """Sums, and how many entries each has (1 for none), shaped to divide them."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     total = unsorted_segment_sum(data, ids, num_segments)
-    ones = cast(ones_like(ids), data.dtype)
+    ones = cast(ones_like(ids), data.dtype.real_dtype)
     count = maximum(unsorted_segment_sum(ones, ids, num_segments), 1)
+    count = cast(count, data.dtype)
     depth = total.shape.rank - 1
     count = expand_dims(count, tuple(range(1, depth + 1))) if depth else count
     return total, count

@@ -46,10 +46,21 @@ def reshape(xp, tensor, *, shape: Shape):
     >>> reshape([[1, 2], [3, 4]], [-1]).numpy()
     array([1, 2, 3, 4], dtype=int32)
     """
+    shape = _of_nothing(tensor.shape, shape)
     result = tensor.reshape(shape)
     if result.shape != shape and -1 not in shape:  # NumPy takes any negative for -1
         raise ValueError
     return result
+
+
+def _of_nothing(dims, shape):
+    """``shape`` with its -1 known, where an axis has size 0: the other axes decide."""
+    plain = [n for n in shape if type(n) is int]  # formulas are not compared
+    if 0 not in plain or plain.count(-1) != 1 or any([n is None for n in dims]):
+        return shape
+    entries = math.prod([n for n in dims if n != 0])
+    rest = entries // -math.prod([n for n in shape if n != 0])
+    return tuple([rest if n == -1 else n for n in shape])
 
 
 @reshape.infer
@@ -59,6 +70,7 @@ def _(tensor, shape):
             raise ShapeError("reshape", "the number of entries differs", tensor=tensor)
         return TensorSpec(shape, tensor.dtype)
     dims = tensor.shape
+    shape = _of_nothing(dims, shape)
     is_open = dims.rank is None or any([n is None for n in dims])
     count = None if is_open and not hasattr(dims, "atom") else product(dims)
     known = math.prod(n for n in shape if n != -1)
@@ -82,6 +94,7 @@ def _(g, tensor_shape):
 
 @reshape.batch
 def _(mapped, tensor, *, shape):
+    shape = _of_nothing(tensor.array.shape[1:], shape)
     return reshape(tensor, tensor.array.shape[:1] + tuple(shape))
 
 
@@ -90,6 +103,7 @@ def _(axes, tensor, *, shape):
     # The axis survives if the entries before it and behind it are grouped as they were.
     old, (axis,) = tuple(tensor.shape), axes
     size, behind = old[axis], math.prod(old[len(old) + axis + 1 :])
+    shape = _of_nothing(old, shape)
     if -1 in shape:
         rest = -math.prod(shape)
         shape = tuple(math.prod(old) // rest if n == -1 else n for n in shape)

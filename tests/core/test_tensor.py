@@ -758,3 +758,102 @@ def test_a_constant_made_of_a_tensor_is_that_tensor():
         tape.watch(t)
         y = tw.constant(t) * 3.0
     assert tape.gradient(y, t).numpy().tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int32", "int64", "uint8", "bool", "complex64", "string"]
+)
+def test_nothing_has_any_dtype(dtype):
+    for value, shape in (([], (0,)), ([[]], (1, 0)), ((), (0,)), ([[], []], (2, 0))):
+        for make in (tw.constant, tw.convert_to_tensor, tw.Variable):
+            made = make(value, dtype=dtype)
+            assert (made.dtype, made.shape) == (dtype, shape)
+        assert tw.convert_to_tensor(value, dtype_hint=dtype).dtype == dtype
+    assert tw.constant([]).dtype == "float32"
+
+
+def test_a_shape_becomes_whole_numbers():
+    for dims in ([], [2, 3]):
+        shape = tw.TensorShape(dims)
+        assert tw.convert_to_tensor(shape).dtype == "int32"
+        assert tw.convert_to_tensor(shape, "int64").numpy().tolist() == dims
+    assert tw.convert_to_tensor(tw.TensorShape([2**40])).dtype == "int64"
+    with pytest.raises(TypeError, match="float32"):
+        tw.convert_to_tensor(tw.TensorShape([]), "float32")
+    with pytest.raises(ValueError, match="None"):
+        tw.convert_to_tensor(tw.TensorShape([1, None]))
+
+
+def test_tensors_in_a_list_are_cast_to_the_dtype_that_is_asked_for():
+    x = tw.constant(1.5)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        packed = tw.convert_to_tensor([tw.constant(1), 2.5, x], "float64")
+    assert packed.numpy().tolist() == [1.0, 2.5, 1.5] and packed.dtype == "float64"
+    assert tape.gradient(packed, x).numpy() == 1.0
+    with pytest.raises(TypeError, match="int32"):
+        tw.convert_to_tensor([tw.constant(1), 2.5], "int32")
+
+
+def test_a_number_beyond_float32_is_no_infinity():
+    for value in (1e39, -1e300, [1.0, 1e300]):
+        with pytest.raises(ValueError, match="does not fit into float32"):
+            tw.constant(value)
+    assert tw.constant(1e300, "float64").numpy() == 1e300
+    assert tw.constant([np.inf, -np.inf]).numpy().tolist() == [np.inf, -np.inf]
+
+
+def test_strings_are_bytes_outside():
+    for value, wanted in (
+        ("a", b"a"),
+        ("\u00e9", b"\xc3\xa9"),
+        (b"\xff\xfe", b"\xff\xfe"),
+    ):
+        found = tw.constant(value).numpy()
+        assert type(found) is bytes and found == wanted
+    for value in (["a", "bc"], [b"a", "bc"], np.array(["a", "bc"]), np.array([b"a", b"bc"]),
+                  np.array(["a", b"bc"], object)):  # fmt: skip
+        x = tw.constant(value)
+        assert x.numpy().dtype == object and x.numpy().tolist() == [b"a", b"bc"]
+        assert np.asarray(x).tolist() == [b"a", b"bc"]
+        assert tw.reduce_all(x == ["a", "bc"]).numpy()
+    assert (tw.constant("a") + "b").numpy().decode() == "ab"
+
+
+def test_strings_are_printed_as_bytes():
+    assert str(tw.constant("a")) == "tf.Tensor(b'a', shape=(), dtype=string)"
+    assert repr(tw.constant("a")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'a'>"
+    assert repr(tw.constant(["a", "bc"])) == (
+        "<tf.Tensor: shape=(2,), dtype=string, numpy=array([b'a', b'bc'], dtype=object)>"
+    )
+
+
+def test_numbers_among_strings_are_refused():
+    for value in ([1, "a"], [1.0, "a"], [["a"], [2]]):
+        with pytest.raises(TypeError):
+            tw.constant(value)
+
+
+def test_slices_without_a_dense_shape_have_no_shape_and_no_dense_form():
+    slices = tw.IndexedSlices(tw.constant([[1.0, -2.0]]), tw.constant([1]))
+    assert slices.shape.rank is None
+    for convert in (tw.convert_to_tensor, tw.abs):
+        with pytest.raises(ValueError, match="dense_shape"):
+            convert(slices)
+
+
+@pytest.mark.parametrize("dense_shape", [None, (3, 2)])
+def test_what_acts_on_each_entry_keeps_slices_sparse(dense_shape):
+    slices = tw.IndexedSlices(tw.constant([[1.0, -2.0]]), tw.constant([1]), dense_shape)
+    for made, wanted in (
+        (tw.scalar_mul(2.0, slices), [[2.0, -4.0]]),
+        (-slices, [[-1.0, 2.0]]),
+        (tw.clip_by_value(slices, -1.5, 0.5), [[0.5, -1.5]]),
+        (tw.clip_by_norm(slices, 1.0), [[5**-0.5, -2 * 5**-0.5]]),
+        (tw.cast(slices, "float64"), [[1.0, -2.0]]),
+        (tw.clip_by_global_norm([slices], 5**0.5)[0][0], [[1.0, -2.0]]),
+    ):
+        assert isinstance(made, tw.IndexedSlices)
+        assert made.dense_shape == dense_shape and made.indices.numpy().tolist() == [1]
+        np.testing.assert_allclose(made.values.numpy(), wanted, rtol=1e-6)
+    assert tw.linalg.global_norm([slices]).numpy() == np.float32(5**0.5)

@@ -1185,3 +1185,35 @@ def test_a_step_that_python_has_to_run_is_written_down_for_each_row():
         lambda x: tw.map_fn(lambda row: x * row if float(row) > 3 else x, rows)
     )
     assert traced(tw.constant(2.0)).numpy().tolist() == [2.0, 2.0, 2.0, 8.0, 10.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    "branches",
+    [
+        lambda f, g: [(0, f), (0, g)],
+        lambda f, g: [(0, f), (2, g)],
+        lambda f, g: {0: f, 2: g},
+        lambda f, g: [(1, f), (2, g)],
+        lambda f, g: [(-1, f), (0, g)],
+    ],
+)
+def test_the_numbers_of_branches_have_no_gap_and_no_repetition(branches):
+    functions = branches(lambda: tw.constant(1), lambda: tw.constant(2))
+    for call in (tw.switch_case, tw.function(tw.switch_case)):
+        with pytest.raises(ValueError, match="branch_fns"):
+            call(tw.constant(0), functions)
+
+
+def test_a_tensor_array_takes_parts_of_several_sizes():
+    def parts(x):
+        array = tw.TensorArray("float32", 3).split(x, [1, 0, 3])
+        return [array.read(i) for i in range(3)], array.concat()
+
+    x = tw.constant([1.0, 2.0, 3.0, 4.0])
+    for f in (parts, tw.function(parts)):
+        (first, none, rest), whole = f(x)
+        assert first.numpy().tolist() == [1.0] and none.shape == (0,)
+        assert rest.numpy().tolist() == [2.0, 3.0, 4.0]
+        assert whole.numpy().tolist() == x.numpy().tolist()
+    with pytest.raises(ValueError, match="lengths"):
+        tw.TensorArray("float32", 3).split(x, [1, 3])

@@ -195,3 +195,61 @@ def test_a_softmax_over_an_empty_axis_is_empty(op):
 
 def test_relu6_takes_integers():
     np.testing.assert_array_equal(tw.nn.relu6([-1, 3, 9]), [0, 3, 6])
+
+
+# gelu and its first three derivatives, by mpmath with 40 digits
+GELU = {
+    False: {
+        -12.0: [-2.1317785344932148e-32, -2.5578956616748956e-31, -3.0478649046415457e-30,
+                -3.6059246759139414e-29],
+        -8.0: [-4.9767684594174273e-15, -3.979607261086796e-14, -3.1324080717928732e-13,
+               -2.4250901200977083e-12],
+        -5.0: [-1.4332578593959696e-6, -7.1469460017922946e-6, -3.4194548838888847e-5,
+               -0.00015610554904710126],
+        -2.5: [-0.015524163314440338, -0.037611085908145208, -0.074495277097666284,
+               -0.098596690276323023],
+        0.3: [0.18537342665668578, 0.73232776682710985, 0.72845072752960101,
+              -0.44736790753519474],
+        4.0: [3.9998733150326675, 1.0005036496612264, -0.0018736231607083949,
+              0.006423850836714498],
+    },
+    True: {
+        -8.0: [-3.1077829375011112e-21, -4.7147845041068416e-20, -7.0458213960972919e-19,
+               -1.0366020188743248e-17],
+        -5.0: [-2.291796196629506e-7, -1.5463619875325946e-6, -9.9341322249962021e-6,
+               -6.0379675784258781e-5],
+        -2.5: [-0.015084266089998582, -0.037951576212666183, -0.076245392073612953,
+               -0.098102170727981875],
+        0.3: [0.18537092354275924, 0.73229545163880181, 0.72814844843391194,
+              -0.44904373507101077],
+        4.0: [3.9999297540518076, 1.0003351231971227, -0.0014740596637653364,
+              0.005870094264273697],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 3e-13)])
+def test_gelu_keeps_its_digits_in_the_tail(approximate, dtype, rtol):
+    table = GELU[approximate]
+    x = tw.constant(list(table), dtype)
+    with tw.GradientTape() as first:
+        first.watch(x)
+        with tw.GradientTape() as second:
+            second.watch(x)
+            with tw.GradientTape() as third:
+                third.watch(x)
+                orders = [tw.nn.gelu(x, approximate)]
+            orders.append(third.gradient(orders[0], x))
+        orders.append(second.gradient(orders[1], x))
+    orders.append(first.gradient(orders[2], x))
+    for order, wanted in zip(orders, np.array(list(table.values())).T):
+        np.testing.assert_allclose(order.numpy(), wanted, rtol=rtol)
+
+
+def test_the_slope_of_softsign_keeps_its_digits_far_out():
+    x = tw.constant([1e4, -1e8])
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.nn.softsign(x)
+    np.testing.assert_allclose(tape.gradient(y, x), [0.99980003e-8, 1e-16], rtol=1e-6)

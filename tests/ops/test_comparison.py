@@ -103,3 +103,13 @@ def test_where_positive_gives_zeros_without_a_sign(dtype):
     x = np.array([-0.0, np.nan, -np.inf, -1], dtype)
     found = comparison.where_positive(x, np.array([1, -1, np.nan, -0.0], dtype)).numpy()
     assert found.tobytes() == np.array([-0.0, 0, 0, 0], dtype).tobytes()
+
+
+def test_an_array_of_numbers_is_a_condition():
+    for condition in (np.array([1, 0]), np.array([0.5, 0.0]), np.array([True, False])):
+        assert tw.where(condition, [1.0, 2.0], [3.0, 4.0]).numpy().tolist() == [
+            1.0,
+            4.0,
+        ]
+    with pytest.raises(TypeError, match="boolean"):
+        tw.where(tw.constant([1, 0]), [1.0, 2.0], [3.0, 4.0])

@@ -144,3 +144,15 @@ def test_what_is_right_already_is_a_tensor_all_the_same(op, make):
     if isinstance(given, np.ndarray):
         given[0] = 9.0
         assert result.numpy()[0] == 1.0
+
+
+def test_complex_numbers_are_limited_part_by_part():
+    top = np.finfo(np.float32).max
+    wide = tw.constant([1e300 - 1e300j, 2.0 + 3.0j], "complex128")
+    out = tw.saturate_cast(wide, "complex64").numpy()
+    np.testing.assert_array_equal(out, np.array([top - top * 1j, 2 + 3j], np.complex64))
+    real = tw.saturate_cast(tw.constant([1e300, -1e300], "float64"), "complex64")
+    np.testing.assert_array_equal(real.numpy(), np.array([top, -top], np.complex64))
+    assert tw.saturate_cast(wide, "uint8").numpy().tolist() == [255, 2]
+    infinite = tw.constant([complex(np.inf, 1.0)], "complex64")
+    assert np.isinf(tw.saturate_cast(infinite, "complex128").numpy().real).all()

@@ -292,3 +292,14 @@ def test_vectors_and_integers_are_refused(name):
         op(tw.zeros((3,)))
     with pytest.raises(DTypeError, match="floating"):
         op(tw.zeros((3, 3), tw.int32))
+
+
+def test_the_tolerance_of_a_rank_broadcasts_against_the_singular_values():
+    x = tw.reshape(tw.range(24.0), [4, 3, 2])
+    for tol in (1.0, tw.ones([4, 1]), tw.ones([2])):
+        rank = tw.linalg.matrix_rank(x, tol=tol)
+        assert rank.shape == (4,)
+        s = np.linalg.svd(x.numpy(), compute_uv=False)
+        assert rank.numpy().tolist() == (s > 1).sum(-1).tolist()
+    with pytest.raises(ValueError):
+        tw.linalg.matrix_rank(x, tol=tw.ones([4]))

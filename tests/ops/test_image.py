@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.errors import ShapeError
+from tapewright.ops import image
 from tapewright.ops.resizing import _resample_back
 from tapewright.testing import case, check_op, floats
 
@@ -71,12 +72,12 @@ CASES = [
     case("fold", floats(3, 2, 1), extent=4, axis=-2, stride=1, padding="VALID",
          expect=lambda g: np.array([g[0, 0], g[0, 1] + g[1, 0], g[1, 1] + g[2, 0], g[2, 1]])),
     # composed of others
-    case(tw.image.resize, floats(1, 3, 2, 1), size=(2, 3), order=2,
+    case(image.resize_keeping_dtype, floats(1, 3, 2, 1), size=(2, 3), order=2,
          expect=lambda x: bilinear(bilinear(x, 1, 2), 2, 3)),
     case(tw.image.total_variation, floats(2, 3, 2, 1), order=2,
          expect=lambda x: np.abs(np.diff(x, axis=1)).sum((1, 2, 3))
          + np.abs(np.diff(x, axis=2)).sum((1, 2, 3))),
-    case(tw.image.per_image_standardization, floats(2, 3, 2, 1), order=2,
+    case(image._standardized, floats(2, 3, 2, 1), order=2,
          expect=lambda x: (x - x.mean((1, 2, 3), keepdims=True))
          / np.maximum(x.std((1, 2, 3), keepdims=True), 6**-0.5)),
 ]  # fmt: skip
@@ -138,6 +139,40 @@ def test_every_method_has_the_values_of_tensorflow(method, size, antialias, want
         tw.image.transpose(x), (size, 1), method, antialias=antialias
     )
     np.testing.assert_array_equal(turned.numpy().ravel(), out)
+
+
+def test_images_are_resized_to_float32_unless_pixels_are_copied():
+    for dtype in ("uint8", "int32", "float16", "float32", "float64"):
+        x = tw.constant(np.arange(8).reshape(2, 4, 1).astype(dtype))
+        assert tw.image.resize(x, (4, 3)).dtype == tw.float32
+        assert tw.image.resize(x, (2, 4), "bicubic").dtype == tw.float32
+        assert tw.image.resize(x, (4, 3), "nearest").dtype == dtype
+
+
+# tf.image of np.arange(12).reshape(2, 2, 3), TensorFlow 2.21
+STANDARDIZED = [-1.593255, -1.3035723, -1.0138896, -0.7242068, -0.4345241, -0.14484136]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "float16", "float64"])
+def test_any_dtype_is_standardized_by_its_values(dtype):
+    x = np.arange(12).reshape(2, 2, 3).astype(dtype)
+    for images in (x, x[None], np.stack([x, x])[None]):
+        out = tw.image.per_image_standardization(images)
+        assert out.dtype == tw.float32 and out.shape == images.shape
+        rows = out.numpy().reshape(-1, 12)
+        np.testing.assert_allclose(rows[:, :6], np.tile(STANDARDIZED, (len(rows), 1)),
+                                   rtol=1e-5)  # fmt: skip
+    assert tw.image.per_image_standardization(x[None][:0]).shape == (0, 2, 2, 3)
+
+
+def test_the_contrast_of_integers_is_adjusted_and_saturates():
+    x = np.arange(0, 240, 20).reshape(2, 2, 3).astype("uint8")
+    by_hand = (x - x.mean((0, 1))) * 2 + x.mean((0, 1))
+    for dtype in ("uint8", "int32"):
+        out = tw.image.adjust_contrast(x.astype(dtype), 2.0)
+        assert out.dtype == dtype
+    out = tw.image.adjust_contrast(x, 2.0).numpy()
+    np.testing.assert_array_equal(out, np.clip(by_hand, 0, 255).astype("uint8"))
 
 
 def test_resized_integers_are_floats_unless_pixels_are_copied():

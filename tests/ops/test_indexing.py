@@ -176,7 +176,7 @@ MISFITS = [
     (lambda: tw.slice(X, [0, 2], [1, 2]), ShapeError, "leave axis 1"),
     (lambda: tw.strided_slice(X, [0], [1, 1]), ValueError, "one length"),
     (lambda: tw.strided_slice(X, [0], [1], [0]), ValueError, "must not be 0"),
-    (lambda: tw.one_hot([0.5], 2), TypeError, "must be integers"),
+    (lambda: tw.one_hot([True], 2), TypeError, "must be integers"),
     (lambda: tw.argmax(X, 2), ValueError, "axis must be from -2 to 1"),
 ]  # fmt: skip
 
@@ -211,3 +211,28 @@ def test_an_index_leaves_the_diagonals_behind_it():
 
 def test_no_output_type_is_int64():
     assert tw.argmax([1, 2], output_type=None).dtype == tw.int64
+
+
+def test_one_hot_wants_one_dtype():
+    for arguments in (
+        {"on_value": 1.0, "off_value": tw.constant(0)},
+        {"on_value": tw.constant(5), "dtype": "float32"},
+        {"on_value": 1.0, "off_value": tw.constant(0.0, "float64")},
+    ):
+        with pytest.raises(TypeError, match="of one dtype"):
+            tw.one_hot([0, 1], 2, **arguments)
+    assert tw.one_hot([1], 2, 5, dtype="float32").numpy().tolist() == [[0.0, 5.0]]
+    assert tw.one_hot([1], 2, True, False).dtype == "bool"
+    assert tw.one_hot([1], 2, off_value=7).numpy().tolist() == [[7, 1]]
+
+
+def test_floating_labels_that_are_whole_are_indices():
+    one_hot = tw.function(lambda x: tw.one_hot(x, 3))
+    for labels in ([0.0, 2.0], np.array([0.0, 2.0])):
+        for f in (one_hot, lambda x: tw.one_hot(x, 3)):
+            assert f(tw.constant(labels)).numpy().tolist() == [[1, 0, 0], [0, 0, 1]]
+    for f in (one_hot, lambda x: tw.one_hot(x, 3)):
+        for wrong in ([0.5], [np.nan]):
+            with pytest.raises(ValueError, match="whole"):
+                f(tw.constant(wrong))
+    assert tw.one_hot([], 3).shape == (0, 3)

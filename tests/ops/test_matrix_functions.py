@@ -245,3 +245,15 @@ def test_columns_that_depend_on_each_other_need_the_slower_way(device):
     np.testing.assert_allclose(x.numpy(), [[1.0], [1.0]])
     x = tw.linalg.lstsq(a, b, l2_regularizer=6.0)
     np.testing.assert_allclose(x.numpy(), [[0.5], [0.5]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_a_determinant_keeps_nan(dtype):
+    singular = np.zeros((3, 2, 2), dtype)
+    singular[0, 0, 0] = singular[1, 1, 0] = np.nan
+    for det in (tw.linalg.det, tw.function(tw.linalg.det)):
+        out = det(tw.constant(singular)).numpy()
+        assert np.isnan(out[:2]).all() and out[2] == 0
+    sign, size = tw.linalg.slogdet(tw.constant(singular))
+    assert np.isnan(sign.numpy()[:2]).all() and np.isnan(size.numpy()[:2]).all()
+    assert sign.numpy()[2] == 0 and size.numpy()[2].real == -np.inf

@@ -191,3 +191,12 @@ def test_an_id_without_a_segment_is_refused(device):
         pytest.skip("checked on the CPU only")
     with pytest.raises(ValueError, match=r"below num_segments \(3\), got 5"):
         tw.math.unsorted_segment_sum([1.0, 2.0], [0, 5], 3)
+
+
+def test_means_of_complex_numbers():
+    data = tw.constant([1 + 2j, 3, 5], "complex64")
+    for mean in (
+        tw.math.segment_mean(data, [0, 0, 1]),
+        tw.math.unsorted_segment_mean(data, [0, 0, 1], 2),
+    ):
+        np.testing.assert_array_equal(mean.numpy(), np.array([2 + 1j, 5], np.complex64))

@@ -154,3 +154,26 @@ def test_an_index_too_large_to_unravel_is_an_error_on_the_cpu():
         tw.unravel_index([6], [2, 3])
     with pytest.raises(TypeError, match="must be integers"):
         tw.unravel_index([0.5], [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "wanted"),  # as TensorFlow has them
+    [
+        ((0, 6), (0, -1, 3), (0, 2, 3)),
+        ((0, 6), (-1, 0), (6, 0)),
+        ((0, 0), (-1, 0, 0), (1, 0, 0)),
+        ((0,), (0, -1), (0, 1)),
+        ((0, 6), (-1, 3), (0, 3)),
+        ((0, 3, 4), (0, -1, 4, 2), (0, 1, 4, 2)),
+    ],
+)
+def test_what_is_left_of_nothing(dims, shape, wanted):
+    x = tw.zeros(dims)
+    for reshape in (tw.reshape, tw.function(lambda x, shape: tw.reshape(x, shape))):
+        assert reshape(x, shape).shape == wanted
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.reshape(x, shape)
+    assert tape.gradient(y, x).shape == dims
+    rows = tw.vectorized_map(lambda x: tw.reshape(x, shape), tw.zeros((2, *dims)))
+    assert rows.shape == (2, *wanted)

@@ -53,17 +53,18 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
     Args: ``branch_fns``: a list of functions, or of pairs of a number and a function, or
     a dict; all return the same structure, as in `cond`.
 
+    Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once.
+
     >>> switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
     20
     """
-    branches = _numbered(branch_fns)
+    functions = _numbered(branch_fns)
     index = convert_to_tensor(branch_index)
     if index.dtype.dtype.kind not in "iu":
         raise TypeError(
             f"switch_case: branch_index must be an integer, got {index.dtype.name}"
         )
-    last = default if default is not None else branches[max(branches)]
-    functions = [branches.get(i, last) for i in range(max(branches) + 1)]
+    last = default if default is not None else functions[-1]
     if not is_seen([index]):
         number = int(index)
         return functions[number]() if 0 <= number < len(functions) else last()
@@ -75,22 +76,29 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
 
 
 def _numbered(branch_fns):
-    """Number -> function."""
+    """The functions in the order of their numbers."""
     if isinstance(branch_fns, dict):
-        branches = dict(branch_fns)
+        pairs = list(branch_fns.items())
     elif all(callable(f) for f in branch_fns):
-        branches = dict(enumerate(branch_fns))
+        pairs = list(enumerate(branch_fns))
     else:
-        branches = dict(branch_fns)
-    if not branches:
+        pairs = list(branch_fns)
+    if not pairs:
         raise ValueError("switch_case: branch_fns must hold at least one function")
-    for number, function in branches.items():
-        if not isinstance(number, int) or number < 0 or not callable(function):
+    for number, function in pairs:
+        if not isinstance(number, int) or not callable(function):
             raise TypeError(
                 "switch_case: branch_fns must hold functions, or pairs of an integer from "
                 f"0 and a function, got {number!r}: {function!r}"
             )
-    return branches
+    pairs.sort(key=lambda pair: pair[0])
+    numbers = [number for number, _ in pairs]
+    if numbers != list(range(len(pairs))):
+        raise ValueError(
+            f"switch_case: the numbers of branch_fns must be 0 to {len(pairs) - 1}, each "
+            f"once, got {numbers}"
+        )
+    return [function for _, function in pairs]
 
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):

@@ -174,12 +174,23 @@ class TensorArray:
         return array
 
     def split(self, value, lengths, name=None):
-        """The array with consecutive parts of ``value``, of these ``lengths``."""
+        """The array with consecutive parts of ``value``, of these ``lengths``.
+
+        Raises: ``ShapeError`` (a ValueError) if they do not add up, or are too many.
+        """
         sizes = [int(n) for n in convert_to_tensor(lengths)]
-        array = self
-        parts = split(convert_to_tensor(value, dtype_hint=self._dtype), sizes)
-        for index, part in enumerate(parts):
-            array = array.write(index, part)
+        value = convert_to_tensor(value, dtype_hint=self._dtype)
+        if len(sizes) != self._count() and not self._dynamic:
+            what = (
+                f"lengths must name the sizes of {self._count()} elements, got {sizes}"
+            )
+            raise ShapeError("TensorArray.split", what, value=value)
+        array = self._open()
+        for index, part in enumerate(split(value, sizes)):
+            array._put(index, self._fitting("split", part))
+        if self._infers:
+            size = sizes[0] if len(set(sizes)) == 1 else None
+            array._shape = self._shape.merge_with((size, *value.shape[1:]))
         return array
 
     # --- reading
