@@ -222,9 +222,7 @@ class Variable:
         if tracer is not None:
             tracer.assign(self, "assign", value)
         else:
-            array = self._fitting("assign", value)
-            with self._lock:
-                self._bind(array)
+            self._bind(self._fitting("assign", value))
         return self
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
@@ -282,7 +280,8 @@ class Variable:
         """The array becomes the value; nobody may write to it afterwards."""
         if isinstance(array, np.generic):
             array = np.asarray(array)
-        self._array = array
+        with self._lock:  # an optimizer may be about to give its own array back
+            self._array = array
 
     def __getattr__(self, name):
         if name == "_array":  # an optimizer writes into it: wait until it is back

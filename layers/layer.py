@@ -8,8 +8,9 @@ the call instead (`symbolic`).
 """
 
 import functools
+import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 import numpy as np
@@ -38,6 +39,7 @@ from .tracking import Tracked
 __all__ = ["InputSpec", "Layer"]
 
 _INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
+BUILDING = threading.RLock()  # of several threads, one makes the weights
 _OWNER = ContextVar(
     "owner", default=None
 )  # the layer being built, or in its first call
@@ -291,15 +293,18 @@ class Layer(Operation, Tracked, LayerConfig):
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
-        if self.built:
-            outputs = self.call(inputs, *args, **kwargs)
-        else:
-            with self._building():
-                self._build_for((inputs, *args), kwargs)
-                self.built = True
-                outputs = self.call(inputs, *args, **kwargs)
+        with nullcontext() if self.built else BUILDING:
+            outputs = self._built_call(inputs, args, kwargs)
         self._output_shape = _shapes_in(outputs)
         return outputs
+
+    def _built_call(self, inputs, args, kwargs):
+        if self.built:
+            return self.call(inputs, *args, **kwargs)
+        with self._building():
+            self._build_for((inputs, *args), kwargs)
+            self.built = True
+            return self.call(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):
         """Builds for tensors: their shapes go to `build`, by name if it takes several."""
@@ -591,7 +596,9 @@ def _once(build):
                 return build(self, *args, **kwargs)
             with self._awaited.arriving(self):  # before the call goes on
                 return build(self, *args, **kwargs)
-        if not self.built:
+        with BUILDING:
+            if self.built:
+                return
             names = dict(zip(self._shapes or ("input_shape",), args))
             self._build_shapes = BuildShapes(names | kwargs)
             with self._building():

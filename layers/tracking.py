@@ -227,7 +227,7 @@ class Tracked(Module):
     def _parts(self):
         """Variables, modules and generators, in the order in which they became attributes."""
         parts = []
-        for value in vars(self).values():
+        for value in [*vars(self).values()]:  # other threads may add some
             if isinstance(value, _PARTS):
                 parts.append(value)
             elif isinstance(value, (list, tuple, dict)) and value:

@@ -7,6 +7,7 @@
 import importlib.util
 import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +113,32 @@ def no_reader_is_left():
     yield
     left, _ = readers.active_readers(), readers.set_readers(())
     assert left == (), f"the test left readers behind: {left}"
+
+
+@pytest.fixture
+def in_threads():
+    """Runs functions side by side, with many switches; raises what one of them raised."""
+
+    def run_all(*works):
+        errors, gate = [], threading.Barrier(len(works))
+
+        def run(work):
+            gate.wait()
+            try:
+                work()
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run, args=(w,), daemon=True) for w in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(100)
+        assert not any([thread.is_alive() for thread in threads]), "they wait for ever"
+        if errors:
+            raise errors[0]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield run_all
+    sys.setswitchinterval(before)

@@ -6,6 +6,7 @@ tensors in host memory; nothing runs before an element is asked for.
 
 import functools
 import operator
+import threading
 from collections import deque
 
 from ..dtypes import int64
@@ -359,6 +360,7 @@ class DatasetIterator(Resource):
 
     def __init__(self, node):
         self._node = node
+        self._lock = threading.RLock()  # one element goes to one thread
         self._ahead = deque()  # elements that were foreseen, and the place after each
         self._go_to(node.begin())
 
@@ -375,12 +377,13 @@ class DatasetIterator(Resource):
     def __next__(self):
         if active_tracer() is not None:
             return next_element(self.handle, self._declared_spec)
-        if self._ahead:
+        with self._lock:
+            if not self._ahead:
+                return self._advanced()
             element, self._place = self._ahead.popleft()
             if not self._ahead:
                 self._place = self._reached
             return element
-        return self._advanced()
 
     def _advanced(self):
         try:
@@ -393,17 +396,18 @@ class DatasetIterator(Resource):
 
     def foresee(self, number):
         """The spec of the element after ``number`` more; None if there is none."""
-        while len(self._ahead) <= number:
-            before = copied(self._reached)
-            try:
-                with reading(()):
-                    element = self._advanced()
-            except EndOfSequence:
-                return None
-            if not self._ahead:
-                self._place = before
-            self._ahead.append((element, copied(self._reached)))
-        return spec_of(self._ahead[number][0])
+        with self._lock:
+            while len(self._ahead) <= number:
+                before = copied(self._reached)
+                try:
+                    with reading(()):
+                        element = self._advanced()
+                except EndOfSequence:
+                    return None
+                if not self._ahead:
+                    self._place = before
+                self._ahead.append((element, copied(self._reached)))
+            return spec_of(self._ahead[number][0])
 
     def get_next(self, name=None):
         """The next element. Raises: ``OutOfRangeError`` if there is none."""
@@ -437,11 +441,12 @@ class DatasetIterator(Resource):
     def state(self) -> dict:
         """The position after the last element, of plain values: ``json`` can keep it."""
         warn_of_draws(self._node)
-        return {
-            "pipeline": self._node.pipeline(),
-            "place": copied(self._place),
-            "runs": self._node.runs(),
-        }
+        with self._lock:
+            return {
+                "pipeline": self._node.pipeline(),
+                "place": copied(self._place),
+                "runs": self._node.runs(),
+            }
 
     def restore(self, state):
         """Goes to the position at which an iterator of the same chain gave ``state``.
@@ -453,9 +458,10 @@ class DatasetIterator(Resource):
         """
         _check_state(self._node, state)
         place = copied(state["place"])
-        self._node.adopt(place)
-        self._node.set_runs(state["runs"])
-        self._go_to(place)
+        with self._lock:
+            self._node.adopt(place)
+            self._node.set_runs(state["runs"])
+            self._go_to(place)
 
 
 Iterator = DatasetIterator

@@ -5,7 +5,8 @@ function goes on where the generator stands, as the Python function would.
 """
 
 import os
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 import numpy as np
@@ -160,12 +161,14 @@ class Generator:
 
     def stream(self):
         """The numbers of one draw; advances the counter."""
-        state = self.state.read()
-        self._step(_STEP, state)
-        return Stream(state)
+        return Stream(self._step(_STEP))
 
-    def _step(self, by, state=None):
-        self.state.assign(add(self.state.read() if state is None else state, by))
+    def _step(self, by):
+        """Advances the counter; returns the state before. No two threads get the same."""
+        with self.state._lock:
+            state = self.state.read()
+            self.state.assign(add(state, by))
+        return state
 
     def normal(self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None):
         """Normally distributed numbers."""
@@ -201,6 +204,7 @@ class _TracedState:
     """The state of a generator that a traced function makes: it ends with the trace."""
 
     __slots__ = ("_value",)
+    _lock = nullcontext()  # a trace belongs to one thread
 
     def __init__(self, value):
         self._value = value
@@ -271,7 +275,7 @@ def create_rng_state(seed, alg="philox"):
     return convert_to_tensor(np.array([int(seed) % 2**63, 0], np.int64))
 
 
-_GLOBAL = None
+_GLOBAL, _MAKING = None, threading.Lock()
 _LENT = ContextVar("lent_generator", default=None)
 
 
@@ -281,8 +285,8 @@ def get_global_generator():
     if (lent := _LENT.get()) is not None:
         return lent() if active_tracer() is None else Generator._of(_LentState())
     if _GLOBAL is None:
-        with reading(()):  # it outlives the trace that asks for it first
-            _GLOBAL = Generator()
+        with _MAKING, reading(()):  # it outlives the trace that asks for it first
+            _GLOBAL = _GLOBAL or Generator()
     return _GLOBAL
 
 

@@ -24,6 +24,7 @@ from ..backend import to_numpy
 from ..errors import SavingError, saving_error
 from ..module import Module
 from ..variable import Variable
+from ..variable import writing as held
 from .graphs.functions import read_function, write_function
 from .graphs.objects import ObjectReader, ObjectWriter
 from .graphs.optimizers import read_optimizers
@@ -146,8 +147,9 @@ def save(obj, export_dir, signatures=None, options=None):
             group = root.group(f"functions/{number}")
             write_function(group, function, tree.variables, gradients, tree.optimizers)
         optimizers = tree.optimizers.form(tree.variables)
-        for number, variable in enumerate(tree.variables):
-            _write_variable(root, number, variable)
+        with held(tree.variables):  # all of one moment
+            for number, variable in enumerate(tree.variables):
+                _write_variable(root, number, variable)
         if optimizers:
             root.json("optimizers", optimizers)
         states = [n for each in optimizers for n in each["state"].values()]

@@ -369,7 +369,9 @@ class Steps:
             return getattr(self, name)
         functions = self._functions()
         known = functions.get(name)
-        if force or known is None or not known.holds(self):
+        if known is None:  # of several threads, all have that of the first
+            known = functions.setdefault(name, _Step(self, name))
+        if force or not known.holds(self):
             known = functions[name] = _Step(self, name)
         return known
 

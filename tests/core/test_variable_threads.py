@@ -1,8 +1,8 @@
 """Variables that several threads read and write."""
 
-import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,44 +11,16 @@ import tapewright as tw
 from tapewright.variable import writing
 
 
-@pytest.fixture(autouse=True)
-def frequent_switches():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-def in_threads(count, work):
-    """Runs ``work(i)`` in so many threads; raises what one of them raised."""
-    errors, gate = [], threading.Barrier(count)
-
-    def run(i):
-        gate.wait()
-        try:
-            work(i)
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 @pytest.mark.parametrize(("method", "total"), [("assign_add", 8.0), ("assign_sub", -8)])
-def test_what_several_threads_add_is_all_counted(method, total):
+def test_what_several_threads_add_is_all_counted(method, total, in_threads):
     counter = tw.Variable(np.zeros(1000, np.float32))
     one = tw.ones(1000)
 
-    def count(_):
+    def count():
         for _ in range(200):
             getattr(counter, method)(one)
 
-    in_threads(8, count)
+    in_threads(*[count] * 8)
     assert (counter.numpy() == 200 * total).all()
 
 
@@ -66,7 +38,9 @@ def test_an_array_that_is_away_is_waited_for():
     assert seen == [[2.0, 3.0]]
 
 
-def test_writers_of_the_same_variables_in_another_order_do_not_wait_for_ever():
+def test_writers_of_the_same_variables_in_another_order_do_not_wait_for_ever(
+    in_threads,
+):
     a, b = tw.Variable(0), tw.Variable(0)
 
     def work(i):
@@ -75,7 +49,7 @@ def test_writers_of_the_same_variables_in_another_order_do_not_wait_for_ever():
                 a.assign(a.numpy() + 1)
                 b.assign(b.numpy() + 1)
 
-    in_threads(4, work)
+    in_threads(*[partial(work, i) for i in range(4)])
     assert a.numpy() == b.numpy() == 800
 
 

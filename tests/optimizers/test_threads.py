@@ -1,6 +1,5 @@
 """Optimizers that several threads use, or that write while other threads read."""
 
-import sys
 import threading
 
 import numpy as np
@@ -10,34 +9,6 @@ import tapewright as tw
 from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, flat
 
 SIZES = 3, 20_000  # one shares a segment with others, one goes alone
-
-
-@pytest.fixture(autouse=True)
-def frequent_switches():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-def in_threads(*works):
-    """Runs these functions side by side; raises what one of them raised."""
-    errors, gate = [], threading.Barrier(len(works))
-
-    def run(work):
-        gate.wait()
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -68,7 +39,7 @@ def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypat
 @pytest.mark.parametrize("rule", [SGD, Adam])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_value_is_read_whole_and_stays(rule, size, traced):
+def test_a_value_is_read_whole_and_stays(rule, size, traced, in_threads):
     a, b = tw.Variable(np.zeros(size, "f4")), tw.Variable(np.zeros(size, "f4"))
     optimizer = rule(0.5)
     step = lambda: optimizer.apply([tw.ones(size)] * 2, [a, b])  # noqa: E731
@@ -121,7 +92,7 @@ RULES = {
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("traced", [False, True])
-def test_the_steps_of_all_threads_count(name, traced):
+def test_the_steps_of_all_threads_count(name, traced, in_threads):
     a, b = tw.Variable(np.zeros(3, "f4")), tw.Variable(np.zeros(20_000, "f4"))
     optimizer = RULES[name](0.5)
     scale = 1 / 0.5
@@ -143,7 +114,7 @@ def test_the_steps_of_all_threads_count(name, traced):
     assert (a.numpy() == -total).all() and (b.numpy() == -total).all()
 
 
-def test_two_optimizers_in_two_threads_share_their_variables():
+def test_two_optimizers_in_two_threads_share_their_variables(in_threads):
     v = tw.Variable(np.zeros(20_000, "f4"))
     w = tw.Variable(np.zeros(20_000, "f4"))
     one, two, g = SGD(1.0), SGD(0.25), tw.ones(20_000)
@@ -156,7 +127,7 @@ def test_two_optimizers_in_two_threads_share_their_variables():
     assert (v.numpy() == -125).all() and (w.numpy() == -125).all()
 
 
-def test_an_assignment_comes_before_or_after_a_step():
+def test_an_assignment_comes_before_or_after_a_step(in_threads):
     v, optimizer, g = tw.Variable(np.zeros(20_000, "f4")), SGD(1.0), tw.ones(20_000)
 
     def train():
@@ -172,7 +143,7 @@ def test_an_assignment_comes_before_or_after_a_step():
 
 
 @pytest.mark.parametrize("_", range(20))
-def test_slots_are_made_once(_):
+def test_slots_are_made_once(_, in_threads):
     v, optimizer = tw.Variable(np.zeros(10, "f4")), Adam(0.1)
     in_threads(*[lambda: optimizer.apply([tw.ones(10)], [v])] * 4)
     assert len(optimizer.variables) == 4 and optimizer.iterations.numpy() == 4

@@ -396,12 +396,16 @@ class Function:
             return self
         found = self._owners.get(id(owner))
         if found is None or found[0]() is not owner:
-            found = self._own(owner)
+            with self._lock:
+                found = self._own(owner)
         return Method(found[1], owner)
 
     def _own(self, owner):
         """The `Function` of one owner, which has traces of its own."""
         number, owners = id(owner), self._owners
+        found = owners.get(number)
+        if found is not None and found[0]() is owner:
+            return found
         try:
             reference = weakref.ref(owner, lambda _: owners.pop(number, None))
         except TypeError:  # it lives as long as this function

@@ -14,6 +14,7 @@ from ... import backend
 from ...errors import SavingError
 from ...ops.generators import get_global_generator
 from ...readers import reading
+from ...variable import writing
 from .object_tree import explore, is_kept, joined, set_state
 
 __all__ = [
@@ -256,5 +257,6 @@ def listed(names, between=", "):
 
 
 def arrays_of(tree):
-    """The values of a tree's variables, in host memory."""
-    return {name: backend.to_numpy(v._array) for name, v in tree.variables.items()}
+    """The values of a tree's variables at one moment, in host memory."""
+    with writing(tree.variables.values()):
+        return {name: backend.to_numpy(v._array) for name, v in tree.variables.items()}

@@ -20,12 +20,18 @@ from .older_configs import in_present_form
 from .optimizer_state import Unfit, pairs_by_name, pairs_in_order
 
 __all__ = [
-    "OWN_GROUP", "compile_as_saved", "filled_model", "restore_optimizer",
+    "OWN_GROUP", "compile_as_saved", "filled_model", "restore_optimizer", "state_of",
     "write_own_state",
 ]  # fmt: skip
 
 OWN_GROUP = "tapewright"
 FORMAT = 1
+
+
+def state_of(model):
+    """All variables of a model and of its optimizer."""
+    optimizer = getattr(model, "optimizer", None)
+    return [*model.variables, *getattr(optimizer, "variables", ())]
 
 
 def write_own_state(root, model):

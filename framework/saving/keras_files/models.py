@@ -8,8 +8,10 @@ import os
 
 from ...errors import SavingError
 from ...registration import custom_object_scope
+from ...variable import writing
 from ..storage.file_kinds import kind_of
 from .h5_model import load_h5, save_h5
+from .model_state import state_of
 
 __all__ = ["load_model", "save_model"]
 
@@ -19,8 +21,8 @@ H5_SUFFIXES = (".h5", ".hdf5")
 def save_model(model, filepath, overwrite=True, zipped=None, **kwargs):
     """Writes a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
 
-    The file is there as a whole or not at all. Args: ``include_optimizer=False`` leaves
-    out how it is trained.
+    The file is there as a whole or not at all, and has the values of one moment: training
+    in another thread waits. Args: ``include_optimizer=False`` leaves out how it is trained.
 
     Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
     layer does not tell its config; `SavingError` if the file cannot be written, a
@@ -35,16 +37,18 @@ def save_model(model, filepath, overwrite=True, zipped=None, **kwargs):
         )
     if zipped is False:
         raise ValueError("save_model: zipped must be True, folders are not written")
-    if path.endswith(".keras"):
-        from .keras_zip import save_zip
+    with writing(state_of(model)):
+        if path.endswith(".keras"):
+            from .keras_zip import save_zip
 
-        save_zip(model, path, overwrite, include_optimizer)
-    elif path.endswith(H5_SUFFIXES):
-        save_h5(model, path, overwrite, include_optimizer)
-    else:
-        raise ValueError(
-            f"save_model: filepath must end in .keras, or in .h5 for HDF5, got {path!r}"
-        )
+            save_zip(model, path, overwrite, include_optimizer)
+        elif path.endswith(H5_SUFFIXES):
+            save_h5(model, path, overwrite, include_optimizer)
+        else:
+            raise ValueError(
+                "save_model: filepath must end in .keras, or in .h5 for HDF5, got "
+                f"{path!r}"
+            )
 
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):

@@ -8,11 +8,13 @@ import os
 import warnings
 from contextlib import contextmanager
 
+from ...variable import writing as held
 from ..storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
 from ..storage.reader import opened
 from ..storage.writer import writing
 from .filling import Filling
 from .legacy_h5 import layers_group, read_layers, read_layers_by_name
+from .model_state import state_of
 from .optimizer_state import (
     Unfit,
     optimizer_group,
@@ -43,7 +45,7 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     if not path.endswith(SUFFIX):
         raise ValueError(f"save_weights: filepath must end in {SUFFIX}, got {path!r}")
     _need_weights(model, "save_weights")
-    with writing(path, overwrite) as root:
+    with held(state_of(model)), writing(path, overwrite) as root:
         write_tree(root, model)
         if getattr(model, "optimizer", None) is not None:
             write_optimizer(root.group("optimizer"), model.optimizer)
