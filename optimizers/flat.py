@@ -153,9 +153,10 @@ class Segment:
         """The flat array of one of the extras."""
         return self.flats[self._seen + list(self.extras).index(name)]
 
-    def views_of_extra(self, name):
-        """The arrays of one of the extras, in the order of ``variables``."""
-        first = (self._seen + list(self.extras).index(name)) * len(self.variables)
+    def views(self, name=None):
+        """The arrays of the variables, or of one of the extras, while they are taken."""
+        kind = 0 if name is None else self._seen + list(self.extras).index(name)
+        first = kind * len(self.variables)
         return self._views[first : first + len(self.variables)]
 
     def runs(self, members):

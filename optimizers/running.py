@@ -20,7 +20,7 @@ def accumulate(parts, gradients, share, steps=None) -> list:
     sums = list(gradients)
     for part in parts:
         xp = part.segment.workspace.xp
-        accumulators = part.segment.views_of_extra(ACCUMULATOR)
+        accumulators = part.segment.views(ACCUMULATOR)
         for m, n in part.members:
             sums[n] = accumulators[m]
             _add(xp, sums[n], gradients[n], share)

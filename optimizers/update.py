@@ -78,8 +78,11 @@ class Update:
                 self.parts.append(Part.of(segment, members))
         spaces = [part.segment.workspace for part in self.parts]
         self.spaces = list({id(space): space for space in spaces}.values())
-        self.constrained = [
-            v for _, v, _ in self.present if getattr(v, "constraint", None) is not None
+        self.constrained = [  # with the segment, and the number there
+            (part.segment.variables[m], part.segment, m)
+            for part in self.parts
+            for m, _ in part.members
+            if getattr(part.segment.variables[m], "constraint", None) is not None
         ]
 
     def twin(self):
@@ -208,8 +211,12 @@ class Update:
 
     def _constrain(self):
         with reading(()):
-            for variable in self.constrained:
-                variable.assign(variable.constraint(variable))
+            values = [
+                v._fitting("assign", v.constraint(v)) for v, *_ in self.constrained
+            ]
+        with InPlace({id(s): s for _, s, _ in self.constrained}.values()):
+            for (_, segment, m), value in zip(self.constrained, values):
+                segment.views()[m][...] = value
 
     def _checked(self, grads):
         """The gradients as arrays and `SparseRows`; raises where one does not fit."""
