@@ -67,6 +67,10 @@ class Lambda(Layer):
             return given(input_shape)
         return (flatten(input_shape)[0], *given)
 
+    @property
+    def _knows_shape(self):
+        return self._given_output_shape is not None
+
     told_otherwise = ("function", "output_shape", "mask")
 
     def get_config(self):

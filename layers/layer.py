@@ -19,6 +19,7 @@ from tapewright.constructors import constructor_arguments, is_own
 from tapewright.dtypes import float32
 from tapewright.errors import ShapeError
 from tapewright.floatx import default_float
+from tapewright.graph.tracing import EagerFallback
 from tapewright.module import snake_case
 from tapewright.nest import flatten, is_nested, map_structure
 from tapewright.ops.conversion import cast
@@ -199,7 +200,18 @@ class Layer(Operation, Tracked, LayerConfig):
             if len(args) == 1 and self._is_plain(args[0]):
                 shape = self.compute_output_shape(tuple(args[0].shape))
                 return KerasTensor(shape, self._dtype)
-        return symbolic_outputs(self.call_as_it_is, args, kwargs)
+        try:
+            return symbolic_outputs(self.call_as_it_is, args, kwargs)
+        except EagerFallback:  # of Python in it that tells no shape: the layer may
+            if not (len(args) == 1 and self._knows_shape):
+                raise
+        shapes = self.compute_output_shape(_shapes_in(args[0]))
+        return _map_shapes(lambda s: KerasTensor(s, self._dtype), shapes)
+
+    @property
+    def _knows_shape(self):
+        """Whether `compute_output_shape` needs no trace of `call`."""
+        return type(self).compute_output_shape is not Layer.compute_output_shape
 
     def _is_plain(self, x):
         """Whether ``x`` is a tensor for which no trace is needed to know the outputs."""

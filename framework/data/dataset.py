@@ -18,7 +18,7 @@ from ..readers import active_tracer, reading
 from ..tensor import constant
 from .batching import Batch, PaddedBatch, Unbatch
 from .drawing import warn_of_draws
-from .elements import as_element, called, spec_of
+from .elements import as_element, called, known, spec_of
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
 from .node import INFINITE, UNKNOWN, copied
@@ -211,7 +211,7 @@ class Dataset:
 
     def enumerate(self, start=0):
         """Pairs of a number, from ``start`` on, and the element."""
-        return Dataset(Enumerate(self._node, int(start)))
+        return Dataset(Enumerate(self._node, int(known(start))))
 
     def concatenate(self, dataset):
         """The elements of this data set, then those of the other."""
@@ -311,6 +311,7 @@ class Dataset:
 
         The position within a run is that of a `DatasetIterator`.
         """
+        _refuse_trace("Dataset.state()")
         return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
 
     def restore(self, state):
@@ -318,6 +319,7 @@ class Dataset:
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
+        _refuse_trace("Dataset.restore()")
         _check_state(self._node, state)
         self._node.set_runs(state["runs"])
 
@@ -440,6 +442,7 @@ class DatasetIterator(Resource):
 
     def state(self) -> dict:
         """The position after the last element, of plain values: ``json`` can keep it."""
+        _refuse_trace("the state() of an iterator")
         warn_of_draws(self._node)
         with self._lock:
             return {
@@ -456,6 +459,7 @@ class DatasetIterator(Resource):
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
+        _refuse_trace("restore() of an iterator")
         _check_state(self._node, state)
         place = copied(state["place"])
         with self._lock:
@@ -486,14 +490,13 @@ class _TracedIterator(DatasetIterator):
     def element_spec(self):
         return self._declared_spec
 
-    def state(self):
-        self.handle.numpy()  # which raises
-
-    def restore(self, state):
-        self.handle.numpy()
-
     def __repr__(self):
         return f"<DatasetIterator of {self._declared_spec}>"
+
+
+def _refuse_trace(what):
+    if active_tracer() is not None:
+        fall_back(f"{what} is of plain values, and runs in each call: eagerly")
 
 
 def _refuse_loop(what):
@@ -527,6 +530,7 @@ def _checked(dataset, who):
 
 
 def _count(who, name, value, least):
+    value = known(value)
     try:
         number = operator.index(value)
     except TypeError:

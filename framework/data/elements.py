@@ -15,6 +15,7 @@ __all__ = [
     "called",
     "described",
     "host",
+    "known",
     "leafwise",
     "packer",
     "spec_of",
@@ -44,6 +45,13 @@ def leafwise(value, convert):
     if isinstance(value, dict):
         return {key: leafwise(item, convert) for key, item in value.items()}
     return convert(value)
+
+
+def known(value):
+    """A number that a data set is made with; a trace ends if it has no value yet."""
+    if type(value) is Symbolic:
+        fall_back("a Dataset of numbers that are being traced is made in each call")
+    return value
 
 
 def host(value, dtype=None):

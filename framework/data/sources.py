@@ -9,7 +9,7 @@ from ..nest import assert_same_structure, flatten, is_nested, map_structure
 from ..ops.generators import drawing_from
 from ..tensor import TensorSpec, new_tensor
 from .drawing import Draws, Watch
-from .elements import as_element, described, spec_of
+from .elements import as_element, described, known, spec_of
 from .node import UNKNOWN, Node, Rows, Seeded, Selection
 
 __all__ = ["Counter", "Elements", "FromGenerator", "Slices", "signature"]
@@ -89,7 +89,7 @@ class Counter(Node):
 
     def __init__(self, *bounds, output_type=int64):
         super().__init__()
-        self._range = range(*[int(bound) for bound in bounds])
+        self._range = range(*[int(known(bound)) for bound in bounds])
         self._dtype = as_dtype(output_type)
 
     def start(self):

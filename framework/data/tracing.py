@@ -39,7 +39,7 @@ def is_settled(spec):
     return spec is not None and all(
         [
             isinstance(leaf, TensorSpec)
-            and leaf.dtype.dtype.kind != "O"
+            and leaf.dtype.dtype.kind in "biufc"
             and leaf.shape.is_fully_defined()
             for leaf in flatten(spec)
         ]

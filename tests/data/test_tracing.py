@@ -423,6 +423,45 @@ def test_data_sets_are_made_of_traced_tensors(wrap):
     assert float(f(tw.constant([5.0, 2.0, 3.0]))) == 16.0
 
 
+NUMBERED = {
+    "range": Dataset.range,
+    "take": lambda n: Dataset.range(9).take(n),
+    "skip": lambda n: Dataset.range(9).skip(n),
+    "repeat": lambda n: Dataset.range(2).repeat(n),
+    "batch": lambda n: Dataset.range(9).batch(n, drop_remainder=True).unbatch(),
+    "shard": lambda n: Dataset.range(9).shard(n, 1),
+    "shuffle": lambda n: Dataset.range(9).shuffle(n, seed=1).take(3),
+    "enumerate": lambda n: Dataset.range(9).enumerate(n).map(lambda i, x: i * x),
+    "window": lambda n: Dataset.range(9).window(n).flat_map(lambda window: window),
+    "from_tensors": Dataset.from_tensors,
+    "from_generator": lambda n: Dataset.from_generator(lambda n: range(int(n)), args=(n,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", NUMBERED.values(), ids=NUMBERED)
+def test_data_sets_are_made_with_traced_numbers(make):
+    def total(n):
+        return tw.add_n([tw.cast(x, "int64") for x in make(n)])
+
+    f = tw.function(total)
+    for n in (2, 4, 2):
+        assert int(f(tw.constant(n))) == int(total(n))
+
+
+@ways
+def test_a_position_is_that_of_the_call(wrap):
+    iterator = iter(Dataset.range(9))
+    f = wrap(lambda: next(iterator) * 0 + iterator.state()["place"]["index"])
+    assert [int(f()) for _ in range(3)] == [1, 2, 3]
+
+
+@ways
+def test_strings_are_read_in_each_call(wrap):
+    iterator = iter(Dataset.from_tensor_slices(["a", "bb", "c"]))
+    f = wrap(lambda: next(iterator))
+    assert [f().numpy() for _ in range(3)] == [b"a", b"bb", b"c"]
+
+
 @ways
 def test_an_iterator_that_is_made_inside_starts_anew(wrap):
     data = Dataset.range(5)

@@ -478,16 +478,19 @@ def test_a_host_call_without_a_shape_cannot_be_traced_ahead(call):
     assert not seen
 
 
+@pytest.mark.parametrize("reaction", ["return", "raise"])
 @host_calls
-def test_code_that_catches_everything_does_not_freeze_a_host_call(call):
+def test_code_that_catches_everything_does_not_freeze_a_host_call(call, reaction):
     env = Environment()
 
     @tw.function
     def f(x):
         try:
             return call(env.step, [x], ["float32", "float32"])[0]
-        except Exception:
-            return x
+        except Exception as error:
+            if reaction == "return":
+                return x
+            raise ValueError("another") from error
 
     assert [float(f(tw.constant(9.0))) for _ in range(2)] == [1.0, 2.0]
 

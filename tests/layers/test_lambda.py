@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import registry
+from tapewright import keras, registry
 from tapewright.layers import Lambda, masks
 
 
@@ -80,3 +80,36 @@ def test_code_in_a_config_is_never_run():
 def test_what_is_no_function_is_refused():
     with pytest.raises(TypeError, match="function must be a callable or a name, got 3"):
         Lambda(3)
+
+
+def test_python_without_a_shape_is_not_called_for_the_shape_of_the_outputs():
+    calls = []
+
+    def double(x):
+        calls.append(1)
+        return x * 2.0
+
+    class Double(keras.layers.Layer):
+        def call(self, inputs):
+            return tw.py_function(double, [inputs], "float32")
+
+        def compute_output_shape(self, input_shape):
+            return input_shape
+
+    by_function = keras.layers.Lambda(
+        lambda x: tw.py_function(double, [x], "float32"), output_shape=(3,)
+    )
+    for layer in (by_function, Double()):
+        inputs = keras.Input((3,))
+        model = keras.Model(inputs, layer(inputs))
+        assert model.output_shape == (None, 3) and not calls
+        assert (
+            model.predict(np.ones((4, 3)), batch_size=2, verbose=0).tolist()
+            == [[2.0] * 3] * 4
+        )
+        assert len(calls) == 2
+        calls.clear()
+
+    with pytest.raises(tw.errors.TracingError, match="TensorSpec"):
+        keras.layers.Lambda(lambda x: tw.py_function(double, [x], "float32"))(inputs)
+    assert not calls

@@ -348,11 +348,14 @@ class Function:
                 leaves, structure = numbered(answer, self._name)
                 drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
                 tracer.finish([convert_to_tensor(x) for x in leaves])
-        except EagerFallback as error:
+        except Exception:
+            error = graph.fallback
+            if error is None:
+                raise
             self._count += 1
             self._keep_created(tracer)
             error.foresight = _foresight(tracer)
-            raise
+            raise error from None
         finally:
             graph.finished = True
         self._count += 1
