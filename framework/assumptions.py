@@ -73,12 +73,27 @@ class Assumptions:
                 self.facts[fact] = False
         return False
 
+    def allow(self, remainder):
+        """As `settle`, but what no example meets is left to the sizes that come.
+
+        Every op checks them when numbers are put in.
+        """
+        fact = "==", remainder.form
+        if fact in self.facts or self.closed:
+            return self.facts.get(fact, True)
+        if not self.settle(remainder):
+            self.facts.pop(fact, None)
+        return True
+
     def solved(self, form):
         """Examples like these in which a form is zero, if a size or two are changed.
 
         Sizes that are known from the call are respected.
         """
         terms = dict(form[1]) if form[0] == "poly" else {}
+        remainder = next(iter(terms), ())
+        if len(terms) == 1 and len(remainder) == 1 and remainder[0][0] == "%":
+            return self._multiples(form, *remainder[0][1:])
         constant = terms.pop((), 0)
         atoms = [m[0] for m in terms if len(m) == 1 and type(m[0]) is Size]
         if len(atoms) != len(terms) or len(atoms) not in (1, 2):
@@ -98,6 +113,23 @@ class Assumptions:
             alike = [a for a in alike if known[a] == known[last]]
         changes = [last], alike  # those that were found equal to it must change with it
         return [{**self.examples, **dict.fromkeys(each, size)} for each in changes]
+
+    def _multiples(self, form, dividend, divisor):
+        """Examples in which this remainder, of a division by a number, is zero."""
+        known, factor = self._sizes, dict(divisor[1]).get(())
+        if len(divisor[1]) != 1 or not factor or (known and value_of(form, known)):
+            return []
+        inside = {a for m, _ in dividend[1] for a in m if type(a) is Size}
+        alike = [
+            [b for b in self.atoms() if self.examples[b] == self.examples[a]]
+            for a in sorted(inside, key=repr)
+        ]
+        changes = [*[[a] for a in sorted(inside, key=repr)], *alike, list(inside)]
+        found = [
+            {**self.examples, **{a: self.examples[a] * abs(factor) for a in each}}
+            for each in changes
+        ]
+        return [example for example in found if value_of(form, example) == 0]
 
     def broken_by(self, sizes):
         """The first fact that does not hold for these sizes (`Size` -> number), or None.

@@ -10,6 +10,7 @@ from .dimension import Dim, is_size, value_of
 __all__ = [
     "Sizes",
     "agree",
+    "divides",
     "evaluated",
     "product",
     "sized",
@@ -27,6 +28,12 @@ def agree(a, b):
     if not (is_size(a) or is_size(b)):
         return a == b
     return (a if is_size(a) else b).scope.settle(a - b)
+
+
+def divides(number, total):
+    """Whether a dimension is, or may be, a multiple of a number, as it must be."""
+    rest = total % number
+    return rest.scope.allow(rest) if is_size(rest) else rest == 0
 
 
 def surely_equal(shape, other):

@@ -11,7 +11,7 @@ import numpy as np
 from .. import adjoint, dtypes
 from ..composite import composite
 from ..errors import DTypeError, InvalidArgumentError, ShapeError
-from ..open_shape import product, sized, surely_equal
+from ..open_shape import agree, divides, product, sized, surely_equal
 from ..primitive import Axes, Shape, primitive
 from ..rules import broadcast_shape, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
@@ -76,7 +76,7 @@ def _(tensor, shape):
     known = math.prod(n for n in shape if n != -1)
     open_dims = list(shape).count(-1)
     fits = count is None or (
-        known == count if not open_dims else known > 0 and count % known == 0
+        agree(count, known) if not open_dims else known > 0 and divides(known, count)
     )
     if open_dims > 1 or any(n < -1 for n in shape) or not fits:
         raise ShapeError("reshape", f"shape {tuple(shape)} does not hold {count} entries",
@@ -266,7 +266,7 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
     """
     x, b = convert_to_tensor(input), int(block_size)
     count, height, width, channels = _image_dims("space_to_depth", x, b, data_format)
-    if height % b or width % b:
+    if not (divides(b, height) and divides(b, width)):
         raise ShapeError(
             "space_to_depth", f"height and width must be multiples of {b}", input=x
         )
@@ -288,7 +288,7 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     """
     x, b = convert_to_tensor(input), int(block_size)
     count, rows, cols, channels = _image_dims("depth_to_space", x, b, data_format)
-    if channels % (b * b):
+    if not divides(b * b, channels):
         raise ShapeError(
             "depth_to_space", f"the channels must be a multiple of {b * b}", input=x
         )

@@ -670,3 +670,30 @@ def test_sizes_in_narrow_integers_wrap_around_as_in_eager_mode():
 
     concrete = tw.function(f).get_concrete_function(tw.TensorSpec([None]))
     assert concrete(tw.zeros(1)).numpy().tolist() == [254]
+
+
+def test_reshape_of_several_unknown_sizes_needs_a_multiple_only():
+    concrete = tw.function(lambda x: tw.reshape(x, [-1, 784])).get_concrete_function(
+        tw.TensorSpec([None, None, None])
+    )
+    for shape, rows in (((3, 28, 28), 3), ((4, 14, 28), 2), ((0, 28, 28), 0)):
+        assert concrete(tw.zeros(shape)).shape == (rows, 784)
+    with pytest.raises(ValueError, match="784"):
+        concrete(tw.zeros((3, 5, 5)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tw.reshape(tw.reshape(x, [-1, 6]), tw.shape(x)),
+        lambda x: tw.reshape(x, [tw.shape(x)[1], -1, 2]),
+        lambda x: tw.nn.space_to_depth(x[None, :, :, None], 2),
+    ],
+)
+def test_what_must_be_a_multiple_is_one_in_a_trace_for_all_sizes(f):
+    concrete = tw.function(f).get_concrete_function(tw.TensorSpec([None, None]))
+    for shape in ((6, 4), (2, 6), (12, 2)):
+        x = tw.random.normal(shape)
+        np.testing.assert_array_equal(concrete(x), f(x))
+    with pytest.raises(ValueError):
+        concrete(tw.zeros((5, 5)))

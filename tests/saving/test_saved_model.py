@@ -584,3 +584,18 @@ def test_loading_and_saving_warn_of_nothing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again(again(Net(), tmp_path), tmp_path)(X)
+
+
+def test_reshape_of_several_unknown_sizes_is_saved(tmp_path):
+    class Flat(tw.Module):
+        def __init__(self):
+            self.w = tw.Variable(tw.ones([784, 2]))
+
+        @tw.function(input_signature=[tw.TensorSpec([None, None, None])])
+        def __call__(self, x):
+            return tw.reshape(x, [-1, 784]) @ self.w
+
+    tw.saved_model.save(Flat(), tmp_path / "flat")
+    loaded = tw.saved_model.load(tmp_path / "flat")
+    for shape, rows in (((2, 28, 28), 2), ((4, 14, 28), 2)):
+        np.testing.assert_array_equal(loaded(tw.ones(shape)), np.full((rows, 2), 784.0))
