@@ -54,6 +54,8 @@ def broadcast_shape(*shapes):
                 raise InvalidArgumentError(
                     f"shapes {listing} do not broadcast together"
                 )
+            elif type(other) is int:  # which an unknown size beside it must be
+                size = other
         result.append(size)
     return TensorShape(result)
 

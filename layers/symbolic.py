@@ -185,9 +185,20 @@ class OpCall(Operation):
                 return whole.run(self.attributes, args, kwargs)
             return get_primitive(self.op).general(args, self.attributes)
         with reading(()):
-            outputs = symbolic_outputs(self, args, kwargs)
+            outputs = self._sized_by_values(args, kwargs)
+            if outputs is None:
+                outputs = symbolic_outputs(self, args, kwargs)
         Node(self, args, kwargs, outputs)
         return outputs
+
+    def _sized_by_values(self, args, kwargs):
+        """Symbolic outputs whose sizes follow from values; None if a trace tells them."""
+        if "." not in self.op:
+            return None
+        specs = registry.find("composite", self.op).specs(self.attributes, args, kwargs)
+        if specs is None:
+            return None
+        return map_structure(lambda spec: KerasTensor(spec.shape, spec.dtype), specs)
 
     def __repr__(self):
         return f"<OpCall {self.kind}>"
@@ -285,11 +296,33 @@ def symbolic_outputs(call, args, kwargs):
     specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in places]
     specs += [leaves[i].mask_spec for i in masked]
     try:
-        outputs, masks = _traced(run, specs)
-    except NeedsSize:  # what two sizes disagree on is unknown
-        some = [_traced(run, [_sized(spec, size) for spec in specs]) for size in (2, 3)]
+        outputs, masks = _traced(call, run, specs)
+    except (NeedsSize, ValueError, IndexError) as error:
+        some = _some_traces(call, run, specs, error)  # what they disagree on is unknown
         outputs, masks = map_structure(_common, *some)
     return map_structure(_symbolic, outputs, masks)
+
+
+# Sizes that many numbers divide, as pieces must be equal; then the smallest ones.
+_SIZES = (60, 120, 84, 168, 180, 360, 2, 3)
+
+
+def _some_traces(call, run, specs, error):
+    """What ``run`` gives for two sizes in place of the unknown ones.
+
+    Raises: ``error``, which it raised for these, if there are no two sizes that it takes.
+    """
+    if not any([None in tuple(spec.shape) for spec in specs]):
+        raise error
+    found = []
+    for size in _SIZES:
+        try:
+            found.append(_traced(call, run, [_sized(spec, size) for spec in specs]))
+        except (ValueError, IndexError) as refusal:
+            error = refusal if isinstance(error, NeedsSize) else error
+        if len(found) == 2:
+            return found
+    raise error
 
 
 def _symbolic(spec, mask_spec):
@@ -304,9 +337,13 @@ def _sized(spec, size):
     return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
 
 
-def _traced(run, specs):
+def _traced(call, run, specs):
     with reading(()):
         concrete = Function(run).get_concrete_function(*specs)
+    if isinstance(
+        call, OpCall
+    ):  # whose functions may use some: no weights of the model
+        refuse_variables(call.kind, concrete.variables)
     return map_structure(_plain, concrete.structured_outputs)
 
 

@@ -302,6 +302,8 @@ class Tracer(Reader):
         elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
             self.overlook((x,))
             return x
+        elif type(x.array) is Outline:  # of a model that is being put together
+            x._no_value("a traced function")
         found = self.captured.get(id(x))
         if found is None:
             value = Value(x.array.shape, x.array.dtype, None, "captured")

@@ -114,7 +114,8 @@ def expand_dims(x, axis):
 
 def squeeze(x, axis=None):
     """``x`` without its axes of size 1, or those of them in ``axis``."""
-    return shapes.squeeze(x, axis)
+    none = axis is not None and not hasattr(axis, "__index__") and not len(axis)
+    return convert_to_tensor(x) if none else shapes.squeeze(x, axis)
 
 
 def broadcast_to(x, shape):

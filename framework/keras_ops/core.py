@@ -2,10 +2,13 @@
 
 import functools
 
+from tapewright.layers.symbolic import KerasTensor
+
 from .. import nest
 from ..custom import custom_gradient
 from ..dtypes import as_dtype
-from ..graph.control.conditions import cond, switch_case
+from ..graph.control.conditions import cond as _cond
+from ..graph.control.conditions import switch_case
 from ..graph.control.iteration import while_loop as _while_loop
 from ..graph.control.mapping import carry_along, map_fn
 from ..ops import conversion
@@ -17,13 +20,15 @@ from ..ops.elementwise import clip_by_value
 from ..ops.gather import gather_nd
 from ..ops.indexing import getitem
 from ..ops.indexing import slice as _slice
-from ..ops.joining import concat, stack
+from ..ops.joining import concat, split, stack
 from ..ops.joining import reverse as _reversed
 from ..ops.joining import unstack as _unstack
+from ..ops.shape import squeeze
 from ..rules import normalize_axis
 from ..tensor import convert_to_tensor as _convert
 from ..tensor import is_tensor as _is_tensor
 from ..vectorize import vectorized_map as _vectorized_map
+from .nodes import note
 
 __all__ = [
     "associative_scan",
@@ -119,10 +124,47 @@ def stop_gradient(variable):
 
 def unstack(x, num=None, axis=0):
     """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
-    return _unstack(x, num, axis)
+    x = _convert(x)
+    (axis,) = normalize_axis("unstack", axis, x.ndim)
+    if num is None or type(x.shape[axis]) is int:
+        return _unstack(x, num, axis)
+    return [squeeze(part, axis) for part in split(x, [1] * num, axis)]
 
 
 # -------------------------------------------------------------------- control flow
+
+
+def cond(pred, true_fn, false_fn):
+    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see ``tw.cond``.
+
+    In a model, with a symbolic ``pred``, both are computed and one is taken.
+
+    >>> cond(_convert(True), lambda: 1, lambda: 2)
+    1
+    """
+    if type(pred) is not KerasTensor:
+        return _cond(pred, true_fn, false_fn)
+    if pred.ndim:
+        raise ValueError(f"cond: pred must be one value, got shape {tuple(pred.shape)}")
+    return _either("cond", pred, true_fn(), false_fn())
+
+
+def _either(who, pred, first, second):
+    """The nest ``first`` where a symbolic ``pred`` is true, else ``second``."""
+    nest.assert_same_structure(first, second)
+
+    def choose(x, y):
+        if x is None and y is None:
+            return None
+        x, y = _convert(x), _convert(y)
+        if x.dtype is not y.dtype or not x.shape.is_compatible_with(y.shape):
+            raise ValueError(
+                f"{who}: the functions must return the same shapes and dtypes, got "
+                f"{tuple(x.shape)} {x.dtype.name} and {tuple(y.shape)} {y.dtype.name}"
+            )
+        return note("where", pred, x, y)
+
+    return nest.map_structure(choose, first, second)
 
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None):
@@ -233,6 +275,11 @@ def switch(index, branches, *operands):
     12
     """
     calls = [functools.partial(branch, *operands) for branch in branches]
+    if type(index) is KerasTensor:
+        *outputs, found = [call() for call in calls]
+        for i in reversed(range(len(outputs))):
+            found = _either("switch", note("less_equal", index, i), outputs[i], found)
+        return found
     if isinstance(index, int):
         return calls[min(max(index, 0), len(calls) - 1)]()
     return switch_case(clip_by_value(_convert(index), 0, len(calls) - 1), calls)

@@ -25,7 +25,7 @@ from ..ops.elementwise import abs, floordiv, floormod
 from ..ops.gather import gather
 from ..ops.reduction import reduce_any, reduce_max, reduce_min, reduce_sum
 from ..rules import normalize_axis
-from ..tensor import convert_to_tensor
+from ..tensor import TensorSpec, convert_to_tensor
 from .arrays import moveaxis, pad, ravel
 from .core import while_loop
 from .making import linspace, ones_like
@@ -34,6 +34,7 @@ from .promotion import (
     floating,
     kind_of,
     numbers,
+    sized_by_values,
     together,
     truth,
 )
@@ -67,6 +68,11 @@ __all__ = [
 # ------------------------------------------------------------------------- picking
 
 
+@sized_by_values(
+    lambda condition, x1=None, x2=None: (
+        _places_by_axis(condition) if x1 is None and x2 is None else None
+    )
+)
 def where(condition, x1=None, x2=None):
     """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
 
@@ -81,6 +87,11 @@ def where(condition, x1=None, x2=None):
     return _where(condition, *together(x1, x2))
 
 
+def _places_by_axis(x):
+    return tuple([TensorSpec([None], int32)] * max(len(x.shape), 1))
+
+
+@sized_by_values(_places_by_axis)
 def nonzero(x):
     """Where ``x`` is not 0: a tuple with the indices along each axis, int32."""
     places = _where(cast(x, "bool"))
@@ -223,6 +234,28 @@ def digitize(x, bins):
     return searchsorted(bins, x, "right")
 
 
+def _specs_of_unique(
+    x,
+    sorted=True,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    size=None,
+    fill_value=None,
+):
+    dims, inverse = [size], x.shape
+    if axis is not None:
+        (at,) = normalize_axis("unique", axis, len(x.shape))
+        dims, inverse = [*x.shape[:at], size, *x.shape[at + 1 :]], x.shape[at : at + 1]
+    shapes = [s for asked, s in (
+        (return_index, [size]), (return_inverse, inverse), (return_counts, [size]),
+    ) if asked]  # fmt: skip
+    found = [TensorSpec(dims, x.dtype), *[TensorSpec(s, int32) for s in shapes]]
+    return tuple(found) if shapes else found[0]
+
+
+@sized_by_values(_specs_of_unique)
 def unique(
     x,
     sorted=True,
@@ -286,6 +319,12 @@ def isin(x1, x2, assume_unique=False, invert=False):
 # ------------------------------------------------------------------------- counting
 
 
+def _specs_of_bincount(x, weights=None, minlength=0, sparse=False):
+    dtype = int32 if weights is None else common_dtype(x.dtype, kind_of(weights))
+    return TensorSpec([*x.shape[:-1], None], dtype)
+
+
+@sized_by_values(_specs_of_bincount)
 def bincount(x, weights=None, minlength=0, sparse=False):
     """How often each number 0, 1, ... comes in each row of ``x``, or its ``weights``' sum.
 

@@ -175,16 +175,25 @@ def tri(N, M=None, k=0, dtype=None):
     )
 
 
+def _matrix(who, x):
+    x = convert_to_tensor(x)
+    if x.ndim < 2:
+        raise ValueError(
+            f"{who}: x must have 2 axes or more, got shape {tuple(x.shape)}"
+        )
+    return x
+
+
 def tril(x, k=0):
     """The matrices ``x`` with zeros above the ``k``-th diagonal."""
-    x = convert_to_tensor(x)
+    x = _matrix("tril", x)
     kept = less_equal(*_offsets(*x.shape[-2:], k))
     return where(kept, x, creation.zeros_like(x))
 
 
 def triu(x, k=0):
     """The matrices ``x`` with zeros below the ``k``-th diagonal."""
-    x = convert_to_tensor(x)
+    x = _matrix("triu", x)
     dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
     return where(dropped, creation.zeros_like(x), x)
 

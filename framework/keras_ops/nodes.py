@@ -21,23 +21,27 @@ from ..tensor import Tensor
 
 __all__ = ["as_nodes", "note", "one_node"]
 
-# What takes Python functions, or answers with no tensors: part of no config.
+# What answers with no tensors, or with those that others make: no node of its own.
 _PYTHON = {
-    "associative_scan",
     "cond",
     "convert_to_numpy",
     "custom_gradient",
     "dtype",
-    "fori_loop",
     "image",
     "is_tensor",
     "jvp",
-    "map",
-    "scan",
     "shape",
     "switch",
-    "vectorized_map",
-    "while_loop",
+}
+
+# What takes Python functions, which no config can hold: name -> arguments of the node.
+_OF_FUNCTIONS = {
+    "associative_scan": ("f", "elems"),
+    "fori_loop": ("lower", "upper", "body_fun", "init_val"),
+    "map": ("f", "xs"),
+    "scan": ("f", "init", "xs"),
+    "vectorized_map": ("function", "elements"),
+    "while_loop": ("cond", "body", "loop_vars"),
 }
 
 
@@ -53,6 +57,8 @@ def one_node(name, function):
     """The function; called on symbolic tensors, it is one node of the model."""
     whole = Whole(operations.canonical(name), function)
     registry.register("composite", f"{operations.PREFIX}{name}", whole)
+    if name in _OF_FUNCTIONS:
+        return _of_functions(function, whole)
 
     @functools.wraps(function)
     def entry(*args, **kwargs):
@@ -69,12 +75,25 @@ def one_node(name, function):
     return entry
 
 
+def _of_functions(function, whole):
+    """`one_node`, for nests of tensors."""
+
+    @functools.wraps(function)
+    def entry(*args, **kwargs):
+        if any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
+            return whole.record(args, kwargs)
+        return function(*args, **kwargs)
+
+    return entry
+
+
 class Whole:
     """What an `OpCall` finds under the name of a function: how to call it by its node."""
 
     def __init__(self, name, function):
         self.name, self.function = name, function
-        self.call = operations.call_names(name)
+        self.call = operations.call_names(name) or _OF_FUNCTIONS.get(name)
+        self.rule = getattr(function, "specs_by_values", None)
 
     @functools.cached_property
     def parameters(self):
@@ -92,6 +111,12 @@ class Whole:
     def names(self):
         """The names of the arguments."""
         return set(self.parameters)
+
+    def specs(self, config, args, kwargs):
+        """The specs of results whose sizes follow from values; None for all others."""
+        if self.rule is None:
+            return None
+        return self.rule(**dict(zip(self.call, args)), **kwargs, **config)
 
     def run(self, config, args, kwargs):
         """The function, of what the config and the node hold."""

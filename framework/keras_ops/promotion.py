@@ -27,6 +27,7 @@ __all__ = [
     "kind_of",
     "numbers",
     "result_type",
+    "sized_by_values",
     "together",
     "truth",
     "unary",
@@ -160,6 +161,19 @@ def documented(entry, doc):
     entry.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
     entry.__made__ = True
     return entry
+
+
+def sized_by_values(specs):
+    """Give a function the specs of results whose sizes follow from values.
+
+    ``specs`` takes the same arguments, symbolic, and returns None where a trace tells.
+    """
+
+    def attach(function):
+        function.specs_by_values = specs
+        return function
+
+    return attach
 
 
 def christen(namespace):

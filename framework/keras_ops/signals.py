@@ -11,8 +11,8 @@ from ..ops.elementwise import norm_sqrt, square
 from ..ops.indexing import getitem
 from ..ops.joining import pad, stack
 from ..ops.reduction import reduce_max, reduce_sum
-from ..tensor import convert_to_tensor
-from .promotion import floating, together
+from ..tensor import TensorSpec, convert_to_tensor
+from .promotion import floating, sized_by_values, together
 
 __all__ = [
     "cdist",
@@ -36,7 +36,14 @@ __all__ = [
 # ------------------------------------------------------------------------ segments
 
 
+def _specs_of_segments(data, segment_ids, num_segments=None, sorted=False):
+    if num_segments is not None:
+        return None
+    return TensorSpec([None, *data.shape[len(segment_ids.shape) :]], data.dtype)
+
+
 def _segmented(op, name, what):
+    @sized_by_values(_specs_of_segments)
     def entry(data, segment_ids, num_segments=None, sorted=False):
         if num_segments is None:
             num_segments = reduce_max(convert_to_tensor(segment_ids)) + 1

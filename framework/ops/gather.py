@@ -11,6 +11,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..composite import composite
 from ..errors import DTypeError, InvalidArgumentError, OutOfBoundsError, ShapeError
+from ..open_shape import agree
 from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
 from ..tensor import (
@@ -463,12 +464,12 @@ def repeat(input, repeats, axis=None, name=None):
         return reshape(
             spread, (*dims[:axis], dims[axis] * repeats[0], *dims[axis + 1 :])
         )
-    if len(repeats) != dims[axis]:
+    if not agree(len(repeats), dims[axis]):
         raise ShapeError(
             "repeat", f"repeats must be one number, or {dims[axis]}, one for each entry "
             f"along axis {axis}; got {len(repeats)}", input=input,
         )  # fmt: skip
-    picks = np.repeat(np.arange(dims[axis]), repeats)
+    picks = np.repeat(np.arange(len(repeats)), repeats)
     return _gather(input, new_tensor(module_of(input).asarray(picks)), axis)
 
 
