@@ -3,7 +3,6 @@
 import itertools
 import threading
 from copy import deepcopy
-from operator import attrgetter
 
 import numpy as np
 
@@ -319,30 +318,32 @@ class Variable:
 class writing:  # noqa: N801  (used as a statement)
     """``with writing(variables):`` no other thread writes to them; reading goes on.
 
-    Locks are taken in the order in which variables were made, so that two threads never
-    wait for each other. It may be entered again, inside too, and by any thread.
+    All take locks in one order, so that two threads never wait for each other. It may be
+    entered again, inside too, and by any thread.
     """
 
-    __slots__ = ("locks",)
+    __slots__ = ("takes", "gives")
 
     def __init__(self, variables):
-        each = {id(v): v for v in variables}.values()
-        self.locks = [v._lock for v in sorted(each, key=attrgetter("serial"))]
+        locks = {id(v._lock): v._lock for v in variables}  # some variables share one
+        ordered = [locks[number] for number in sorted(locks)]
+        self.takes = [lock.acquire for lock in ordered]
+        self.gives = [lock.release for lock in ordered]
 
     def __enter__(self):
         taken = 0
         try:
-            for lock in self.locks:
-                lock.acquire()
+            for take in self.takes:
+                take()
                 taken += 1
         except BaseException:
-            for lock in self.locks[:taken]:
-                lock.release()
+            for give in self.gives[:taken]:
+                give()
             raise
 
     def __exit__(self, *exc):
-        for lock in self.locks:
-            lock.release()
+        for give in self.gives:
+            give()
 
 
 class VariableValue:

@@ -13,13 +13,12 @@ they are back (see `Variable.__getattr__`), and whoever came first is counted.
 
 import math
 import sys
-from collections import deque
 from operator import attrgetter, is_
 
 import numpy as np
 
 from tapewright.backend import array_module
-from tapewright.variable import Variable, changes
+from tapewright.variable import changes
 
 __all__ = ["InPlace", "Segment", "Workspace", "lay_out", "split"]
 
@@ -35,8 +34,7 @@ _is_counted = (
     hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: 1)()
 )
 _references = sys.getrefcount if _is_counted else lambda array: object()
-_array_of, _bind = attrgetter("_array"), Variable._array.__set__
-_unbind = Variable._array.__delete__
+_array_of = attrgetter("_array")
 
 
 class Workspace:
@@ -105,22 +103,24 @@ class Segment:
         A value that somebody else holds stays as it is in the array left behind; one
         that was assigned meanwhile is taken over. `give_back` has to follow.
         """
-        arrays, views, others = [*map(_array_of, self.owners)], self._views, {}
-        if not all(map(is_, arrays, views)):
-            others = {i: a for i, a in enumerate(arrays) if a is not views[i]}
-        del arrays
+        others = {}
+        if not all(map(is_, map(_array_of, self.owners), self._views)):
+            pairs = enumerate(zip(map(_array_of, self.owners), self._views))
+            others = {i: own for i, (own, view) in pairs if own is not view}
         try:
-            deque(map(_unbind, self.owners), 0)
+            for variable in self.owners:
+                del variable._array
             if others or self._count() != self._counts:
                 self._part(others)
         except BaseException:
             for i, variable in enumerate(self.owners):
-                _bind(variable, others.get(i, self._views[i]))
+                variable._array = others.get(i, self._views[i])
             raise
 
     def give_back(self):
         """Gives the variables their arrays: views of ``flats``."""
-        deque(map(_bind, self.owners, self._views), 0)
+        for variable, view in zip(self.owners, self._views):
+            variable._array = view
 
     def _count(self):
         return [*map(_references, self.flats), *map(_references, self._views)]
@@ -221,10 +221,10 @@ class InPlace:
             for segment in self.segments:
                 segment.take()
                 self._taken.append(segment)
-            changes[0] = object()
         except BaseException:
             self.__exit__()
             raise
+        changes[0] = object()
 
     def __exit__(self, *exc):
         for segment in self._taken:

@@ -57,8 +57,7 @@ class LossScaleOptimizer(Optimizer):
 
     def _named(self, name, value, dtype):
         variable = Variable(value, trainable=False, name=name, dtype=dtype)
-        variable.path = f"{self.name}/{name}"
-        return variable
+        return self._christened(variable, name)
 
     # --- state: its own, then that of the inner optimizer
 

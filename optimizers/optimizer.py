@@ -95,10 +95,15 @@ class Optimizer(State, registry.Configured):
     # `update_block` gets one more coefficient, last: a factor for the gradient, which saves
     # a pass where gradients are scaled.
     takes_factor = False
+    # `update_block` makes the updates, as no subclass overrides `update_step`.
+    updates_blocks = True
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
+        ways = cls.update_step, cls._backend_update_step
+        known = Optimizer.update_step, Optimizer._backend_update_step
+        cls.updates_blocks = ways == known
         try:
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
@@ -198,13 +203,6 @@ class Optimizer(State, registry.Configured):
         """Calls `update_step` for each variable; Keras' own rules override it, too."""
         for gradient, variable in zip(grads, trainable_variables):
             self.update_step(gradient, variable, learning_rate)
-
-    @property
-    def updates_blocks(self) -> bool:
-        """Whether `update_block` makes the updates, as nothing overrides `update_step`."""
-        cls = type(self)
-        ways = cls.update_step, cls._backend_update_step
-        return ways == (Optimizer.update_step, Optimizer._backend_update_step)
 
     def advance(self, step: int) -> None:
         """Moves on what state the rule has besides slots, once before each update."""

@@ -39,6 +39,7 @@ class State:
         self._added = []  # further variables of the rule, each with the name of its kind
         self._numbers = {}  # id of a variable -> which of the trained ones it is
         self._not_decayed = (set(), None)
+        self._iterations = None
         self._iterations = self._scalar("iteration", 0, "int64")
         self._learning_rate = None
 
@@ -127,6 +128,8 @@ class State:
 
     def _christened(self, variable, name):
         variable.name, variable.path = name, f"{self.name}/{name}"
+        if self._iterations is not None:  # one lock for all: they change together
+            variable._lock = self._iterations._lock
         return variable
 
     # --- what a rule in ops makes in `build`
@@ -199,8 +202,7 @@ class State:
         # NumPy's, as it is read in each step: on a GPU, that would wait.
         with backend.use_module(np), reading(()):
             scalar = Variable(value, trainable=False, name=name, dtype=dtype)
-        scalar.path = f"{self.name}/{name}"
-        return scalar
+        return self._christened(scalar, name)
 
     def set_weights(self, weights) -> None:
         """Assigns the values, in the order of `variables`.

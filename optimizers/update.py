@@ -76,7 +76,8 @@ class Update:
             ]
             if members and segment.starts[-1]:
                 self.parts.append(Part.of(segment, members))
-        spaces = [part.segment.workspace for part in self.parts]
+        self.own = [part.segment for part in self.parts]
+        spaces = [segment.workspace for segment in self.own]
         self.spaces = list({id(space): space for space in spaces}.values())
         self.constrained = [  # with the segment, and the number there
             (part.segment.variables[m], part.segment, m)
@@ -164,7 +165,7 @@ class Update:
         """The segments that a step of ``rule`` writes to."""
         if rule.use_ema or rule.gradient_accumulation_steps:
             return self.segments
-        return [part.segment for part in self.parts]
+        return self.own
 
     def _prepare(self, rule, step):
         """Sets the coefficients of a step: here code of the user's may look at variables."""

@@ -9,6 +9,7 @@ import numpy as np
 from ..open_shape import evaluated, sizes_in_use
 from ..readers import active_tracer
 from ..tensor import convert_to_tensor, new_tensor
+from ..variable import writing
 from .ir import Effect, Read, Store, Value
 
 __all__ = ["interpret"]
@@ -27,7 +28,8 @@ def interpret(graph, inputs, env=None, constants=None):
         env[other] = env[value]
     tracer = active_tracer()
     if tracer is None:
-        _run(graph, env, constants, None)
+        with writing([v for node in graph.nodes for v in node.writes]):
+            _run(graph, env, constants, None)
     else:
         line = tracer.line
         try:
