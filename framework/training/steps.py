@@ -71,6 +71,7 @@ class _Step:
         step.__name__ = name
         self._trained = None  # the layers, once the first trace has built them
         self._exact = Function(step)
+        self._exact._retraces.warned = True  # `KINDS` is what there will be, or nearly
         self._for_all_sizes = Function(step, reduce_retracing=True)
 
     def __call__(self, data):
