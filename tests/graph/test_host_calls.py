@@ -670,3 +670,21 @@ def test_what_python_assigns_is_what_comes_after():
     for _ in range(3):
         step()
     assert v.numpy() == 36.0
+
+
+def test_a_variable_is_read_again_after_a_host_call_that_may_assign():
+    w = tw.Variable([1.0, 2.0])
+
+    def host(a):
+        w.assign_sub(a)
+        return a
+
+    @tw.function
+    def step():
+        before = w * 1.0
+        tw.py_function(host, [before], tw.TensorSpec([2], "float32"))
+        return before, w * 1.0
+
+    before, after = step()
+    np.testing.assert_array_equal(before, [1.0, 2.0])
+    np.testing.assert_array_equal(after, [0.0, 0.0])

@@ -179,8 +179,10 @@ class _Writer:
 
         Where another thread changes several of them meanwhile, it takes them again.
         """
-        reads = [call for call in self.program.calls if call.form == "read"]
-        if len(reads) < 2 or any([call.node.writes for call in self.program.calls]):
+        calls = self.program.calls
+        reads = [call for call in calls if call.form == "read"]
+        # A host call may assign, and says nothing about it.
+        if len(reads) < 2 or any([c.node.writes or c.node.is_effect for c in calls]):
             return ()
         latest = f"{self.bind('changes', changes)}[0]"
         self.emit("while True:", reads[0])
