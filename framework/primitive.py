@@ -486,19 +486,30 @@ class Primitive:
         for x in inputs:
             if hasattr(x, "stray"):  # traced, and no trace has seen this call
                 x.stray()
-        if isinstance(error, MemoryError):
-            return ResourceExhaustedError(f"{self.name}: {error}")
-        if self.infer_rule is not None and not isinstance(error, RecursionError):
+        unchecked = self.infer_rule is None
+        if not (unchecked or isinstance(error, (MemoryError, RecursionError))):
             specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
             try:
-                self.infer_rule(*specs, **attributes)
-            except (
-                TypeError,
-                ValueError,
-                LookupError,
-                NotImplementedError,
-            ) as readable:
-                return _as_op_error(readable)
+                self.inferred(specs, attributes)
+            except (TypeError, ValueError, LookupError, NotImplementedError) as clearer:
+                return clearer
+        return self.explain_kernel(error, inputs)
+
+    def inferred(self, specs, attributes):
+        """The spec of the output, or a tuple of specs; raises what is wrong with these."""
+        if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
+            raise self.wrong_kind(specs[0])
+        try:
+            return self.infer_rule(*specs, **attributes)
+        except ValueError as error:
+            raise _as_op_error(error) from None
+
+    def explain_kernel(self, error, inputs):
+        """The readable error for one of the kernel's, of inputs that `infer` accepts."""
+        if isinstance(error, NumericsError):
+            return error
+        if isinstance(error, MemoryError):
+            return ResourceExhaustedError(f"{self.name}: {error}")
         if any(words in str(error) for words in _NO_LOOP):
             kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
             names = {} if self.variadic else dict(zip(self.inputs, inputs))

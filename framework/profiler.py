@@ -273,8 +273,7 @@ class _Session:
             try:
                 outputs = timed(*arrays)
             except Exception as error:
-                function.note(error)
-                raise
+                raise function.plan.explained(error) from None
             finally:
                 marks, stop = timed.marks[:], clock()
                 session.replays.append((timed, marks, start, stop, session.thread()))

@@ -266,7 +266,7 @@ class Tracer(Reader):
             return known
         values = [self.value_of(x) for x in inputs]
         specs = [TensorSpec(x.array.shape, x.array.dtype) for x in inputs]
-        inferred = op.infer_rule(*specs, **attributes)
+        inferred = op.inferred(specs, attributes)
         many = type(inferred) in (tuple, list)
         node = Node(op, tuple(values), attributes, self.here())
         outputs = node.give(

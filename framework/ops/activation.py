@@ -344,6 +344,8 @@ def _(g, out, axis):
 
 @primitive(name="log_softmax", type_name="LogSoftmax", quiet=True, floating=True)
 def _log_softmax(xp, logits, *, axis: Axes = -1):
+    if not logits.ndim:  # NumPy takes a scalar for a vector
+        normalize_axis("log_softmax", axis, 0)
     shifted, lies = shifted_rows(xp, logits, axis)
     shifted -= xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
     return shifted.T if is_short(logits, axis) else shifted

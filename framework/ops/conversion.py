@@ -274,11 +274,11 @@ def _(g, input_dtype):
 
 
 def imag(input, name=None):
-    """The imaginary part; zeros for a real tensor."""
-    return _imag(input)
+    """The imaginary part; zeros for a real tensor, without a gradient."""
+    return _imag(input if _is_complex(input) else stop_gradient(input))
 
 
-@elementwise(name="conj", type_name="Conj", zero_when=[{"x"}])
+@elementwise(name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc")
 def _conj(xp, x):
     return xp.conj(x)
 

@@ -232,7 +232,7 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
     return _sparse_cross_entropy(labels, logits)
 
 
-@elementwise(name="sigmoid_cross_entropy_with_logits", quiet=True)
+@elementwise(name="sigmoid_cross_entropy_with_logits", quiet=True, floating=True)
 def _sigmoid_cross_entropy(xp, labels, logits):
     """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
     positive = xp.maximum(logits, xp.zeros((), logits.dtype))

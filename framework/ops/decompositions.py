@@ -86,6 +86,8 @@ def cholesky(xp, input):
     array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise ValueError("no square matrices")  # `infer` says it better
     hermitian = (input + xp.swapaxes(input.conj(), -1, -2)) * 0.5
     what = "the matrix is not positive definite (of a batch, one of them)"
     return by_lapack("cholesky", what, xp.linalg.cholesky, hermitian)

@@ -62,15 +62,18 @@ def _runs(k, align, rows, cols):
         yield slice(start, end, cols + 1), slice(first, first + length)
 
 
-def _check_band(who, k, align, rows, cols, **given):
-    """Raises: ``ShapeError`` if a diagonal lies outside of the matrix."""
+def _check_band(who, k, align, rows, cols, corner=0, **given):
+    """Raises: ``ShapeError`` if a diagonal lies outside of the matrix.
+
+    ``corner``: 1 where those beyond the corners may be named, which have no entries.
+    """
     if align not in _ALIGN:
         raise InvalidArgumentError(
             f"{who}: align must be one of {_ALIGN}, got {align!r}"
         )
     if None not in (rows, cols):
         for d in k:
-            if d and not -rows < d < cols:
+            if d and not -rows - corner < d < cols + corner:
                 raise ShapeError(who, f"k={d} must lie between {-rows} and {cols} for matrices "
                                  f"of {rows} rows and {cols} columns", **given)  # fmt: skip
 
@@ -101,7 +104,7 @@ def _write(flat, diagonal, k, rows, cols, align):
 
 @_diag.infer
 def _(diagonal, k, rows, cols, align):
-    _check_band("diag", k, align, rows, cols, diagonal=diagonal)
+    _check_band("diag", k, align, rows, cols, corner=1, diagonal=diagonal)
     depth = 1 if k[0] == k[1] else 2
     wanted = _diagonals_shape(k, rows, cols)
     if diagonal.shape.rank < depth or not diagonal.shape[-depth:].is_compatible_with(

@@ -282,7 +282,9 @@ def _(g, x, y):
 mod = floormod
 
 
-@elementwise(type_name="TruncateDiv", quiet=True, may_raise="iu", sizes=True)
+@elementwise(
+    type_name="TruncateDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True
+)
 def truncatediv(xp, x, y):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
@@ -581,7 +583,7 @@ def _(g, x, out):
     return _over(_times(g * -0.5, out), x)
 
 
-@elementwise(type_name="Pow", quiet=True, may_raise="iu", sizes=True)
+@elementwise(type_name="Pow", quiet=True, kinds="iufc", may_raise="iu", sizes=True)
 def power(xp, x, y):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)

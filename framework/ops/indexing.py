@@ -557,6 +557,8 @@ def _check_ordered(who, input):
     if input.dtype.kind in "cU":
         what = "input must be made of real numbers, which have an order"
         raise DTypeError(who, what, input=input)
+    if not input.ndim:  # NumPy takes a scalar for a vector
+        normalize_axis(who, 0, 0)
 
 
 for _op in (_argmax, _argmin):

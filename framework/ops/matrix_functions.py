@@ -264,9 +264,9 @@ def expm(xp, input):
     """
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise ValueError("no square matrices")  # `infer` says it better
+    reach, coefficients = PADE[xp.real(input[..., :1, :1]).dtype.name]
     if not input.size:
         return input.copy()
-    reach, coefficients = PADE[xp.real(input[..., :1, :1]).dtype.name]
     sizes = xp.abs(input).sum(axis=-2).max(axis=-1)[..., None, None]
     sizes = xp.where(xp.isfinite(sizes), sizes, xp.zeros_like(sizes))
     halvings = xp.ceil(xp.log2(xp.maximum(sizes / reach, 1)))

@@ -62,7 +62,7 @@ def _same_axis(axes, input, *others, axis, **attributes):
 # ------------------------------------------------------------------------------ maxima
 
 
-@primitive(name="window_max", type_name="MaxPool")
+@primitive(name="window_max", type_name="MaxPool", kinds="iuf")
 def _window_max(
     xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
 ):

@@ -145,7 +145,7 @@ def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
     array([4, 6], dtype=int32)
     """
-    if input_tensor.dtype.kind == "b":
+    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     return _total(xp, input_tensor, axis, keepdims)
 
@@ -155,6 +155,11 @@ def _total(xp, x, axis, keepdims):
         return x.sum(axis=axis, dtype=x.dtype, keepdims=keepdims)
     axes = sorted(normalize_axis("reduction", axis, x.ndim))
     return summed(xp, x, axes).reshape(_reduced(x.shape, axes, keepdims))
+
+
+def _lacks(x, axis):
+    """Whether a scalar is asked for an axis, which NumPy would grant it."""
+    return not x.ndim and axis is not None and axis != ()
 
 
 # What kernels raise; the readable error is that of `infer`.
@@ -235,7 +240,7 @@ def _first(x, axis):
 @reduction(type_name="Max", kinds="iuf", sizes=True)
 def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The largest entry over ``axis``; ties share the gradient equally."""
-    if input_tensor.dtype.kind in "bc":
+    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
         return xp.full(_reduced(input_tensor.shape, axis, keepdims),
@@ -246,7 +251,7 @@ def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 @reduction(type_name="Min", kinds="iuf", sizes=True)
 def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
-    if input_tensor.dtype.kind in "bc":
+    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
         return xp.full(_reduced(input_tensor.shape, axis, keepdims),
@@ -285,7 +290,7 @@ reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 @reduction(type_name="Prod", sizes=True)
 def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The product over ``axis``; exact derivatives where factors are zero."""
-    if input_tensor.dtype.kind == "b":
+    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
 
@@ -325,7 +330,7 @@ def _products_of_others(x):
 @reduction(type_name="All", kinds="b", result_dtype=dtypes.bool)
 def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """Whether all entries over ``axis`` are true."""
-    if input_tensor.dtype.kind != "b":
+    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
@@ -333,7 +338,7 @@ def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 @reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool)
 def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """Whether any entry over ``axis`` is true."""
-    if input_tensor.dtype.kind != "b":
+    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
     return input_tensor.any(axis=axis, keepdims=keepdims)
 

@@ -243,7 +243,7 @@ def _normal_tail_in_double(xp, x):
     return _either(xp, x <= 0.6629, inner, outer, x, decay), decay
 
 
-@elementwise(quiet=True)
+@elementwise(quiet=True, floating=True)
 def exp_square(xp, x, *, sign):
     """``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
     return xp.exp(x * x * sign)

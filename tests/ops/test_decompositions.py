@@ -303,3 +303,9 @@ def test_the_tolerance_of_a_rank_broadcasts_against_the_singular_values():
         assert rank.numpy().tolist() == (s > 1).sum(-1).tolist()
     with pytest.raises(ValueError):
         tw.linalg.matrix_rank(x, tol=tw.ones([4]))
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (0, 1), (2,)])
+def test_cholesky_takes_no_row_for_a_matrix(shape):
+    with pytest.raises(ValueError, match="input"):
+        tw.linalg.cholesky(tw.ones(shape))

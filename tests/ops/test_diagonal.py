@@ -138,3 +138,10 @@ MISFITS = [
 def test_what_does_not_fit_is_explained(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("k", [-2, 0, 1])
+def test_a_diagonal_of_no_entries_makes_zeros(wrap, k):
+    found = wrap(lambda x: tw.linalg.diag(x, k=k))(tw.zeros([0]))
+    np.testing.assert_array_equal(found.numpy(), np.zeros((abs(k), abs(k))))

@@ -236,3 +236,9 @@ def test_floating_labels_that_are_whole_are_indices():
             with pytest.raises(ValueError, match="whole"):
                 f(tw.constant(wrong))
     assert tw.one_hot([], 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("op", [tw.argmax, tw.argmin, tw.nn.log_softmax, tw.nn.softmax])
+def test_an_axis_of_a_scalar_is_refused(op):
+    with pytest.raises(tw.errors.InvalidArgumentError, match="axis"):
+        op(tw.constant(2.0), axis=0)

@@ -254,3 +254,24 @@ def test_axes_may_be_a_range():
     assert (
         tw.reduce_sum(tw.ones((2, 3, 4)), axis=range(2)).numpy().tolist() == [6.0] * 4
     )
+
+
+@pytest.mark.parametrize("axis", [0, -1, [0]])
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
+def test_a_scalar_has_no_axis_to_reduce(wrap, axis):
+    reductions = [
+        tw.reduce_sum, tw.reduce_prod, tw.reduce_max, tw.reduce_min, tw.reduce_mean,
+        tw.reduce_logsumexp, tw.math.reduce_euclidean_norm, tw.math.count_nonzero,
+    ]  # fmt: skip
+    for op in reductions:
+        with pytest.raises(tw.errors.InvalidArgumentError, match="axis"):
+            wrap(lambda x, op=op: op(x, axis=axis))(tw.constant(2.0))
+    for op in (tw.reduce_all, tw.reduce_any):
+        with pytest.raises(tw.errors.InvalidArgumentError, match="axis"):
+            wrap(lambda x, op=op: op(x, axis=axis))(tw.constant(True))
+
+
+def test_a_scalar_reduced_over_no_axes_stays_itself():
+    for axis in (None, ()):
+        assert tw.reduce_sum(2.0, axis=axis).numpy() == 2.0
+        assert tw.reduce_any(True, axis=axis).numpy()

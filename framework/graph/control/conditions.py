@@ -9,6 +9,7 @@ from ...ops.conversion import cast
 from ...ops.elementwise import add_n
 from ...ops.joining import stack
 from ...ops.reduction import reduce_any
+from ...ops.shape import reshape
 from ...tensor import Tensor, convert_to_tensor, is_tensor
 from .branches import branch
 from .effects import assert_true
@@ -65,14 +66,14 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
             f"switch_case: branch_index must be an integer, got {index.dtype.name}"
         )
     last = default if default is not None else functions[-1]
+    _check_scalar("switch_case", "branch_index", index)
     if not is_seen([index]):
         number = int(index)
         return functions[number]() if 0 <= number < len(functions) else last()
-    _check_scalar("switch_case", "branch_index", index)
     named = {f"branch {i}": function for i, function in enumerate(functions)}
     if default is not None:
         named["default"] = default
-    return _traced("switch_case", index, named)
+    return _traced("switch_case", reshape(index, ()), named)
 
 
 def _numbered(branch_fns):

@@ -311,19 +311,12 @@ class Replay:
         except IndexError:
             return self.plan.instance()
 
-    def note(self, error):
-        """Says of an exception which of the graph's ops it is from."""
-        call = self.plan.blame(error)
-        if call is not None:
-            error.add_note(f"in the op {call.node.name}, {call.node.line}")
-
     def __call__(self, *arrays):
         run = self.borrow()
         try:
             return run(*arrays)
         except Exception as error:
-            self.note(error)
-            raise
+            raise self.plan.explained(error) from None
         finally:
             self.free.append(run)
 

@@ -72,10 +72,15 @@ def _source(node, owned=(), sparse=()):
         lines += ["    test = test_replay.borrow()"]
     lines += ["    try:", *[f"        {line}" for line in head]]
     lines += [f"            {line}" for line in body]
-    lines += ["    except Exception as error:", "        body_replay.note(error)"]
+    lines += ["    except Exception as error:",
+              "        error = body_replay.plan.explained(error)"]  # fmt: skip
     if node.tested:
-        lines += ["        test_replay.note(error)"]
-    lines += ["        raise", "    finally:", "        body_replay.free.append(body)"]
+        lines += ["        error = test_replay.plan.explained(error)"]
+    lines += [
+        "        raise error from None",
+        "    finally:",
+        "        body_replay.free.append(body)",
+    ]
     if node.tested:
         lines += ["        test_replay.free.append(test)"]
     lines.append(f"    return {_results(node, outputs, carried, sums, stacks)}")

@@ -262,16 +262,9 @@ class ConcreteFunction:
         try:
             return run(*arrays)
         except Exception as error:
-            self.note(error)
-            raise
+            raise self.plan.explained(error) from None
         finally:
             self._free.append(run)
-
-    def note(self, error):
-        """Says of an exception in a replay which of the user's lines it is from."""
-        call = self.plan.blame(error)
-        if call is not None:
-            error.add_note(f"in the op {call.node.name}, {call.node.line}")
 
     def borrows(self, tensors):
         """Whether a replay keeps nothing of the memory of its inputs."""

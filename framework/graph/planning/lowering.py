@@ -670,7 +670,7 @@ def _recorded(writer, args, function):
         arrays = [writer.operand(r) for r in results]
     except Exception as error:
         if not (isinstance(error, NotRecorded) or writer.refused):
-            raise
+            raise node.op.explain_kernel(error, args) from None
         del program.calls[count:]
         return None
     made, wanted = [[(x.shape, x.dtype) for x in xs] for xs in (arrays, node.outputs)]

@@ -9,7 +9,9 @@ function itself is written by `source`.
 import numpy as np
 
 from ... import config
+from ...tensor import TensorSpec
 from ...variable import writing
+from ..ir import is_value
 from . import forms, windows  # noqa: F401  (how some ops are written)
 from .arena import ALIGNMENT, lay_out
 from .blocks import odd_arrays
@@ -197,6 +199,19 @@ class Plan:
         start = self.places[array][0] + offset
         part = block[start : start + array.nbytes]
         return part.view(array.dtype).reshape(array.shape)
+
+    def explained(self, error):
+        """An exception in a replay as eager mode has it, with a note of the user's line."""
+        call = self.blame(error)
+        if call is None:
+            return error
+        node = call.node
+        if node.op is not None:
+            given = [x if is_value(x) else x.array for x in node.inputs]
+            specs = [TensorSpec(x.shape, x.dtype) for x in given]
+            error = node.op.explain_kernel(error, specs)
+        error.add_note(f"in the op {node.name}, {node.line}")
+        return error
 
     def blame(self, error):
         """The call of this plan in which an exception was raised, or None."""
