@@ -53,7 +53,8 @@ CALLS = {
     "hsplit": (lambda x: ops.hsplit(x, 2), [(3, N)], [(3, N)] * 2),
     "vsplit": (lambda x: ops.vsplit(x, 2), [(N, 3)], [(N, 3)] * 2),
     "unstack": (lambda x: ops.unstack(x, 2), [(N, 3)], [(3,), (3,)]),
-    "repeat": (lambda x: ops.repeat(x, [1, 2], axis=0), [(N, 3)], (3, 3)),
+    "repeat": (lambda x: ops.repeat(x, [1, 2], axis=0), [(N, 3)], (N, 3)),
+    "repeat each": (lambda x: ops.repeat(x, [1, 2]), [(N,)], (N,)),
     "repeat all": (lambda x: ops.repeat(x, 2), [(N, 3)], (N,)),
     "nonzero": (ops.nonzero, [(N, 3)], [(N,), (N,)]),
     "where": (ops.where, [(N, 3)], [(N,), (N,)]),
@@ -146,9 +147,12 @@ def test_a_model_of_such_a_call_gives_what_the_call_gives(name):
     call, given, _ = CALLS[name]
     inputs = [tw.keras.Input(batch_shape=s) for s in given]
     model = tw.keras.Model(inputs, call(*inputs))
-    for size in {"unstack": [2], "repeat": [2], "split by 7": [7, 14]}.get(
-        name, [4, 6]
-    ):
+    for size in {
+        "unstack": [2],
+        "repeat": [2],
+        "repeat each": [2],
+        "split by 7": [7, 14],
+    }.get(name, [4, 6]):
         values = [
             tw.constant(np.arange(np.prod(s)).reshape(s) % 5 - 1.5, "float32")
             for s in [tuple(size if n is None else n for n in s) for s in given]
@@ -214,13 +218,15 @@ def test_the_functions_of_a_choice_return_the_same():
     assert ops.cond(pred, lambda: None, lambda: None) is None
 
 
+def test_a_symbolic_tensor_is_no_tensor():
+    assert ops.is_tensor(tw.constant(1.0)) and not ops.is_tensor(symbol(3))
+
+
 def test_what_no_size_allows_is_refused():
     with pytest.raises(ValueError, match="7"):
         ops.split(symbol(N, 3), 7, axis=1)
     with pytest.raises(ValueError, match="broadcast"):
         ops.add(symbol(N, 3), symbol(N, 4))
-    with pytest.raises(ValueError, match="None"):
-        ops.reshape(symbol(N, 3), (5, 7, -1))[0] + symbol(N, 8)
 
 
 def test_the_function_of_a_loop_uses_its_arguments_alone():
@@ -243,3 +249,22 @@ def test_a_config_holds_no_function():
     assert model.predict(np.ones((4, 3)), verbose=0).tolist() == [[2.0] * 3] * 4
     with pytest.raises(TypeError, match="function"):
         model.get_config()
+
+
+def test_a_slice_starts_where_a_tensor_says():
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+
+    @tw.function
+    def diagonal_blocks(start):
+        first = ops.slice(x, ops.stack([start, start]), (1, 2))
+        return ops.fori_loop(
+            0, 2, lambda i, s: s + ops.slice(x, ops.stack([i, i]), (1, 2)), first
+        )
+
+    assert diagonal_blocks(tw.constant(2)).numpy().tolist() == [
+        [10 + 0 + 5, 11 + 1 + 6]
+    ]
+    for start in ((2, 3), tw.constant([2, 3])):
+        with pytest.raises(ValueError):
+            ops.slice(x, start, (2, 2))
+    assert shapes(ops.slice(symbol(N, 4), symbol(2, dtype="int32"), (1, 2))) == (1, 2)

@@ -7,8 +7,8 @@ from ..ops.conversion import cast
 from ..ops.gather import repeat as _repeat
 from ..ops.reduction import reduce_sum
 from ..rules import normalize_axis
-from ..tensor import convert_to_tensor
-from .promotion import counted, together
+from ..tensor import TensorSpec, convert_to_tensor
+from .promotion import counted, sized_by_values, together
 
 __all__ = [
     "append",
@@ -288,6 +288,18 @@ def tile(x, repeats):
     return joining.tile(x, counts)
 
 
+def _specs_of_repeat(x, repeats, axis=None):
+    """Keras infers no size from how many ``repeats`` are listed."""
+    if hasattr(repeats, "__index__") or len(repeats) == 1:
+        return None
+    dims = list(x.shape)
+    if axis is None:
+        return TensorSpec([None], x.dtype) if None in dims else None
+    (at,) = normalize_axis("repeat", axis, len(dims))
+    return TensorSpec(dims, x.dtype) if dims[at] is None else None
+
+
+@sized_by_values(_specs_of_repeat)
 def repeat(x, repeats, axis=None):
     """Each entry along ``axis`` ``repeats`` times; of all in a row, for None.
 

@@ -17,7 +17,7 @@ from ..ops.comparison import greater
 from ..ops.creation import meshgrid
 from ..ops.creation import range as _range
 from ..ops.elementwise import clip_by_value
-from ..ops.gather import gather_nd
+from ..ops.gather import gather, gather_nd
 from ..ops.indexing import getitem
 from ..ops.indexing import slice as _slice
 from ..ops.joining import concat, split, stack
@@ -85,8 +85,8 @@ def cast(x, dtype):
 
 
 def is_tensor(x):
-    """Whether ``x`` is a tensor or a variable, and no array or number."""
-    return _is_tensor(x)
+    """Whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
+    return _is_tensor(x) and type(x) is not KerasTensor
 
 
 def saturate_cast(x, dtype):
@@ -347,7 +347,19 @@ def slice(inputs, start_indices, shape):  # noqa: A001
     array([[2, 3],
            [5, 6]], dtype=int32)
     """
-    return _slice(inputs, start_indices, shape)
+    if not _is_tensor(start_indices):
+        return _slice(inputs, start_indices, shape)
+    found, starts = _convert(inputs), _unstack(start_indices)
+    if len(starts) != found.ndim or len(shape) != found.ndim:
+        raise ValueError(
+            "slice: start_indices and shape must have an entry for each axis of inputs, "
+            f"{found.ndim}, got {len(starts)} and {len(shape)}"
+        )
+    for axis, (start, count) in enumerate(zip(starts, shape)):
+        found = gather(
+            found, _range(count) + conversion.cast(start, "int32"), axis=axis
+        )
+    return found
 
 
 def slice_update(inputs, start_indices, updates):
