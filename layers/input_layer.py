@@ -29,7 +29,15 @@ class InputLayer(Layer):
             raise ValueError("Input: sparse and ragged tensors are not supported")
         super().__init__(name=name, **kwargs)
         if input_tensor is not None:
-            batch_shape, dtype = _of_tensor(input_tensor, shape, batch_shape, dtype)
+            given = shape, batch_size, batch_shape, dtype
+            batch_shape, dtype = _of_tensor(input_tensor, *given)
+        elif batch_shape is not None:
+            for what, value in (("shape", shape), ("batch_size", batch_size)):
+                if value is not None:
+                    raise ValueError(
+                        f"Input: pass {what} or batch_shape, not both; got {what}="
+                        f"{value!r} and batch_shape={batch_shape!r}"
+                    )
         if batch_shape is None:
             if self._given_shape is not None:
                 batch_shape = self._given_shape
@@ -93,7 +101,7 @@ def Input(
     return layer.output
 
 
-def _of_tensor(tensor, shape, batch_shape, dtype):
+def _of_tensor(tensor, shape, batch_size, batch_shape, dtype):
     """Shape and dtype of a symbolic tensor, which those given must not contradict."""
     if type(tensor) is not KerasTensor:
         raise ValueError(
@@ -101,15 +109,17 @@ def _of_tensor(tensor, shape, batch_shape, dtype):
             f"them, got {type(tensor).__name__}"
         )
     own = tuple(tensor.shape), tensor.dtype
+    batch = own[0][:1] if batch_size is None else (batch_size,)
     given = (
-        own[0][:1] + (own[0][1:] if shape is None else tuple(shape)),
+        batch + (own[0][1:] if shape is None else tuple(shape)),
         own[0] if batch_shape is None else tuple(batch_shape),
         own[1] if dtype is None else as_dtype(dtype),
     )
     if given != (own[0], *own):
         raise ValueError(
             f"Input: the tensor has shape {own[0]} and dtype {own[1].name}; got shape "
-            f"{shape}, batch_shape {batch_shape} and dtype {dtype} for it, which differ"
+            f"{shape}, batch_size {batch_size}, batch_shape {batch_shape} and dtype "
+            f"{dtype} for it, which differ"
         )
     return own
 

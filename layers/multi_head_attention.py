@@ -227,8 +227,8 @@ class MultiHeadAttention(_Heads):
         self.key_dim = whole(self, "key_dim", key_dim)
         value_dim = key_dim if value_dim is None else value_dim
         self.value_dim = whole(self, "value_dim", value_dim)
-        self._given_output_shape = _tuple_of_sizes(output_shape)
-        self.attention_axes = _tuple_of_sizes(attention_axes)
+        self._given_output_shape = _tuple_of_ints(who, "output_shape", output_shape)
+        self.attention_axes = _tuple_of_ints(who, "attention_axes", attention_axes)
         settings = (kernel_initializer, bias_initializer, kernel_regularizer,
                     bias_regularizer, activity_regularizer, kernel_constraint,
                     bias_constraint)  # fmt: skip
@@ -405,7 +405,12 @@ def _refuse_flash(who, flash_attention):
         )
 
 
-def _tuple_of_sizes(value):
-    if value is None or isinstance(value, int):
-        return None if value is None else (value,)
-    return tuple(value)
+def _tuple_of_ints(who, name, value):
+    if value is None:
+        return None
+    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if not all([hasattr(n, "__index__") for n in values]):
+        raise ValueError(
+            f"{who}: {name} must be an integer, or a list of them, got {value!r}"
+        )
+    return values

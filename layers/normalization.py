@@ -18,7 +18,7 @@ from tapewright.ops.shape import expand_dims, reshape
 from tapewright.rules import normalize_axis
 
 from . import constraints, initializers, regularizers
-from .arguments import not_negative, share
+from .arguments import not_negative, share, whole
 from .layer import InputSpec, Layer
 
 __all__ = [
@@ -264,7 +264,7 @@ class LayerNormalization(_ScaleAndShift):
         )
 
     def build(self, input_shape):
-        shape, self.input_spec = _sizes(self, input_shape)
+        shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
         rms = self.rms_scaling
         self._add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
 
@@ -311,7 +311,10 @@ class GroupNormalization(_ScaleAndShift):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.groups = groups
+        if groups != -1:
+            self.groups = whole(self, "groups", groups)
+        else:  # each channel its own
+            self.groups = -1
         self.axis = axis
         self.epsilon = not_negative(self, "epsilon", epsilon)
         self._keep(
@@ -327,6 +330,11 @@ class GroupNormalization(_ScaleAndShift):
 
     def build(self, input_shape):
         shape, self.input_spec = _sizes(self, input_shape)
+        if shape[0] is None:
+            raise ValueError(
+                f"{self._title}: the number of channels must be known, axis {self.axis} "
+                f"of inputs of shape {tuple(input_shape)}"
+            )
         groups = shape[0] if self.groups == -1 else self.groups
         if groups < 1 or shape[0] % groups:
             raise ValueError(
@@ -357,7 +365,7 @@ class RMSNormalization(Layer):
         self.epsilon = not_negative(self, "epsilon", epsilon)
 
     def build(self, input_shape):
-        shape, self.input_spec = _sizes(self, input_shape)
+        shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
         self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
 
     def call(self, inputs):
@@ -396,9 +404,15 @@ def _axes(who, axis):
     raise TypeError(f"{who}: axis must be an int or a list of ints, got {axis!r}")
 
 
-def _sizes(layer, input_shape):
-    """The sizes of a layer's axes, in order, and the spec that holds inputs to them."""
+def _sizes(layer, input_shape, any_rank=False):
+    """The sizes of a layer's axes, in order, and the spec that holds inputs to them.
+
+    With ``any_rank`` to the sizes alone, on the axes as they were given.
+    """
     rank = len(input_shape)
     axes = sorted(normalize_axis(layer._title, layer.axis, rank))
     sizes = tuple([input_shape[a] for a in axes])
+    if any_rank:
+        given = [layer.axis] if isinstance(layer.axis, int) else layer.axis
+        return sizes, InputSpec(axes={a: input_shape[a] for a in given})
     return sizes, InputSpec(ndim=rank, axes=dict(zip(axes, sizes)))

@@ -21,7 +21,8 @@ _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 def checked_format(who, data_format):
     """``data_format``, "channels_last" for None; ``who``: a layer, or a name."""
     known = ("channels_last", "channels_first")
-    return one_of(who, "data_format", data_format or "channels_last", known)
+    data_format = "channels_last" if data_format is None else data_format
+    return one_of(who, "data_format", data_format, known)
 
 
 def checked_padding(layer, padding, choices=("valid", "same")):

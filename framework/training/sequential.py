@@ -47,12 +47,12 @@ class Sequential(Model):
     def add(self, layer, rebuild=True):
         """Appends a layer, or at the beginning an `Input`.
 
-        Raises: ``TypeError`` for what is no layer, ``ValueError`` for a name that is taken.
+        Raises: ``ValueError`` for what is no layer, and for a name that is taken.
         """
         if type(layer) is KerasTensor:
             layer = layer._keras_history.operation
         if not isinstance(layer, Layer):
-            raise TypeError(
+            raise ValueError(
                 f"Sequential '{self.name}': only layers can be added, got {layer!r}; wrap "
                 "a function in layers.Lambda or layers.Activation"
             )
@@ -113,6 +113,7 @@ class Sequential(Model):
         """Builds the layers in turn, for inputs of this shape; the batch may be None."""
         if self._start is not None:
             return
+        self._need_layers()
         if input_shape is None:
             raise ValueError(
                 f"Sequential '{self.name}': build needs the shape of the inputs, or an "
@@ -127,12 +128,20 @@ class Sequential(Model):
         self._given_batch_shape = tuple(input_shape)
         self._layers_changed()
 
+    def _need_layers(self):
+        if not self._layers and self._start is None:
+            raise ValueError(
+                f"Sequential '{self.name}': there are no layers; add one with add()"
+            )
+
     def _build_for(self, args, kwargs):
         """On the first call the layers see real inputs, and build themselves."""
+        self._need_layers()
         shape = getattr(args[0], "shape", None)
         self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
 
     def call(self, inputs, training=None, mask=None):
+        self._need_layers()
         if self._start is not None:
             (inputs,) = standardized(self._need_network("inputs"), inputs, self._title)
             inputs = of_rank(inputs, self._start.shape)

@@ -311,3 +311,15 @@ def test_an_axis_must_be_whole():
         TypeError, match="LayerNormalization: axis must be an int or a list"
     ):
         LayerNormalization(axis=1.5)
+
+
+@pytest.mark.parametrize("make", [LayerNormalization, RMSNormalization])
+def test_a_layer_built_for_one_rank_serves_others(make):
+    x = np.random.default_rng(0).normal(size=(5, 2, 3, 4)).astype("float32")
+    layer = make()
+    layer.build((None, 3, 4))
+    layer.set_weights([np.arange(1.0, 5.0) for _ in layer.weights])
+    rows = layer(x.reshape(10, 3, 4))
+    np.testing.assert_allclose(layer(x), rows.numpy().reshape(x.shape), rtol=1e-6)
+    with pytest.raises(ValueError, match="expected size 4 on axis -1"):
+        layer(x[..., :3])

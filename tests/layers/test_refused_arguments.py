@@ -21,6 +21,32 @@ VECTORS = np.ones((2, 3), np.float32)
         (lambda: layers.BatchNormalization(momentum=2), "momentum must be .*got 2"),
         (lambda: layers.LayerNormalization(epsilon="x"), "epsilon must be .*got 'x'"),
         (lambda: layers.GroupNormalization(epsilon=-1), "epsilon must be .*got -1"),
+        *[
+            (lambda n=n: layers.GroupNormalization(n), "groups must be a positive int")
+            for n in (0, -3, 1.5, "32", None, True, (1, 2))
+        ],
+        (lambda: layers.Conv2D(2, 3, data_format=0), "data_format must be .*got 0"),
+        (lambda: layers.Flatten(data_format=()), r"data_format must be .*got \(\)"),
+        (
+            lambda: layers.MultiHeadAttention(2, 3, attention_axes="bad"),
+            "attention_axes must be an integer, or a list of them, got 'bad'",
+        ),
+        (
+            lambda: layers.Input((3,), batch_shape=(2, 3)),
+            r"pass shape or batch_shape, not both; got shape=\(3,\)",
+        ),
+        (
+            lambda: layers.Input(batch_size=2, batch_shape=(2, 3)),
+            "pass batch_size or batch_shape, not both; got batch_size=2",
+        ),
+        (
+            lambda: layers.Input(batch_size=5, tensor=layers.Input((3,), batch_size=2)),
+            "batch_size 5.*which differ",
+        ),
+        (
+            lambda: layers.GroupNormalization(2)(layers.Input((3, None))),
+            "number of channels must be known",
+        ),
         (lambda: layers.RNN([]), "cells must hold one cell or more, got none"),
         (
             lambda: layers.Bidirectional(layers.Dense(2)),

@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers, metrics
+from tapewright.errors import ShapeError
 from tapewright.registry import custom_object_scope
 
 
@@ -495,3 +496,25 @@ def test_labels_of_another_shape_are_refused_after_the_first_batch_too(make):
         with pytest.raises(ValueError, match="must be .batch, .* both"):
             metric.update_state(labels, scores)
     np.testing.assert_array_equal(metric.result().numpy(), before)
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "expected"),
+    [  # of Keras 3.15
+        ([[0], [0]], [[[0.9, 0.1, 0.0], [0.8, 0.15, 0.05]]], 1.0),
+        ([[0], [1]], [[[0.9, 0.1, 0.0], [0.2, 0.75, 0.05]]], 0.5),
+        ([[0], [1]], [[[0.9, 0.1], [0.2, 0.8]], [[0.1, 0.9], [0.2, 0.8]]], 0.75),
+        ([1], [[0.9, 0.1], [0.2, 0.8]], 0.5),
+    ],
+)
+def test_labels_with_sizes_of_1_broadcast_against_the_predictions(
+    labels, predictions, expected
+):
+    assert metrics.SparseCategoricalAccuracy()(labels, predictions) == expected
+
+
+def test_one_hot_labels_are_no_class_numbers():
+    hot = np.eye(3, dtype="float32")
+    for y_true, y_pred in ((hot, hot), ([[0, 1]], hot[:2]), ([0, 1], hot[None, :2])):
+        with pytest.raises(ShapeError, match="one class of y_true"):
+            metrics.SparseCategoricalAccuracy()(y_true, y_pred)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import Sequential
+from tapewright import Input, Sequential
 from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten, Layer
 
 
@@ -102,14 +102,34 @@ def test_layers_can_be_added_and_popped():
     assert len(model.weights) == 2
 
 
-def test_an_empty_model_is_the_identity():
-    assert Sequential()([[1.0]]).numpy().tolist() == [[1.0]]
+def test_an_empty_model_has_nothing_to_call():
+    data, model = np.ones((2, 3), "float32"), Sequential(name="empty")
+    model.compile("sgd", "mse")
+    for use in (
+        lambda: model(data),
+        lambda: model(Input((3,))),
+        lambda: model.build((None, 3)),
+        lambda: model.predict(data, verbose=0),
+        lambda: model.fit(data, data, verbose=0),
+    ):
+        with pytest.raises(ValueError, match="'empty': there are no layers"):
+            use()
+    assert model.layers == [] and model.weights == []
+    model.summary(print_fn=lambda line: None)
+    assert Sequential.from_config(model.get_config()).layers == []
+    model.add(Dense(2))
+    assert model(data).shape == (2, 2)
+
+
+def test_a_model_of_an_input_alone_is_the_identity():
+    data = np.ones((2, 3), "float32")
+    np.testing.assert_array_equal(Sequential([Input((3,))])(data), data)
 
 
 def test_what_is_no_layer_cannot_be_added():
-    with pytest.raises(TypeError, match="only layers can be added, got <function"):
+    with pytest.raises(ValueError, match="only layers can be added, got <function"):
         Sequential([lambda x: x])
-    with pytest.raises(TypeError, match="wrap a function in layers.Lambda"):
+    with pytest.raises(ValueError, match="wrap a function in layers.Lambda"):
         Sequential([tw.nn.relu])
 
 

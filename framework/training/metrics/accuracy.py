@@ -8,6 +8,7 @@ from ...ops.indexing import argmax
 from ...ops.reduction import reduce_any
 from ...ops.shape import expand_dims, reshape, squeeze
 from ...ops.sorting import in_top_k
+from ..losses.alignment import broadcasts
 from .alignment import as_tensor, check_pair, pair, same_rank
 from .reduction import MeanMetricWrapper
 
@@ -74,7 +75,7 @@ def sparse_categorical_accuracy(y_true, y_pred):
     """1 where the largest entry of ``y_pred`` is in the place ``y_true``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
-    numbers of any dtype.
+    numbers of any dtype; sizes of 1 broadcast.
 
     >>> sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
     array([1., 0.], dtype=float32)
@@ -127,12 +128,16 @@ def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5, from_sorted_ids=False
 
 
 def _matches(who, labels, y_pred):
-    """1 where the largest entry of ``y_pred`` is in the place that the label says."""
+    """1 where the largest entry of ``y_pred`` is in the place that the label says.
+
+    As in Keras a size of 1 broadcasts, where both have an axis.
+    """
     shape = y_pred.array.shape
-    if not shape or labels.array.shape != shape[:-1]:
+    if not shape or not _pairs_up(labels.array.shape, shape[:-1]):
         raise ShapeError(
             who,
-            "there must be one class of y_true for each row of y_pred",
+            "there must be one class of y_true for each row of y_pred, or sizes of 1 that "
+            "broadcast",
             classes=labels,
             y_pred=y_pred,
         )
@@ -144,6 +149,10 @@ def _matches(who, labels, y_pred):
     dtype = float64 if dtype is float64 else float32
     predicted = cast(argmax(y_pred, -1), dtype)
     return cast(equal(cast(labels, dtype), predicted), float32)
+
+
+def _pairs_up(a, b):
+    return len(a) == len(b) and broadcasts(a, b)
 
 
 # -------------------------------------------------------------------------- classes
