@@ -14,7 +14,6 @@ from tapewright.layers.constraints import Constraint
 from tapewright.layers.initializers import Initializer
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import InputSpec, Layer
-from tapewright.layers.names import forget_names
 from tapewright.layers.regularizers import Regularizer
 from tapewright.layers.symbolic import KerasTensor
 from tapewright.optimizers import Optimizer
@@ -22,6 +21,7 @@ from tapewright.optimizers import Optimizer
 from . import keras_random as random
 from .floatx import floatx, set_floatx
 from .later import alias_modules, load_later
+from .module import forget_names
 from .registration import (
     CustomObjectScope,
     custom_object_scope,

@@ -78,6 +78,20 @@ def _search(module, kind, found, seen):
         _search(submodule, kind, found, seen)
 
 
+_counts = {}  # how often a default name was given
+
+
+def unique_name(stem):
+    """``stem``, then ``stem_1``, ``stem_2`` and so on: names where none is given."""
+    count = _counts[stem] = _counts.get(stem, -1) + 1
+    return f"{stem}_{count}" if count else stem
+
+
+def forget_names():
+    """Counts anew: the next name of a stem is the stem itself."""
+    _counts.clear()
+
+
 def snake_case(name):
     """``BatchNormalization`` as ``batch_normalization``.
 

@@ -20,7 +20,7 @@ from tapewright.dtypes import float32
 from tapewright.errors import ShapeError
 from tapewright.floatx import default_float
 from tapewright.graph.tracing import EagerFallback
-from tapewright.module import snake_case
+from tapewright.module import snake_case, unique_name
 from tapewright.nest import flatten, is_nested, map_structure
 from tapewright.ops.conversion import cast
 from tapewright.ops.elementwise import divide_no_nan
@@ -32,7 +32,6 @@ from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
 from . import activations, masks, regularizers
 from .configs import BuildShapes, LayerConfig, dtype_of, is_shape
 from .input_spec import InputSpec
-from .names import unique_name
 from .signature import CallSignature
 from .symbolic import KerasTensor, Node, Operation, symbolic_outputs
 from .tracking import Tracked

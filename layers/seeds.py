@@ -1,9 +1,8 @@
 """`SeedGenerator`, and what layers and initializers take for a ``seed``."""
 
 from tapewright import registry
+from tapewright.module import unique_name
 from tapewright.ops.random import Generator
-
-from .names import unique_name
 
 __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 

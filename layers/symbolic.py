@@ -13,6 +13,7 @@ from tapewright.dtypes import as_dtype
 from tapewright.floatx import default_float
 from tapewright.graph.functions.function import Function
 from tapewright.graph.tracing import Outline
+from tapewright.module import unique_name
 from tapewright.nest import flatten, map_structure, pack
 from tapewright.primitive import get_primitive
 from tapewright.readers import Lost, reading
@@ -22,7 +23,6 @@ from tapewright.tensor_shape import TensorShape
 from tapewright.variable import Variable
 
 from .masks import attach, mask_of
-from .names import unique_name
 
 __all__ = [
     "KerasHistory",

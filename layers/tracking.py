@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from tapewright.dtypes import as_dtype
-from tapewright.module import Module
+from tapewright.module import Module, unique_name
 from tapewright.nest import owned_leaves
 from tapewright.ops.random import Generator
 from tapewright.readers import reading
@@ -19,7 +19,6 @@ from tapewright.variable import Variable
 
 from . import constraints, initializers, regularizers
 from .arguments import truth
-from .names import unique_name
 
 __all__ = ["Tracked"]
 

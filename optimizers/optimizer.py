@@ -16,7 +16,7 @@ import numpy as np
 from tapewright import registry
 from tapewright.constructors import constructor_arguments
 from tapewright.dtypes import float32
-from tapewright.module import snake_case
+from tapewright.module import snake_case, unique_name
 from tapewright.profiler import watch_method
 from tapewright.readers import active_tracer, reading
 from tapewright.tensor import constant, convert_to_tensor
@@ -139,7 +139,7 @@ class Optimizer(State, registry.Configured):
                 f"Received: clipnorm={clipnorm}, clipvalue={clipvalue}, "
                 f"global_clipnorm={global_clipnorm}"
             )
-        self.name = name or snake_case(type(self).__name__)
+        self.name = name or unique_name(snake_case(type(self).__name__))
         self.weight_decay = weight_decay
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue

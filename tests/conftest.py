@@ -16,6 +16,7 @@ import pytest
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every plan that a test makes
 
 from tapewright import backend, random, readers  # noqa: E402
+from tapewright.module import forget_names
 
 
 def pytest_addoption(parser):
@@ -105,6 +106,12 @@ def seeds(device):
     """The same random numbers in every run, whichever tests come before."""
     np.random.seed(0)
     random.set_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def names():
+    """Default names count from the beginning in every test."""
+    forget_names()
 
 
 @pytest.fixture(autouse=True)

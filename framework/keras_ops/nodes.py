@@ -10,11 +10,11 @@ import inspect
 
 import numpy as np
 
-from tapewright.layers.names import unique_name
 from tapewright.layers.symbolic import KerasTensor, OpCall, refuse_variables
 
 from .. import registry
 from ..dtypes import DType
+from ..module import unique_name
 from ..nest import flatten, is_nested, map_structure
 from ..saving.keras_files import operations
 from ..tensor import Tensor

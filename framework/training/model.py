@@ -3,11 +3,10 @@
 from tapewright.layers.configs import BuildShapes
 from tapewright.layers.layer import Layer
 from tapewright.layers.masks import attach, in_use, mask_of, masked
-from tapewright.layers.names import unique_name
 
 from ..constructors import constructor_arguments
 from ..errors import ShapeError
-from ..module import snake_case
+from ..module import snake_case, unique_name
 from ..nest import flatten, is_nested, map_structure
 from ..ops.conversion import cast
 from ..ops.shape import expand_dims, squeeze

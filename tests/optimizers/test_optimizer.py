@@ -484,3 +484,10 @@ def test_a_constraint_is_applied_after_the_update():
     for _ in range(2):
         optimizer.apply_gradients([(tw.constant([1.0, 1.0]), v)])
     assert v.numpy().tolist() == [0.0, 0.0]
+
+
+def test_names_that_are_not_given_count_as_in_keras():
+    adams = [tw.optimizers.Adam(), tw.optimizers.Adam(), tw.optimizers.SGD()]
+    assert [each.name for each in adams] == ["adam", "adam_1", "sgd"]
+    assert tw.optimizers.Adam.from_config(adams[1].get_config()).name == "adam_1"
+    assert tw.optimizers.Adam(name="mine").name == "mine"

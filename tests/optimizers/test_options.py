@@ -288,7 +288,7 @@ def test_weights_are_set_in_the_order_of_the_variables():
         assert np.array_equal(a.numpy(), b.numpy())
     with pytest.raises(ValueError, match="4 values are needed, got 1"):
         two.set_weights([0])
-    with pytest.raises(ValueError, match="'adam/v_momentum' has the shape"):
+    with pytest.raises(ValueError, match="'adam_1/v_momentum' has the shape"):
         two.set_weights([0, 0.1, np.zeros(3), np.zeros(2)])
 
 

@@ -7,7 +7,7 @@ divides by the number of entries that count.
 
 from ...dtypes import as_dtype
 from ...floatx import default_float
-from ...module import snake_case
+from ...module import snake_case, unique_name
 from ...nest import flatten, map_structure
 from ...ops.comparison import logical_and
 from ...ops.conversion import cast
@@ -53,7 +53,7 @@ class Loss(Configured):
                 f"{type(self).__name__}: reduction must be one of "
                 f"{', '.join(REDUCTIONS)} or None, got {reduction!r}"
             )
-        self.name = name or snake_case(type(self).__name__)
+        self.name = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
         self._given_dtype = dtype
         self.dtype = default_float() if dtype is None else as_dtype(dtype)

@@ -3,11 +3,10 @@
 import functools
 
 from tapewright.layers import initializers
-from tapewright.layers.names import unique_name
 
 from ...dtypes import as_dtype
 from ...floatx import default_float
-from ...module import Module, snake_case
+from ...module import Module, snake_case, unique_name
 from ...nest import owned_leaves
 from ...ops.creation import zeros_like
 from ...readers import Recording, active_reader, active_readers, reading
