@@ -280,6 +280,9 @@ class Real(_Formula):
         a, b = [_made(dict(f[1]), self.scope) for f in parts]
         return a // b
 
+    def __round__(self, ndigits=None):
+        self._needs("rounding")
+
     def __neg__(self):
         operation, left, right = self.form
         if operation == "/" and isinstance(left, tuple) and left[0] == "poly":

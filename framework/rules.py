@@ -24,6 +24,7 @@ __all__ = [
     "diagonal_elementwise",
     "elementwise",
     "infer_elementwise",
+    "known_rank",
     "lift",
     "normalize_axis",
     "same_dtype",
@@ -96,6 +97,13 @@ def normalize_axis(who, axis, rank, name="axis"):
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(f"{who}: {name} names an axis twice: {axis}")
     return axes
+
+
+def known_rank(who, name, spec):
+    """The rank of an input. Raises: ``NeedsSize`` in a trace for all ranks."""
+    if spec.shape.rank is None:
+        raise NeedsSize(f"{who}: the rank of {name} is not known before the call")
+    return spec.shape.rank
 
 
 def same_dtype(who, **specs):

@@ -20,7 +20,7 @@ from ..errors import (
 from ..open_shape import sized
 from ..primitive import Shape, Whole
 from ..readers import BARE, active_reader, active_tracer, user_line
-from ..rules import broadcast_shape, normalize_axis
+from ..rules import broadcast_shape, known_rank, normalize_axis
 from ..tensor import convert_to_tensor, module_of, new_tensor
 from .comparison import equal, less
 from .conversion import cast
@@ -68,7 +68,7 @@ def ones(shape, dtype=dtypes.float32, name=None):
 def fill(dims, value, name=None):
     """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
     value = convert_to_tensor(value)
-    if value.shape.rank != 0:
+    if known_rank("fill", "value", value) != 0:
         raise InvalidArgumentError(
             f"fill: value must be a scalar, got shape {value.shape}"
         )

@@ -12,6 +12,7 @@ from ..primitive import Whole, primitive
 from ..rules import (
     broadcast_shape,
     elementwise,
+    known_rank,
     lift,
     normalize_axis,
     same_dtype,
@@ -55,7 +56,9 @@ def _softmax_cross_entropy(xp, labels, logits):
 
 @_softmax_cross_entropy.infer
 def _(labels, logits):
-    if logits.shape.rank == 0:
+    who = "softmax_cross_entropy_with_logits"
+    known_rank(who, "labels", labels)
+    if known_rank(who, "logits", logits) == 0:
         raise ShapeError("softmax_cross_entropy_with_logits", "logits need a class axis",
                          labels=labels, logits=logits)  # fmt: skip
     try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Axes, Shape, primitive
-from ..rules import normalize_axis
+from ..rules import known_rank, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import where
 from .joining import all_mapped
@@ -107,9 +107,8 @@ def _(diagonal, k, rows, cols, align):
     _check_band("diag", k, align, rows, cols, corner=1, diagonal=diagonal)
     depth = 1 if k[0] == k[1] else 2
     wanted = _diagonals_shape(k, rows, cols)
-    if diagonal.shape.rank < depth or not diagonal.shape[-depth:].is_compatible_with(
-        wanted
-    ):
+    rank = known_rank("diag", "diagonal", diagonal)
+    if rank < depth or not diagonal.shape[-depth:].is_compatible_with(wanted):
         raise ShapeError("diag", f"diagonal must end in the shape {wanted}",
                          diagonal=diagonal)  # fmt: skip
     return TensorSpec((*diagonal.shape[:-depth], rows, cols), diagonal.dtype)
@@ -150,7 +149,7 @@ def _(input, k, align):
 
 
 def _check_matrix(who, input):
-    if input.shape.rank < 2:
+    if known_rank(who, "input", input) < 2:
         raise ShapeError(who, "input must have two axes or more", input=input)
 
 

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, InvalidArgumentError, ShapeError
-from ..primitive import Axes, primitive
+from ..errors import DTypeError, InvalidArgumentError, ShapeError, TracingError
+from ..primitive import Axes, Shape, primitive
 from ..rules import normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .conversion import cast, conj, real
@@ -239,17 +239,22 @@ def _lengths(who, fft_length, count, default):
     """The sizes that are transformed, of the last ``count`` axes."""
     if fft_length is None:
         return list(default)
-    given = np.atleast_1d(np.asarray(fft_length))
-    if given.shape != (count,) or given.dtype.kind not in "iu":
+    try:
+        given = Shape(fft_length)
+    except TracingError:
+        raise
+    except TypeError:
+        given = ()
+    if len(given) != count:
         raise InvalidArgumentError(
             f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, got "
             f"{fft_length}"
         )
-    if (given < 0).any():
+    if any([n < 0 for n in given]):
         raise InvalidArgumentError(
             f"{who}: fft_length must not be negative, got {fft_length}"
         )
-    return [int(n) for n in given]
+    return list(given)
 
 
 def fitted(x, lengths):

@@ -6,7 +6,7 @@ from .. import dtypes
 from ..composite import composite
 from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Shape, primitive
-from ..rules import lift
+from ..rules import known_rank, lift
 from ..tensor import convert_to_tensor
 from .contraction import tensordot
 from .conversion import cast, saturate_cast
@@ -351,7 +351,10 @@ def _adjust_contrast(xp, images, contrast_factor):
 
 @_adjust_contrast.infer
 def _(images, contrast_factor):
-    if images.shape.rank < 3 or contrast_factor.shape.rank:
+    if (
+        known_rank("adjust_contrast", "images", images) < 3
+        or contrast_factor.shape.rank
+    ):
         raise ShapeError("adjust_contrast", "images must be [..., height, width, channels] "
                          "and contrast_factor a scalar", images=images,
                          contrast_factor=contrast_factor)  # fmt: skip

@@ -13,7 +13,7 @@ from ..dimension import is_size
 from ..errors import DTypeError, InvalidArgumentError, OutOfBoundsError, ShapeError
 from ..open_shape import sized, whole
 from ..primitive import Axes, DTypeName, Shape, Whole, primitive
-from ..rules import broadcast_shape, normalize_axis
+from ..rules import broadcast_shape, known_rank, normalize_axis
 from ..tensor import (
     Tensor,
     TensorSpec,
@@ -494,7 +494,8 @@ def _(indices, depth, axis, dtype):
         raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
     if depth < 0:
         raise InvalidArgumentError(f"one_hot: depth must be 0 or more, got {depth}")
-    (at,) = normalize_axis("one_hot", axis, indices.shape.rank + 1)
+    rank = known_rank("one_hot", "indices", indices)
+    (at,) = normalize_axis("one_hot", axis, rank + 1)
     return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)
 
 

@@ -13,7 +13,7 @@ from ..errors import InvalidArgumentError, ShapeError
 from ..open_shape import agree, whole
 from ..primitive import Axes, Shape, primitive
 from ..readers import BARE, active_reader
-from ..rules import lift, normalize_axis
+from ..rules import known_rank, lift, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import where
 from .conversion import cast
@@ -117,7 +117,7 @@ def _(*values, axis):
             raise ShapeError(
                 "stack", "all shapes must be the same", first=first, other=value
             )
-    (at,) = normalize_axis("stack", axis, first.shape.rank + 1)
+    (at,) = normalize_axis("stack", axis, known_rank("stack", "values", first) + 1)
     dims = list(first.shape)
     return TensorSpec(dims[:at] + [len(values)] + dims[at:], first.dtype)
 

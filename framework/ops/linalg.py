@@ -11,7 +11,7 @@ from .. import backend
 from ..errors import InvalidArgumentError, ShapeError
 from ..open_shape import agree
 from ..primitive import primitive
-from ..rules import broadcast_shape, lift, same_dtype
+from ..rules import broadcast_shape, known_rank, lift, same_dtype
 from ..tensor import Tensor, TensorSpec, convert_to_tensor, module_of
 from .conversion import cast, conj
 from .creation import eye
@@ -248,7 +248,7 @@ def _(inputs, kernel, bias):
     if kernel.shape.rank != 2 or not bias.shape.is_compatible_with(kernel.shape[1:]):
         raise ShapeError("affine", "kernel must be [k, n] and bias [n]",
                          kernel=kernel, bias=bias)  # fmt: skip
-    if inputs.shape.rank < 2:
+    if known_rank("affine", "inputs", inputs) < 2:
         raise ShapeError("affine", "inputs must have two axes or more", inputs=inputs)
     k, n = kernel.shape
     if k is not None and inputs.shape[-1] not in (None, k):

@@ -20,6 +20,7 @@ from ..errors import (
 )
 from ..primitive import primitive
 from ..readers import active_tracer, user_line
+from ..rules import known_rank
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import equal, less, logical_not, masked, where
 from .conversion import cast
@@ -114,7 +115,8 @@ def _infer_segments(who, kinds):
             raise InvalidArgumentError(
                 f"{who}: num_segments must be 0 or more, got {num_segments}"
             )
-        depth = segment_ids.shape.rank
+        depth = known_rank(who, "segment_ids", segment_ids)
+        known_rank(who, "data", data)
         lead = data.shape[:depth]
         if len(lead) < depth or not lead.is_compatible_with(segment_ids.shape):
             raise ShapeError(who, "segment_ids must have the shape of the first axes of "

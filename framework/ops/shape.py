@@ -13,7 +13,7 @@ from ..composite import composite
 from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..open_shape import agree, divides, product, sized, surely_equal
 from ..primitive import Axes, Shape, primitive
-from ..rules import broadcast_shape, normalize_axis
+from ..rules import broadcast_shape, known_rank, normalize_axis
 from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from ..tensor_shape import TensorShape
 from .sizes import size_tensor
@@ -127,7 +127,7 @@ def expand_dims(xp, input, *, axis: Axes):
 @expand_dims.infer
 def _(input, axis):
     axes = (axis,) if isinstance(axis, int) else axis
-    rank = input.shape.rank + len(axes)
+    rank = known_rank("expand_dims", "input", input) + len(axes)
     axes = normalize_axis("expand_dims", axis, rank)
     rest = iter(input.shape)
     return TensorSpec(
@@ -221,7 +221,7 @@ def transpose(xp, a, *, perm: Axes = None, conjugate=False):
 
 @transpose.infer
 def _(a, perm, conjugate):
-    rank = a.shape.rank
+    rank = known_rank("transpose", "a", a)
     perm = tuple(range(rank))[::-1] if perm is None else tuple(perm)
     if sorted(p % rank if -rank <= p < rank else p for p in perm) != list(range(rank)):
         raise ShapeError("transpose", f"perm {perm} must name each axis once", a=a)

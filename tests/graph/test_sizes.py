@@ -379,10 +379,17 @@ def test_many_traces_for_a_size_each_give_one_warning():
     assert len(told) == 1
 
 
-def test_without_sizes_code_that_needs_one_raises():
-    traced = tw.function(sum_of_rows, input_signature=[Spec(X)])
-    with pytest.raises(NeedsSize, match=r"test_sizes.py:\d+: .*range\(\)"):
-        traced.get_concrete_function()
+def test_code_that_needs_a_size_has_no_outputs_before_it_is_called():
+    concrete = tw.function(
+        sum_of_rows, input_signature=[Spec(X)]
+    ).get_concrete_function()
+    with pytest.raises(tw.errors.TracingError, match=r"test_sizes.py:\d+: .*range\(\)"):
+        concrete.structured_outputs  # noqa: B018
+    for n in (3, 1):
+        x = tw.random.normal((n, 4))
+        np.testing.assert_array_equal(concrete(x), sum_of_rows(x))
+        np.testing.assert_array_equal(concrete.flat_call([x])[0], sum_of_rows(x))
+    assert "depends on the sizes" in str(concrete) and "x: " in str(concrete)
 
 
 def test_a_size_does_not_outlive_its_trace():
@@ -697,3 +704,70 @@ def test_what_must_be_a_multiple_is_one_in_a_trace_for_all_sizes(f):
         np.testing.assert_array_equal(concrete(x), f(x))
     with pytest.raises(ValueError):
         concrete(tw.zeros((5, 5)))
+
+
+def test_an_error_that_no_size_would_mend_is_raised_by_get_concrete_function():
+    traced = tw.function(lambda x: x.no_such_attribute)
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        traced.get_concrete_function(tw.TensorSpec([None]))
+
+
+def square(x):
+    return tw.matmul(x, x, transpose_b=True)
+
+
+# Functions of a matrix, some of which need its rank or its sizes as numbers.
+OF_A_MATRIX = {
+    **{
+        f"dct of type {n}": (lambda x, n=n: tw.signal.dct(x, type=n))
+        for n in range(1, 5)
+    },
+    "dct of 7": lambda x: tw.signal.dct(x, n=7, norm="ortho"),
+    "idct": lambda x: tw.signal.idct(x, type=3),
+    "rfft and back": lambda x: tw.signal.irfft(tw.signal.rfft(x), tw.shape(x)[1:]),
+    "rfft2d": tw.signal.rfft2d,
+    "fftshift": tw.signal.fftshift,
+    "frame": lambda x: tw.signal.frame(x, 3, 2, pad_end=True),
+    "stft": lambda x: tw.signal.stft(x, 4, 2),
+    "window": lambda x: tw.signal.hann_window(tw.shape(x)[1]),
+    "svd": lambda x: tw.linalg.svd(x)[0],
+    "qr": lambda x: tw.abs(tw.linalg.qr(x)[1]),
+    "det": lambda x: tw.linalg.det(square(x)),
+    "pinv": tw.linalg.pinv,
+    "matrix_rank": tw.linalg.matrix_rank,
+    "diag_part": tw.linalg.diag_part,
+    "band_part": lambda x: tw.linalg.band_part(x, 1, 0),
+    "matmul": square,
+    "transpose": lambda x: tw.transpose(x),
+    "einsum": lambda x: tw.einsum("...i->...", x),
+    "softmax": tw.nn.softmax,
+    "l2_normalize": lambda x: tw.nn.l2_normalize(x, -1),
+    "crelu": tw.nn.crelu,
+    "standardized": lambda x: tw.image.per_image_standardization(x[..., None]),
+    "resized": lambda x: tw.image.resize(x[..., None], [3, 5]),
+    "cropped": lambda x: tw.image.central_crop(x[..., None], 0.5),
+    "padded": lambda x: tw.image.resize_with_pad(x[..., None], 9, 9),
+    "stacked": lambda x: tw.stack([x, x], 1),
+    "expanded": lambda x: tw.expand_dims(x, 1),
+    "one_hot": lambda x: tw.one_hot(tw.argmax(x, -1), 4),
+    "reshaped": lambda x: tw.reshape(x, [-1, 2]) * tw.ones([tw.size(x) // 2, 2]),
+    "linspace": lambda x: tw.linspace(0.0, 1.0, tw.shape(x)[0]),
+    "segments": lambda x: tw.math.unsorted_segment_sum(
+        x, tw.zeros([tw.shape(x)[0]], "int32"), 2
+    ),
+    "rows": lambda x: sum([row for row in x]),  # noqa: C416
+    "mapped": lambda x: tw.map_fn(lambda row: row * 2.0, x),
+}
+
+
+@pytest.mark.parametrize("spec", [[None, None], None], ids=["sizes", "rank"])
+@pytest.mark.parametrize("name", OF_A_MATRIX)
+def test_a_concrete_function_serves_all_sizes_and_ranks(name, spec):
+    f = OF_A_MATRIX[name]
+    spec = tw.TensorSpec(spec)
+    concrete = tw.function(f).get_concrete_function(spec)
+    nested = tw.function(lambda x: concrete(x) * 1).get_concrete_function(spec)
+    for shape in ((6, 4), (2, 6)):
+        x = tw.random.normal(shape)
+        for call in (concrete, tw.function(lambda x: concrete(x) * 1), nested):
+            np.testing.assert_allclose(call(x), f(x), rtol=1e-5, atol=1e-5)

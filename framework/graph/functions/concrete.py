@@ -5,6 +5,7 @@ import threading
 import numpy as np
 
 from ...backend import array_module
+from ...errors import TracingError
 from ...nest import flatten, is_nested, map_structure
 from ...primitive import kernels_are_wrapped
 from ...readers import BARE, Recording, active_reader, active_readers
@@ -29,7 +30,7 @@ from ..transforms import passes, pooling  # noqa: F401  (passes of its own)
 from .answers import packer
 from .arguments import Arguments, kept, revived
 
-__all__ = ["ConcreteFunction", "Form"]
+__all__ = ["ConcreteFunction", "Form", "UntracedFunction"]
 
 
 class Form:
@@ -399,6 +400,39 @@ class ConcreteFunction:
 
     def __repr__(self):
         return f"<ConcreteFunction {self.name}{self.pretty_printed_signature(False)}>"
+
+
+class UntracedFunction(ConcreteFunction):
+    """A function that is traced for the sizes of each call: none serves them all.
+
+    Its code needs a size, or a rank, as a number. What one trace for all sizes would
+    tell, its outputs and its variables, it refuses to say.
+    """
+
+    def run(self, tensors):
+        return self.sizes.pick(tensors).run(tensors)
+
+    def _unknown(self):
+        raise TracingError(
+            f"'{self.name}' is traced for the sizes that it is called with, so that its "
+            f"outputs and variables are not known before: {self.sizes.reason}"
+        )
+
+    outputs = structured_outputs = variables = property(_unknown)
+
+    def dot(self):
+        self._unknown()
+
+    def pretty_printed_signature(self, verbose=True):
+        """The parameters; of the outputs that they depend on the sizes."""
+        shown = [f"{name}: {_spec(v)}" for name, v in self._parameters()]
+        if not verbose:
+            return f"({', '.join(shown)}) -> <depends on the sizes>"
+        lines = ["Input Parameters:", *[f"  {x}" for x in shown or ["None"]]]
+        return "\n".join([*lines, "Output Type:", "  depends on the sizes"])
+
+    def _parameters(self):
+        return [(value.name, value) for value in self.graph.inputs]
 
 
 def _leaves_inputs(plan):

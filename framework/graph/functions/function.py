@@ -14,12 +14,12 @@ from ...errors import TracingError
 from ...ops.generators import is_lent
 from ...readers import active_reader, active_readers, active_tracer, reading, user_line
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
-from ..ir import Graph, is_value
+from ..ir import Graph, Value, is_value
 from ..lifting import value_now
 from ..tracing import EagerFallback, Symbolic, Tracer, fall_back
 from .answers import numbered, packer
 from .arguments import map_tensors, quick_key, revived
-from .concrete import ConcreteFunction, Form
+from .concrete import ConcreteFunction, Form, UntracedFunction
 from .methods import Always, Method
 from .retracing import Retraces
 from .scopes import inside
@@ -293,10 +293,27 @@ class Function:
         given = None
         if all([type(x) is Tensor for x in arguments.tensors]):
             given = tuple([x.array.shape for x in arguments.tensors])
-        concrete = family.first(given)
+        concrete = family.first(given) or self._untraced(arguments, shapes)
         latest[0] = arguments.released()
         concrete.sizes = family
         return concrete
+
+    def _untraced(self, arguments, shapes):
+        """What stands for traces that will be made for the sizes of each call."""
+        graph, taken = Graph(self._name), set()
+        tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
+
+        def spec(_, name):
+            tensor, shape, own_name = next(tensors)
+            name, dtype = _unique(own_name or name, taken), tensor.dtype
+            graph.inputs.append(Value(shape, dtype.dtype, None, name))
+            return TensorSpec(shape, dtype, name)
+
+        values = [revived(x) for x in arguments.values]
+        values = map_tensors(spec, values, self.signature.names)
+        graph.finished = True
+        form = Form.of(self.signature, values, arguments.names)
+        return UntracedFunction(graph, form=form)
 
     def _traced_for(self, arguments, shapes):
         """The trace for tensors of these shapes; variables are made in the first only."""

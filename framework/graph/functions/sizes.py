@@ -58,6 +58,7 @@ class Specializations:
             self.atoms += [Size(i, None if shape is None else a) for a in found]
         self.traces = []  # (function with formulas in its graph, its assumptions)
         self.reason = None  # why there is no trace for all sizes
+        self.depends = False  # on sizes, whether there is one
         self._count = 0  # of traces for one set of sizes
         self._of_rank = {}  # ranks -> specializations, if there is no trace for all
         self._fixed = OrderedDict()  # shapes -> function
@@ -143,14 +144,18 @@ class Specializations:
     def first(self, shapes=None):
         """The trace for all sizes; one for these shapes, if there cannot be one for all.
 
-        Without shapes it raises what the trace has raised.
+        Without shapes it is then None; where the error would be the same for all sizes,
+        it is raised.
         """
         sizes = None if shapes is None else self._sizes(shapes)
         error = self._try(sizes)
         if self.traces:
             return self.traces[-1][0]
         if shapes is None:
-            raise error
+            if not self.depends:
+                raise error
+            self.reason = self.reason or str(error)
+            return None
         with self._lock:
             fixed = self._fixed[shapes] = self._fallback(shapes)
         return type(fixed)(fixed.graph, fixed.structure)
@@ -187,7 +192,8 @@ class Specializations:
                 if isinstance(error, NeedsSize):
                     assumptions.reason = assumptions.reason or str(error)
                 self.reason = assumptions.reason or self.reason
-                if assumptions.reason or not assumptions.facts:
+                self.depends = bool(assumptions.reason or assumptions.facts)
+                if assumptions.reason or not self.depends:
                     break  # no other example would help
                 other = _flipped(assumptions)
                 if other is not None and flips:
