@@ -4,13 +4,20 @@ Every kernel gets the array module ``xp`` of its inputs. New arrays are made on 
 current device: the CPU, or what `device` names.
 """
 
+import functools
+import math
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 
 import numpy as np
 
+from .errors import ResourceExhaustedError
+
 __all__ = [
     "array_module",
+    "check_fits",
     "copy_to",
     "current_module",
     "device",
@@ -135,3 +142,44 @@ def copy_to(module, array):
     if own is module:
         return module.array(array, copy=True)
     return module.asarray(to_numpy(array))
+
+
+# -------------------------------------------------------------------------- memory
+
+
+def check_fits(who, shape, dtype):
+    """Refuses an array that the memory of the current device cannot hold.
+
+    An operating system promises more memory than it has, and ends the program that
+    takes it. Unknown dimensions count 1.
+
+    Raises: ``ResourceExhaustedError`` (a ``MemoryError``).
+    """
+    count = math.prod([n for n in shape if type(n) is int])
+    if count < _SURELY_FITS:
+        return
+    size, room = count * np.dtype(dtype).itemsize, _memory_of(current_module())
+    if size > room:
+        raise ResourceExhaustedError(
+            f"{who}: an array of shape {tuple(shape)} and dtype {np.dtype(dtype).name} "
+            f"takes {size:,} bytes; there are {room:,}"
+        )
+
+
+_SURELY_FITS = 1 << 24  # entries
+
+
+def _memory_of(module):
+    return _host_memory() if module is np else module.cuda.runtime.memGetInfo()[1]
+
+
+@functools.cache
+def _host_memory():
+    """Bytes of main memory, or what the control group of the process may take of it."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):
+        path = Path("/sys/fs/cgroup") / file
+        if path.is_file():
+            text = path.read_text().strip()
+            limits += [int(text)] if text.isdigit() else []
+    return min(limits)

@@ -7,6 +7,7 @@ to do. The closures of `entry` make the common calls straight; everything else g
 through ``Primitive.general``.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -184,6 +185,7 @@ class Primitive:
         may_raise=None,
         sizes=False,
         new_memory=False,
+        grows=False,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -209,6 +211,7 @@ class Primitive:
         self.multiple = multiple  # the kernel returns a tuple
         self.quiet = quiet  # infinities and NaN are answers, not accidents
         self.new_memory = new_memory  # outputs never share memory with inputs
+        self.grows = grows  # the attributes say how large the output is
         # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
         self.kinds = "fc" if floating else kinds
         if may_raise is None:  # of ops of the user's own nothing is known
@@ -453,6 +456,8 @@ class Primitive:
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
             raise self.wrong_kind(inputs[0])
         kind = type(arrays[0]) if arrays else backend.current_module().ndarray
+        if self.grows:
+            self._check_fits(inputs, attributes)
         try:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:
@@ -463,6 +468,14 @@ class Primitive:
         if type(result) is tuple:
             return tuple([new_tensor(array) for array in result])
         return new_tensor(result)
+
+    def _check_fits(self, inputs, attributes):
+        """Raises: ``ResourceExhaustedError`` for an output larger than the memory."""
+        entries = math.prod(map(_entries, attributes.values()))
+        if entries * math.prod([max(x.array.size, 1) for x in inputs]) > _SMALL:
+            specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+            out = self.infer_rule(*specs, **attributes)
+            backend.check_fits(self.name, out.shape, out.dtype.dtype)
 
     def run_bare(self, inputs, attributes):
         """The kernel on arrays, as the rules call it in a walk that nobody records."""
@@ -532,6 +545,18 @@ class Primitive:
         return pack
 
 
+_SMALL = 1 << 20  # entries: no machine is short of memory for so many
+
+
+def _entries(value):
+    """The product of the numbers above 1 in an attribute: a bound for how it grows."""
+    if type(value) is int:
+        return max(value, 1)
+    if isinstance(value, tuple):
+        return math.prod([_entries(v) + (type(v) is tuple) for v in value])
+    return 1
+
+
 def _as_op_error(error):
     """A plain ``ValueError`` of a kernel or rule as TensorFlow's class for it."""
     if isinstance(error, ValueError) and not isinstance(error, OpError):
@@ -552,7 +577,9 @@ def primitive(kernel=None, **options):
     raises for some values of valid shapes and dtypes: True, or the kinds of dtypes for
     which it does; True is assumed of ops outside of tapewright), ``sizes`` (arithmetic
     that shapes follow: the kernel does with arrays of formulas what it does with ints),
-    ``new_memory`` (no output is ever a view of an input, or an input itself).
+    ``new_memory`` (no output is ever a view of an input, or an input itself), ``grows``
+    (attributes may ask for an output far larger than the inputs: it is refused where the
+    memory cannot hold it).
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """

@@ -338,6 +338,7 @@ def constant(value, dtype=None, shape=None, name=None):
     if shape is not None:
         xp, shape = backend.array_module(type(array)), tuple(TensorShape(shape))
         if array.size == 1:
+            backend.check_fits("constant", shape, array.dtype)
             array = xp.full(shape, array.reshape(()))
         elif array.size != TensorShape(shape).num_elements():
             raise ShapeError(

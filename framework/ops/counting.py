@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@primitive(name="bincount", type_name="DenseBincount", may_raise=True)
+@primitive(name="bincount", type_name="DenseBincount", may_raise=True, grows=True)
 def _bincount(xp, arr, *, size: int, dtype: DTypeName = "int32", binary_output=False):
     """How often each number below ``size`` comes in each row (the last axis)."""
     if arr.dtype.kind not in "iu":

@@ -52,6 +52,7 @@ def zeros(shape, dtype=dtypes.float32, name=None):
     dims = Shape(shape)
     if sized(dims):
         return filled(dims, 0, dtype)
+    _check_dims("zeros", dims, dtype)
     return new_tensor(backend.current_module().zeros(dims, _numpy(dtype)))
 
 
@@ -62,7 +63,15 @@ def ones(shape, dtype=dtypes.float32, name=None):
         raise DTypeError("ones", "dtype must be numeric or bool, got string")
     if sized(dims):
         return filled(dims, 1, dtype)
+    _check_dims("ones", dims, dtype)
     return new_tensor(backend.current_module().ones(dims, _numpy(dtype)))
+
+
+def _check_dims(who, dims, dtype):
+    """Raises: ``ValueError`` for a negative size, ``MemoryError`` for sizes too large."""
+    if dims and min(dims) < 0:
+        raise InvalidArgumentError(f"{who}: sizes must be 0 or more, got {dims}")
+    backend.check_fits(who, dims, _numpy(dtype))
 
 
 def fill(dims, value, name=None):
@@ -112,6 +121,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
         matrix = equal(expand_dims(_steps(rows), 1), _steps(columns))
         matrix = cast(matrix, dtype)
         return broadcast_to(matrix, (*lead, rows, columns))
+    _check_dims("eye", (*lead, rows, columns), dtype)
     matrix = xp.eye(rows, columns, dtype=_numpy(dtype))
     if batch_shape is not None:
         matrix = xp.array(xp.broadcast_to(matrix, lead + matrix.shape))
@@ -128,6 +138,7 @@ def linspace(start, stop, num, name=None, axis=0):
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
     if int(num) < 1:
         raise InvalidArgumentError(f"linspace: num must be 1 or more, got {int(num)}")
+    backend.check_fits("linspace", (int(num),), start.dtype.dtype)
     if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
     shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
@@ -192,10 +203,11 @@ def _stepped(start, limit, delta, dtype):
             f"range: start must be {way} limit where delta is {delta}, got start {start} "
             f"and limit {limit}"
         )
-    if whole:
-        steps = np.arange(-((start - limit) // delta), dtype=np.int64)
-    else:
-        steps = np.arange(math.ceil((limit - start) / delta)).astype(type(delta))
+    count = -((start - limit) // delta) if whole else math.ceil((limit - start) / delta)
+    backend.check_fits("range", (count,), np.int64)
+    steps = np.arange(count)
+    if not whole:
+        steps = steps.astype(type(delta))
     return (steps * delta + start).astype(dtype)
 
 
@@ -221,6 +233,7 @@ def _steps(count):
     """``0, 1, ...``: so many whole numbers."""
     if sized(count):
         return arange(count=count)
+    backend.check_fits("range", (count,), np.int64)
     return new_tensor(backend.current_module().arange(count, dtype=np.int64))
 
 

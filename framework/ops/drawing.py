@@ -80,7 +80,7 @@ def _single(dtype):
 # ------------------------------------------------------------- of a shape that is told
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def random_normal(
     xp, state, *, shape: Shape, dtype: DTypeName = "float32", mean=0.0, stddev=1.0,
     truncated=False, purpose: Whole = 0,
@@ -102,7 +102,7 @@ def random_normal(
     return _placed(_scaled(_draw(state, purpose, draw), stddev, mean), dtype)
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def random_uniform(
     xp, state, *, shape: Shape, dtype: DTypeName = "float32", minval=0, maxval=1,
     purpose: Whole = 0,
@@ -138,7 +138,7 @@ def _any(rng, dtype, shape):
     return rng.integers(dtype.min, dtype.max, shape, dtype.dtype, endpoint=True)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), grows=True, may_raise=True)
 def random_integers(
     xp, state, minval, maxval, *, shape: Shape, dtype: DTypeName, purpose: Whole = 0
 ):
@@ -153,7 +153,7 @@ def random_integers(
     return _placed(draw, dtype)
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def random_seeds(
     xp, state, data, *, shape: Shape, dtype: DTypeName = "int64", purpose: Whole = 0
 ):
@@ -164,7 +164,7 @@ def random_seeds(
     )
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def random_permutation(xp, state, *, count: Whole, purpose: Whole = 0):
     """The numbers from 0 to ``count - 1`` in random order."""
     return _placed(_draw(state, purpose, lambda r: r.permutation(count)), "int64")
@@ -174,7 +174,7 @@ def random_permutation(xp, state, *, count: Whole, purpose: Whole = 0):
 _BLOCK = 1 << 14
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def dropout_mask(
     xp, state, *, shape: Shape, rate, dtype: DTypeName = "float32", purpose: Whole = 0
 ):
@@ -210,7 +210,7 @@ def _(state, count, purpose):
 # ------------------------------------------------- whose parameters are arrays
 
 
-@primitive(alike=())
+@primitive(alike=(), grows=True)
 def random_categorical(
     xp, state, logits, *, num_samples: Whole, dtype: DTypeName = "int64",
     purpose: Whole = 0,
@@ -227,7 +227,7 @@ def _(state, logits, num_samples, dtype, purpose):
     return TensorSpec([logits.shape[0], num_samples], dtype)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), grows=True, may_raise=True)
 def random_standard_gamma(xp, state, alpha, *, purpose: Whole = 0):
     """Gamma draws of rate 1, one for each entry of ``alpha``."""
     values = backend.to_numpy(alpha)
@@ -242,7 +242,7 @@ def _(state, alpha, purpose):
     return TensorSpec(alpha.shape, alpha.dtype)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), grows=True, may_raise=True)
 def random_poisson(
     xp, state, lam, *, shape: Shape, dtype: DTypeName = "float32", purpose: Whole = 0
 ):
@@ -259,7 +259,7 @@ def _(state, lam, shape, dtype, purpose):
     return TensorSpec(shape, dtype)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), grows=True, may_raise=True)
 def random_binomial(
     xp, state, counts, probs, *, shape: Shape, dtype: DTypeName = "int32",
     purpose: Whole = 0,

@@ -149,7 +149,7 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@primitive(name="scatter_rows", alike=(), may_raise=True)
+@primitive(name="scatter_rows", alike=(), may_raise=True, grows=True)
 def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
     """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
     full = xp.zeros(shape, g.dtype)

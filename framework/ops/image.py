@@ -3,6 +3,7 @@
 import math
 
 from .. import dtypes
+from ..backend import check_fits
 from ..composite import composite
 from ..errors import InvalidArgumentError, ShapeError
 from ..primitive import Shape, primitive
@@ -126,6 +127,7 @@ def resize_keeping_dtype(
         wanted = (round(scale * height), round(scale * width))
     if method != "nearest" and not x.dtype.is_floating:
         x = cast(x, dtypes.float32)
+    check_fits("resize", (*x.shape[:-3], *wanted, x.shape[-1]), x.dtype.dtype)
     antialias = bool(antialias) and method not in ("nearest", "area")
     for axis, old, new in ((-3, height, wanted[0]), (-2, width, wanted[1])):
         if new != old or method in ("gaussian", "mitchellcubic"):  # which blur

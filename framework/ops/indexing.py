@@ -475,7 +475,7 @@ def strided_slice(
 # ------------------------------------------------------------------- whole numbers
 
 
-@primitive(name="one_hot", type_name="OneHot", quiet=True, may_raise="f")
+@primitive(name="one_hot", type_name="OneHot", quiet=True, may_raise="f", grows=True)
 def _one_hot(xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"):
     if indices.dtype.kind not in "iuf" or depth < 0:
         raise TypeError

@@ -298,7 +298,11 @@ def _width(n):
 
 
 @primitive(
-    name="pad", type_name="PadV2", alike=("tensor", "constant_values"), sizes=True
+    name="pad",
+    type_name="PadV2",
+    alike=("tensor", "constant_values"),
+    sizes=True,
+    grows=True,
 )
 def _pad(xp, tensor, constant_values, *, paddings: Paddings):
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]

@@ -121,7 +121,7 @@ def _sampled(xp, x, axis, indices, weights):
 # --------------------------------------------------------------------------------- ops
 
 
-@primitive(type_name="ScaleAndTranslate")
+@primitive(type_name="ScaleAndTranslate", grows=True)
 def resample(
     xp, images, *, axis: Axes, size: int, method: str, antialias: bool = False
 ):
@@ -187,7 +187,7 @@ resample.diagonal(_same_axis)
 _resample_back.diagonal(_same_axis)
 
 
-@primitive
+@primitive(grows=True)
 def upsample(xp, images, *, axis: Axes, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     extent = images.shape[axis] * times

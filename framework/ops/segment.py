@@ -166,7 +166,7 @@ def _beside_the_ids(axes, data, ids):
 # ------------------------------------------------------------- ids in any order: primitives
 
 
-@primitive(type_name="UnsortedSegmentSum", alike=(), may_raise=True)
+@primitive(type_name="UnsortedSegmentSum", alike=(), may_raise=True, grows=True)
 def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
     """The sum of each segment, 0 where it is empty.
 

@@ -323,7 +323,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(type_name="BroadcastTo", sizes=True)
+@primitive(type_name="BroadcastTo", sizes=True, grows=True)
 def broadcast_to(xp, input, *, shape: Shape):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)

@@ -72,6 +72,60 @@ def test_what_is_made_is_as_in_numpy(make, wanted):
     np.testing.assert_array_equal(made, wanted)
 
 
+HUGE = 10**6
+BEYOND_MEMORY = {
+    "zeros": lambda: tw.zeros([HUGE, HUGE]),
+    "ones": lambda: tw.ones([HUGE, HUGE]),
+    "fill": lambda: tw.fill([HUGE, HUGE], 1.0),
+    "constant": lambda: tw.constant(1.0, shape=[HUGE, HUGE]),
+    "eye": lambda: tw.eye(HUGE),
+    "range": lambda: tw.range(HUGE**2),
+    "linspace": lambda: tw.linspace(0.0, 1.0, HUGE**2),
+    "meshgrid": lambda: tw.meshgrid(tw.ones([HUGE]), tw.ones([HUGE])),
+    "tile": lambda: tw.tile([[1.0]], [HUGE, HUGE]),
+    "repeat": lambda: tw.repeat(tw.ones([HUGE]), HUGE),
+    "broadcast_to": lambda: tw.broadcast_to([1.0], [HUGE, HUGE]),
+    "add": lambda: tw.ones([HUGE, 1]) + tw.ones([1, HUGE]),
+    "matmul": lambda: tw.matmul(tw.ones([HUGE, 1]), tw.ones([1, HUGE])),
+    "gather": lambda: tw.gather(tw.ones([1, HUGE]), tw.zeros([HUGE], "int32")),
+    "diag": lambda: tw.linalg.diag(tw.ones([HUGE])),
+    "one_hot": lambda: tw.one_hot(tw.zeros([HUGE], "int32"), HUGE),
+    "pad": lambda: tw.pad([[1.0]], [[HUGE, 0], [0, HUGE]]),
+    "sequence_mask": lambda: tw.sequence_mask([1], HUGE**2),
+    "normal": lambda: tw.random.normal([HUGE, HUGE]),
+    "uniform": lambda: tw.random.uniform([HUGE, HUGE]),
+    "stateless": lambda: tw.random.stateless_uniform([HUGE, HUGE], [1, 2]),
+    "scatter_nd": lambda: tw.scatter_nd([[0]], [1.0], [HUGE**2]),
+    "segment": lambda: tw.math.unsorted_segment_sum([1.0], [0], HUGE**2),
+    "bincount": lambda: tw.math.bincount([1], minlength=HUGE**2),
+    "rfft": lambda: tw.signal.rfft([1.0], [HUGE**2]),
+    "resize": lambda: tw.image.resize(tw.ones([1, 2, 2, 1]), [1610637938] * 2),
+    "beyond 64 bits": lambda: tw.zeros([2**62, 2**62]),
+}
+
+
+@pytest.mark.parametrize("call", BEYOND_MEMORY.values(), ids=BEYOND_MEMORY)
+def test_sizes_beyond_memory_are_refused_at_once(call):
+    with pytest.raises(tw.errors.ResourceExhaustedError) as caught:
+        call()
+    assert isinstance(caught.value, MemoryError)
+    with pytest.raises((tw.errors.ResourceExhaustedError, tw.errors.TracingError)):
+        tw.function(call)()
+
+
+def test_a_traced_function_is_refused_what_its_arguments_would_make_too_large():
+    f = tw.function(lambda x, y: tw.reduce_sum(x * y))
+    with pytest.raises(tw.errors.ResourceExhaustedError, match="multiply"):
+        f(tw.ones([HUGE, 1]), tw.ones([1, HUGE]))
+    assert f(tw.ones([2, 1]), tw.ones([1, 3])).numpy() == 6.0
+
+
+def test_negative_sizes_are_refused():
+    for call in (tw.zeros, tw.ones, lambda n: tw.eye(n[0]), lambda n: tw.fill(n, 1)):
+        with pytest.raises(tw.errors.InvalidArgumentError, match="-1"):
+            call([-1])
+
+
 def test_the_values_of_a_range_are_each_rounded_once():
     wanted = (1000 + np.float64(np.float32(0.1)) * np.arange(10)).astype(np.float32)
     np.testing.assert_array_equal(tw.range(1000.0, 1001.0, 0.1).numpy(), wanted)
