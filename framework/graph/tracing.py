@@ -29,13 +29,13 @@ __all__ = ["EagerFallback", "Outline", "Symbolic", "Tracer", "fall_back"]
 
 
 class EagerFallback(TracingError):
-    """A trace meets what has no fixed shape before it runs: the call has to run eagerly.
+    """A trace meets a result that has no shape before it runs: the call runs eagerly.
 
     `Function` catches it and runs the Python code on the values of the call. It reaches
     the user where there is no call: ``get_concrete_function``, and what is made of it.
     """
 
-    foresight = (), ()  # what the trace has asked iterators: see `Function`
+    foresight = (), ()  # questions of the trace to iterators: see `Function`
 
 
 def fall_back(reason):
@@ -407,9 +407,9 @@ class Tracer(Reader):
         return outputs
 
     def foresee(self, handle, kind):
-        """What the object of a handle will give to the next effect of this kind.
+        """The spec of the result that an object will give to the next effect of a kind.
 
-        None if that may depend on what the trace does before, or on another trace.
+        None if it may depend on what the trace does before, or on another trace.
         """
         if self.foreseen is None or self.assigned:
             return None

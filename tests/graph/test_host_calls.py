@@ -470,6 +470,16 @@ def test_variables_made_before_a_host_call_are_made_once(call):
 
 
 @host_calls
+def test_a_function_that_runs_eagerly_says_why_it_has_no_plan(call):
+    f = tw.function(lambda x: call(lambda x: x, [x], "float32"))
+    outer = tw.function(lambda x: f(x) + 1.0)
+    assert float(outer(tw.constant(1.0))) == float(outer(tw.constant(1.0))) == 2.0
+    for function in (f, outer):
+        with pytest.raises(tw.errors.TracingError, match="Tout=TensorSpec"):
+            function.pretty()
+
+
+@host_calls
 def test_a_host_call_without_a_shape_cannot_be_traced_ahead(call):
     seen = []
     f = tw.function(lambda x: call(seen.append, [x], "float32"))
@@ -478,15 +488,23 @@ def test_a_host_call_without_a_shape_cannot_be_traced_ahead(call):
     assert not seen
 
 
+@pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("reaction", ["return", "raise"])
 @host_calls
-def test_code_that_catches_everything_does_not_freeze_a_host_call(call, reaction):
+def test_code_that_catches_everything_does_not_freeze_a_host_call(
+    call, reaction, nested
+):
     env = Environment()
+
+    def step(x):
+        return call(env.step, [x], ["float32", "float32"])[0]
+
+    inner = tw.function(step) if nested else step
 
     @tw.function
     def f(x):
         try:
-            return call(env.step, [x], ["float32", "float32"])[0]
+            return inner(x)
         except Exception as error:
             if reaction == "return":
                 return x

@@ -169,9 +169,9 @@ class Function:
                 _check_usable(x, self._name)
         try:
             concrete = self._find(arguments)
-        except EagerFallback:
-            if active_tracer() is not None:
-                raise
+        except EagerFallback as error:
+            if active_tracer() is not None:  # the trace around this one ends as well
+                fall_back(str(error))
             return self._run_eagerly(arguments)
         if not kwargs and concrete.is_steady:
             key, tensors = quick_key(args)
@@ -205,7 +205,7 @@ class Function:
             self._relax(arguments)
         key = self._key(arguments)
         if key in self._eager:
-            raise EagerFallback(self._eager[key])
+            fall_back(self._eager[key])
         concrete = self._concrete.get(key)
         if concrete is None or not concrete.holds():
             with self._lock:
@@ -218,7 +218,7 @@ class Function:
         return concrete
 
     def _key(self, arguments):
-        """What tells traces apart: also what iterators will give, where it was asked."""
+        """The key of the trace: arguments, surroundings, and elements to come if asked."""
         surroundings = current_module(), is_lent()
         key = arguments.static, arguments.specs, surroundings
         sources = self._foresight.get(key)
@@ -236,7 +236,7 @@ class Function:
         known = self._foresight.setdefault(key[:3], sources)
         if known != sources:
             self._eager[key] = f"'{self._name}' takes other elements for other sizes"
-            raise EagerFallback(self._eager[key])
+            fall_back(self._eager[key])
         return *key[:3], found
 
     def _relax(self, arguments):
@@ -365,7 +365,7 @@ class Function:
                 leaves, structure = numbered(answer, self._name)
                 drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
                 tracer.finish([convert_to_tensor(x) for x in leaves])
-        except Exception:
+        except Exception:  # of code that has caught the fallback, it may be another
             error = graph.fallback
             if error is None:
                 raise
@@ -481,6 +481,8 @@ class Function:
             return self.get_concrete_function(*args, **kwargs)
         if self._concrete:
             return list(self._concrete.values())[-1]
+        for reason in self._eager.values():
+            fall_back(reason)
         if self.signature.parameters:
             raise ValueError(
                 f"function '{self._name}' was not traced yet: call it first, or give "
@@ -503,7 +505,7 @@ class Function:
 
 
 def _foresight(tracer):
-    """What a trace has asked iterators: ``(handle, number)`` each, and the answers.
+    """Questions of a trace to iterators, ``(handle, number)`` each, and the answers.
 
     A handle is a tensor, or the number of an input of the trace.
     """
@@ -514,7 +516,7 @@ def _foresight(tracer):
 
 
 def _foreseen(sources, tensors):
-    """The answers to what a trace has asked, for the tensors of another call."""
+    """The answers to the questions of a trace, for the tensors of another call."""
     handles = [tensors[x] if type(x) is int else x for x, _ in sources]
     pairs = zip(handles, sources, strict=True)
     return tuple([repr(x.array.item().foresee(n)) for x, (_, n) in pairs])
