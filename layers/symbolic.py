@@ -234,7 +234,8 @@ class Node:
         """Adds this call to those of the operation, as the origin of the outputs."""
         index = len(self.operation._inbound_nodes)
         for i, tensor in enumerate(self.output_tensors):
-            tensor._keras_history = KerasHistory(self.operation, index, i)
+            if tensor is not None:
+                tensor._keras_history = KerasHistory(self.operation, index, i)
         self.operation._inbound_nodes.append(self)
 
     @property

@@ -268,3 +268,45 @@ def test_a_slice_starts_where_a_tensor_says():
         with pytest.raises(ValueError):
             ops.slice(x, start, (2, 2))
     assert shapes(ops.slice(symbol(N, 4), symbol(2, dtype="int32"), (1, 2))) == (1, 2)
+
+
+def test_a_scan_may_have_no_results():
+    xs = np.arange(4, dtype="float32")
+    for wrap in (lambda f: f, tw.function):
+        total, nothing = wrap(lambda xs: ops.scan(lambda c, x: (c + x, None), 0.0, xs))(
+            xs
+        )
+        assert float(total) == 6 and nothing is None
+        _, (sums, nothing) = ops.scan(lambda c, x: (c + x, (c, None)), 0.0, xs)
+        assert sums.numpy().tolist() == [0, 0, 1, 3] and nothing is None
+    total, nothing = ops.scan(lambda c, x: (c + x, None), symbol(3), symbol(N, 3))
+    assert shapes(total) == (3,) and nothing is None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ops.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1), "unroll"),
+        (lambda: ops.switch(0, []), "branches"),
+        (lambda: ops.unstack(symbol(2, N, 3), axis=1), "num"),
+        (lambda: ops.associative_scan(ops.add, [np.ones(3), np.ones(4)]), "axis"),
+    ],
+)
+def test_a_wrong_argument_of_a_loop_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_each_nan_is_unique():
+    x = np.array([2.0, np.nan, 1.0, np.nan, 2.0], "float32")
+    found, counts = ops.unique(x, return_counts=True)
+    np.testing.assert_array_equal(found, [1, 2, np.nan, np.nan])
+    assert counts.numpy().tolist() == [1, 2, 1, 1]
+
+
+def test_a_model_of_a_scan_without_results_runs():
+    start, xs = tw.keras.Input(batch_shape=(3,)), tw.keras.Input(batch_shape=(N, 3))
+    total, _ = ops.scan(lambda c, x: (c + x, None), start, xs)
+    model = tw.keras.Model([start, xs], total)
+    found = model([tw.constant([1.0, 0.0, 2.0]), tw.ones((4, 3))])
+    assert found.numpy().tolist() == [5, 4, 6]

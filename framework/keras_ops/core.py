@@ -11,9 +11,10 @@ from ..graph.control.conditions import cond as _cond
 from ..graph.control.conditions import switch_case
 from ..graph.control.iteration import while_loop as _while_loop
 from ..graph.control.mapping import carry_along, map_fn
+from ..open_shape import agree
 from ..ops import conversion
 from ..ops import scatter as scattering
-from ..ops.comparison import greater
+from ..ops.comparison import less_equal, logical_not
 from ..ops.creation import meshgrid
 from ..ops.creation import range as _range
 from ..ops.elementwise import clip_by_value
@@ -29,6 +30,7 @@ from ..tensor import convert_to_tensor as _convert
 from ..tensor import is_tensor as _is_tensor
 from ..vectorize import vectorized_map as _vectorized_map
 from .nodes import note
+from .promotion import sized_by_values
 
 __all__ = [
     "associative_scan",
@@ -93,7 +95,7 @@ def saturate_cast(x, dtype):
     """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
     x = _convert(x)
     if as_dtype(dtype).is_bool and not x.dtype.is_complex:
-        return x if x.dtype.is_bool else greater(x, 0)
+        return x if x.dtype.is_bool else logical_not(less_equal(x, 0))
     return cast(x, dtype) if x.dtype.is_bool else conversion.saturate_cast(x, dtype)
 
 
@@ -122,6 +124,13 @@ def stop_gradient(variable):
     return conversion.stop_gradient(variable)
 
 
+def _specs_of_unstack(x, num=None, axis=0):
+    (at,) = normalize_axis("unstack", axis, len(x.shape))
+    if num is None and x.shape[at] is None:
+        raise ValueError(f"unstack: num must be given for shape {tuple(x.shape)}")
+
+
+@sized_by_values(_specs_of_unstack)
 def unstack(x, num=None, axis=0):
     """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
     x = _convert(x)
@@ -214,13 +223,31 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     """
     if xs is None and length is None:
         raise ValueError("scan: length must be given where xs is None")
+    if not isinstance(unroll, (bool, int)) or (unroll is not False and unroll < 1):
+        raise ValueError(
+            f"scan: unroll must be a positive integer or a bool, got {unroll!r}"
+        )
     if xs is None:
-        return carry_along(lambda c, _: f(c, None), init, _range(length), reverse)
+        return _scanned(lambda c, _: f(c, None), init, _range(length), reverse)
     xs = nest.map_structure(_convert, xs)
     count = nest.flatten(xs)[0].shape[0]
     if length is not None and length != count:
         raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
-    return carry_along(f, init, xs, reverse)
+    return _scanned(f, init, xs, reverse)
+
+
+def _scanned(f, init, xs, reverse):
+    """`carry_along` with a None in the place of each that ``f`` returns."""
+    structure = []
+
+    def step(carry, x):
+        carry, y = f(carry, x)
+        structure[:] = [y]
+        return carry, [leaf for leaf in nest.flatten(y) if leaf is not None]
+
+    carry, stacks = carry_along(step, init, xs, reverse)
+    left, (y,) = list(stacks), structure
+    return carry, nest.map_structure(lambda v: None if v is None else left.pop(0), y)
 
 
 def associative_scan(f, elems, reverse=False, axis=0):
@@ -238,6 +265,11 @@ def associative_scan(f, elems, reverse=False, axis=0):
         raise TypeError(f"associative_scan: f must be callable, got {f!r}")
     elems = nest.map_structure(_convert, elems)
     (axis,) = normalize_axis("associative_scan", axis, nest.flatten(elems)[0].ndim)
+    sizes = [x.shape[axis] for x in nest.flatten(elems)]
+    if not all([agree(sizes[0], n) for n in sizes]):
+        raise ValueError(
+            f"associative_scan: elems must have one size along axis {axis}, got {sizes}"
+        )
 
     def turned(x):
         return _reversed(x, [axis]) if reverse else x
@@ -274,6 +306,8 @@ def switch(index, branches, *operands):
     >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
     12
     """
+    if not branches:
+        raise ValueError("switch: branches must hold a function or more, got none")
     calls = [functools.partial(branch, *operands) for branch in branches]
     if type(index) is KerasTensor:
         *outputs, found = [call() for call in calls]

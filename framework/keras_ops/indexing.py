@@ -284,7 +284,7 @@ def unique(
     flat, along = (ravel(x), 0) if axis is None else (x, axis)
     _, first, inverse, counts = np.unique(
         backend.to_numpy(flat.array), return_index=True, return_inverse=True,
-        return_counts=True, axis=along,
+        return_counts=True, axis=along, equal_nan=False,
     )  # fmt: skip
     inverse = inverse.reshape(x.shape if axis is None else -1)
     if not sorted:  # in the order in which they come

@@ -1,5 +1,6 @@
 """`keras.ops.nn`: activations, losses, normalization, attention, windows."""
 
+from tapewright.layers import activations
 from tapewright.layers.activations import (
     celu,
     elu,
@@ -10,7 +11,6 @@ from tapewright.layers.activations import (
     hard_swish,
     hard_tanh,
     leaky_relu,
-    soft_shrink,
     sparse_plus,
     sparse_sigmoid,
     sparsemax,
@@ -124,6 +124,11 @@ softplus = floats(activation.softplus)
 softsign = floats(activation.softsign)
 log_sigmoid = floats(activation.log_sigmoid)
 silu = swish = floats(activation.silu)
+
+
+def soft_shrink(x, threshold=0.5):
+    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer."""
+    return activations.soft_shrink(floating(x), threshold)
 
 
 def gelu(x, approximate=True):
