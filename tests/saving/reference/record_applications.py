@@ -12,9 +12,10 @@ import numpy as np
 
 
 def main():
-    import keras
     from keras.src.applications.convnext import LayerScale, StochasticDepth
     from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+
+    import keras
 
     inputs = keras.Input((3,), name="inputs")
     scaled = LayerScale(1e-6, 3, name="scaled")(inputs)
