@@ -9,7 +9,7 @@ from collections import namedtuple
 
 from tapewright import registry
 from tapewright.dimension import NeedsSize
-from tapewright.dtypes import as_dtype
+from tapewright.dtypes import BY_NUMPY, DType, as_dtype
 from tapewright.floatx import default_float
 from tapewright.graph.functions.function import Function
 from tapewright.graph.tracing import Outline
@@ -38,6 +38,48 @@ __all__ = [
 KerasHistory = namedtuple("KerasHistory", ["operation", "node_index", "tensor_index"])
 
 
+class _Shape(TensorShape):
+    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
+
+    def __new__(cls, shape):
+        made = tuple.__new__(cls, shape)
+        made.rank = shape.rank
+        return made
+
+    def __getitem__(self, key):
+        if self.rank is None:
+            return super().__getitem__(key)
+        return tuple.__getitem__(self, key)
+
+    def __add__(self, other):
+        return tuple(self) + tuple(other)
+
+    def __radd__(self, other):
+        return tuple(other) + tuple(self)
+
+    __repr__ = TensorShape.__str__
+
+
+class _DType(DType):
+    """The dtype of a symbolic tensor: it prints as its name."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return as_dtype(self.name) == other
+
+    __hash__ = DType.__hash__
+
+    def __str__(self):
+        return self.name
+
+    def __repr__(self):
+        return repr(self.name)
+
+
+_DTYPES = {dtype: _DType(dtype.name, dtype.dtype) for dtype in BY_NUMPY.values()}
+
+
 class KerasTensor(Tensor):
     """What flows between the layers of a model: a shape and a dtype, no values.
 
@@ -58,7 +100,13 @@ class KerasTensor(Tensor):
 
     @property
     def shape(self):
-        return self._shape
+        """A tuple, as in Keras, None where a size is unknown."""
+        return _Shape(self._shape)
+
+    @property
+    def dtype(self):
+        """The dtype, which prints as its name."""
+        return _DTYPES[super().dtype]
 
     @property
     def device(self):

@@ -102,7 +102,7 @@ class Model(Loops, Steps, Layer):
                 self._title, f"the input '{expected.name}' must have shape {wanted}",
                 given=tensor,
             )  # fmt: skip
-        if tensor.dtype is not expected.dtype:
+        if tensor.dtype != expected.dtype:
             tensor = cast(tensor, expected.dtype)
         if mask is not None:
             attach(tensor, mask)

@@ -1,8 +1,13 @@
 """Layers on symbolic tensors: where the shape tells the outputs, a trace says the same."""
 
+import copy
+import pickle
+
+import numpy as np
 import pytest
 
-from tapewright import keras
+import tapewright as tw
+from tapewright import keras, layers
 from tapewright.layers import layer as layer_module
 from tapewright.layers.symbolic import symbolic_outputs
 
@@ -109,3 +114,24 @@ def test_a_popped_layer_can_be_added_again():
     with pytest.raises(ValueError, match="'c' already"):
         model.add(layers.Dense(2, name="c"))
     model.add(layers.Dense(2, name="a"))
+
+
+def test_shape_and_dtype_of_a_symbolic_tensor_print_as_in_keras():
+    x = tw.Input((3, 4), dtype="int32")
+    y = layers.Dense(2)(tw.Input((3,)))
+    assert repr(x.shape) == str(x.shape) == "(None, 3, 4)"
+    assert repr(x.shape[1:]) == "(3, 4)" and repr(x.shape + (1,)) == "(None, 3, 4, 1)"
+    assert repr(x.dtype) == "'int32'" and f"{y.dtype}" == "float32"
+    assert repr(y.shape) == "(None, 2)" and isinstance(y.shape, tuple)
+
+
+def test_shape_and_dtype_of_a_symbolic_tensor_are_those_of_tensors():
+    x = tw.Input((3, 4), dtype="int32")
+    assert x.shape == tw.TensorShape([None, 3, 4]) == (None, 3, 4)
+    assert x.shape.rank == 3 and x.shape.as_list() == [None, 3, 4]
+    assert x.dtype == tw.int32 and tw.int32 == x.dtype and x.dtype != tw.float32
+    assert x.dtype.is_integer and tw.as_dtype(x.dtype) is tw.int32
+    assert x.dtype in (tw.int32, tw.int64) and x.dtype not in (tw.float32,)
+    assert np.zeros(2, x.dtype).dtype == np.int32
+    assert {x.dtype} == {tw.int32} and {tw.int32: 1}[x.dtype] == 1
+    assert copy.deepcopy(x.dtype) == pickle.loads(pickle.dumps(x.dtype)) == "int32"
