@@ -394,16 +394,10 @@ def summed(xp, x, axes):
     Neighbouring axes go by a product with ones: in a third of the time that ``sum``
     takes over the first axis, and a tenth over all but the last.
     """
-    in_order = x.ndim < 3 or x.flags.c_contiguous  # else it would be copied
+    # A matrix is summed in one way however it lies; what has more axes would be copied.
+    in_order = x.ndim < 3 or x.flags.c_contiguous
     if x.size < 4096 or len(axes) == x.ndim or x.dtype.char not in "fd" or not in_order:
         return x.sum(axis=tuple(axes), keepdims=True)
-    if not x.flags.c_contiguous:  # in the order of its memory, or not this way at all
-        order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
-        moved = x.transpose(order)
-        if not moved.flags.c_contiguous:
-            return x.sum(axis=tuple(axes), keepdims=True)
-        lie = sorted([order.index(a % x.ndim) for a in axes])
-        return summed(xp, moved, lie).transpose([order.index(a) for a in range(x.ndim)])
     shape, at = list(x.shape), 0
     axes = [a % x.ndim for a in axes]
     while at < len(axes):
@@ -413,9 +407,9 @@ def summed(xp, x, axes):
         count, tail = math.prod(shape[first:last]), math.prod(shape[last:])
         ones = xp.ones(count, x.dtype)
         if tail == 1:
-            x = x.reshape(-1, count) @ ones
+            x = xp.dot(x.reshape(-1, count), ones)
         elif not first:
-            x = ones @ x.reshape(count, tail)
+            x = xp.dot(ones, x.reshape(count, tail))
         else:
             x = xp.matmul(ones, x.reshape(-1, count, tail))
         shape[first:last] = [1] * (last - first)

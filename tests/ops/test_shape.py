@@ -177,3 +177,18 @@ def test_what_is_left_of_nothing(dims, shape, wanted):
     assert tape.gradient(y, x).shape == dims
     rows = tw.vectorized_map(lambda x: tw.reshape(x, shape), tw.zeros((2, *dims)))
     assert rows.shape == (2, *wanted)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_a_matrix_are_the_same_bits_eager_and_traced_however_it_lies(
+    axis, dtype
+):
+    x = tw.constant(np.random.default_rng(0).normal(size=(64, 257)).astype(dtype))
+    views = [tw.transpose, lambda x: x[::-1], lambda x: tw.transpose(x)[:-1, ::2]]
+    for view in views:
+
+        def total(x, view=view):
+            return tw.reduce_sum(view(x), axis)
+
+        np.testing.assert_array_equal(tw.function(total)(x), total(x))

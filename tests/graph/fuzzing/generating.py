@@ -6,7 +6,7 @@ import random
 import re
 
 from .kinds import KINDS, NUMBERS
-from .programs import Body, Call, Program, Step
+from .programs import Body, Call, Program, Step, read_in
 from .structures import OPTIMIZERS, OPTIONS
 
 __all__ = ["generate"]
@@ -54,7 +54,7 @@ class Generator:
         self.rng, self.types, self.optimizers = rng, {}, {}
         sizes = rng.choices([SMALL, MIDDLE, LARGE, HUGE, EMPTY], [52, 30, 12, 1, 4])[0]
         self.rows, self.columns = rng.choice(sizes)
-        self.names = {}
+        self.names, self.distinct = {}, set()
         self.traps, self.special = self.chance(0.5), self.chance(0.25)
 
     def program(self):
@@ -67,6 +67,7 @@ class Generator:
         if self.chance(0.3):
             inputs.append(self.name((self.one("ib"), self.one(shapes)), start="x"))
         self.types["trap"] = ("i", ())
+        self.distinct.update(inputs)
         variables = self.variables(types)
         body = self.steps_of_function(inputs, variables)
         calls = [self.call(inputs, variables, n) for n in range(self.count(2, 5))]
@@ -93,16 +94,19 @@ class Generator:
     def steps_of_function(self, inputs, variables):
         scope = Scope([*variables, *inputs, "trap"], variables)
         steps = self.steps(scope, 4, 16)
+        body = Body([*inputs, "trap"], steps, [])
         made = [x for x in scope.values if x not in variables]
-        results = [self.recent(made) for _ in range(self.count(1, 5))]
-        return Body([*inputs, "trap"], steps, results)
+        # What nobody reads would be left out of the trace.
+        unread = [x for x in made if x not in read_in(body)] or made
+        body.results = [self.recent(made), *unread[-self.count(1, 6) :]]
+        return body
 
     def call(self, inputs, variables, number):
         mode = self.one(["plain"] * 5 + ["tape", "tape", "persistent", "second"])
         given = []
         for i, name in enumerate(inputs):
-            alike = [x for x in (*inputs[:i], *[f"{v}.read()" for v in variables])
-                     if self.types[x.split(".")[0]] == self.types[name]]  # fmt: skip
+            alike = [f"tw.identity({x})" for x in (*inputs[:i], *variables)
+                     if self.types[x] == self.types[name]]  # fmt: skip
             again = self.chance(0.2) and alike
             given.append(self.one(alike) if again else 10 * number + i)
         trap = self.rng.choices([1, 0, 2], [8, 2 * self.traps, 2])[0]
@@ -138,6 +142,7 @@ class Generator:
             outs = [self.name(resolved(kind.gives, bound), scope)]
             if outs == [None]:
                 return []
+            self.distinct.update(outs)
         more = {"c": self.one(NUMBERS)} if "{c}" in kind.text else {}
         return [Step(kind.name, args, outs, more)]
 

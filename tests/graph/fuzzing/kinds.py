@@ -30,6 +30,10 @@ F* F* -> F* 7
     {0} * {c} - {1} * 0.5; {c} * ({0} + {0}) - {1}; tw.math.divide_no_nan({0}, {1})
     tw.math.multiply_no_nan({0}, {1}); tw.atan2({0}, {1}); {0} * tw.exp(-tw.square({1}))
     tw.math.xlogy({0}, tw.abs({1}))
+F* F* -> F* 4
+    {c} * {0} - tw.sin({1}); tw.sin({1}) - {c} * {0}; {c} * {0} + tw.tanh({1})
+    tw.tanh({1}) + {0} * {c}; {0} / 2.0 - tw.tanh({1}); ({0} + 1.0) - 2.0 * tw.sin({1})
+    {c} * tw.cos({0}) - {c} * tw.sin({1}); 0.0 * {0} + tw.tanh({1})
 N* -> N* 3
     -{0}; tw.abs({0}); tw.square({0}); {0} + {0}; {0} * {0}
 N* N* -> N* 7

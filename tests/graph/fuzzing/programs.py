@@ -11,7 +11,17 @@ import dataclasses
 
 from .kinds import KINDS
 
-__all__ = ["Body", "Call", "Program", "Step", "indented", "spec_text", "value"]
+__all__ = [
+    "Body",
+    "Call",
+    "Program",
+    "Step",
+    "bodies_in",
+    "indented",
+    "read_in",
+    "spec_text",
+    "value",
+]
 
 DTYPES = {"f": "float32", "d": "float64", "i": "int32", "l": "int64", "b": "bool"}
 HEAD = '''"""A random program. Run it by: PYTHONPATH=tests/graph python FILE"""
@@ -111,6 +121,21 @@ class Program:
     def script(self):
         """The source as a file that runs by itself."""
         return f"{HEAD}{self.source()}{TAIL}"
+
+
+def bodies_in(body):
+    """The body and all bodies inside of it."""
+    yield body
+    for step in body.steps:
+        for inner in step.bodies:
+            yield from bodies_in(inner)
+
+
+def read_in(body):
+    """The names that steps and results mention."""
+    every = [*bodies_in(body)]
+    found = {x for b in every for step in b.steps for x in step.args}
+    return found | {x for b in every for x in b.results}
 
 
 def indented(lines):

@@ -6,7 +6,7 @@ on a copy, which takes the place of the program if it still fails.
 
 import time
 
-from .programs import spec_text
+from .programs import bodies_in, read_in, spec_text
 
 __all__ = ["shrunk"]
 
@@ -34,29 +34,13 @@ def shrunk(program, fails, seconds=60.0):
 
 
 def lists(body):
-    """All lists of steps: of the body, and of the bodies of its steps."""
-    yield body.steps
-    for step in body.steps:
-        for inner in step.bodies:
-            yield from lists(inner)
-
-
-def bodies(body):
-    yield body
-    for step in body.steps:
-        for inner in step.bodies:
-            yield from bodies(inner)
-
-
-def used(program):
-    """The names that steps and results mention."""
-    found = {x for steps in lists(program.body) for s in steps for x in s.args}
-    return found | {x for b in bodies(program.body) for x in b.results}
+    """All lists of steps: of the body, and of those inside of it."""
+    return [inner.steps for inner in bodies_in(body)]
 
 
 def rename(program, names):
     """Other values in the place of some."""
-    for body in bodies(program.body):
+    for body in bodies_in(program.body):
         body.results[:] = [names.get(x, x) for x in body.results]
         for step in body.steps:
             step.args[:] = [names.get(x, x) for x in step.args]
@@ -134,7 +118,7 @@ def drop_parts(program):
     if program.body.results[1:]:
         for i in range(len(program.body.results)):
             found.append(lambda i=i: program.body.results.pop(i))
-    taken = used(program)
+    taken = read_in(program.body)
     for step in [step for steps in lists(program.body) for step in steps]:
         if step.kind == "apply" and step.args[2:]:
             for i in range(0, len(step.args), 2):
@@ -151,7 +135,7 @@ def drop_parts(program):
 
 def drop_state(program):
     """Optimizers and variables that nothing mentions."""
-    found, taken = [], used(program)
+    found, taken = [], read_in(program.body)
     steps = [step for steps in lists(program.body) for step in steps]
     rules = {step.more.get("optimizer") for step in steps}
     for name, (_, variables) in program.optimizers.items():
@@ -200,7 +184,7 @@ def simpler_values(program):
 def earlier_operands(program):
     """Inputs and variables in the place of what steps made."""
     found = []
-    for body in bodies(program.body):
+    for body in bodies_in(program.body):
         for names in [body.results, *[step.args for step in body.steps]]:
             for i, x in enumerate(names):
                 if x.startswith("v") and len(program.types[x]) == 2:

@@ -43,7 +43,7 @@ def written_tape(writer, step):
 
 @structure("tape", 6, written_tape)
 def tape(some, scope):
-    watched = some.several(scope.values, "F*", 2)
+    watched = some.several(distinct(some, scope.values), "F*", 2)
     start, name = len(scope.values), some.name(("tape",))
     body = Body([], some.steps(scope, 2, 6), [])
     made = some.match(scope.values[start:], "F*")
@@ -53,7 +53,7 @@ def tape(some, scope):
     sources = [
         *some.several(scope.values, "@F*", 3),
         *watched,
-        *some.several(plain_outs(body), "F*", 1),
+        *some.several(distinct(some, made), "F*", 1),
     ]
     scope.tapes.append((name, made, list(dict.fromkeys(sources))))
     found = [step, *gradient(some, scope, -1)]
@@ -64,9 +64,9 @@ def tape(some, scope):
     return found
 
 
-def plain_outs(body):
-    """What may be a source: a structure may give what it was given, or make it anew."""
-    return [out for s in body.steps if not KINDS[s.kind].make for out in s.outs]
+def distinct(some, names):
+    """What may be a source. A structure may give what it was given, or make it anew."""
+    return [x for x in names if x in some.distinct]
 
 
 def written_gradient(writer, step):
@@ -117,7 +117,20 @@ def functions(writer, step, names, **kwargs):
 
 def written_cond(writer, step):
     lines, names = functions(writer, step, ["yes", "no"])
-    return lines + writer.assigned(step, f"tw.cond({step.args[0]}, {', '.join(names)})")
+    call = f"tw.cond({step.args[0]}, {', '.join(names)})"
+    return lines + writer.assigned(step, apart(step, call))
+
+
+def apart(step, call):
+    """The call, or one that no gradient passes.
+
+    A trace gives zeros to what a branch does not read, and to the rest of a loop that
+    is not run; there infinities make NaN of them, where eager code gives nothing.
+    """
+    if not step.more["apart"]:
+        return call
+    several = step.outs[1:] or step.kind == "while"
+    return f"map(tw.stop_gradient, {call})" if several else f"tw.stop_gradient({call})"
 
 
 @structure("cond", 3, written_cond)
@@ -133,7 +146,8 @@ def cond(some, scope):
 def branches(kind, some, scope, args, number):
     types = [some.types[x] for x in some.several(scope.values, "A*", 2, least=1)]
     bodies = [some.function(scope, [], types) for _ in range(number)]
-    return [Step(kind, args, [some.name(t, scope) for t in types], {}, bodies)]
+    outs = [some.name(t, scope) for t in types]
+    return [Step(kind, args, outs, {"apart": some.special}, bodies)]
 
 
 def written_switch(writer, step):
@@ -141,7 +155,7 @@ def written_switch(writer, step):
     lines, names = functions(writer, step, numbers)
     index = f"tw.clip_by_value({step.args[0]}, 0, {len(names) - 1})"
     call = f"tw.switch_case({index}, [{', '.join(names)}])"
-    return lines + writer.assigned(step, call)
+    return lines + writer.assigned(step, apart(step, call))
 
 
 @structure("switch", 1, written_switch)
@@ -158,7 +172,7 @@ def written_while(writer, step):
     test = f"lambda {params}: i < {step.more['count']}"
     state = ", ".join(["tw.constant(0)", *map(value, step.args)])
     call = f"tw.while_loop({test}, {names[0]}, [{state}])[1:]"
-    return lines + writer.assigned(step, call, unpack=True)
+    return lines + writer.assigned(step, apart(step, call), unpack=True)
 
 
 @structure("while", 2, written_while)
@@ -168,7 +182,7 @@ def while_loop(some, scope):
     body = some.function(scope, types, types)
     outs = [some.name(t, scope) for t in types]
     count = some.one(COUNTS[: 4 if "trap" in scope.values else 2])
-    return [Step("while", state, outs, {"count": count}, [body])]
+    return [Step("while", state, outs, {"count": count, "apart": some.special}, [body])]
 
 
 def written_scan(writer, step):
@@ -252,17 +266,12 @@ def written_host(writer, step):
     lines, (name,) = functions(writer, step, ["host"])
     spec = spec_text(writer.types[step.outs[0]])
     call = f"tw.py_function({name}, [{', '.join(map(value, step.args))}], {spec})"
-    call = f"tw.stop_gradient({call})" if step.more["apart"] else call
-    return lines + writer.assigned(step, call)
+    return lines + writer.assigned(step, apart(step, call))
 
 
 @structure("host", 1.5, written_host)
 def host(some, scope):
-    """A trace takes a host call for a function of its inputs, and for one of all of them.
-
-    So it sees neither gradients of variables nor that an input does not matter, whose
-    gradient then is zeros, which infinities make NaN.
-    """
+    # Gradients pass to variables that a host call reads if it is eager only.
     apart = some.special or some.chance(0.5)
     xs = some.several(scope.values, "A*", 2, least=1)
     # What a host call has done cannot be taken back if a later step raises.
