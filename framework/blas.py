@@ -44,6 +44,8 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
            [5., 5.]], dtype=float32)
     """
     if beta == 0 and alpha == 1 and out.flags.c_contiguous:
+        if 1 in (a.size, b.size):  # `np.dot` scales by a lone entry, and 0 drops NaN
+            return np.multiply(a, b, out=out)
         return np.dot(a, b, out=out)  # the same routine, sooner
     call = _bound_gemm(a, b, out, alpha, beta)
     if call is None:

@@ -84,12 +84,17 @@ def beside(x, make, *args, **kwargs):
 @primitive(name="matmul", type_name="MatMul", broadcasts=True, sizes=True)
 def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
     if a.ndim == 2 and b.ndim == 2:
-        return xp.dot(a.T if transpose_a else a, b.T if transpose_b else b)
+        return _dot(xp, a.T if transpose_a else a, b.T if transpose_b else b)
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError("matmul needs two axes")  # `infer` says it better
     a = xp.swapaxes(a, -1, -2) if transpose_a else a
     b = xp.swapaxes(b, -1, -2) if transpose_b else b
     return xp.matmul(a, b)
+
+
+def _dot(xp, a, b):
+    """``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
+    return a * b if a.size == 1 or b.size == 1 else xp.dot(a, b)
 
 
 def matrix_dims(spec, transposed, who, name):
@@ -239,7 +244,10 @@ def affine(xp, inputs, kernel, bias):
     """
     if inputs.ndim < 2 or kernel.ndim != 2 or bias.shape != kernel.shape[1:]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    outputs = xp.dot(inputs, kernel) if inputs.ndim == 2 else xp.matmul(inputs, kernel)
+    if inputs.ndim == 2:
+        outputs = _dot(xp, inputs, kernel)
+    else:
+        outputs = xp.matmul(inputs, kernel)
     return xp.add(outputs, bias, out=outputs)
 
 

@@ -1217,3 +1217,17 @@ def test_a_tensor_array_takes_parts_of_several_sizes():
         assert whole.numpy().tolist() == x.numpy().tolist()
     with pytest.raises(ValueError, match="lengths"):
         tw.TensorArray("float32", 3).split(x, [1, 3])
+
+
+def test_a_sparse_gradient_goes_into_a_branch():
+    def f(x):
+        y = tw.cond(tw.reduce_sum(x) > 0.0, lambda: x * x, lambda: x + 1.0)
+        return tw.gather(y, [0, 0, 2])
+
+    x = number([1.0, 2.0, 3.0])
+    for way in (f, tw.function(f)):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = way(x)
+        g = tw.convert_to_tensor(tape.gradient(y, x))
+        np.testing.assert_array_equal(g, [4.0, 0.0, 6.0])

@@ -134,3 +134,22 @@ def test_a_product_over_the_diagonal_axis_ends_it():
     assert answer((-1, None)) is None
     assert answer((None, -2)) is None
     assert answer((-2, -1)) is None
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_a_product_with_a_lone_zero_keeps_nan_and_infinity(wrap, dtype):
+    column = tw.constant(np.array([[np.nan], [2.0], [np.inf]], dtype))
+    zero, row = tw.constant(np.zeros((1, 1), dtype)), tw.transpose(column)
+    with np.errstate(all="ignore"):
+        products = [
+            wrap(tw.matmul)(column, zero),
+            wrap(tw.matmul)(zero, row),
+            wrap(lambda a, b: tw.matmul(a, b, transpose_a=True))(row, zero),
+            wrap(lambda a, b: tw.einsum("ab,b->a", a, b))(column, zero[0]),
+            wrap(tw.linalg.matvec)(column, zero[0]),
+            wrap(lambda a, b: tw.tensordot(a, b, 1))(column, zero),
+        ]
+    for product in products:
+        lost = ~np.isnan(np.asarray(product).reshape(-1))
+        np.testing.assert_array_equal(lost, [False, True, False])

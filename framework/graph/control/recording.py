@@ -127,7 +127,8 @@ class _Adjoint:
             if key is not None and (useful is None or key in useful)
         ]
         with reading(() if bare else active_readers()):
-            given = [c if is_box(c) else to_user(_dense(c), bare) for c in g]
+            dense_g = [_dense(c) for c in g]
+            given = [c if is_box(c) else to_user(c, bare) for c in dense_g]
             found = self.gradient(self.tensors, self.outputs, given, wanted)
             for i, part in zip(wanted, found, strict=True):
                 if not is_box(part):

@@ -488,6 +488,8 @@ def dot(writer, a, b, out=None):
     ranks = len(a.shape), len(b.shape)
     if ranks not in ((2, 2), (1, 2), (2, 1)) or a.shape[-1] != b.shape[0]:
         raise NotRecorded
+    if 1 in (a.size, b.size):  # `np.dot` scales by a lone entry, and 0 drops NaN
+        raise NotRecorded
     shape = a.shape[:-1] + b.shape[1:]
     return writer.into(out, product(writer, np.dot, a, b, shape))
 
