@@ -16,7 +16,7 @@ from tapewright.graph.planning import fusion, plan
 
 from .fuzzing import checking, generating, shrinking
 
-SEED, PROGRAMS = 0, 200
+SEED, PROGRAMS = 0, 150
 FUZZ = Path(__file__).parent / "fuzz.py"
 
 
