@@ -6,6 +6,7 @@ trace. A plan (`plan`) runs the same nodes at a tenth of the cost, seen by nobod
 
 import numpy as np
 
+from ..backend import is_array, to_numpy
 from ..open_shape import evaluated, sizes_in_use
 from ..readers import active_tracer
 from ..tensor import convert_to_tensor, new_tensor
@@ -81,5 +82,8 @@ def perform_effect(node, args):
         return tracer.effect(
             node.kind, node.call, args, node.attributes, specs, node.reads, node.writes
         )
-    arrays = node.call(*[convert_to_tensor(x).array for x in args])
-    return tuple([new_tensor(np.asarray(a)) for a in arrays or ()])
+    arrays = [convert_to_tensor(x).array for x in args]
+    if not (node.reads or node.writes):  # it sees what NumPy can look at
+        arrays = [to_numpy(a) for a in arrays]
+    found = node.call(*arrays) or ()
+    return tuple([new_tensor(a if is_array(a) else np.asarray(a)) for a in found])

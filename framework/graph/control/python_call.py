@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...backend import array_module, copy_to
 from ...errors import InvalidArgumentError
 from ...readers import active_readers, active_tracer, reading
 from ...tape import GradientTape
@@ -196,7 +197,7 @@ class PythonCall(ControlNode):
 
 def copies(tensors):
     """Arrays that a plan may bind to variables: Python may have kept the tensors."""
-    return [np.array(x.array) for x in tensors]
+    return [_own(x.array).array for x in tensors]
 
 
 def _floating(tensors):
@@ -205,4 +206,4 @@ def _floating(tensors):
 
 def _own(array):
     """A tensor of a copy: the memory of a plan serves for something else later on."""
-    return new_tensor(np.array(array))
+    return new_tensor(copy_to(array_module(type(array)), array))
