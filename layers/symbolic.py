@@ -11,6 +11,7 @@ from tapewright import registry
 from tapewright.dimension import NeedsSize
 from tapewright.dtypes import BY_NUMPY, DType, as_dtype
 from tapewright.floatx import default_float
+from tapewright.graph.functions.concrete import UntracedFunction
 from tapewright.graph.functions.function import Function
 from tapewright.graph.tracing import Outline
 from tapewright.module import unique_name
@@ -389,9 +390,9 @@ def _sized(spec, size):
 def _traced(call, run, specs):
     with reading(()):
         concrete = Function(run).get_concrete_function(*specs)
-    if isinstance(
-        call, OpCall
-    ):  # whose functions may use some: no weights of the model
+    if isinstance(concrete, UntracedFunction):
+        raise NeedsSize(concrete.sizes.reason)
+    if isinstance(call, OpCall):  # functions that it takes may use some: no weights
         refuse_variables(call.kind, concrete.variables)
     return map_structure(_plain, concrete.structured_outputs)
 
