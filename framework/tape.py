@@ -440,17 +440,14 @@ class GradientTape:
     def _looped_jacobian(self, target, sources):
         self._need_persistent("jacobian")
         shape, size = tuple(target.shape), math.prod(target.shape)
-        rows = []
-        for i in range(size):
-            seed = _one_hot(target, (i,), size, shape)
-            rows.append(self.gradient(target, list(sources), output_gradients=[seed]))
+        rows = [
+            self.gradient(target, list(sources), output_gradients=[seed])
+            for seed in _unit_cotangents(target, [(i,) for i in range(size)])
+        ]
         results = []
-        for i, source in enumerate(sources):
-            found = [convert_to_tensor(r[i]) for r in rows if r[i] is not None]
+        for source, column in zip(sources, zip(*rows)):
             full = shape + tuple(source.shape)
-            results.append(
-                reshape(stack(found), full) if len(found) == size and size else None
-            )
+            results.append(_stacked(column, size, full))
         return results
 
     def _looped_batch_jacobian(self, target, source, check):
@@ -460,14 +457,13 @@ class GradientTape:
             check_blocks(full, len(target.shape))
         shape, inner = tuple(target.shape), tuple(source.shape)
         size = math.prod(shape[1:])
-        rows = []
-        for i in range(size):
-            picks = [row * size + i for row in range(shape[0])]
-            seed = _one_hot(target, picks, shape[0] * size, shape)
-            rows.append(self.gradient(target, source, output_gradients=[seed]))
-        if any(row is None for row in rows) or not rows:
-            return None
-        return examples_first(stack([convert_to_tensor(r) for r in rows]), shape, inner)
+        picks = [[row * size + i for row in range(shape[0])] for i in range(size)]
+        rows = [
+            self.gradient(target, source, output_gradients=[seed])
+            for seed in _unit_cotangents(target, picks)
+        ]
+        full = _stacked(rows, size, (size, *inner))
+        return full if full is None else examples_first(full, shape, inner)
 
     # --- the life of a tape
 
@@ -607,11 +603,25 @@ def _zeros(shape, source):
         return zeros(shape, source.dtype)
 
 
-def _one_hot(target, picks, size, shape):
-    seed = np.zeros(size, target.dtype.dtype)
-    seed[list(picks)] = 1
-    with _device_of(target):
-        return convert_to_tensor(seed.reshape(shape))
+def _unit_cotangents(target, picks):
+    """A cotangent for each list of entries, 1 there and 0 elsewhere; of none, zeros.
+
+    A walk with zeros tells which sources an empty target depends on.
+    """
+    shape = tuple(target.shape)
+    for entries in picks or [()]:
+        seed = np.zeros(math.prod(shape), target.dtype.dtype)
+        seed[list(entries)] = 1
+        with _device_of(target):
+            yield convert_to_tensor(seed.reshape(shape))
+
+
+def _stacked(rows, size, shape):
+    """The first ``size`` gradients in one tensor of this shape; None if one is missing."""
+    if any([row is None for row in rows]):
+        return None
+    rows = [convert_to_tensor(row) for row in rows]
+    return reshape(stack(rows)[:size], shape)
 
 
 def _device_of(value):

@@ -896,3 +896,34 @@ def test_a_mapped_value_shows_itself_and_refuses_to_be_one_array():
     for look in (np.asarray, float, bool, lambda m: m.numpy()):
         with pytest.raises(TypeError, match="many at once"):
             look(mapped)
+
+
+@pytest.mark.parametrize("unconnected", ["none", "zero"])
+@pytest.mark.parametrize(
+    ("target", "source"),
+    [
+        ((0,), (3,)),
+        ((0, 2), (0, 2)),
+        ((2, 0), (2, 3)),
+        ((2, 3), (2, 0)),
+        ((0, 3), (0, 0)),
+    ],
+)
+def test_an_empty_jacobian_is_none_only_where_nothing_is_connected(
+    target, source, unconnected
+):
+    x, other = tw.zeros(source), tw.zeros(source)
+    for pfor in (True, False):
+        with tw.GradientTape(persistent=True) as tape:
+            tape.watch([x, other])
+            y = tw.reduce_sum(x) * tw.ones(target)
+        how = {"unconnected_gradients": unconnected, "experimental_use_pfor": pfor}
+        found = tape.jacobian(y, [x, other], **how)
+        assert found[0].shape == (*target, *source)
+        assert found[1] is None if unconnected == "none" else found[1].shape == (
+            *target, *source,
+        )  # fmt: skip
+        if len(target) > 1:
+            assert tape.batch_jacobian(y, x, **how).shape == (*target, *source[1:])
+            found = tape.batch_jacobian(y, other, **how)
+            assert (found is None) == (unconnected == "none")
