@@ -113,7 +113,9 @@ class Update:
             gradient = grads[i]
             if isinstance(gradient, IndexedSlices):
                 parts = [gradient.values, gradient.indices]
-                gradient = IndexedSlices(*parts, gradient.dense_shape)
+                shape = gradient.dense_shape  # one that is traced says no more
+                shape = None if hasattr(shape, "symbol") else shape
+                gradient = IndexedSlices(*parts, shape)
                 places.append(gradient)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)

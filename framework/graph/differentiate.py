@@ -44,7 +44,7 @@ def record_call(concrete, tensors, readers):
         return outputs
     derivative = family.derivative(tracked, sources)
     if derivative is None:
-        return interpret(concrete.graph, tensors)
+        return concrete.interpreted(tensors)
     return derivative.call(sources, recordings)
 
 

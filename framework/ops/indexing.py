@@ -23,7 +23,7 @@ from ..tensor import (
     new_tensor,
 )
 from .comparison import where
-from .conversion import cast
+from .conversion import cast, identity
 from .gather import _gather, boolean_mask, flat_index, is_eager
 from .joining import stack, unstack
 from .shape import broadcast_to, reshape, transpose
@@ -243,6 +243,8 @@ def _pick(x, items):
     if len(items) == 1 and x.array.ndim:  # the common case, in half the time
         array = _index_array(items[0], x)
         if not array.dtype.is_bool:
+            if not array.shape.rank:  # as for a number, no slices come back
+                x = identity(x)
             return _gather(x, _from_the_start(array, x, 0), 0)
     basic, arrays, order = _sorted_out(x, items)
     if any(item != _WHOLE for item in basic):

@@ -690,3 +690,39 @@ def test_a_value_read_under_the_outer_tape_only_is_a_constant_to_the_inner(trace
 
     found = (tw.function(orders) if traced else orders)()
     assert [g.numpy() for g in found] == [3.0, 1.0]
+
+
+def test_a_call_that_is_interpreted_and_fails_changes_no_variable():
+    v, count = tw.Variable(2.0), tw.Variable(0, trainable=False)
+    optimizer = tw.optimizers.SGD(0.5)
+
+    @tw.function
+    def step(x, n):
+        def updated():
+            optimizer.apply_gradients([(tw.constant(1.0), v)])
+            return v * x
+
+        count.assign_add(1)
+        return tw.cond(x > 0, updated, lambda: x) * tw.cast(7 // n, "float32")
+
+    def call(n):
+        with tw.GradientTape() as tape:
+            y = step(tw.constant(1.0), tw.constant(n))
+        return tape.gradient(y, v)
+
+    assert call(1).numpy() == 7.0 and v.numpy() == 1.5
+    with pytest.raises(ValueError, match="divided by 0"):
+        call(0)
+    assert (v.numpy(), count.numpy(), optimizer.iterations.numpy()) == (1.5, 1, 1)
+
+
+def test_a_row_of_a_traced_number_has_a_dense_gradient_as_in_eager_mode():
+    w = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+    def gradient(i):
+        with tw.GradientTape() as tape:
+            y = tw.reduce_sum(w[i] ** 2)
+        return tape.gradient(y, w)[::-1]
+
+    for f in (gradient, tw.function(gradient)):
+        assert f(tw.constant(1)).numpy().tolist() == [[6.0, 8.0], [0.0, 0.0]]

@@ -1258,3 +1258,27 @@ def test_numbers_drawn_for_a_new_variable_are_not_drawn_again():
     tw.random.set_seed(1)
     traced = tw.function(program())
     assert [traced().numpy().tolist() for _ in range(2)] == expected
+
+
+@pytest.mark.parametrize("shape", [None, [4, 2]])
+def test_slices_with_or_without_a_shape_are_arguments(shape):
+    def slices():
+        dense = None if shape is None else tw.constant(shape)
+        return tw.IndexedSlices(
+            tw.constant([[1.0, 2.0], [3.0, 4.0]]), tw.constant([0, 2]), dense
+        )
+
+    v, rule = tw.Variable(tw.ones([4, 2])), tw.optimizers.SGD(1.0)
+
+    @tw.function
+    def step(gradient):
+        rule.apply_gradients([(gradient, v)])
+        return gradient
+
+    returned = step(slices())
+    assert returned.values.numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert returned.indices.numpy().tolist() == [0, 2]
+    assert v.numpy().tolist() == [[0.0, -1.0], [1.0, 1.0], [-2.0, -3.0], [1.0, 1.0]]
+    concrete = step.get_concrete_function(slices())
+    concrete(slices())
+    assert v.numpy()[0].tolist() == [-1.0, -3.0]

@@ -1,6 +1,7 @@
 """`ConcreteFunction`: one trace, called with tensors of the kinds it was made for."""
 
 import threading
+from functools import partial
 
 import numpy as np
 
@@ -8,7 +9,13 @@ from ...backend import array_module
 from ...errors import TracingError
 from ...nest import flatten, is_nested, map_structure
 from ...primitive import kernels_are_wrapped
-from ...readers import BARE, Recording, active_reader, active_readers
+from ...readers import (
+    BARE,
+    Recording,
+    active_reader,
+    active_readers,
+    active_tracer,
+)
 from ...tensor import (
     IndexedSlices,
     Tensor,
@@ -23,6 +30,7 @@ from ..inspection.pretty import dot_text, plan_text
 from ..interpret import interpret
 from ..ir import is_value
 from ..planning.lowering import lower
+from ..planning.ordering import put_back_on_failure
 from ..planning.plan import Plan
 from ..planning.quiet import quietly
 from ..tracing import Symbolic
@@ -233,7 +241,7 @@ class ConcreteFunction:
         if self.is_planned is None and not any([type(x) is Symbolic for x in tensors]):
             self.is_planned = self._is_numpys(tensors)
         if not self.is_planned or kernels_are_wrapped("check"):
-            return interpret(self.graph, tensors)
+            return self.interpreted(tensors)
         if reader is None or reader is BARE:
             captures = self.graph.captures
             if captures:
@@ -242,7 +250,15 @@ class ConcreteFunction:
         readers = active_readers()
         if all([r.looks_on or isinstance(r, Recording) for r in readers]):
             return record_call(self, tensors, readers)
-        return interpret(self.graph, tensors)
+        return self.interpreted(tensors)
+
+    def interpreted(self, tensors):
+        """Output tensors, op by op, for whoever watches; all or nothing is done."""
+        run = partial(interpret, self.graph)
+        if active_tracer() is None:
+            written = {id(v): v for node in self.graph.nodes for v in node.writes}
+            run = put_back_on_failure(run, [], written.values())
+        return run(tensors)
 
     def _is_numpys(self, tensors):
         """Whether all arrays that it works on are NumPy's."""
