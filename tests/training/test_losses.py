@@ -442,3 +442,9 @@ def test_labels_that_do_not_sum_to_1_may_be_taken_as_tensorflow_takes_them():
     assert values[0] == values[1]
     with pytest.raises(ValueError, match="from_logits must be True"):
         losses.CategoricalCrossentropy(assume_normalized=True)
+
+
+def test_a_weighted_loss_that_is_a_number_is_its_own_mean():
+    for reduction in ("sum", "mean", "mean_with_sample_weight", "none"):
+        loss = losses.MeanSquaredError(reduction=reduction)
+        assert float(loss([0.0, 2.0], [1.0, 1.0], sample_weight=0.25)) == 0.25

@@ -111,7 +111,7 @@ def reduced(
         return reduce_mean(losses)
     losses, weight, mask = _weights(losses, sample_weight, mask, who)
     losses = losses * weight
-    if reduction == "none":
+    if reduction == "none" or not losses.array.shape:  # one loss is its own mean
         return losses
     total = reduce_sum(losses)
     if reduction == "sum" or not losses.array.size:
