@@ -380,12 +380,14 @@ class DatasetIterator(Resource):
         if active_tracer() is not None:
             return next_element(self.handle, self._declared_spec)
         with self._lock:
-            if not self._ahead:
-                return self._advanced()
-            element, self._place = self._ahead.popleft()
-            if not self._ahead:
-                self._place = self._reached
-            return element
+            return self._popped() if self._ahead else self._advanced()
+
+    def _popped(self):
+        """The next element, of those ahead."""
+        element, self._place = self._ahead.popleft()
+        if not self._ahead:
+            self._place = self._reached
+        return element
 
     def _advanced(self):
         try:
@@ -398,18 +400,30 @@ class DatasetIterator(Resource):
 
     def foresee(self, number):
         """The spec of the element after ``number`` more; None if there is none."""
-        with self._lock:
+        element = self._peek(number)
+        return None if element is None else spec_of(element)
+
+    def _peek(self, number):
+        with self._lock, reading(()):
             while len(self._ahead) <= number:
                 before = copied(self._reached)
                 try:
-                    with reading(()):
-                        element = self._advanced()
+                    element = self._advanced()
                 except EndOfSequence:
                     return None
                 if not self._ahead:
                     self._place = before
                 self._ahead.append((element, copied(self._reached)))
-            return spec_of(self._ahead[number][0])
+            return self._ahead[number][0]
+
+    def take(self, check):
+        """The next element, None at the end; if ``check`` of it raises, it stays next."""
+        with self._lock:
+            element = self._peek(0)
+            if element is None:
+                return None
+            check(element)
+            return self._popped()
 
     def get_next(self, name=None):
         """The next element. Raises: ``OutOfRangeError`` if there is none."""

@@ -6,8 +6,8 @@ over elements of one spec.
 
 import numpy as np
 
-from ..errors import InvalidArgumentError, OutOfRangeError
-from ..graph.boxes import handle_of
+from ..errors import OutOfRangeError
+from ..graph.boxes import Unforeseen, handle_of
 from ..graph.control.effects import assert_true, host_effect
 from ..graph.control.iteration import while_loop
 from ..graph.tracing import fall_back
@@ -59,12 +59,12 @@ def next_element(handle, spec):
     leaves = traceable(spec, "next(iterator)")
 
     def take(array):
-        element = _advanced(array)
-        if element is None:
+        arrays = _taken(array, leaves)
+        if arrays is None:
             raise OutOfRangeError(
                 "End of sequence: the iterator has no further element"
             )
-        return _arrays(element, leaves)
+        return arrays
 
     return packer(spec)(list(host_effect(NEXT, take, [handle], _specs(leaves))))
 
@@ -75,10 +75,10 @@ def next_optional(handle, spec):
     leaves = traceable(spec, "get_next_as_optional()")
 
     def take(array):
-        element = _advanced(array)
-        if element is None:
+        arrays = _taken(array, leaves)
+        if arrays is None:
             return [np.array(False), *[np.zeros(*each) for each in _specs(leaves)]]
-        return [np.array(True), *_arrays(element, leaves)]
+        return [np.array(True), *arrays]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
     found = host_effect(NEXT, take, [handle], specs)
@@ -110,24 +110,25 @@ def _specs(leaves):
     return [(tuple(leaf.shape), leaf.dtype.dtype) for leaf in leaves]
 
 
-def _advanced(array):
-    """The next element of the iterator in this array, or None."""
-    with reading(()):
-        return next(array.item(), None)
+def _taken(array, leaves):
+    """The arrays of the next element of an iterator, which is in an array; or None.
 
-
-def _arrays(element, leaves):
-    """The arrays of an element, copied: a variable may be bound to them.
-
-    Raises: ``InvalidArgumentError`` if it is not what its data set has announced.
+    They are copies: a variable may be bound to them. Raises: `Unforeseen` if the element
+    is of another spec; then it is still to come.
     """
-    arrays = [leaf.array for leaf in flatten(element)]
-    if [(a.shape, a.dtype) for a in arrays] != _specs(leaves):
-        raise InvalidArgumentError(
-            f"the iterator was traced for elements of {leaves}, but gave "
-            f"{described(element)}"
-        )
-    return [np.array(array) for array in arrays]
+
+    def check(element):
+        arrays = [leaf.array for leaf in flatten(element)]
+        if [(a.shape, a.dtype) for a in arrays] != _specs(leaves):
+            raise Unforeseen(
+                f"the iterator was traced for elements of {leaves}, but the next has "
+                f"{described(element)}"
+            )
+
+    element = array.item().take(check)
+    if element is None:
+        return None
+    return [np.array(leaf.array) for leaf in flatten(element)]
 
 
 class Optional:

@@ -6,9 +6,18 @@ A `Box` is a list of arrays, the states of a loop whose length nobody knows befo
 
 import numpy as np
 
+from ..errors import InvalidArgumentError
 from ..tensor import Tensor, new_tensor
 
-__all__ = ["Box", "Resource", "boxed", "handle_of", "opened", "sum_of_boxes"]
+__all__ = [
+    "Box",
+    "Resource",
+    "Unforeseen",
+    "boxed",
+    "handle_of",
+    "opened",
+    "sum_of_boxes",
+]
 
 
 class Box:
@@ -18,6 +27,10 @@ class Box:
 
     def __init__(self, items):
         self.items = items
+
+
+class Unforeseen(InvalidArgumentError):
+    """A resource would give something of another spec; it has kept it."""
 
 
 class Resource:

@@ -1,5 +1,7 @@
 """Iterators and data sets in traced functions: each call goes on, each pass is fresh."""
 
+import concurrent.futures
+import contextlib
 import gc
 import weakref
 
@@ -260,10 +262,28 @@ def test_elements_of_other_sizes_have_a_trace_of_their_own(reader):
 
 
 def test_a_concrete_function_is_for_elements_of_one_size():
-    call = by_concrete_function(iter(batches()))
+    iterator = iter(batches())
+    call = by_concrete_function(iterator)
     assert [call().numpy().tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(tw.errors.InvalidArgumentError, match=r"\(1,\)"):
         call()
+    assert next(iterator).numpy().tolist() == [6]  # it was not taken
+
+
+@pytest.mark.parametrize("make", [lambda: Dataset.range(300), lambda: batches(300, 7)])
+def test_threads_share_the_elements(make):
+    iterator, found = iter(make().map(lambda x: x + 0)), []
+    f = tw.function(lambda: tw.reduce_sum(next(iterator)))
+
+    def work():
+        with contextlib.suppress(tw.errors.OutOfRangeError):
+            while True:
+                found.append(int(f()))
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for future in [pool.submit(work) for _ in range(6)]:
+            future.result()
+    assert sorted(found) == sorted([int(tw.reduce_sum(x)) for x in make()])
 
 
 def test_there_is_one_trace_for_each_size():

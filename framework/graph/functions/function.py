@@ -14,6 +14,7 @@ from ...errors import TracingError
 from ...ops.generators import is_lent
 from ...readers import active_reader, active_readers, active_tracer, reading, user_line
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
+from ..boxes import Unforeseen
 from ..ir import Graph, Value, is_value
 from ..lifting import value_now
 from ..tracing import EagerFallback, Symbolic, Tracer, fall_back
@@ -182,7 +183,12 @@ class Function:
                 self._quick[key] = concrete
         if arguments.borrowed and not concrete.borrows(arguments.tensors):
             arguments.copy_borrowed()
-        return concrete.run(arguments.tensors)
+        if len(concrete.foresight[0]) != 1:
+            return concrete.run(arguments.tensors)
+        try:
+            return concrete.run(arguments.tensors)
+        except Unforeseen:  # another thread has taken the element that was to come
+            return self._call(args, kwargs)
 
     def _run_python(self, args, kwargs):
         if self._owner is not None:
