@@ -1,5 +1,6 @@
 """`Module`: finds the variables and submodules among its attributes."""
 
+import itertools
 import re
 
 from .nest import owned_leaves
@@ -78,12 +79,12 @@ def _search(module, kind, found, seen):
         _search(submodule, kind, found, seen)
 
 
-_counts = {}  # how often a default name was given
+_counts = {}  # default name -> counts how often it was given
 
 
 def unique_name(stem):
     """``stem``, then ``stem_1``, ``stem_2`` and so on: names where none is given."""
-    count = _counts[stem] = _counts.get(stem, -1) + 1
+    count = next(_counts.setdefault(stem, itertools.count()))
     return f"{stem}_{count}" if count else stem
 
 

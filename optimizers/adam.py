@@ -90,7 +90,9 @@ class AdamW(Adam):
         **kwargs,
     ):
         if weight_decay is None:
-            raise ValueError("AdamW: weight_decay must be a number, got None")
+            raise ValueError(
+                "Argument `weight_decay` must be a float. Received: weight_decay=None"
+            )
         super().__init__(
             learning_rate,
             beta_1,

@@ -38,8 +38,8 @@ class Ftrl(Optimizer):
         super().__init__(learning_rate, **kwargs)
         if learning_rate_power > 0:
             raise ValueError(
-                "Ftrl: learning_rate_power must be negative or 0, got "
-                f"{learning_rate_power!r}"
+                "`learning_rate_power` needs to be negative or zero. Received: "
+                f"learning_rate_power={learning_rate_power}."
             )
         self.learning_rate_power, self.beta = learning_rate_power, beta
         self.initial_accumulator_value = initial_accumulator_value
@@ -54,7 +54,8 @@ class Ftrl(Optimizer):
         ):
             if getattr(self, name) < 0:
                 raise ValueError(
-                    f"Ftrl: {name} must be positive or 0, got {getattr(self, name)!r}"
+                    f"`{name}` needs to be positive or zero. Received: "
+                    f"{name}={getattr(self, name)}."
                 )
         self.initial = {"accumulator": initial_accumulator_value}
 

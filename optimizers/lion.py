@@ -25,7 +25,8 @@ class Lion(Optimizer):
         super().__init__(learning_rate, **kwargs)
         if not 0 < beta_1 <= 1:
             raise ValueError(
-                f"Lion: beta_1 must be above 0 and at most 1, got {beta_1!r}"
+                "Argument `beta_1` must be in the [0, 1] range. Otherwise, the "
+                f"optimizer degenerates to SignSGD. Received: beta_1={beta_1}."
             )
         self.beta_1, self.beta_2 = beta_1, beta_2
 

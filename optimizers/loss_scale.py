@@ -43,7 +43,7 @@ class LossScaleOptimizer(Optimizer):
         if not kwargs.pop("dynamic", True):
             raise ValueError(
                 "LossScaleOptimizer: dynamic must be True; for a fixed scale set "
-                "loss_scale_factor on the inner optimizer instead"
+                "`loss_scale_factor` on the inner optimizer instead"
             )
         _refuse_options(kwargs)
         self.inner_optimizer = inner_optimizer
@@ -105,6 +105,10 @@ class LossScaleOptimizer(Optimizer):
     def _model_variables_moving_average(self):
         return self.inner_optimizer._model_variables_moving_average
 
+    @property
+    def _accumulated_gradients(self):
+        return self.inner_optimizer._accumulated_gradients
+
     # --- steps
 
     def scale_loss(self, loss):
@@ -165,15 +169,16 @@ class LossScaleOptimizer(Optimizer):
 
 def _refuse_options(options):
     """Raises for options that ask for something."""
+    neutral = {"use_ema": False, "ema_momentum": 0.99}
+    unknown = [name for name in options if name not in constructor_arguments(Optimizer)]
+    if unknown:
+        listed = ", ".join([f"`{name}`" for name in unknown])
+        raise ValueError(f"LossScaleOptimizer: unsupported arguments: {listed}")
     for name, value in options.items():
-        neutral = (
-            False if name == "use_ema" else 0.99 if name == "ema_momentum" else None
-        )
-        if name not in constructor_arguments(Optimizer):
-            raise TypeError(f"LossScaleOptimizer: unknown argument {name!r}")
-        if value != neutral:
+        if value != neutral.get(name):
             raise ValueError(
-                f"LossScaleOptimizer does not take {name!r}: set it on the inner optimizer"
+                f"LossScaleOptimizer does not take {name!r}: set it on the "
+                "`inner_optimizer`"
             )
 
 

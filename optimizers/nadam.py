@@ -39,20 +39,20 @@ class Nadam(Optimizer):
             return
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
-        self._added = [("u_product", self._scalar("u_product", 1.0, dtype))]
+        self._u_product = self._scalar("u_product", 1.0, dtype)
+        self._added = [("u_product", self._u_product)]
         if self._awaited is not None:
             self._awaited.arrive(self)
 
     def advance(self, step):
-        (_, own), *_ = self._added
-        product = own._array
+        product = self._u_product._array
         real = product.dtype.type
         grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
-        own._bind(np.asarray(grown, product.dtype))
+        self._u_product._bind(np.asarray(grown, product.dtype))
 
     def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
-        product = self._added[0][1]._array.item()
+        product = self._u_product._array.item()
         root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
         alpha = learning_rate * root  # of the corrected velocity, taken out of the root
         of_mean = alpha * ahead / (1 - product * ahead)

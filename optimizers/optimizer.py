@@ -10,19 +10,22 @@ clips, decays, accumulates, averages, and knows sparse gradients.
 import inspect
 import numbers
 import threading
+import warnings
 
 import numpy as np
 
 from tapewright import registry
+from tapewright.backend import array_module
 from tapewright.constructors import constructor_arguments
 from tapewright.dtypes import float32
 from tapewright.module import snake_case, unique_name
 from tapewright.profiler import watch_method
 from tapewright.readers import active_tracer, reading
-from tapewright.tensor import constant, convert_to_tensor
-from tapewright.variable import Variable
+from tapewright.tensor import constant, convert_to_tensor, new_tensor
+from tapewright.variable import Variable, writing
 
 from .flat import lay_out
+from .gradients import clipping
 from .schedules import LearningRateSchedule
 from .state import State
 from .update import Update, update_alone
@@ -49,7 +52,7 @@ class Optimizer(State, registry.Configured):
     ``gradient_accumulation_steps`` is the number of calls that make one update, by the
     mean of their gradients; schedules count the calls.
     Raises: ``ValueError`` if more than one way of clipping is given or a number is out
-    of range, ``TypeError`` for an argument that is not known.
+    of range, or for an argument that is not known.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
     still holds. Of several threads one takes a step after the other; who reads a variable
@@ -128,10 +131,15 @@ class Optimizer(State, registry.Configured):
         name=None,
         **kwargs,
     ):
+        if kwargs.pop("decay", None) is not None:
+            warnings.warn(
+                "Argument `decay` is no longer supported and will be ignored.",
+                stacklevel=3,
+            )
         if kwargs:
-            raise TypeError(
-                f"{type(self).__name__}: unknown argument {', '.join(map(repr, kwargs))}; "
-                f"known are {', '.join(constructor_arguments(type(self)))}"
+            raise ValueError(
+                f"Argument(s) not recognized: {kwargs}; {type(self).__name__} takes "
+                f"{', '.join(constructor_arguments(type(self)))}"
             )
         if sum(a is not None for a in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(
@@ -350,6 +358,50 @@ class Optimizer(State, registry.Configured):
         self._updates[key] = update = Update(self._segments, variables, grads)
         return update
 
+    def stateless_apply(self, optimizer_variables, grads, trainable_variables):
+        """One step from values, to values: no variable changes.
+
+        Args: the values of `variables` and of those that the optimizer was built with, and
+        a gradient of each of the latter. Returns: two lists of tensors, of the trained
+        variables and of the optimizer's.
+        """
+        known, own = self._trainable_variables, self.variables
+        if not self.built:
+            raise ValueError(
+                f"{self.name}.stateless_apply: the optimizer must be built first; call "
+                "`optimizer.build(trainable_variables)`"
+            )
+        for name, given, wanted in (
+            ("optimizer_variables", optimizer_variables, own),
+            ("trainable_variables", trainable_variables, known),
+        ):
+            if len(given) != len(wanted):
+                raise ValueError(
+                    f"{self.name}.stateless_apply: {name} must have {len(wanted)} values, "
+                    f"got {len(given)}"
+                )
+        everything = [*known, *own]
+        with writing(everything):
+            before = [v.read() for v in everything]
+            try:
+                values = [*trainable_variables, *optimizer_variables]
+                for variable, value in zip(everything, values):
+                    variable.assign(value)
+                self.apply(grads)
+                after = [v.read() for v in everything]
+            finally:
+                for variable, value in zip(everything, before):
+                    variable.assign(value)
+        return after[: len(known)], after[len(known) :]
+
+    def _clip_gradients(self, grads):
+        """The gradients as an update would clip them; None stays None."""
+        present = [convert_to_tensor(g) for g in grads if g is not None]
+        arrays = [g.array for g in present]
+        fits = clipping(arrays, self.clipnorm, self.clipvalue, self.global_clipnorm)
+        clipped = iter([_clipped(g, fit) for g, fit in zip(present, fits)])
+        return [None if g is None else next(clipped) for g in grads]
+
     def _rate(self):
         rate = self._learning_rate
         if type(rate) is Variable:
@@ -405,6 +457,13 @@ class Optimizer(State, registry.Configured):
 
 
 watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
+
+
+def _clipped(tensor, fit):
+    if fit is None:
+        return tensor
+    room = array_module(type(tensor.array)).empty_like(tensor.array)
+    return new_tensor(fit(tensor.array, room))
 
 
 def _takes_argument(function):

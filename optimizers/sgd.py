@@ -23,7 +23,10 @@ class SGD(Optimizer):
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
         super().__init__(learning_rate, **kwargs)
         if not 0 <= momentum <= 1:
-            raise ValueError(f"SGD: momentum must be from 0 to 1, got {momentum!r}")
+            raise ValueError(
+                "SGD: `momentum` must be a float between [0, 1]. Received: "
+                f"momentum={momentum}"
+            )
         self.momentum, self.nesterov = float(momentum), bool(nesterov)
         self.slots = (("momentum",),) if momentum else ()
         self.zero_is_idle = not momentum

@@ -212,8 +212,9 @@ class State:
         """
         if not self.built:
             raise ValueError(
-                f"{self.name}.set_weights: the optimizer must be built first; call "
-                "`optimizer.build(trainable_variables)`"
+                "You are calling `set_weights()` on an optimizer that has not yet been "
+                "built. Please call `optimizer.build(trainable_variables)` to create the "
+                "optimizer weights before calling `set_weights()`."
             )
         self._assign_all("set_weights", list(weights))
 
@@ -311,6 +312,10 @@ class State:
     @property
     def _model_variables_moving_average(self):
         return self._extras.get(AVERAGE, [])
+
+    @property
+    def _accumulated_gradients(self):
+        return self._extras.get(ACCUMULATOR, [])
 
 
 def _stem(variable):

@@ -16,7 +16,7 @@ import pytest
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every plan that a test makes
 
 from tapewright import backend, random, readers  # noqa: E402
-from tapewright.module import forget_names
+from tapewright.module import forget_names  # noqa: E402
 
 
 def pytest_addoption(parser):

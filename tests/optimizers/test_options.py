@@ -242,9 +242,9 @@ def test_a_dynamic_scale_comes_back_from_its_config():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"clipnorm": 1.0}, ValueError, "'clipnorm': set it on the inner optimizer"),
+        ({"clipnorm": 1.0}, ValueError, "'clipnorm': set it on the"),
         ({"dynamic": False}, ValueError, "dynamic must be True"),
-        ({"speed": 1.0}, TypeError, "unknown argument 'speed'"),
+        ({"speed": 1.0}, ValueError, "`speed`"),
     ],
 )
 def test_a_dynamic_scale_refuses_options_of_the_inner_optimizer(
@@ -279,7 +279,7 @@ def test_numbers_out_of_range_are_refused(arguments, message):
 
 def test_weights_are_set_in_the_order_of_the_variables():
     one, two, v = Adam(0.1), Adam(0.2), variable(1.0, 2.0)
-    with pytest.raises(ValueError, match="must be built first"):
+    with pytest.raises(ValueError, match="call.*build"):
         two.set_weights([])
     run(one, [v], [[1.0, 2.0]])
     two.build([v])
@@ -288,7 +288,7 @@ def test_weights_are_set_in_the_order_of_the_variables():
         assert np.array_equal(a.numpy(), b.numpy())
     with pytest.raises(ValueError, match="4 values are needed, got 1"):
         two.set_weights([0])
-    with pytest.raises(ValueError, match="'adam_1/v_momentum' has the shape"):
+    with pytest.raises(ValueError, match="'adam_1/v_momentum' .*3"):
         two.set_weights([0, 0.1, np.zeros(3), np.zeros(2)])
 
 
@@ -342,11 +342,68 @@ def test_a_copy_of_every_rule_goes_on_from_the_same_state(name):
 
 
 def test_rules_refuse_numbers_out_of_range():
-    with pytest.raises(ValueError, match="beta_1 must be above 0"):
+    with pytest.raises(ValueError, match="`beta_1` .*0.0"):
         optimizers.Lion(beta_1=0.0)
-    with pytest.raises(ValueError, match="weight_decay must be a number, got None"):
+    with pytest.raises(ValueError, match="`weight_decay` .*None"):
         optimizers.AdamW(weight_decay=None)
-    with pytest.raises(ValueError, match="l1_regularization_strength must be positive"):
+    with pytest.raises(ValueError, match="`l1_regularization_strength` .*-1.0"):
         optimizers.Ftrl(l1_regularization_strength=-1.0)
-    with pytest.raises(ValueError, match="learning_rate_power must be negative"):
+    with pytest.raises(ValueError, match="`learning_rate_power` .*1.0"):
         optimizers.Ftrl(learning_rate_power=1.0)
+
+
+def test_optimizers_are_numbered_as_in_keras():
+    names = [rule().name for rule in (Adam, Adam, SGD, Adam)]
+    assert names == ["adam", "adam_1", "sgd", "adam_2"]
+    assert Adam(name="mine").variables[0].path == "mine/iteration"
+
+
+def test_the_argument_decay_of_older_versions_is_passed_over_with_a_warning():
+    with pytest.warns(UserWarning, match="`decay`"):
+        assert SGD(decay=0.1).weight_decay is None
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("rule", [SGD, Adam])
+def test_a_step_without_state_gives_values_and_changes_none(rule, traced):
+    v, twin = variable(1.0, 2.0), variable(5.0, 7.0)
+    one, other = rule(0.5), rule(0.5)
+    one.build([v])
+    other.apply([tw.constant([1.0, 3.0])], [twin])
+    state = [w.read() for w in other.variables]
+    before = [w.numpy() for w in [v, *one.variables]]
+    gradient = tw.constant([2.0, -4.0])
+
+    def step(values, state):
+        return one.stateless_apply(state, [gradient], values)
+
+    step = tw.function(step) if traced else step
+    values, after = step([twin.read()], state)
+    other.apply([gradient], [twin])
+    for found, right in zip([*values, *after], [twin, *other.variables]):
+        np.testing.assert_allclose(found.numpy(), right.numpy(), rtol=1e-6)
+    for w, old in zip([v, *one.variables], before):
+        assert np.array_equal(w.numpy(), old)
+
+
+def test_a_step_without_state_needs_all_values():
+    optimizer, v = SGD(), variable(1.0)
+    with pytest.raises(ValueError, match="build"):
+        optimizer.stateless_apply([], [], [])
+    optimizer.build([v])
+    with pytest.raises(ValueError, match="optimizer_variables .*2 values, got 1"):
+        optimizer.stateless_apply([0], [tw.ones(1)], [v.read()])
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ({"clipnorm": 1.0}, [0.6, 0.8]),
+        ({"clipvalue": 3.5}, [3.0, 3.5]),
+        ({"global_clipnorm": 10.0}, [3.0, 4.0]),
+    ],
+)
+def test_gradients_are_clipped_for_those_who_ask(arguments, expected):
+    found, none = SGD(**arguments)._clip_gradients([tw.constant([3.0, 4.0]), None])
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    assert none is None
