@@ -12,7 +12,6 @@ from weakref import ref
 
 import numpy as np
 
-from ..backend import check_fits
 from ..dimension import NeedsSize
 from ..dtypes import BY_NUMPY, as_dtype
 from ..errors import TracingError
@@ -270,14 +269,12 @@ class Tracer(Reader):
         inferred = op.inferred(specs, attributes)
         many = type(inferred) in (tuple, list)
         node = Node(op, tuple(values), attributes, self.here())
-        given = [
-            (_shape(spec.shape, op), spec.dtype.dtype)
-            for spec in (inferred if many else (inferred,))
-        ]
-        for shape, dtype in given:
-            if type(shape) is tuple:
-                check_fits(op.name, shape, dtype)
-        outputs = node.give(given)
+        outputs = node.give(
+            [
+                (_shape(spec.shape, op), spec.dtype.dtype)
+                for spec in (inferred if many else (inferred,))
+            ]
+        )
         return self.append(node, outputs, many)
 
     def append(self, node, outputs, many):

@@ -21,6 +21,7 @@ from .elementwise import abs, divide_no_nan
 from .joining import concat
 from .linalg import adjoint, beside, matmul_primitive, matrix_dims, triangle
 from .linear_systems import (
+    NO_CONVERGENCE,
     by_lapack,
     check_floating,
     check_square,
@@ -39,8 +40,6 @@ __all__ = [
     "qr",
     "svd",
 ]
-
-NO_CONVERGENCE = "the iteration did not converge; are there NaN or infinities in it?"
 
 
 def _product(*factors):
@@ -194,10 +193,12 @@ def qr(input, full_matrices=False, name=None):
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="svd", type_name="Svd", multiple=True, floating=True, may_raise=True)
+@primitive(name="svd", type_name="Svd", multiple=True, floating=True)
 def _svd(xp, tensor, *, full_matrices=False):
     function = xp.linalg.svd
-    u, s, turned = by_lapack("svd", NO_CONVERGENCE, function, tensor, full_matrices)
+    u, s, turned = by_lapack(
+        "svd", NO_CONVERGENCE, function, tensor, full_matrices, finite=True
+    )
     return s, u, xp.swapaxes(turned.conj(), -1, -2)
 
 
@@ -241,9 +242,11 @@ def _(mapped, tensor, *, full_matrices):
     return _svd(tensor, full_matrices)
 
 
-@primitive(type_name="SingularValues", floating=True, may_raise=True)
+@primitive(type_name="SingularValues", floating=True)
 def singular_values(xp, tensor):
-    return by_lapack("svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False)
+    return by_lapack(
+        "svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False, finite=True
+    )
 
 
 @singular_values.infer
@@ -302,15 +305,21 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
 # ----------------------------------------------------- eigenvalues, Hermitian matrices
 
 
+def _lower(xp, tensor):
+    """The half that LAPACK reads: a NaN in the other one is none."""
+    return xp.tril(tensor) if tensor.ndim > 1 else tensor
+
+
 @primitive(
     name="eigh",
     type_name="SelfAdjointEigV2",
     multiple=True,
     floating=True,
-    may_raise=True,
 )
 def _eigh(xp, tensor):
-    e, v = by_lapack("eigh", NO_CONVERGENCE, xp.linalg.eigh, tensor)
+    e, v = by_lapack(
+        "eigh", NO_CONVERGENCE, xp.linalg.eigh, _lower(xp, tensor), finite=True
+    )
     return e, v
 
 
@@ -340,11 +349,11 @@ def _(mapped, tensor):
     return _eigh(tensor)
 
 
-@primitive(
-    name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True, may_raise=True
-)
+@primitive(name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True)
 def _eigvalsh(xp, tensor):
-    return by_lapack("eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, tensor)
+    return by_lapack(
+        "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
+    )
 
 
 @_eigvalsh.infer
@@ -392,12 +401,12 @@ def eigvalsh(tensor, name=None):
 # ------------------------------------------------------ eigenvalues, square matrices
 
 
-@primitive(name="eig", type_name="Eig", multiple=True, floating=True, may_raise=True)
+@primitive(name="eig", type_name="Eig", multiple=True, floating=True)
 def _eig(xp, tensor):
     if tensor.shape[-1] == 0:
         e, v = tensor[..., 0], tensor
     else:
-        e, v = by_lapack("eig", NO_CONVERGENCE, xp.linalg.eig, tensor)
+        e, v = by_lapack("eig", NO_CONVERGENCE, xp.linalg.eig, tensor, finite=True)
     kind = complex_of(tensor.dtype)  # NumPy gives real ones if all of a batch are real
     return e.astype(kind), v.astype(kind)
 

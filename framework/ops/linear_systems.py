@@ -18,6 +18,7 @@ from .shape import reshape, transpose
 
 __all__ = ["cholesky_solve", "inv", "pinv", "solve", "triangular_solve"]
 
+NO_CONVERGENCE = "the iteration did not converge; are there NaN or infinities in it?"
 NOT_INVERTIBLE = "the matrix is not invertible (of a batch, one of them)"
 
 
@@ -44,12 +45,38 @@ class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
     """LAPACK gives up on a matrix."""
 
 
-def by_lapack(who, complaint, function, *args):
-    """``function(*args)``; where LAPACK gives up, an error that names the op."""
+def by_lapack(who, complaint, function, matrix, *args, finite=False):
+    """``function(matrix, *args)``; where LAPACK gives up, an error that names the op.
+
+    A matrix (of a batch) that holds a NaN gives NaN, for which LAPACK may well find
+    numbers; with ``finite`` one that holds an infinity, too.
+    """
+    lost = _spoiled(matrix, finite)
+    if lost is not None:
+        unit = np.eye(*matrix.shape[-2:], dtype=matrix.dtype)
+        matrix = np.where(lost[..., None, None], unit, matrix)
     try:
-        return function(*args)
+        result = function(matrix, *args)
     except np.linalg.LinAlgError:
         raise MatrixError(f"{who}: {complaint}") from None
+    if lost is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple([_with_nan(out, lost) for out in result])
+    return _with_nan(result, lost)
+
+
+def _spoiled(matrix, finite):
+    """Which matrices hold a NaN (or an infinity); None if none does, or on a GPU."""
+    if not isinstance(matrix, np.ndarray) or matrix.ndim < 2:
+        return None
+    sound = np.isfinite(matrix) if finite else ~np.isnan(matrix)
+    return None if sound.all() else ~sound.all((-2, -1))
+
+
+def _with_nan(out, lost):
+    rest = (1,) * (out.ndim - lost.ndim)
+    return np.where(lost.reshape(lost.shape + rest), out.dtype.type(np.nan), out)
 
 
 # ----------------------------------------------------------------------- any matrix
@@ -176,9 +203,9 @@ def inv(input, adjoint=False, name=None):
     return _inv(adjoint_of(input) if adjoint else input)
 
 
-@primitive(name="pinv", type_name="PseudoInverse", floating=True, may_raise=True)
+@primitive(name="pinv", type_name="PseudoInverse", floating=True)
 def _pinv(xp, a, *, rcond: float):
-    return xp.linalg.pinv(a, rcond)
+    return by_lapack("pinv", NO_CONVERGENCE, xp.linalg.pinv, a, rcond, finite=True)
 
 
 @_pinv.infer
@@ -255,13 +282,30 @@ def _substituted(xp, matrix, rhs, lower):
     if count <= BLOCK:
         block = xp.tril(matrix) if lower else xp.triu(matrix)
         what = "the triangular matrix is not invertible: its diagonal has a zero"
-        return by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
+        found = by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
+        return found if xp is not np else _after_nan(block, rhs, found, lower)
     parts = slice(None, count // 2), slice(count // 2, None)
     first, second = parts if lower else parts[::-1]
     known = _substituted(xp, matrix[..., first, first], rhs[..., first, :], lower)
     rest = rhs[..., second, :] - xp.matmul(matrix[..., second, first], known)
     found = _substituted(xp, matrix[..., second, second], rest, lower)
     return xp.concatenate([known, found] if lower else [found, known], axis=-2)
+
+
+def _after_nan(block, rhs, found, lower):
+    """NaN from the first row on, in the order of substitution, that depends on a NaN."""
+    rows = np.isnan(block).any(-1, keepdims=True)
+    if not rows.any():
+        return found
+    spoiled = rows | np.isnan(rhs)
+    if lower:
+        spoiled = np.logical_or.accumulate(spoiled, axis=-2)
+    else:
+        spoiled = np.logical_or.accumulate(spoiled[..., ::-1, :], axis=-2)[..., ::-1, :]
+    kept = np.where(rows, np.eye(block.shape[-1], dtype=block.dtype), block)
+    clean = np.where(spoiled, rhs.dtype.type(0), rhs)
+    found = np.linalg.solve(kept, clean)
+    return np.where(spoiled, found.dtype.type(np.nan), found)
 
 
 triangular_solve_primitive.infer(_infer_system(triangular_solve_primitive.primitive))

@@ -12,7 +12,7 @@ from ..dtypes import as_dtype
 from ..errors import InvalidArgumentError
 from ..primitive import primitive
 from ..tensor import TensorSpec, convert_to_tensor
-from .comparison import greater, masked
+from .comparison import masked, not_equal
 from .contraction import einsum
 from .conversion import cast, complex, conj, imag, real
 from .creation import eye, zeros_like
@@ -55,16 +55,7 @@ def det(xp, input):
     >>> det([[1.0, 2.0], [3.0, 5.0]]).numpy()
     np.float32(-1.0)
     """
-    return _with_nan(xp, input, xp.linalg.det(input))
-
-
-def _with_nan(xp, input, value):
-    """NaN for a matrix that holds one: LAPACK takes it for singular, and answers 0."""
-    zero = value == 0
-    if not zero.any():
-        return value
-    lost = zero & xp.isnan(input).any((-2, -1))
-    return xp.where(lost, value.dtype.type(xp.nan), value)
+    return by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
 
 
 @det.infer
@@ -188,9 +179,8 @@ LogMatrixDeterminant = namedtuple(
     floating=True,
 )
 def _slogdet(xp, input):
-    sign, size = xp.linalg.slogdet(input)
-    sign = _with_nan(xp, input, sign)
-    return sign, xp.where(xp.isnan(sign), sign, size).astype(input.dtype)
+    sign, size = by_lapack("slogdet", NOT_INVERTIBLE, xp.linalg.slogdet, input)
+    return sign, size.astype(input.dtype)
 
 
 @_slogdet.infer
@@ -370,7 +360,7 @@ def _matrix_norm(x, ord, axis, keepdims):
     elif ord in (2, "nuc"):
         order = [i for i in range(rank) if i not in (rows, columns)]
         s = singular_values(transpose(x, [*order, rows, columns]))
-        s = masked(s, greater(s, 0.0))  # where it is 0 it has a corner
+        s = masked(s, not_equal(s, 0.0))  # where it is 0 it has a corner
         over = reduce_max if ord == 2 else reduce_sum
         result = expand_dims(over(s, -1), sorted((rows, columns)))
     else:

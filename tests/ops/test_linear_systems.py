@@ -89,6 +89,66 @@ def test_substitution_goes_block_by_block(lower):
     np.testing.assert_allclose(half @ x, rhs, atol=1e-12)
 
 
+def spoiled(dtype, value=np.nan):
+    """Three well-conditioned matrices, the second with ``value`` at one place."""
+    batch = np.random.default_rng(5).normal(size=(3, 4, 4)) + 4 * np.eye(4)
+    batch[1, 2, 1] = value
+    return batch.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "op",
+    [
+        tw.linalg.inv,
+        tw.linalg.det,
+        tw.linalg.slogdet,
+        tw.linalg.pinv,
+        tw.linalg.expm,
+        tw.linalg.svd,
+        tw.linalg.eigvalsh,
+        lambda x: tw.linalg.eigh(x)[0],
+        lambda x: tw.linalg.svd(x, compute_uv=False),
+        lambda x: tw.linalg.solve(x, tw.ones_like(x)),
+        lambda x: tw.linalg.norm(x, 2, axis=[-2, -1]),
+    ],
+)
+def test_a_matrix_with_nan_gives_nan_and_the_others_of_a_batch_do_not(op, dtype):
+    x = tw.constant(spoiled(dtype))
+    for f in (op, tw.function(op)):
+        outputs = f(x)
+        for out in outputs if isinstance(outputs, (list, tuple)) else [outputs]:
+            found = np.isnan(out.numpy()).reshape(3, -1)
+            assert found[1].all() and not found[[0, 2]].any()
+        outputs = f(x[1])
+        for out in outputs if isinstance(outputs, (list, tuple)) else [outputs]:
+            assert np.isnan(out.numpy()).all()
+
+
+def test_singular_values_of_infinities_are_nan_and_no_zeros():
+    x = tw.constant(spoiled("float32", np.inf))
+    assert np.isnan(tw.linalg.svd(x, compute_uv=False).numpy()[1]).all()
+    assert np.isnan(tw.linalg.pinv(x).numpy()[1]).all()
+    assert tw.linalg.matrix_rank(x).numpy().tolist() == [4, 0, 4]
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_nan_in_a_triangle_spoils_what_is_solved_after_it(lower):
+    n, at = 5, 2
+    matrix = np.tril(np.ones((n, n))) if lower else np.triu(np.ones((n, n)))
+    matrix[at, at] = np.nan
+    matrix[(0, n - 1) if lower else (n - 1, 0)] = np.nan  # in the half not read
+    out = tw.linalg.triangular_solve(matrix, np.ones((n, 2)), lower=lower).numpy()
+    after = slice(at, None) if lower else slice(None, at + 1)
+    before = slice(None, at) if lower else slice(at + 1, None)
+    assert np.isnan(out[after]).all()
+    whole = np.where(np.isnan(matrix), 1, matrix)
+    whole = np.tril(whole) if lower else np.triu(whole)
+    np.testing.assert_allclose(
+        out[before], np.linalg.solve(whole, np.ones((n, 2)))[before]
+    )
+
+
 def test_the_other_half_of_a_triangular_matrix_is_not_read():
     x = tw.linalg.triangular_solve([[2.0, np.nan], [0.0, 1.0]], [[2.0], [3.0]])
     assert x.numpy().tolist() == [[1.0], [3.0]]

@@ -221,11 +221,15 @@ def test_a_file_that_is_missing_is_named(model, tmp_path):
         model.load_weights(tmp_path)
 
 
-def test_a_folder_that_is_missing_is_named(model, tmp_path):
+def test_folders_that_are_missing_are_made(model, tmp_path):
     pytest.importorskip("h5py")
-    with pytest.raises(FileNotFoundError, match="there is no folder '.*none'"):
-        model.save_weights(tmp_path / "none" / "a.weights.h5")
-    assert not list(tmp_path.iterdir())
+    model.save_weights(tmp_path / "new" / "a.weights.h5")
+    model.save(tmp_path / "other" / "b" / "model.keras")
+    tw.saved_model.save(model, tmp_path / "third" / "c")
+    tw.train.Checkpoint(model=model).write(tmp_path / "fourth" / "d")
+    tw.train.Checkpoint(model=model).save(tmp_path / "fifth" / "e")
+    assert len(list(tmp_path.iterdir())) == 5
+    tw.keras.models.load_model(tmp_path / "other" / "b" / "model.keras")
 
 
 # ------------------------------------------------------------------------------ output
@@ -266,7 +270,7 @@ def test_arrays_of_objects_are_no_tensors(items):
 
 def test_an_array_of_objects_that_are_strings_is_one_of_strings():
     tensor = tw.constant(np.array(["a", "bc"], dtype=object))
-    assert tensor.dtype == tw.string and tensor.numpy().tolist() == ["a", "bc"]
+    assert tensor.dtype == tw.string and tensor.numpy().tolist() == [b"a", b"bc"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])

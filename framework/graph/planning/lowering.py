@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from ...backend import check_fits
 from ...errors import VerificationError
 from ..ir import Effect, Read, Store, is_value
 from .ordering import safely_ordered
@@ -586,6 +587,8 @@ def lower(graph, array_type=np.ndarray, borrows=False, owned=()):
 
     nodes, program.kept = safely_ordered(graph)
     for node in nodes:
+        for value in node.outputs:
+            check_fits(node.name, value.shape, value.dtype)
         args = tuple([array_of(x) for x in node.inputs])
         if type(node) is Read:
             (value,) = node.outputs

@@ -23,7 +23,8 @@ def replacing(path, overwrite=True):
     What was written is flushed to the disk first. On an error ``path`` is left as it was,
     and the temporary file is removed. Writers of one path, in threads or processes, each
     write a file of their own; the last one to finish wins. Where ``path`` is a link, what
-    it leads to is replaced; the permissions of an older file are kept.
+    it leads to is replaced; the permissions of an older file are kept. Folders that
+    are missing are made.
 
     Raises: `SavingError` for whatever the system refuses; it is a ``FileExistsError``
     if there is a file and ``overwrite`` is False.
@@ -81,9 +82,13 @@ def _check(path, target, overwrite):
     if os.path.isdir(target):
         cause = IsADirectoryError()
         raise saving_error(path, "cannot be written, a folder is there", cause=cause)
-    if not os.path.isdir(folder):
-        reason = f"cannot be written, there is no folder {folder!r}"
-        raise saving_error(path, reason, cause=FileNotFoundError())
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = (
+            f"cannot be written, there can be no folder {folder!r}: {error.strerror}"
+        )
+        raise saving_error(path, reason, cause=error) from None
     if not os.path.lexists(target):
         return
     if not overwrite:

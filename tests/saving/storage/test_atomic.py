@@ -69,11 +69,15 @@ def test_an_error_about_another_file_is_left_alone(path):
     assert is_kept(path)
 
 
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match="there is no folder .*nowhere"
-    ) as caught:
-        write(tmp_path / "nowhere" / "m.h5")
+def test_missing_folders_are_made(tmp_path):
+    write(tmp_path / "new" / "a" / "m.h5")
+    assert os.listdir(tmp_path / "new" / "a") == ["m.h5"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file") as caught:
+        write(tmp_path / "file" / "m.h5")
     assert isinstance(caught.value, SavingError)
 
 
