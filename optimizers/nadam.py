@@ -35,8 +35,6 @@ class Nadam(Optimizer):
 
     def build(self, variables):
         variables = list(variables)
-        if self.built:
-            return
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
         self._u_product = self._scalar("u_product", 1.0, dtype)

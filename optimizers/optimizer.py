@@ -7,6 +7,7 @@ one block of numbers in place; the base class lays variables and slots out in fl
 clips, decays, accumulates, averages, and knows sparse gradients.
 """
 
+import functools
 import inspect
 import numbers
 import threading
@@ -104,6 +105,8 @@ class Optimizer(State, registry.Configured):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
+        if "build" in vars(cls):
+            cls.build = _once(cls.build)
         ways = cls.update_step, cls._backend_update_step
         known = Optimizer.update_step, Optimizer._backend_update_step
         cls.updates_blocks = ways == known
@@ -457,6 +460,17 @@ class Optimizer(State, registry.Configured):
 
 
 watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
+
+
+def _once(build):
+    """``build`` that does nothing once the optimizer is built: slots are made once."""
+
+    @functools.wraps(build)
+    def build_once(self, variables):
+        if not self.built:
+            build(self, variables)
+
+    return build_once
 
 
 def _clipped(tensor, fit):

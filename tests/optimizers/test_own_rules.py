@@ -97,6 +97,38 @@ def test_training_goes_on_from_a_file(form, tmp_path):
     assert np.array_equal(first.get_weights()[0], second.get_weights()[0])
 
 
+def test_slots_are_made_once_however_often_it_is_built():
+    a, b = tw.Variable([1.0]), tw.Variable([1.0])
+    optimizer = Momentum(0.5, momentum=1.0)
+    optimizer.build([a, b])
+    for _ in range(2):
+        optimizer.build([a, b])
+        optimizer.apply([tw.ones(1), tw.ones(1)], [a, b])
+        optimizer.apply([tw.ones(1)], [a])  # another update of the same optimizer
+    assert len(optimizer.variables) == 4
+    # velocities -0.5, -1, -1.5, -2 of a, and -0.5, -1 of b
+    assert (a.numpy(), b.numpy()) == (-4.0, -0.5)
+
+
+def test_a_saved_function_goes_on_with_its_slots(tmp_path):
+    class Training(tw.Module):
+        def __init__(self):
+            self.v, self.optimizer = tw.Variable([1.0, 2.0]), Momentum(0.5)
+
+        @tw.function(input_signature=[tw.TensorSpec([2])])
+        def step(self, gradient):
+            self.optimizer.apply([gradient], [self.v])
+            return self.v + 0.0
+
+    training, gradient = Training(), tw.constant([1.0, -1.0])
+    training.step(gradient)
+    with tw.keras.utils.custom_object_scope({"Momentum": Momentum}):
+        tw.saved_model.save(training, tmp_path / "m")
+        loaded = tw.saved_model.load(tmp_path / "m")
+    for _ in range(3):
+        assert np.array_equal(loaded.step(gradient), training.step(gradient))
+
+
 def test_own_variables_go_into_a_store_and_back():
     v, store = tw.Variable([1.0, 2.0]), {}
     optimizer = Momentum(0.5)
