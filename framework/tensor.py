@@ -79,6 +79,10 @@ class Tensor:
             return array
         return array.copy() if array.ndim else array[()]
 
+    def to_numpy(self):
+        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        return self.numpy()
+
     def ref(self):
         """A hashable stand-in, for sets and dict keys; `deref` gives the tensor back."""
         return Reference(self)

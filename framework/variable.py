@@ -179,6 +179,10 @@ class Variable:
         """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
         return self._value().numpy()
 
+    def to_numpy(self):
+        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        return self.numpy()
+
     def __array__(self, dtype=None, copy=None):
         return self._value().__array__(dtype, copy)
 

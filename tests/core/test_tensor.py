@@ -820,6 +820,15 @@ def test_strings_are_bytes_outside():
     assert (tw.constant("a") + "b").numpy().decode() == "ab"
 
 
+def test_tensors_are_plotted_on_an_axis_of_names():
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    axes.plot(tw.constant(["a", "b"]), tw.constant([1.0, 2.0]))
+    for x in (tw.range(2), tw.constant([0.0, 1.0]), tw.Variable([0.0, 1.0])):
+        (line,) = axes.plot(x, tw.constant([3.0, 4.0]))
+        assert list(line.get_xdata()) == [0, 1] and list(line.get_ydata()) == [3, 4]
+    axes.figure.canvas.draw()
+
+
 def test_strings_are_printed_as_bytes():
     assert str(tw.constant("a")) == "tf.Tensor(b'a', shape=(), dtype=string)"
     assert repr(tw.constant("a")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'a'>"
