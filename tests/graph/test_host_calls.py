@@ -406,6 +406,29 @@ def test_tout_may_have_the_unknown_sizes_of_an_argument(call):
         assert f(tw.ones((n, 2))).numpy().tolist() == [[3.0, 3.0]] * n
 
 
+def test_an_episode_ends_when_its_environment_says_so():
+    env, weight = Environment(), tw.Variable(1.0)
+    optimizer = tw.optimizers.SGD(0.1)
+
+    @tw.function
+    def episode(goal):
+        total = tw.constant(0.0)
+        with tw.GradientTape() as tape:
+            for _ in tw.range(10):
+                count, action = tw.numpy_function(env.step, [weight], ["float32"] * 2)
+                count.set_shape([])
+                total += weight * count
+                if count >= goal:
+                    break
+        optimizer.apply_gradients([(tape.gradient(total, weight), weight)])
+        return total
+
+    # Steps 1, 2, 3 with the weight 1, then 4, 5 with 1 - 0.1 * (1 + 2 + 3).
+    found = [float(episode(tw.constant(goal))) for goal in (3.0, 5.0)]
+    np.testing.assert_allclose(found, [6.0, 0.4 * 9], rtol=1e-6)
+    assert env.steps == 5
+
+
 @pytest.mark.filterwarnings("ignore:vectorized_map")
 @pytest.mark.parametrize("tout", ["float32", tw.TensorSpec([], "float32")])
 @host_calls
