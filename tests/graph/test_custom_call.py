@@ -339,3 +339,24 @@ def test_what_is_recomputed_is_not_kept_by_a_plan():
     assert_same(recomputed(x), kept(x))
     less, more = [f.get_concrete_function(x) for f in (recomputed, kept)]
     assert less.peak_bytes < 0.6 * more.peak_bytes
+
+
+def test_a_gradient_function_in_a_loop_may_give_none_for_a_variable():
+    w = tw.Variable(2.0)
+
+    @tw.custom_gradient
+    def f(x):
+        return x * w, lambda g, variables=None: (g * 3.0, [None for _ in variables])
+
+    def repeated(x, n):
+        body = lambda i, y: (i + 1, f(y) * w)  # noqa: E731
+        return tw.while_loop(lambda i, y: i < n, body, [0, x])[1]
+
+    x, n = tw.constant(1.5), tw.constant(2)
+    for call in (repeated, tw.function(repeated)):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = call(x, n)
+        dx, dw = tape.gradient(y, [x, w])
+        # y = f(f(x) w) w with f'(x) = 3, and w of the factors alone.
+        assert (dx.numpy(), dw.numpy()) == (36.0, 12.0 + 6.0 * 3.0)

@@ -176,7 +176,8 @@ def _pulled_back(graph, inputs, wanted, cotangents, of_variables):
     found = [g if g is None else convert_to_tensor(_dense(g)) for g in found]
     for (_, i), more in zip(variables, found[len(sources) :]):
         at = wanted.index(i)
-        found[at] = more if found[at] is None else found[at] + more
+        if more is not None:
+            found[at] = more if found[at] is None else found[at] + more
     return found[: len(sources)], outputs
 
 
