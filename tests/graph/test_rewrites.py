@@ -248,6 +248,8 @@ def run_twice(program, roles, fed, again, wrap):
                 role.after(variable, optimizer)
         return outputs + kept
 
+    for variable in CELLS.values():
+        variable.assign(tw.ones_like(variable))
     function, results = wrap(run), []
     for arrays in (fed, again):
         tensors = [tw.constant(a) for a in arrays]
@@ -331,6 +333,13 @@ def full(value, x):
     return tw.fill(x.shape, number(value, x))
 
 
+def all_but_one(value, x):
+    """A constant of one number, but for its second entry."""
+    array = np.full(x.shape, value, x.dtype.name)
+    array[0, 1] = 5
+    return tw.constant(array)
+
+
 def wider(x):
     kinds = {"float16": "float32", "float32": "float64", "int32": "int64"}
     return kinds.get(x.dtype.name, "complex128" if x.dtype.is_complex else "uint64")
@@ -366,6 +375,7 @@ ALGEBRA = {
     ),
     "narrower, of one number": Line(
         [lambda x: x * full(3, x) - full(1, x), lambda x: tw.less(x, full(0, x))],
+        [lambda x: x * all_but_one(3, x), lambda x: x + all_but_one(0, x)],
         also=[lambda x: x + full(np.nan, x), lambda x: full(-0.0, x) * x],
         dtypes=REAL,
     ),
@@ -554,7 +564,7 @@ def gated(x, y):
     return gradient(lambda x: tw.nn.relu(x) * y, x)
 
 
-CELLS = {}
+CELLS, UPDATE = {}, tw.optimizers.SGD(0.5)
 
 
 def cell(x):
@@ -580,10 +590,9 @@ def stored_twice(x):
 
 def stored_after_an_update(x):
     before = cell(x).read_value()
-    tw.optimizers.SGD(0.5).apply_gradients([(x, cell(x))])
-    after = cell(x).read_value()
+    UPDATE.apply_gradients([(x, cell(x))])
     cell(x).assign(before)
-    return before, after, cell(x).read_value()
+    return before * number(2, x)
 
 
 def folded(function):
@@ -675,6 +684,10 @@ PASSES = {
         ],
         also=[
             lambda x, y, w: layers(x, w),
+            lambda x, y, w: (
+                tw.tanh(tw.nn.relu(x @ w) @ w[:, :3]),
+                tw.tanh(tw.nn.relu(y @ w) @ w[:, 3:6]),
+            ),
             lambda x, y, w: layers(x, w, tw.tanh) + layers(y, w, tw.abs),
         ],
         operands=3,
@@ -709,6 +722,14 @@ def filters_and_images(dtype, side, count):
 
 def convolved(x, f, padding="VALID", **options):
     return tw.nn.conv2d(x, f, 1, padding, **options)
+
+
+def cotangent_of_convolution(x, f):
+    with tw.GradientTape() as tape:
+        tape.watch([x, f])
+        y = convolved(x, f)
+        out = tw.nn.max_pool2d(y, 2, 2, "VALID")
+    return tape.gradient(out, [y, x, f])
 
 
 OF_IMAGES = tuple([name for name in ROLES if name != "broadcast"])
@@ -792,6 +813,11 @@ FORMS = {
                 lambda b: tw.tanh(convolved(x, f, "SAME") + b), tw.ones([4], x.dtype)
             )
         ],
+        [
+            lambda x, f: gradient(
+                lambda b: tw.tanh(convolved(x, f, "SAME") + b), tw.ones([8, 1], x.dtype)
+            )
+        ],
         operands=2,
         dtypes=REAL,
         exact=False,
@@ -826,6 +852,7 @@ IMAGES = {
         [
             lambda x, b: gradient(pooled, x, b),
             lambda x, b: gradient(functools.partial(pooled, size=3), x, b),
+            lambda x, b: gradient(lambda x, c: pooled(x + c, b), x, x[:1, :, :1, :1])[2],
         ],
         operands=2,
         dtypes=REAL,
@@ -843,6 +870,7 @@ IMAGES = {
             lambda x, f: tw.nn.max_pool2d(convolved(x, f, "SAME"), 2, 2, "VALID"),
         ],
         [
+            cotangent_of_convolution,
             lambda x, f: tw.nn.max_pool2d(convolved(x[:, :8], f), 2, 2, "VALID"),
             lambda x, f: (
                 tw.nn.max_pool2d(convolved(x, f), 2, 2, "VALID"), convolved(x, f)
@@ -876,6 +904,7 @@ STEPS = {
         ],
         [
             lambda x: x * number(3, x),
+            lambda x: x * all_but_one(3, x),
             lambda x: x[:1] * tw.broadcast_to(number(3, x), x.shape),
         ],
         dtypes=REAL,
@@ -892,7 +921,7 @@ STEPS = {
             lambda x: tw.reduce_sum(tw.square(x), 0),
             lambda x: tw.reduce_sum(tw.square(x), keepdims=True),
             lambda x: (tw.reduce_sum(tw.square(x)), tw.square(x)),
-            lambda x: tw.reduce_sum(tw.maximum(x, tw.transpose(x))),
+            lambda x: tw.reduce_sum(x * tw.abs(x)),
         ],
         also=[
             lambda x: tw.reduce_sum(tw.square(x[:0])),
@@ -942,6 +971,7 @@ STEPS = {
             lambda x, y: (number(0.5, x) * x + y, number(0.5, x) * x),
             lambda x, y: [number(0.5, x) * x + a + a for a in [tw.abs(y)]],
             lambda x, y: number(0.5, x) * x + tw.abs(y[:1]),
+            lambda x, y: number(0.5, x) * x[:1] + tw.abs(y),
         ],
         also=[
             *[lambda x, y, c=c: number(c, x) * x + tw.abs(y) for c in (0, 2, 1e30)],
@@ -1004,7 +1034,7 @@ def last_rows(x):
     """Rows that are read, then replaced, and returned."""
 
     def step(i, rows, last):
-        return i + 1, put_row(rows, i, last), made(tw.gather(rows, i))
+        return i + 1, put_row(rows, i, last), tw.gather(rows, i)
 
     return steps(step, x, x, x[0])
 
@@ -1027,6 +1057,15 @@ def read_afterwards(x):
         return i + 1, new, total + tw.reduce_max(rows, 0) + new[0]
 
     return steps(step, x, x, x[0])
+
+
+def handed_on(x):
+    """Steps that carry the matrix before a row of it is replaced as well as after."""
+
+    def step(i, rows, before):
+        return i + 1, put_row(rows, i, tw.gather(rows, i) + x[0]), rows
+
+    return steps(step, x, x, x)
 
 
 def exchanged(x):
@@ -1055,15 +1094,24 @@ def picked_rows(x):
     return tw.foldl(lambda a, i: a * number(0.5, x) + tw.gather(x, i), picks, x[0] * 0)
 
 
+def picked_twice(x):
+    picks = tw.constant([[3, 3], [1, 0], [2, 2], [4, 1], [3, 0]])
+
+    def step(a, i):
+        return a * number(0.5, x) + tw.reduce_sum(tw.gather(x, i), 0)
+
+    return tw.foldl(step, picks, x[0] * 0)
+
+
 LOOPS = {
     "owned": Line(
         [written_rows, last_rows, states, lambda x: (written_rows(x), x)],
-        [read_afterwards, exchanged, stacked],
+        [read_afterwards, handed_on, exchanged, stacked],
         also=[lambda x: written_rows(x, tw.broadcast_to(x[:1], x.shape))],
         dtypes=REAL,
     ),
     "sparse": Line(
-        [lambda x: gradient(picked_rows, x)],
+        [lambda x: gradient(picked_rows, x), lambda x: gradient(picked_twice, x)],
         also=[lambda x: gradient(lambda x: tw.square(picked_rows(x)), x)],
         dtypes=REAL,
         exact=False,
