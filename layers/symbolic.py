@@ -345,34 +345,48 @@ def symbolic_outputs(call, args, kwargs):
 
     specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in places]
     specs += [leaves[i].mask_spec for i in masked]
-    try:
-        outputs, masks = _traced(call, run, specs)
-    except (NeedsSize, ValueError, IndexError) as error:
-        some = _some_traces(call, run, specs, error)  # what they disagree on is unknown
-        outputs, masks = map_structure(_common, *some)
+    outputs, masks = map_structure(_common, *_traces(call, run, specs))
     return map_structure(_symbolic, outputs, masks)
 
 
-# Sizes that many numbers divide, as pieces must be equal; then the smallest ones.
-_SIZES = (60, 120, 84, 168, 180, 360, 2, 3)
+# Sizes that many numbers divide, as pieces must be equal, and sizes below most others.
+_LARGE, _SMALL = (60, 120, 84, 168, 180, 360), (2, 3)
 
 
-def _some_traces(call, run, specs, error):
-    """What ``run`` gives for two sizes in place of the unknown ones.
+def _traces(call, run, specs):
+    """What ``run`` gives; for some sizes in place of the unknown ones, if that depends.
 
-    Raises: ``error``, which it raised for these, if there are no two sizes that it takes.
+    Raises: what it raises for ``specs``, if there are no two sizes that it takes.
     """
-    if not any([None in tuple(spec.shape) for spec in specs]):
-        raise error
-    found = []
-    for size in _SIZES:
-        try:
-            found.append(_traced(call, run, [_sized(spec, size) for spec in specs]))
-        except (ValueError, IndexError) as refusal:
-            error = refusal if isinstance(error, NeedsSize) else error
-        if len(found) == 2:
+    try:
+        outputs, holds_for_all = _traced(call, run, specs)
+    except (NeedsSize, ValueError, IndexError) as error:
+        found, refusals = _traces_of_sizes(call, run, specs)
+        if len(found) > 1:
             return found
-    raise error
+        if isinstance(error, NeedsSize) and refusals:
+            raise refusals[0] from None
+        raise
+    if holds_for_all:
+        return [outputs]
+    return [outputs, *_traces_of_sizes(call, run, specs)[0]]
+
+
+def _traces_of_sizes(call, run, specs):
+    """What ``run`` gives for some sizes, and what it raises for others."""
+    found, refusals = [], []
+    if not any([None in tuple(spec.shape) for spec in specs]):
+        return found, refusals
+    alike = [[size] * len(specs) for size in _LARGE + _SMALL]
+    apart = [[max(2, 9 - 2 * i) for i in range(len(specs))]]
+    for sizes in alike + apart:
+        if len(found) > 1 and sizes[0] in _LARGE:
+            continue
+        try:
+            found.append(_traced(call, run, list(map(_sized, specs, sizes)))[0])
+        except (ValueError, IndexError) as refusal:
+            refusals.append(refusal)
+    return found, refusals
 
 
 def _symbolic(spec, mask_spec):
@@ -388,13 +402,18 @@ def _sized(spec, size):
 
 
 def _traced(call, run, specs):
+    """What ``run`` gives, and whether it does for all sizes, or for those above 5, say."""
     with reading(()):
         concrete = Function(run).get_concrete_function(*specs)
     if isinstance(concrete, UntracedFunction):
         raise NeedsSize(concrete.sizes.reason)
-    if isinstance(call, OpCall):  # functions that it takes may use some: no weights
-        refuse_variables(call.kind, concrete.variables)
-    return map_structure(_plain, concrete.structured_outputs)
+    outputs = map_structure(_plain, concrete.structured_outputs)
+    if not isinstance(call, OpCall):
+        return outputs, True
+    refuse_variables(call.kind, concrete.variables)  # no weights of the model
+    families = [] if concrete.sizes is None else concrete.sizes.traces[:1]
+    facts = [fact for _, assumptions in families for fact in assumptions.facts.items()]
+    return outputs, all([relation == "==" and is_so for (relation, _), is_so in facts])
 
 
 def _plain(spec):
@@ -403,9 +422,11 @@ def _plain(spec):
     return TensorSpec(spec.shape.as_list(), spec.dtype)
 
 
-def _common(a, b):
-    if not isinstance(a, TensorSpec):
-        return a
-    return TensorSpec(
-        [m if m == n else None for m, n in zip(a.shape, b.shape)], a.dtype
-    )
+def _common(first, *others):
+    """The shape that specs share: None for a size on which they disagree."""
+    if not isinstance(first, TensorSpec):
+        return first
+    if any([len(spec.shape) != len(first.shape) for spec in others]):
+        raise NeedsSize(f"the rank depends on sizes: {[first, *others]}")
+    dims = zip(*[tuple(spec.shape) for spec in (first, *others)])
+    return TensorSpec([n[0] if len({*n}) == 1 else None for n in dims], first.dtype)

@@ -310,3 +310,23 @@ def test_a_model_of_a_scan_without_results_runs():
     model = tw.keras.Model([start, xs], total)
     found = model([tw.constant([1.0, 0.0, 2.0]), tw.ones((4, 3))])
     assert found.numpy().tolist() == [5, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "expected"),
+    [
+        (ops.diag, [(N, 4)], (N,)),
+        (lambda x: ops.diagonal(x, 1), [(4, N)], (N,)),
+        (
+            lambda x: ops.linalg.svd(x, full_matrices=False),
+            [(N, 3)],
+            [(N, N), (N,), (N, 3)],
+        ),
+        (ops.linalg.qr, [(N, 3)], [(N, N), (N, 3)]),
+        (ops.correlate, [(N,), (N,)], (N,)),
+        (lambda x, y: ops.correlate(x, y, "full"), [(N,), (N,)], (N,)),
+        (lambda x: x[:5], [(N, 2)], (N, 2)),
+    ],
+)
+def test_a_size_that_may_be_either_of_two_is_unknown(call, given, expected):
+    assert shapes(call(*[symbol(*s) for s in given])) == expected

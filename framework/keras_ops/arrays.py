@@ -1,5 +1,6 @@
 """`keras.ops` of NumPy that give arrays another shape, join and split them."""
 
+from ..dimension import is_size
 from ..ops import creation, joining
 from ..ops import diagonal as diagonals
 from ..ops import shape as shapes
@@ -186,9 +187,14 @@ def pad(x, pad_width, mode="constant", constant_values=None):
         raise ValueError(
             f"pad: constant_values is for mode 'constant', got mode {mode!r}"
         )
-    widths = [pad_width] * 2 if isinstance(pad_width, int) else pad_width
+    alone = isinstance(pad_width, int) or is_size(pad_width)
+    widths = [pad_width] * 2 if alone else pad_width
     if isinstance(widths, (tuple, list)):
-        pairs = [widths] if all([isinstance(n, int) for n in widths]) else widths
+        pairs = (
+            [widths]
+            if all([isinstance(n, int) or is_size(n) for n in widths])
+            else widths
+        )
         widths = [list(pair) for pair in pairs] * (x.ndim if len(pairs) == 1 else 1)
     fill = 0 if constant_values is None else constant_values
     return joining.pad(x, widths, mode.upper(), cast(fill, x.dtype))
