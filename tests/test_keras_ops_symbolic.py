@@ -330,3 +330,10 @@ def test_a_model_of_a_scan_without_results_runs():
 )
 def test_a_size_that_may_be_either_of_two_is_unknown(call, given, expected):
     assert shapes(call(*[symbol(*s) for s in given])) == expected
+
+
+def test_ops_whose_results_grow_take_unknown_sizes():
+    x = tw.keras.Input((4,))
+    assert shapes(tw.pad(x, [[0, 0], [1, 2]])) == (N, 7)
+    assert shapes(tw.tile(x, [1, 3])) == (N, 12)
+    assert shapes(tw.broadcast_to(tw.keras.Input((1,)), [2, 5])) == (2, 5)
