@@ -36,6 +36,27 @@ def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypat
     assert (seen[0].numpy() == -2).all() and (v.numpy() == -3).all()
 
 
+@pytest.mark.parametrize("way", ["assign", "_bind"])
+def test_who_assigns_between_the_check_and_the_write_waits(way, monkeypatch):
+    v, optimizer = tw.Variable([1.0, 2.0]), SGD(1.0)
+    optimizer.apply([tw.ones(2)], [v])
+    take, writers = flat.Segment.take, []
+
+    def take_and_switch(segment):
+        take(segment)
+        value = np.array([7.0, 7.0], "f4")
+        writer = threading.Thread(target=getattr(v, way), args=(value,))
+        writers.append(writer)
+        writer.start()
+        writer.join(0.05)
+        assert writer.is_alive()
+
+    monkeypatch.setattr(flat.Segment, "take", take_and_switch)
+    optimizer.apply([tw.ones(2)], [v])
+    writers[0].join()
+    assert v.numpy().tolist() == [7.0, 7.0]
+
+
 @pytest.mark.parametrize("rule", [SGD, Adam])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("traced", [False, True])
