@@ -168,6 +168,9 @@ class Function:
         for x in arguments.tensors:
             if type(x) is not Tensor:
                 _check_usable(x, self._name)
+        if self._eager and active_tracer() is None:
+            if self._key(arguments) in self._eager:  # the quick way
+                return self._run_eagerly(arguments)
         try:
             concrete = self._find(arguments)
         except EagerFallback as error:
