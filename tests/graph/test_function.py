@@ -1282,3 +1282,18 @@ def test_slices_with_or_without_a_shape_are_arguments(shape):
     concrete = step.get_concrete_function(slices())
     concrete(slices())
     assert v.numpy()[0].tolist() == [-1.0, -3.0]
+
+
+def test_a_method_may_call_its_owner_anything():
+    class Doubler(tw.Module):
+        @tw.function(input_signature=[tw.TensorSpec([2])])
+        def double(this, x):  # noqa: N805
+            return x * 2.0
+
+        @tw.function
+        def total(this, x):  # noqa: N805
+            return tw.reduce_sum(x)
+
+    x = tw.constant([1.0, 2.0])
+    assert Doubler().double(x).numpy().tolist() == [2.0, 4.0]
+    assert Doubler().total(x).numpy() == 3.0

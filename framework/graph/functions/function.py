@@ -543,9 +543,15 @@ def _unwrapped_kind(function):
 
 
 def _seems_method(function):
-    """Whether the first parameter will be an owner: then its signature can wait."""
+    """Whether the first parameter may be an owner: then its signature can wait.
+
+    So it is of what stands in the body of a class, whatever the parameter is called.
+    """
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_varnames[:1] in (("self",), ("cls",))
+    home = getattr(function, "__qualname__", "").rpartition(".")[0]
+    in_class = bool(home) and not home.endswith("<locals>")
+    named = code is not None and code.co_varnames[:1] in (("self",), ("cls",))
+    return in_class or named
 
 
 def _common(a, b):
