@@ -8,6 +8,7 @@ import importlib.util
 import os
 import sys
 import threading
+from contextvars import copy_context
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +137,10 @@ def in_threads():
             except BaseException as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=run, args=(w,), daemon=True) for w in works]
+        threads = [  # each on the device of the test
+            threading.Thread(target=copy_context().run, args=(run, w), daemon=True)
+            for w in works
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
