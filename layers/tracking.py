@@ -173,6 +173,11 @@ class Tracked(Module):
             found += [leaf for leaf in leaves if _is_metric(leaf)]
         return list({id(metric): metric for metric in found}.values())
 
+    @property
+    def metrics_variables(self):
+        """The state of all metrics."""
+        return [v for metric in self.metrics for v in metric.variables]
+
     def count_params(self):
         """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
         if not self.built and not self.weights:

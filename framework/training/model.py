@@ -89,6 +89,11 @@ class Model(Loops, Steps, Layer):
     def _as_input(self, x, expected):
         """A tensor of the rank and dtype of an input."""
         if x is None:
+            if not expected._keras_history.operation.optional:
+                raise ValueError(
+                    f"{self._title}: the input '{expected.name}' is None, but not optional; "
+                    "see optional= of Input"
+                )
             return None
         tensor, wanted = convert_to_tensor(x), tuple(expected.shape)
         mask = mask_of(tensor) if in_use() else None

@@ -328,11 +328,6 @@ class Steps:
     def metrics_names(self):
         return [metric.name for metric in self.metrics]
 
-    @property
-    def metrics_variables(self):
-        """The state of all metrics."""
-        return [v for metric in self.metrics for v in metric.variables]
-
     def reset_metrics(self):
         """Sets the state of all metrics back; `fit` does it before each epoch."""
         for metric in self.metrics:

@@ -696,3 +696,20 @@ def test_one_output_in_a_list_or_tuple_is_the_tensor():
         model = outputs_in(structure)
         assert model(np.ones((1, 3), "float32")).shape == (1, 2)
         assert model.predict(np.ones((1, 3), "float32"), verbose=0).shape == (1, 2)
+
+
+def test_an_input_that_is_not_optional_must_be_given():
+    class Sum(Layer):
+        def call(self, x, y=None):
+            return x if y is None else x + y
+
+    x, data = Input((2,), name="x"), np.ones((3, 2), "float32")
+    for optional in (False, True):
+        y = Input((2,), name="y", optional=optional)
+        model = Model({"x": x, "y": y}, Sum()(x, y))
+        if optional:
+            np.testing.assert_array_equal(model({"x": data, "y": None}), data)
+            continue
+        for inputs in ({"x": data, "y": None}, [data, None]):
+            with pytest.raises(ValueError, match="'y' is None, but not optional"):
+                model(inputs)
