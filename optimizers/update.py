@@ -112,7 +112,8 @@ class Update:
         for i, variable, _ in self.present:
             gradient = grads[i]
             if isinstance(gradient, IndexedSlices):
-                parts = [gradient.values, gradient.indices]
+                values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
+                parts = [values, convert_to_tensor(gradient.indices)]
                 shape = gradient.dense_shape  # one that is traced says no more
                 shape = None if hasattr(shape, "symbol") else shape
                 gradient = IndexedSlices(*parts, shape)

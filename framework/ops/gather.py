@@ -558,6 +558,9 @@ def add_slices(slices, other):
     if not isinstance(other, IndexedSlices):
         return dense(slices) + other
     values = concat([slices.values, other.values], axis=0)
-    indices = concat([slices.indices, other.indices], axis=0)
+    both = [slices.indices, other.indices]
+    if both[0].dtype != both[1].dtype:
+        both = [cast(indices, dtypes.int64) for indices in both]
+    indices = concat(both, axis=0)
     shape = slices.dense_shape
     return IndexedSlices(values, indices, other.dense_shape if shape is None else shape)

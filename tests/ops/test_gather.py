@@ -212,3 +212,16 @@ def test_indices_may_be_mapped():
         rows, entries = x[one], x[one, column]
     assert batcher.dense(rows).numpy().tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
     assert batcher.dense(entries).numpy().tolist() == [9, 3]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
+def test_sparse_gradients_by_int32_and_int64_add_up(wrap):
+    v = tw.Variable([1.0, 2.0, 3.0])
+
+    def step(i, j):
+        with tw.GradientTape() as tape:
+            y = tw.reduce_sum(tw.gather(v, i) * 2.0) + tw.reduce_sum(tw.gather(v, j))
+        return tw.convert_to_tensor(tape.gradient(y, v))
+
+    indices = tw.constant([0, 1]), tw.constant([1, 2], dtype=tw.int64)
+    np.testing.assert_array_equal(wrap(step)(*indices), [2.0, 3.0, 1.0])

@@ -239,3 +239,14 @@ def test_an_empty_sparse_gradient_changes_nothing_in_plain_sgd():
     table = tw.Variable(np.ones((3000, 10), np.float32))
     SGD().apply([slices([], (3000, 10))], [table])
     assert (table.numpy() == 1).all()
+
+
+def test_sparse_gradients_take_indices_that_are_lists_also_when_traced():
+    w, rule = tw.Variable(np.ones((3, 2))), tw.optimizers.SGD(1.0)
+
+    @tw.function
+    def step(rows):
+        rule.apply_gradients([(tw.IndexedSlices(rows, [2, 0, 2]), w)])
+
+    step(tw.constant(np.ones((3, 2))))
+    np.testing.assert_array_equal(w, [[0, 0], [1, 1], [-1, -1]])

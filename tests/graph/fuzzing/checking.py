@@ -124,6 +124,15 @@ def under_persistent(step, inputs, variables):
     return outs, gradients(tape, first, sources) + gradients(tape, last, sources)
 
 
+def forward(step, inputs, variables):
+    primals = floats(inputs) + variables
+    tangents = [tw.cos(tw.convert_to_tensor(x)) for x in primals]
+    with tw.autodiff.ForwardAccumulator(primals, tangents) as accumulator:
+        outs = as_list(step(*inputs))
+    found = [accumulator.jvp(x, unconnected_gradients="zero") for x in floats(outs)]
+    return outs, found
+
+
 def second_order(step, inputs, variables):
     sources = floats(inputs) + variables
     with tw.GradientTape() as outer:
@@ -138,6 +147,7 @@ MODES = {
     "tape": under_tape,
     "persistent": under_persistent,
     "second": second_order,
+    "forward": forward,
 }
 
 
@@ -168,11 +178,18 @@ def run(source, traced=False, jiggle=None):
     if jiggle is not None:
         source = re.sub(r"^( +v[\dv, ]+ = )(.*)$", jiggled, source, flags=re.M)
     exec(compile(source, "<program>", "exec"), scope := {**scope, "jiggle": jiggle})
-    step, held, log = scope["build"](tw.function if traced else lambda f: f)
+    wraps = tracers(scope["INPUTS"]) if traced else [lambda f: f] * 2
+    step, held, log = scope["build"](*wraps)
     variables = [v for v in held.values() if isinstance(v, tw.Variable)]
     rules = [o for o in held.values() if not isinstance(o, tw.Variable)]
     slots = [v for rule in rules for v in rule.variables]
     return list(Runner(scope, step, held, variables, slots, log, traced).records())
+
+
+def tracers(specs):
+    """What traces a function, and what traces it for inputs of unknown sizes."""
+    open_specs = [tw.TensorSpec([None] * len(s.shape), s.dtype) for s in specs]
+    return tw.function, tw.function(input_signature=open_specs)
 
 
 class Runner:

@@ -70,6 +70,10 @@ F* -> F 3
     tw.reduce_sum({0}); tw.reduce_mean({0}); tw.reduce_max({0}); tw.reduce_min({0})
     tw.reduce_sum(tw.square({0})); tw.reduce_sum({0} * {0}); tw.norm({0})
     tw.reduce_logsumexp({0})
+F* F* -> F* 0.5
+    tw.clip_by_global_norm([{0}, {1}], 1.0)[0][1]
+F* F* -> F 1
+    tw.linalg.global_norm([{0}, {1}])
 F* F* -> F 1
     tw.reduce_sum({0} * {1}); tw.reduce_mean(tw.square({0} - {1}))
 Nab -> Nb 1
@@ -178,6 +182,9 @@ A* -> 1.5
 F* -> F* 0.5
     tw.numpy_function(lambda a: np.tanh(a) - a, [{0}], {spec0})
 
+-> i 0.3
+    tw.cast(next(numbers), "int32")
+
 -> i 0.2
     7 // trap; tw.gather(tw.range(3), (trap - 1) * 5)
 F -> F 0.2
@@ -211,7 +218,7 @@ def parsed(table):
         texts = [text.strip() for text in re.split(r"[;\n]", lines) if text.strip()]
         for text in texts:
             pure = bool(gives.strip()) and not re.search(
-                "random|dropout|trap|numpy", text
+                "random|dropout|trap|numpy|next", text
             )
             share = float(weight) / len(texts)
             name = f"{signature} {text}"

@@ -80,7 +80,8 @@ class Program:
     """``types``: of each value the letter of its dtype, and its sizes as expressions.
 
     ``exact``: what rounds elsewhere than the ops do is switched off. ``special``: NaN,
-    infinities, -0.0 and denormals are among the values.
+    infinities, -0.0 and denormals are among the values. ``open``: it is traced for inputs
+    of unknown sizes.
     """
 
     rows: int
@@ -93,26 +94,29 @@ class Program:
     calls: list
     exact: bool
     special: bool
+    open: bool = False
 
     def copy(self):
         return copy.deepcopy(self)
 
     def source(self):
-        """Sizes, ``build(function)``, which makes the variables and the function, calls."""
+        """Sizes, ``build``, which makes the variables and the function, calls."""
         state = ["log = []", "show = shown_in(log)"]
+        state.append("numbers = iter(tw.data.Dataset.range(10**6))")
         for n, name in enumerate(self.variables):
             spec = spec_text(self.types[name])
             state.append(f"{name} = tw.Variable(values({spec}, {n + 100}, SPECIAL))")
         for name, (made, variables) in self.optimizers.items():
             state += [f"{name} = {made}", f"{name}.build([{', '.join(variables)}])"]
         step = Writer(self.types).function("step", self.body)
+        outer = "@opened" if self.open else "@function"
         held = ", ".join([f"{x!r}: {x}" for x in [*self.variables, *self.optimizers]])
-        build = [*state, "", "@function", *step, "", f"return step, {{{held}}}, log"]
+        build = [*state, "", outer, *step, "", f"return step, {{{held}}}, log"]
         inputs = [f"{spec_text(self.types[name])}," for name in self.inputs]
         calls = [f"{call!r}," for call in self.calls]
         sizes = f"R, C = {self.rows}, {self.columns}"
         return "\n".join(
-            [sizes, "\n", "def build(function):", *indented(build), "\n"]
+            [sizes, "\n", "def build(function, opened):", *indented(build), "\n"]
             + ["INPUTS = [", *indented(inputs), "]"]
             + ["CALLS = [", *indented(calls), "]"]
             + [f"EXACT, SPECIAL = {self.exact}, {self.special}", ""]
@@ -164,7 +168,11 @@ class Writer:
     def function(self, name, body, first=()):
         """``first``: pairs of a parameter and a result in front of those of the body."""
         params = ", ".join([*[p for p, _ in first], *body.params])
-        results = [*[r for _, r in first], *map(value, body.results)]
+        # What is not made here would go out as itself if eager, as another if traced.
+        own = {*body.params} if name == "step" else set()
+        own.update([out for step in body.steps for out in step.outs])
+        given = [x if x in own else f"tw.identity({x})" for x in body.results]
+        results = [*[r for _, r in first], *given]
         result = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
         lines = [*self.lines(body), f"return {result}"]
         return [f"def {name}({params}):", *indented(lines)]

@@ -90,7 +90,11 @@ def gradient(some, scope, which=None):
 
 
 def written_apply(writer, step):
-    pairs = [f"({g}, {v})" for g, v in zip(step.args[::2], step.args[1::2])]
+    grads = step.args[::2]
+    if step.more["sparse"]:
+        rows = "[1, 0, 1]"
+        grads = [f"tw.IndexedSlices(tw.gather({g}, {rows}), {rows})" for g in grads]
+    pairs = [f"({g}, {v})" for g, v in zip(grads, step.args[1::2])]
     return [f"{step.more['optimizer']}.apply_gradients([{', '.join(pairs)}])"]
 
 
@@ -100,7 +104,18 @@ def apply(some, scope):
     variables, pairs = some.optimizers[name][1], []
     for variable in some.rng.sample(variables, some.count(1, len(variables))):
         pairs += [some.recent(some.typed(scope.values, some.types[variable])), variable]
-    return [Step("apply", pairs, [], {"optimizer": name})]
+    sizes = [some.size((*some.types[v][1], "1")[0]) for v in pairs[1::2]]
+    sparse = min(sizes) > 1 and some.chance(0.1)
+    return [Step("apply", pairs, [], {"optimizer": name, "sparse": sparse})]
+
+
+@structure(
+    "rate",
+    0.3,
+    lambda writer, step: [f"{step.more['optimizer']}.learning_rate.assign(0.02)"],
+)
+def rate(some, scope):
+    return [Step("rate", [], [], {"optimizer": some.one([*some.optimizers])})]
 
 
 # --------------------------------------------------------------- branches and loops
@@ -257,9 +272,11 @@ def written_call(writer, step):
 def call(some, scope):
     x = some.several(scope.values, "A*", 1, least=1)[0]
     xs = [x, some.recent(some.typed(scope.values, some.types[x]))][: some.count(1, 2)]
-    body = some.function(scope, [some.types[x]], [None])
+    again = some.chance(0.2)  # what is computed again may have no effects
+    body = some.function(scope, [some.types[x]], [None], again)
     outs = [some.name(some.types[body.results[0]], scope) for _ in xs]
-    return [Step("call", xs, outs, {"wrap": "function"}, [body])]
+    wrap = "tw.recompute_grad" if again else "function"
+    return [Step("call", xs, outs, {"wrap": wrap}, [body])]
 
 
 def written_host(writer, step):
