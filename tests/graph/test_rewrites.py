@@ -149,6 +149,12 @@ def sparse_specials(dtype, side, count):
     return found
 
 
+def rows_and_weights(dtype, side, count):
+    """Rows, some of them with special values, and weights without."""
+    *rows, weights = sparse_specials(dtype, side, count)
+    return [*rows, np.nan_to_num(weights, posinf=1, neginf=2)]
+
+
 # ----------------------------------------------------------------------------- roles
 
 
@@ -270,7 +276,10 @@ def assert_same(found, wanted, exact, rtol, what):
         found, wanted = found.imag, wanted.imag
     marks = MARKS if found.dtype.kind == "f" else {}
     for name, mark in marks.items():
-        assert_none(mark(found) != mark(wanted), name, found, wanted, what)
+        differ = mark(found) != mark(wanted)
+        if name == "sign of zero" and not exact:  # what cancels may leave a little
+            differ &= found == wanted
+        assert_none(differ, name, found, wanted, what)
     found, wanted = np.atleast_1d(found, wanted)
     differ = found != wanted
     if marks:
@@ -610,7 +619,7 @@ def unused(x):
     return x * number(2, x)
 
 
-def layers(x, w, activation=tw.nn.relu, depth=2):
+def layers(x, w, activation=tw.nn.relu, depth=1):
     v = w[:, :3]
     for _ in range(depth):
         x = activation(activation(x @ w) @ v) @ tw.transpose(v)
@@ -694,7 +703,7 @@ PASSES = {
         dtypes=SINGLE,
         sides=(SMALL, BLAS),
         exact=False,
-        make=(sparse_specials,),
+        make=(rows_and_weights,),
     ),
 }
 
