@@ -87,6 +87,11 @@ class State:
                     f"{self.name}.build", f"'{variable.path}' must be of a floating dtype"
                     " to be trained", variable=variable,
                 )  # fmt: skip
+            if getattr(variable, "overwrite_with_gradient", False):
+                raise ValueError(
+                    f"{self.name}.build: '{variable.path}' has overwrite_with_gradient set, "
+                    "which is not supported: assign the value, and do not train it"
+                )
         if len({id(v) for v in variables}) < len(variables):
             raise ValueError(f"{self.name}.build: a variable is listed twice")
         for name, wanted in (

@@ -358,6 +358,13 @@ def test_optimizers_are_numbered_as_in_keras():
     assert Adam(name="mine").variables[0].path == "mine/iteration"
 
 
+def test_a_variable_to_be_overwritten_by_its_gradient_is_refused():
+    v = variable(1.0, name="scale")
+    v.overwrite_with_gradient = True
+    with pytest.raises(ValueError, match="'scale' .*overwrite_with_gradient"):
+        SGD().apply([tw.ones(1)], [v])
+
+
 def test_the_argument_decay_of_older_versions_is_passed_over_with_a_warning():
     with pytest.warns(UserWarning, match="`decay`"):
         assert SGD(decay=0.1).weight_decay is None
