@@ -34,6 +34,9 @@ _python_bool = bool
 class DType:
     """One element type.
 
+    Equal to the Python types that stand for it, as in TensorFlow: ``float32 == float``. Code
+    that tells a tensor's dtype from the type of a Python number compares with ``is``.
+
     >>> as_dtype("float32").is_floating, as_dtype("float32") == np.float32
     (True, True)
     """

@@ -358,7 +358,8 @@ def histogram(x, bins=10, range=None):
         raise ValueError(f"histogram: x must be a vector, got shape {tuple(x.shape)}")
     if bins < 0:
         raise ValueError(f"histogram: bins must be 0 or more, got {bins}")
-    if range is not None and not (len(range) == 2 and range[0] <= range[1]):
+    pair = isinstance(range, tuple) and len(range) == 2
+    if range is not None and not (pair and range[0] <= range[1]):
         raise ValueError(f"histogram: range must be (low, high), got {range}")
     low, high = (reduce_min(x), reduce_max(x)) if range is None else range
     edges = cast(linspace(low, high, bins + 1), x.dtype)

@@ -3,6 +3,8 @@
 Complex numbers come and go as pairs of tensors, real and imaginary part, as in Keras.
 """
 
+from ..errors import ShapeError
+from ..open_shape import agree
 from ..ops import fft as transforms
 from ..ops import segment, windows
 from ..ops.conversion import cast, imag, real
@@ -37,16 +39,29 @@ __all__ = [
 
 
 def _specs_of_segments(data, segment_ids, num_segments=None, sorted=False):
+    _check_segments(data, segment_ids)
     if num_segments is not None:
         return None
-    return TensorSpec([None, *data.shape[len(segment_ids.shape) :]], data.dtype)
+    return TensorSpec([None, *data.shape[1:]], data.dtype)
+
+
+def _check_segments(data, segment_ids):
+    if len(segment_ids.shape) != 1 or not len(data.shape):
+        what = "segment_ids must be a vector, with a number for each row of data"
+    elif not agree(data.shape[0], segment_ids.shape[0]):
+        what = "segment_ids must have a number for each row of data"
+    else:
+        return
+    raise ShapeError("segments", what, data=data, segment_ids=segment_ids)
 
 
 def _segmented(op, name, what):
     @sized_by_values(_specs_of_segments)
     def entry(data, segment_ids, num_segments=None, sorted=False):
+        data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        _check_segments(data, segment_ids)
         if num_segments is None:
-            num_segments = reduce_max(convert_to_tensor(segment_ids)) + 1
+            num_segments = reduce_max(segment_ids) + 1
         return op(data, segment_ids, num_segments)
 
     entry.__name__ = entry.__qualname__ = name

@@ -117,3 +117,11 @@ def test_every_dtype_argument_takes_every_spelling(dtype):
 @pytest.mark.parametrize("alias", ALIASES)
 def test_the_names_of_c_are_aliases(alias):
     assert getattr(tw, alias) is dtypes.as_dtype(alias) is getattr(tw, ALIASES[alias])
+
+
+def test_a_dtype_equals_the_python_type_that_stands_for_it_and_is_another_key():
+    assert [tw.float32, tw.bool] == [float, bool]  # as in TensorFlow
+    assert [tw.float64, tw.int64] != [float, bool]
+    assert float not in {tw.float32} and np.dtype("float32") in {tw.float32}
+    numbers = {float: "a number", tw.float32: "a tensor's dtype"}
+    assert len(numbers) == 2
