@@ -729,3 +729,33 @@ def test_a_variable_is_read_again_after_a_host_call_that_may_assign():
     before, after = step()
     np.testing.assert_array_equal(before, [1.0, 2.0])
     np.testing.assert_array_equal(after, [0.0, 0.0])
+
+
+def test_python_in_a_loop_must_not_change_what_a_tape_outside_follows_there():
+    v, seen = tw.Variable(2.0), []
+
+    def gradient_around(host):
+        @tw.function
+        def f(x):
+            def body(i, y):
+                tw.py_function(host, [], [])
+                return i + 1, y * v
+
+            n = tw.cast(x * 0.0, "int32") + 2
+            with tw.GradientTape() as tape:
+                y = tw.while_loop(lambda i, y: i < n, body, [0, v * x])[1]
+            return tape.gradient(y, v)
+
+        return f(tw.constant(1.0))
+
+    def look():
+        seen.append(v.numpy())
+        return []
+
+    def change():
+        v.assign(v * 2.0)
+        return []
+
+    assert gradient_around(look).numpy() == 12.0 and seen == [2.0, 2.0]  # 3 v^2
+    with pytest.raises(tw.errors.TracingError, match="'Variable'"):
+        gradient_around(change)

@@ -152,15 +152,45 @@ def settle(tracers):
     Those that effects touch stay where they are, in all of them.
     """
     touched, assigned = {}, {}
-    if any([tracer.ran_python for tracer in tracers]):
-        for tracer in tracers:
-            tracer.touch(tracer.unfollowed())
+    runs_python = any([tracer.ran_python for tracer in tracers])
     for tracer in tracers:
+        if runs_python:
+            tracer.touch([*tracer.assigned.values(), *tracer.unfollowed()])
         touched |= tracer.touched
     for tracer in tracers:
         tracer.keep_in_memory(touched)
         assigned |= tracer.assigned
+    if runs_python:
+        kept = [v for tracer in tracers for v, _ in tracer.of_variables.values()]
+        for tracer in tracers:
+            _keep_from_python(tracer.graph, kept)
     return list(assigned.values())
+
+
+def _keep_from_python(graph, variables):
+    """Makes Python in a graph raise where it changes one of these variables."""
+    for node in graph.nodes:
+        for part in node.graphs:
+            _keep_from_python(part, variables)
+        if node.runs_python and not node.graphs and variables:
+            name = "call" if isinstance(node, Effect) else "function"
+            setattr(node, name, _checked(node.name, getattr(node, name), variables))
+
+
+def _checked(who, function, variables):
+    def checked(*args):
+        before = [variable._array for variable in variables]
+        result = function(*args)
+        for variable, array in zip(variables, before):
+            if variable._array is not array:
+                raise TracingError(
+                    f"{who} changes the variable '{variable.path}', which is read in the "
+                    "same branch or loop under a tape that is outside of it: put the tape "
+                    "inside as well"
+                )
+        return result
+
+    return checked
 
 
 def numbers_of_variables(tracers):
