@@ -15,6 +15,7 @@ from . import (
     nn,
     products,
     reductions,
+    sequences,
     signals,
 )
 from .arrays import *
@@ -28,11 +29,13 @@ from .nn import *
 from .nodes import as_nodes
 from .products import *
 from .reductions import *
+from .sequences import *
 from .signals import *
 from .translation import translate as _translate
 
 _FAMILIES = (
-    arrays, core, elementwise, indexing, linalg, making, nn, products, reductions, signals,
+    arrays, core, elementwise, indexing, linalg, making, nn, products, reductions, sequences,
+    signals,
 )  # fmt: skip
 __all__ = [name for family in _FAMILIES for name in family.__all__]
 __all__ = sorted([*__all__, "image"])

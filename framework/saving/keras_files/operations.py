@@ -91,6 +91,8 @@ _TABLE = {
         "x mean variance offset scale": "batch_normalization",
         "x gamma beta": "layer_normalization",
         "x scale": "rms_normalization",
+        "target output target_length output_length": "ctc_loss",
+        "inputs sequence_lengths": "ctc_decode",
         "x1 x2": "psnr",
         "abs_ angle": "polar",
         "target output": """
@@ -126,6 +128,8 @@ _CLASSES = {
     "allclose": "AllClose",
     "batch_normalization": "BatchNorm",
     "cdist": "CDist",
+    "ctc_decode": "CTCDecode",
+    "ctc_loss": "CTCLoss",
     "fft": "FFT",
     "fft2": "FFT2",
     "ifft2": "IFFT2",
