@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import gc
+import itertools
 import weakref
 
 import numpy as np
@@ -593,6 +594,47 @@ def test_no_gradient_passes_through_reduce(wrap):
         return y, tape.gradient(y, x)
 
     assert [float(t) for t in wrap(f)(tw.constant(3.0))] == [9.0, 1.0]
+
+
+# -------------------------------------------------------------------- Python's iterators
+
+NUMBERS = itertools.count()
+
+
+class Holder(tw.Module):
+    def __init__(self, iterator):
+        self.iterator = iterator
+
+    @tw.function
+    def __call__(self, x):
+        return x + next(self.iterator)
+
+
+def captured(iterator):
+    return tw.function(lambda x: x + next(iterator))
+
+
+def given(iterator):
+    f = tw.function(lambda x, its: x + next(its[0]))
+    return lambda x: f(x, [iterator])
+
+
+def inside(iterator):
+    inner = tw.function(lambda x: x + next(iterator))
+    return tw.function(lambda x: inner(x) + tw.cond(x > 0, lambda: x, lambda: -x))
+
+
+@pytest.mark.parametrize("read", [Holder, captured, given, inside])
+def test_iterators_of_python_go_on_too(read):
+    f = read(n * n for n in range(9))
+    assert [int(f(tw.constant(0))) for _ in range(4)] == [0, 1, 4, 9]
+
+
+def test_global_iterators_of_python_go_on_too():
+    f = tw.function(lambda: tw.constant(0) + next(NUMBERS))
+    assert [int(f()) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(tw.errors.TracingError, match="'NUMBERS'.*from_generator"):
+        f.get_concrete_function()
 
 
 # ---------------------------------------------------------- traced functions of elements

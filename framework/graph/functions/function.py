@@ -5,6 +5,9 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from io import IOBase
 
 import numpy as np
 
@@ -14,12 +17,12 @@ from ...errors import TracingError
 from ...ops.generators import is_lent
 from ...readers import active_reader, active_readers, active_tracer, reading, user_line
 from ...tensor import Tensor, TensorSpec, convert_to_tensor
-from ..boxes import Unforeseen
+from ..boxes import Resource, Unforeseen
 from ..ir import Graph, Value, is_value
 from ..lifting import value_now
 from ..tracing import EagerFallback, Symbolic, Tracer, fall_back
 from .answers import numbered, packer
-from .arguments import map_tensors, quick_key, revived
+from .arguments import map_tensors, named_leaves, quick_key, revived
 from .concrete import ConcreteFunction, Form, UntracedFunction
 from .methods import Always, Method
 from .retracing import Retraces
@@ -55,8 +58,9 @@ def function(
     dtype, Python values by type and value, other objects by identity. Python itself (a
     ``print``, an ``append``) runs while tracing only; `Variable` assignments, random
     numbers, ``tw.print`` and updates of optimizers happen in every call, and iterators of
-    data sets go on. A call runs eagerly where no trace can know the sizes: in a loop of
-    Python over a data set, and with a `py_function` whose ``Tout`` has no shape.
+    data sets go on. A call runs eagerly where no trace can know what comes: in a loop of
+    Python over a data set, with iterators of Python itself, and with a `py_function` whose
+    ``Tout`` has no shape.
 
     Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
     all calls, and arguments are converted or refused with a ``TypeError``;
@@ -272,6 +276,7 @@ class Function:
             )
         self._tracing.add(key)
         try:
+            self._refuse_iterators(arguments)
             concrete = self._traced(arguments)
         except EagerFallback as error:
             kept = self._keep_foresight(key, error.foresight)
@@ -291,6 +296,21 @@ class Function:
                 file, _, line = (user_line(always=True) or "?:0").rpartition(":")
                 warnings.warn_explicit(warning, UserWarning, file, int(line))
         return concrete
+
+    def _refuse_iterators(self, arguments):
+        """Ends the trace if Python's own iterators are among arguments and captures.
+
+        A trace would give what they gave while tracing for ever.
+        """
+        names = _named(self.signature.names, arguments.values)
+        owner = None if self._owner is None else self._owner()
+        for name, x in [*names, *_captures(self.python_function, owner)]:
+            if isinstance(x, Iterator) and not isinstance(x, (Resource, IOBase)):
+                fall_back(
+                    f"'{name}' of '{self._name}', a {type(x).__name__}, gives something "
+                    "else in each call, which no trace can: make a data set of it "
+                    "(tw.data.Dataset.from_generator), and iterate over that"
+                )
 
     def _traced(self, arguments):
         """The trace for these arguments; for all sizes, where their specs leave it open."""
@@ -511,6 +531,24 @@ class Function:
             return self.__qualname__  # by name, as any function
         given = self.python_function, self.input_signature, self.reduce_retracing
         return Function, given
+
+
+def _named(names, values):
+    """Pairs of a name and a leaf of the arguments."""
+    pairs = zip(names, values, strict=True)
+    return [pair for name, x in pairs for pair in named_leaves(x, name)]
+
+
+def _captures(function, owner):
+    """Pairs of a name and an object that the code of a function names outside of it."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # a cell that is empty as yet
+            yield name, cell.cell_contents
+    for space in (function.__globals__, getattr(owner, "__dict__", {})):
+        yield from [(name, space[name]) for name in code.co_names if name in space]
 
 
 def _foresight(tracer):
