@@ -324,6 +324,10 @@ class Primitive:
                 if name not in kwargs:
                     raise TypeError(f"{self.name}: the argument {name!r} is missing")
                 inputs.append(kwargs.pop(name))
+        if len(rest) > len(self.attributes) and isinstance(
+            rest[-1], str | None
+        ):  # name
+            rest = rest[:-1]
         for name, value in zip(self.attributes, rest, strict=False):
             if name in kwargs:
                 raise TypeError(f"{self.name}: got {name!r} twice")

@@ -202,9 +202,14 @@ _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
     name="gelu", type_name="Gelu", zero_when=[{"x"}], quiet=True, floating=True
 )
 def _gelu(xp, x):
-    size = xp.abs(x)
+    size = _bounded(xp, x)
     tail, _ = normal_tail(xp, size)
     return xp.maximum(x, xp.zeros((), x.dtype)) - tail * size
+
+
+def _bounded(xp, x):
+    """``|x|``, but for what is beyond the last that the normal distribution reaches."""
+    return xp.minimum(xp.abs(x), x.dtype.type(40.0))
 
 
 @_gelu.vjp("x")
@@ -214,7 +219,7 @@ def _(g, x):
 
 @elementwise(name="gelu_slope", quiet=True, floating=True)
 def _gelu_slope(xp, x):  # the distribution of the normal, and x times its density
-    size = xp.abs(x)
+    size = _bounded(xp, x)
     tail, density = normal_tail(xp, size)
     density *= size
     density *= _DENSITY_AT_0

@@ -94,7 +94,8 @@ def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
 
 def _dot(xp, a, b):
     """``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
-    return a * b if a.size == 1 or b.size == 1 else xp.dot(a, b)
+    lone = (a.size == 1 or b.size == 1) and a.shape[1] == b.shape[0]
+    return a * b if lone else xp.dot(a, b)
 
 
 def matrix_dims(spec, transposed, who, name):

@@ -174,13 +174,19 @@ def _(g, input_tensor_shape, axis, keepdims):
 @reduction(type_name="Mean", zero_when_zero=True, quiet=True)
 def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
-    if input_tensor.dtype.kind == "b":
+    dtype = input_tensor.dtype
+    if dtype.kind == "b":
         raise _NOT_REDUCED
-    total = _total(xp, input_tensor, axis, keepdims)
     count = _count(input_tensor.shape, axis)
-    if input_tensor.dtype.kind not in "fc":
-        return xp.sign(total) * (xp.abs(total) // max(count, 1))
-    return total * input_tensor.dtype.type(1 / count) if count else total / 0
+    if dtype.kind in "iu":  # the sum may be larger than the dtype holds
+        wide = xp.uint64 if dtype.kind == "u" else xp.int64
+        total = input_tensor.sum(axis=axis, dtype=wide, keepdims=keepdims)
+        return (xp.sign(total) * (xp.abs(total) // wide(max(count, 1)))).astype(dtype)
+    if dtype == xp.float16:
+        total = _total(xp, input_tensor.astype(xp.float32), axis, keepdims)
+        return (total / xp.float32(count)).astype(dtype)
+    total = _total(xp, input_tensor, axis, keepdims)
+    return total * dtype.type(1 / count) if count else total / 0
 
 
 @reduce_mean.vjp("input_tensor")
@@ -388,7 +394,11 @@ def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
 
 
 def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
-    """``sqrt(sum(|x| ** 2))``; its derivatives at 0 are 0."""
+    """``sqrt(sum(|x| ** 2))``, of integers rounded down; its derivatives at 0 are 0."""
+    x = convert_to_tensor(input_tensor)
+    if x.dtype.is_integer:
+        length = reduce_euclidean_norm(cast(x, "float64"), axis, keepdims)
+        return cast(length, x.dtype)
     x = _differentiable("reduce_euclidean_norm", input_tensor)
     squares = cast(real(x * conj(x)), x.dtype) if x.dtype.is_complex else square(x)
     return norm_sqrt(reduce_sum(squares, axis, keepdims))

@@ -628,6 +628,8 @@ def polygamma(a, x, name=None):
     """
     if type(a) in (int, float) and 0 <= a <= 170 and a == int(a):
         return _polygamma_of_order(x, a=int(a))
+    if type(x) in (int, float):
+        x = convert_to_tensor(x, dtype_hint=convert_to_tensor(a).dtype)
     return _polygamma(a, convert_to_tensor(x))
 
 

@@ -247,6 +247,17 @@ def test_gelu_keeps_its_digits_in_the_tail(approximate, dtype, rtol):
         np.testing.assert_allclose(order.numpy(), wanted, rtol=rtol)
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_gelu_of_infinities(approximate, dtype):
+    x = tw.constant([np.inf, -1e4, np.nan], dtype)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.nn.gelu(x, approximate)
+    np.testing.assert_array_equal(y.numpy(), [np.inf, 0, np.nan])
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [1, 0, np.nan])
+
+
 def test_the_slope_of_softsign_keeps_its_digits_far_out():
     x = tw.constant([1e4, -1e8])
     with tw.GradientTape() as tape:

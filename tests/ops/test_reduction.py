@@ -115,6 +115,37 @@ def test_ties_for_an_extreme_share_the_gradient_equally(op):
     assert slopes(op, [2.0, 2.0, 2.0, 2.0]) == [0.25, 0.25, 0.25, 0.25]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "values", "wanted"),  # as TensorFlow has them
+    [
+        ("uint8", [0, 1, 2, 3, 7, 250], 43),
+        ("int8", [127, 127, 100], 118),
+        ("int16", [32767, 32767], 32767),
+        ("int32", [2**31 - 1, 2**31 - 1], 2**31 - 1),
+        ("int32", [-7, 0], -3),
+        ("uint16", [65535, 65535], 65535),
+    ],
+)
+def test_a_mean_is_right_where_the_sum_does_not_fit_into_the_dtype(
+    dtype, values, wanted
+):
+    x = tw.constant(np.array([values, values], dtype))
+    for mean in (tw.reduce_mean, tw.function(tw.reduce_mean)):
+        assert mean(x).numpy() == wanted and mean(x).dtype == dtype
+        assert tw.reduce_mean(x, axis=1).numpy().tolist() == [wanted, wanted]
+
+
+def test_a_mean_in_half_precision_does_not_overflow():
+    assert tw.reduce_mean(tw.constant([60000.0, 60000.0], "float16")).numpy() == 6e4
+
+
+def test_the_euclidean_norm_of_integers_is_rounded_down():
+    x = tw.constant([[-7, -1, 0], [1, 2, 5]], "int8")
+    for axis, wanted in ((None, 8), (0, [7, 2, 5]), (1, [7, 5])):
+        norm = tw.math.reduce_euclidean_norm(x, axis)
+        assert norm.dtype == "int8" and norm.numpy().tolist() == wanted
+
+
 def test_only_those_that_tie_share():
     assert slopes(tw.reduce_max, [1.0, 3.0, 3.0]) == [0.0, 0.5, 0.5]
 
@@ -160,7 +191,7 @@ REFUSED = [
                              tw.reduce_min, tw.reduce_logsumexp, tw.math.reduce_variance)],
     *[(f, np.array([1, 2])) for f in (
         tw.reduce_all, tw.reduce_any, tw.reduce_logsumexp, tw.math.reduce_variance,
-        tw.math.reduce_std, tw.math.reduce_euclidean_norm)],
+        tw.math.reduce_std)],
     *[(f, COMPLEX) for f in (tw.reduce_max, tw.reduce_min, tw.reduce_logsumexp,
                              tw.reduce_all)],
 ]  # fmt: skip
