@@ -136,8 +136,8 @@ class Variable:
         """The value now: a property as in Keras, and a method as in TensorFlow.
 
         >>> v = Variable(2.0)
-        >>> (v.value * 3.0).numpy(), v.value().numpy()
-        (np.float32(6.0), np.float32(2.0))
+        >>> v.value.numpy(), v.value().numpy()
+        (np.float32(2.0), np.float32(2.0))
         """
         return VariableValue(self.read())
 

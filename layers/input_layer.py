@@ -93,7 +93,7 @@ def Input(
     >>> from tapewright.layers import Dense, Input
     >>> x = Input((3,))
     >>> Dense(2)(x).shape
-    TensorShape([None, 2])
+    (None, 2)
     """
     layer = InputLayer(
         shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name
