@@ -570,6 +570,9 @@ for _op in (_argmax, _argmin):
     @_op.infer
     def _(input, axis, output_type):
         (at,) = normalize_axis("argmax", axis, input.shape.rank)
+        if type(input.shape[at]) is int and not input.shape[at]:
+            what = f"axis {axis} must not be empty: it has no largest and no smallest entry"
+            raise ShapeError("argmax", what, input=input)
         dims = [n for i, n in enumerate(input.shape) if i != at]
         return TensorSpec(dims, output_type)
 

@@ -242,3 +242,18 @@ def test_floating_labels_that_are_whole_are_indices():
 def test_an_axis_of_a_scalar_is_refused(op):
     with pytest.raises(tw.errors.InvalidArgumentError, match="axis"):
         op(tw.constant(2.0), axis=0)
+
+
+@pytest.mark.parametrize("op", [tw.argmax, tw.argmin])
+def test_an_empty_axis_has_no_largest_entry_and_a_trace_says_so(op):
+    w = tw.Variable([1.0])
+
+    @tw.function
+    def step(x):
+        w.assign_add([1.0])
+        return op(x, 0)
+
+    with pytest.raises((ShapeError, ValueError), match="axis 0"):
+        step(tw.zeros((0, 3)))
+    assert w.numpy() == 1.0
+    assert op(tw.zeros((2, 0)), 0).shape == (0,)

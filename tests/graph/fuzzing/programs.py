@@ -155,8 +155,8 @@ def shape_text(type):
 
 
 def value(name):
-    """The text of an operand, where a variable would go through as itself if eager."""
-    return f"tw.identity({name})" if name[0] == "w" else name
+    """The text of what goes into a function, or out of it: as itself it would if eager."""
+    return f"tw.identity({name})"
 
 
 class Writer:
@@ -171,7 +171,7 @@ class Writer:
         # What is not made here would go out as itself if eager, as another if traced.
         own = {*body.params} if name == "step" else set()
         own.update([out for step in body.steps for out in step.outs])
-        given = [x if x in own else f"tw.identity({x})" for x in body.results]
+        given = [x if x in own else value(x) for x in body.results]
         results = [*[r for _, r in first], *given]
         result = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
         lines = [*self.lines(body), f"return {result}"]
