@@ -85,6 +85,13 @@ load_later(
     train="tapewright.train",
 )
 
+load_later(
+    dtypes,
+    cast="tapewright.ops.conversion:cast",
+    complex="tapewright.ops.conversion:complex",
+    saturate_cast="tapewright.ops.conversion:saturate_cast",
+)
+
 newaxis = None
 
 constant_initializer = initializers.Constant

@@ -67,6 +67,11 @@ def test_every_namespace_is_a_module_for_import_statements():
         in_a_new_process("\n".join(lines))
 
 
+def test_the_casts_of_dtypes_are_those_of_the_top():
+    assert tw.dtypes.cast is tw.cast and tw.dtypes.saturate_cast is tw.saturate_cast
+    assert tw.dtypes.complex is tw.complex
+
+
 def test_a_module_under_two_names_is_executed_once():
     in_a_new_process(
         "from tapewright.keras.optimizers.schedules import ExponentialDecay as one\n"

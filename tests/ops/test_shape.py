@@ -105,6 +105,12 @@ def answer(op, axis, x, **attributes):
     return op.primitive.diagonal_rule((axis,), tw.constant(x), **attributes)
 
 
+def test_nothing_broadcasts_to_an_unknown_size():
+    for shape in ([-1], [-1, 1], [2, -1]):
+        with pytest.raises(tw.errors.InvalidArgumentError):
+            tw.broadcast_to([1], shape)
+
+
 def test_a_reshape_keeps_a_diagonal_whose_surroundings_stay_grouped():
     x = np.zeros((2, 3, 4), np.float32)
     assert answer("reshape", -2, x, shape=(2, 3, 2, 2)) == -3
