@@ -183,3 +183,38 @@ def test_sums_so_far_of_booleans_are_counts():
 def test_conditions_of_a_choice_may_be_integers():
     found = ops.select([np.array([0, 2])], [np.array([1.0, 2.0], "float32")], 9)
     assert found.numpy().tolist() == [9, 2]
+
+
+def test_integers_are_moved_and_compared_exactly():
+    large = np.array([2**30 + 1, 5, 2**30 - 1, 7], "int32")
+    for name, args in {"max_pool": (2,), "adaptive_max_pool": (2,)}.items():
+        found = getattr(ops, name)(large.reshape(1, 4, 1), *args)
+        assert found.dtype == "int32"
+        assert found.numpy().ravel().tolist() == [2**30 + 1, 2**30 - 1]
+    image = large.reshape(1, 1, 2, 2)
+    columns = ops.unfold(image, 1)
+    assert (
+        columns.dtype == "int32" and columns.numpy().ravel().tolist() == large.tolist()
+    )
+    back = ops.fold(columns, (2, 2), 1)
+    assert back.dtype == "int32" and back.numpy().ravel().tolist() == large.tolist()
+    patches = ops.image.extract_patches(large.reshape(2, 2, 1), 2)
+    assert (
+        patches.dtype == "int32" and patches.numpy().ravel().tolist() == large.tolist()
+    )
+
+
+def test_warped_integers_are_rounded():
+    image = np.array([[[10], [21], [255]]], "uint8")
+    found = ops.image.affine_transform(image, [1, 0, 0.25, 0, 1, 0, 0, 0])
+    assert found.dtype == "uint8"  # 12.75, 79.5, 191.25
+    assert found.numpy().ravel().tolist() == [13, 80, 191]
+
+
+def test_a_pool_of_integers_is_part_of_a_model():
+    inputs = tw.keras.Input((4, 1), dtype="int32")
+    model = tw.keras.Model(inputs, ops.max_pool(inputs=inputs, pool_size=2))
+    copy = tw.keras.Model.from_config(model.get_config())
+    x = tw.constant([[[1], [5], [7], [2]]])
+    for found in (model(x), copy(x), ops.max_pool(inputs=x, pool_size=2)):
+        assert found.dtype == "int32" and found.numpy().ravel().tolist() == [5, 7]

@@ -15,7 +15,7 @@ from tapewright.layers.spatial import (
 from ..ops import convolution, pooling, sliding
 from ..ops import shape as shapes
 from ..ops.joining import pad
-from .promotion import floating, together
+from .promotion import floating, in_own_dtype, together
 
 __all__ = [
     "adaptive_average_pool",
@@ -50,6 +50,7 @@ def _several(value, rank):
 # ------------------------------------------------------------------------- pooling
 
 
+@in_own_dtype
 def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
     """The largest entry of each window; ``strides``: by default the ``pool_size``."""
     (inputs,), _, layout = _prepared("max_pool", inputs, data_format)
@@ -69,6 +70,7 @@ def adaptive_average_pool(inputs, output_size, data_format=None):
     return _adapted("Average", inputs, output_size, data_format)
 
 
+@in_own_dtype
 def adaptive_max_pool(inputs, output_size, data_format=None):
     """The largest entries of ``output_size`` windows that cover each spatial axis."""
     return _adapted("Max", inputs, output_size, data_format)
@@ -165,6 +167,7 @@ def conv_transpose(
 # ------------------------------------------------------------------- images as columns
 
 
+@in_own_dtype
 def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     """The windows of images ``[batch, channels, height, width]`` as columns.
 
@@ -182,6 +185,7 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     return shapes.reshape(x, [batch, channels * high * wide, rows * columns])
 
 
+@in_own_dtype
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The adjoint of `unfold`: columns added into images of ``output_size``."""
     x = floating(x)

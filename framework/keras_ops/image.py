@@ -31,7 +31,7 @@ from .arrays import moveaxis, pad, stack
 from .convolution import conv, depthwise_conv
 from .making import arange, ones_like, zeros_like
 from .products import outer, tensordot
-from .promotion import floating
+from .promotion import floating, in_own_dtype
 
 __all__ = [
     "affine_transform",
@@ -185,6 +185,7 @@ def _margins(name, size, before, after, target):
 # --------------------------------------------------------------------------- patches
 
 
+@in_own_dtype
 def extract_patches(
     images, size, strides=None, dilation_rate=1, padding="valid", data_format=None
 ):
@@ -197,6 +198,7 @@ def extract_patches(
     return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
 
 
+@in_own_dtype
 def extract_patches_3d(
     volumes, size, strides=None, dilation_rate=1, padding="valid", data_format=None
 ):
@@ -263,7 +265,24 @@ def ssim(
 
 # --------------------------------------------------------------------------- warping
 
-affine_transform = warping.affine_transform
+
+def affine_transform(
+    images,
+    transform,
+    interpolation="bilinear",
+    fill_mode="constant",
+    fill_value=0,
+    data_format=None,
+):
+    """Each pixel takes the value where ``transform`` sends it; integers are rounded.
+
+    See ``tapewright.ops.warping.affine_transform``.
+    """
+    images = convert_to_tensor(images)
+    found = warping.affine_transform(
+        images, transform, interpolation, fill_mode, fill_value, data_format
+    )
+    return _as_before(found, images.dtype)
 
 
 def perspective_transform(

@@ -24,6 +24,7 @@ __all__ = [
     "documented",
     "floating",
     "floats",
+    "in_own_dtype",
     "kind_of",
     "numbers",
     "result_type",
@@ -112,6 +113,25 @@ def numbers(x):
     """``x`` as a tensor, booleans as int32."""
     x = convert_to_tensor(x)
     return cast(x, int32) if x.dtype.is_bool else x
+
+
+def in_own_dtype(function):
+    """``function`` of a first tensor, whose integers it gets as float64 and gives back.
+
+    For functions that move, compare or add entries, exactly up to ``2 ** 53``.
+    """
+
+    name = next(iter(inspect.signature(function).parameters))
+
+    @functools.wraps(function)
+    def entry(*args, **kwargs):
+        x, args = (args[0], args[1:]) if args else (kwargs.pop(name), ())
+        x = convert_to_tensor(x)
+        if x.dtype.is_differentiable:
+            return function(x, *args, **kwargs)
+        return cast(function(cast(x, float64), *args, **kwargs), x.dtype)
+
+    return entry
 
 
 def truth(x):
