@@ -112,6 +112,15 @@ def test_a_replay_refuses_with_invalid_argument_error(call, kind):
     assert isinstance(caught.value, kind)
 
 
+@pytest.mark.parametrize(
+    "call", [lambda array: array.read(5), lambda array: array.write(-1, 0.0)]
+)
+def test_an_array_is_out_of_range_beyond_its_elements(call):
+    for kind in (errors.OutOfRangeError, errors.InvalidArgumentError, IndexError):
+        with pytest.raises(kind):
+            call(tw.TensorArray("float32", size=2))
+
+
 def test_a_missing_file_is_not_found_by_either_name(tmp_path):
     with pytest.raises(errors.NotFoundError) as caught:
         tw.saved_model.load(str(tmp_path / "absent"))

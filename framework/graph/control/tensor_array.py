@@ -5,6 +5,7 @@ from ...errors import (
     DTypeError,
     InvalidArgumentError,
     OutOfBoundsError,
+    OutOfRangeError,
     ShapeError,
     TracingError,
 )
@@ -18,6 +19,10 @@ from ...tensor_shape import TensorShape
 from .parts import is_seen
 
 __all__ = ["TensorArray"]
+
+
+class ElementError(OutOfBoundsError, OutOfRangeError):
+    """A `TensorArray` has no element of that number."""
 
 
 class TensorArray:
@@ -107,7 +112,7 @@ class TensorArray:
 
     def _put(self, index, value):
         if index < 0 or (index >= len(self._items) and not self._dynamic):
-            raise OutOfBoundsError(
+            raise ElementError(
                 f"TensorArray.write: index must be from 0 to {len(self._items) - 1}, got "
                 f"{index}; dynamic_size=True lets it grow"
             )
@@ -205,7 +210,7 @@ class TensorArray:
             return gather(self._as_rows("read"), index)
         number = int(index)
         if not 0 <= number < len(self._items):
-            raise OutOfBoundsError(
+            raise ElementError(
                 f"TensorArray.read: index must be from 0 to {len(self._items) - 1}, got "
                 f"{number}"
             )
