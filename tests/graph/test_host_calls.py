@@ -759,3 +759,21 @@ def test_python_in_a_loop_must_not_change_what_a_tape_outside_follows_there():
     assert gradient_around(look).numpy() == 12.0 and seen == [2.0, 2.0]  # 3 v^2
     with pytest.raises(tw.errors.TracingError, match="'Variable'"):
         gradient_around(change)
+
+
+def test_what_may_fail_and_reads_a_variable_stays_behind_a_host_call():
+    first, second = tw.Variable([1.0, 2.0]), tw.Variable([[3.0, 4.0], [5.0, 6.0]])
+
+    def host(x):
+        second.assign(second * 10.0)
+        return x
+
+    @tw.function
+    def step(x):
+        first.assign_add(x)
+        tw.py_function(host, [x], tw.TensorSpec([2], "float32"))
+        second.assign(tw.tensor_scatter_nd_update(second, [[0]], [x]))
+
+    step(tw.constant([7.0, 8.0]))
+    np.testing.assert_array_equal(first, [8.0, 10.0])
+    np.testing.assert_array_equal(second, [[7.0, 8.0], [50.0, 60.0]])

@@ -64,9 +64,10 @@ def _commits(node):
 def _bound_late(tail):
     """The nodes that stay behind a change of variables: it comes first for them, too."""
     bound, made, written, ordered = set(), set(), set(), False
+    called = False  # whether a host call may have assigned, to any variable
     for node in tail:
         needs = not made.isdisjoint(_values(node))
-        needs = needs or any([id(v) in written for v in node.reads])
+        needs = needs or any([called or id(v) in written for v in node.reads])
         seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
         if (
             needs
@@ -77,6 +78,7 @@ def _bound_late(tail):
             made.update(node.outputs)
             written.update([id(v) for v in node.writes])
             ordered = ordered or seen
+            called = called or (seen and node.name not in INDEPENDENT)
     return bound
 
 
