@@ -650,8 +650,8 @@ def expm1(xp, x):
 
 
 @expm1.vjp("x")
-def _(g, out):
-    return g * (out + 1.0)
+def _(g, x):
+    return _times(g, exp(x))
 
 
 @elementwise(type_name="Log", quiet=True, floating=True)

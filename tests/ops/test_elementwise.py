@@ -129,6 +129,14 @@ def slopes(f, *values, order=1):
     return tw.convert_to_tensor(y).numpy().tolist()
 
 
+def test_the_slope_of_expm1_keeps_its_digits_in_the_tail():
+    x = tw.constant([-40.0, -12.0], "float64")
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.math.expm1(x)
+    np.testing.assert_allclose(tape.gradient(y, x), np.exp(x.numpy()), rtol=1e-14)
+
+
 def test_maximum_gives_the_gradient_of_a_tie_to_the_first():
     assert slopes(tw.maximum, [1.0], [1.0]) == [1.0]
     assert slopes(lambda y, x: tw.maximum(x, y), [1.0], [1.0]) == [0.0]
