@@ -22,10 +22,14 @@ __all__ = [
     "gemm_call",
     "is_called",
     "set_blas_calls",
+    "sum_of_squares",
 ]
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+# Entries of a row of `sum_of_squares`: longer ones lose digits, shorter ones take longer.
+ROW = 1024
 
 _state = {"library": None, "note": "not asked for yet"}
 
@@ -96,6 +100,24 @@ def axpby(alpha, x, beta, y):
         return _add_by_hand(alpha, x, y)
     library.axpby(letter, y.size, alpha, x, beta, y)
     return y
+
+
+def sum_of_squares(xp, x):
+    """``sum(|x| ** 2)`` over all entries of an array of ``xp``.
+
+    One product over everything would add entry to entry, and lose digits: 0.4 % of the
+    sum over 16 million. So rows are summed by BLAS, and the rows' sums in pairs.
+
+    >>> import numpy as np
+    >>> sum_of_squares(np, np.array([[3.0, 4.0]]))
+    np.float64(25.0)
+    """
+    flat = x.reshape(-1)
+    if xp is not np or flat.size <= ROW or flat.dtype.char not in "fdFD":
+        return xp.vdot(flat, flat)
+    whole = flat.size - flat.size % ROW
+    rows, rest = flat[:whole].reshape(-1, ROW), flat[whole:]
+    return np.vecdot(rows, rows).sum() + np.vdot(rest, rest)
 
 
 # ---------------------------------------------------------------------- NumPy's way

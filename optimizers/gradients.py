@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapewright.backend import array_module
+from tapewright.blas import sum_of_squares
 from tapewright.errors import DTypeError, ShapeError
 from tapewright.tensor import (
     IndexedSlices,
@@ -167,10 +168,10 @@ def _norm(arrays):
     """The norm of all arrays together: a float, or where it is not NumPy's an array."""
     total = 0.0
     for array in arrays:
-        xp, flat = array_module(type(array)), array.reshape(-1)
-        if flat.dtype.itemsize == 2:  # squares beyond 65504 are common
-            flat = flat.astype(np.float32)
-        square = xp.vdot(flat, flat).real
+        xp = array_module(type(array))
+        if array.dtype.itemsize == 2:  # squares beyond 65504 are common
+            array = array.astype(np.float32)
+        square = sum_of_squares(xp, array).real
         total = total + (float(square) if xp is np else square)
     return total**0.5
 

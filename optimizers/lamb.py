@@ -1,5 +1,7 @@
 """`Lamb`: `Adam`, with steps in proportion to the variables."""
 
+from tapewright.blas import sum_of_squares
+
 from .mixing import approach, subtract_scaled
 from .optimizer import Optimizer
 
@@ -50,7 +52,7 @@ class Lamb(Optimizer):
         xp.add(scratch, epsilon, out=scratch)
         xp.divide(momentum, scratch, out=scratch)
         xp.multiply(scratch, correction, out=scratch)
-        own, step = xp.vdot(variable, variable), xp.vdot(scratch, scratch)
+        own, step = sum_of_squares(xp, variable), sum_of_squares(xp, scratch)
         both = (own > 0) & (step > 0)
         ratio = xp.sqrt(xp.where(both, own, 1) / xp.where(both, step, 1))
         ratio = (ratio * learning_rate).astype(variable.dtype)

@@ -6,6 +6,7 @@
 import numpy as np
 
 from .. import dtypes
+from ..blas import sum_of_squares
 from ..composite import composite
 from ..errors import DTypeError, InvalidArgumentError, ShapeError
 from ..open_shape import product
@@ -410,8 +411,7 @@ def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
 @primitive(name="clip_by_norm", type_name="ClipByNorm")
 def _clip_by_norm(xp, t, clip_norm, *, axes: Axes = None):
     if axes is None:
-        flat = t.reshape(-1)
-        length = xp.sqrt(xp.vdot(flat, flat).real)
+        length = xp.sqrt(sum_of_squares(xp, t).real)
     else:
         length = xp.sqrt(xp.square(xp.abs(t)).sum(axis=axes, keepdims=True))
     if xp is np and axes is None:  # a short tensor is its own answer: no pass over it
@@ -478,8 +478,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 def _global_norm(xp, *t_list):
     total = 0.0
     for t in t_list:
-        flat = t.reshape(-1)
-        total = total + xp.vdot(flat, flat).real
+        total = total + sum_of_squares(xp, t).real
     return xp.sqrt(total)
 
 

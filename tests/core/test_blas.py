@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright import blas, config
 
 
@@ -150,3 +151,28 @@ def test_the_environment_switches_the_calls_off(monkeypatch):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout == "off: TAPEWRIGHT_BLAS_CALLS=0\n"
+
+
+def test_a_sum_of_squares_keeps_its_digits_over_many_entries():
+    x = np.full(1 << 22, 0.1, np.float32)
+    wanted = x.size * float(x[0]) ** 2
+    v = tw.Variable(x)
+    found = [
+        blas.sum_of_squares(np, x),
+        tw.nn.l2_loss(x) * 2.0,
+        tw.linalg.global_norm([x]) ** 2,
+        tw.function(lambda x: tw.reduce_sum(tw.square(x)))(tw.constant(x)),
+        tw.norm(tw.function(tw.clip_by_norm)(v, 1e9)) ** 2,
+    ]
+    np.testing.assert_allclose([float(n) for n in found], wanted, rtol=1e-6)
+    clipped = tw.clip_by_norm(x, 1.0)
+    np.testing.assert_allclose(clipped[0], 0.1 / wanted**0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 1025, 5000])
+def test_a_sum_of_squares_is_of_all_entries(size, dtype):
+    x = (np.arange(size) % 3 - 1).astype(dtype)
+    x = x * (1 + 1j) if dtype is np.complex64 else x
+    wanted = np.sum(np.abs(x.astype(np.complex128)) ** 2)
+    np.testing.assert_allclose(blas.sum_of_squares(np, x), wanted, rtol=1e-3)

@@ -6,6 +6,7 @@ may refuse (``NotRecorded``): then the kernel is called as it is.
 
 import numpy as np
 
+from ...blas import sum_of_squares
 from .lowering import NotRecorded, form_of
 
 __all__ = []
@@ -51,8 +52,7 @@ def _(writer, x, y):
 
 def limited(t, clip_norm, out=None):
     """``t``, scaled down to the norm ``clip_norm`` if it is longer."""
-    flat = t.reshape(-1)
-    length = np.sqrt(np.vdot(flat, flat))
+    length = np.sqrt(sum_of_squares(np, t))
     if not length <= clip_norm:  # NaN in either
         return np.multiply(t, clip_norm / length, out=out)
     if out is None:

@@ -146,10 +146,10 @@ def sum_of_squares(program):
 
 def square_sum(x, out=None):
     """The sum of the squares of all entries."""
-    flat = x.reshape(-1)
+    total = blas.sum_of_squares(np, x)
     if out is None:
-        return np.dot(flat, flat)
-    out[...] = np.dot(flat, flat)
+        return total
+    out[...] = total
     return out
 
 
