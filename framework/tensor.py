@@ -272,6 +272,12 @@ class IndexedSlices:
             return TensorShape(None)
         if sized(self.dense_shape):
             return TensorShape(self.dense_shape)
+        if hasattr(self.dense_shape, "known_sizes"):  # of a trace: it may have no value
+            known = self.dense_shape.known_sizes()
+            rank = self.dense_shape.shape[0]
+            return TensorShape(
+                (None,) * rank if known is None else tuple(known.tolist())
+            )
         return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
 
     def with_values(self, values):

@@ -214,6 +214,21 @@ def test_indexed_slices_go_in_and_out():
     assert f.experimental_get_tracing_count() == 1
 
 
+def test_slices_whose_dense_shape_is_a_tensor_pass_through_nested_functions():
+    ranks = []
+
+    @tw.function
+    def inner(slices):
+        ranks.append(slices.shape.rank)
+        return tw.IndexedSlices(slices.values * 2.0, slices.indices, slices.dense_shape)
+
+    slices = tw.IndexedSlices(ones(1, 2), tw.constant([1]), tw.constant([3, 2]))
+    found = tw.function(lambda slices: inner(slices))(slices)
+    np.testing.assert_array_equal(found.values.numpy(), [[2.0, 2.0]])
+    np.testing.assert_array_equal(found.dense_shape.numpy(), [3, 2])
+    assert ranks == [2]
+
+
 def test_missing_and_unknown_arguments_are_named():
     f = tw.function(lambda x, y: x)
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
