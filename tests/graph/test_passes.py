@@ -846,3 +846,18 @@ def test_a_plan_with_stacked_layers_gives_what_eager_mode_gives():
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     for a, w in zip(weights, layers.weights, strict=True):
         np.testing.assert_allclose(a, w.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_an_op_on_broadcast_numbers_is_folded_to_a_broadcast_number():
+    def f(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            loss = 0.25 * tw.reduce_sum(tw.square(x))
+        return tape.gradient(loss, x)
+
+    x = tw.constant(np.linspace(-1.0, 1.0, 30000))
+    traced = tw.function(f)
+    np.testing.assert_array_equal(traced(x).numpy(), 0.5 * x.numpy())
+    program = traced.get_concrete_function(x).plan.program
+    (call,) = program.calls
+    assert call.function is np.multiply and () in [a.shape for a in call.args]

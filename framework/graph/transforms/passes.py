@@ -164,6 +164,9 @@ def _folded(node, rewriter):
     limit = max(SMALL, GROWTH * sum([x.array.nbytes for x in inputs]))
     if sum([v.nbytes for v in node.outputs]) > limit:
         return None
+    uniform = node.op.elementwise and all([_is_uniform(x.array) for x in inputs])
+    if uniform:
+        inputs = [new_tensor(x.array.flat[:1].reshape(())) for x in inputs]
     try:
         with np.errstate(all="ignore"):
             outputs = node.op.run(inputs, node.attributes)
@@ -172,7 +175,15 @@ def _folded(node, rewriter):
             raise
         return None  # the replay raises it, and names the user's line
     outputs = outputs if type(outputs) is tuple else (outputs,)
-    return [new_tensor(np.asarray(x.array)) for x in outputs]
+    arrays = [np.asarray(x.array) for x in outputs]
+    if uniform:
+        arrays = [np.broadcast_to(a, v.shape) for a, v in zip(arrays, node.outputs)]
+    return [new_tensor(a) for a in arrays]
+
+
+def _is_uniform(array):
+    """Whether an array is one number, broadcast: it need not be computed more than once."""
+    return array.size > 0 and not any(array.strides)
 
 
 # -------------------------------------------------------------------------- duplicates
