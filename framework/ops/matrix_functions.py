@@ -55,7 +55,14 @@ def det(xp, input):
     >>> det([[1.0, 2.0], [3.0, 5.0]]).numpy()
     np.float32(-1.0)
     """
-    return by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
+    found = by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
+    return _unless_infinite(xp, input, found, found == 0)
+
+
+def _unless_infinite(xp, matrix, found, singular):
+    """``found``; NaN where a zero pivot meets an infinite one, which LAPACK leaves out."""
+    lost = singular & ~xp.isfinite(matrix).all((-2, -1))
+    return xp.where(lost, found.dtype.type(np.nan), found) if lost.any() else found
 
 
 @det.infer
@@ -180,6 +187,7 @@ LogMatrixDeterminant = namedtuple(
 )
 def _slogdet(xp, input):
     sign, size = by_lapack("slogdet", NOT_INVERTIBLE, xp.linalg.slogdet, input)
+    size = _unless_infinite(xp, input, size, size == -np.inf)
     return sign, size.astype(input.dtype)
 
 

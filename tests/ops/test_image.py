@@ -351,3 +351,14 @@ def test_the_ops_explain_what_does_not_fit():
         _resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
     with pytest.raises(ShapeError, match="axis -3 must have size 3"):
         tw.ops.sliding.fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
+
+
+def test_many_repetitions_of_an_entry_are_made_at_once():
+    x = tw.constant(np.arange(6.0).reshape(1, 2, 3, 1))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.keras.layers.UpSampling2D((1, 1 << 20))(x)
+        total = tw.reduce_sum(y * y)
+    assert y.shape == (1, 2, 3 << 20, 1)
+    np.testing.assert_array_equal(y.numpy()[:, :, :: 1 << 20], x.numpy())
+    np.testing.assert_array_equal(tape.gradient(total, x), 2.0 * x.numpy() * (1 << 20))

@@ -257,3 +257,12 @@ def test_a_determinant_keeps_nan(dtype):
     sign, size = tw.linalg.slogdet(tw.constant(singular))
     assert np.isnan(sign.numpy()[:2]).all() and np.isnan(size.numpy()[:2]).all()
     assert sign.numpy()[2] == 0 and size.numpy()[2].real == -np.inf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_a_determinant_of_zero_times_infinity_is_nan(dtype):
+    x = np.array([[[np.inf, 0], [0, 0]], [[2, 0], [0, 3]], [[1, 2], [2, 4]]], dtype)
+    with np.errstate(all="ignore"):
+        det, size = tw.linalg.det(x).numpy(), tw.linalg.slogdet(x)[1].numpy()
+    assert np.isnan(det).tolist() == np.isnan(size).tolist() == [True, False, False]
+    np.testing.assert_allclose(det[1:], [6, 0])
