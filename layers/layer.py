@@ -441,7 +441,8 @@ class Layer(Operation, Tracked, LayerConfig):
                         kwargs[name] = mask
         mask = kwargs.get("mask")
         if mask is not None:
-            kwargs["mask"] = mask = self._converted(mask)
+            if any([m is not None for m in flatten(mask)]):
+                kwargs["mask"] = mask = self._converted(mask)
             return mask
         mask = masks.mask_of(inputs)
         return None if all([m is None for m in flatten(mask)]) else mask

@@ -31,6 +31,11 @@ class SGD(Optimizer):
         self.slots = (("momentum",),) if momentum else ()
         self.zero_is_idle = not momentum
 
+    @property
+    def momentums(self):
+        """The slots of the variables; none without ``momentum``."""
+        return self._slots[0] if self._slots else []
+
     def coefficients(self, step, learning_rate, real):
         return learning_rate, self.momentum
 

@@ -102,6 +102,8 @@ class State:
                 self._extras[name] = [self._slot(v, name) for v in variables]
         names = [name for group in self.slots for name in group]
         self._slots = [[self._slot(v, name) for v in variables] for name in names]
+        for name, slots in zip(names, self._slots):
+            setattr(self, _attribute(name), slots)
         self._numbers = {id(v): i for i, v in enumerate(variables)}
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
@@ -321,6 +323,11 @@ class State:
     @property
     def _accumulated_gradients(self):
         return self._extras.get(ACCUMULATOR, [])
+
+
+def _attribute(slot):
+    """The attribute with the slots of this name, which Keras' rules read."""
+    return f"_{slot[:-1]}ies" if slot.endswith("y") else f"_{slot}s"
 
 
 def _stem(variable):

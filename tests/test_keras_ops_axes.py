@@ -108,6 +108,8 @@ def test_an_axis_is_a_whole_number(name):
         (lambda: ops.histogram(X[0, 0], range=(3, 1)), "range"),
         (lambda: ops.histogram(X[0, 0], range=(3,)), "range"),
         (lambda: ops.histogram(X[0, 0], range=[0.0, 1.0]), "range"),
+        (lambda: ops.histogram(X[0, 0], range=(0.0, np.inf)), "range.*inf"),
+        (lambda: ops.histogram(X[0, 0], range=(np.nan, 1.0)), "range.*nan"),
         (lambda: ops.histogram(X[0, 0], bins=-1), "bins"),
         (lambda: ops.segment_sum(X[0], [[0, 1], [1, 0]]), "segment_ids"),
         (lambda: ops.segment_max(X[0], [0, 1], 2), "segment_ids"),

@@ -359,8 +359,8 @@ def histogram(x, bins=10, range=None):
     if bins < 0:
         raise ValueError(f"histogram: bins must be 0 or more, got {bins}")
     pair = isinstance(range, tuple) and len(range) == 2
-    if range is not None and not (pair and range[0] <= range[1]):
-        raise ValueError(f"histogram: range must be (low, high), got {range}")
+    if range is not None and not (pair and -np.inf < range[0] <= range[1] < np.inf):
+        raise ValueError(f"histogram: range must be (low, high), finite, got {range}")
     low, high = (reduce_min(x), reduce_max(x)) if range is None else range
     edges = cast(linspace(low, high, bins + 1), x.dtype)
     places = sorting.searchsorted(edges[1:-1], x, "right")

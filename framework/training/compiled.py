@@ -248,6 +248,8 @@ def _places_of(loss, weights, outputs):
         loss, numbers = outputs.share("loss", loss), list(range(outputs.count))
     if not is_nested(loss):
         loss = pack(numbers, [loss] * outputs.count)
+        if weights is not None and not is_nested(weights):
+            weights = pack(numbers, [weights] * outputs.count)
     if weights is not None:
         weights = _factors(loss, weights, outputs)
     weights = weights or [None] * len(flatten(loss))

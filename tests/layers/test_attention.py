@@ -238,3 +238,14 @@ def test_attention_computes_the_mask_of_its_outputs_from_masks_by_name(make):
         layer.compute_mask(inputs, mask=query)
     with pytest.raises(ValueError, match="inputs must be a list"):
         layer.compute_mask(inputs[0], mask=[query, None])
+
+
+@pytest.mark.parametrize("make", [Attention, AdditiveAttention])
+def test_masks_that_are_all_none_hide_nothing(make):
+    inputs = [np.ones((1, 2, 2), "float32"), np.eye(2, dtype="float32")[None]]
+    layer = make()
+    expected = layer(inputs)
+    np.testing.assert_array_equal(layer(inputs, mask=[None, None]), expected)
+    np.testing.assert_array_equal(
+        layer(inputs, mask=[None, np.ones((1, 2), bool)]), expected
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import layers
+from tapewright import keras, layers
 from tapewright.keras.random import SeedGenerator
 from tapewright.layers import initializers
 
@@ -227,6 +227,15 @@ def test_a_seed_generator_is_in_the_config(cls):
     twin = initializers.deserialize(initializers.serialize(cls.from_config(config)))
     assert isinstance(twin.seed, SeedGenerator)
     np.testing.assert_array_equal(twin((4, 3)), cls(seed=SeedGenerator(3))((4, 3)))
+
+
+def test_a_seed_generator_comes_back_from_its_own_config():
+    made = SeedGenerator(3, name="s")
+    config = keras.saving.serialize_keras_object({"seed": made})
+    twin = keras.saving.deserialize_keras_object(config)["seed"]
+    assert (twin.seed, twin.name) == (3, "s")
+    draws = [keras.random.normal((3,), seed=seed) for seed in (twin, made)]
+    np.testing.assert_array_equal(*draws)
 
 
 @pytest.mark.parametrize("seed", ["3", 1.5, True, [3]])

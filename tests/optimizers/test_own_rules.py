@@ -173,6 +173,41 @@ def test_decay_spares_what_is_excluded():
     np.testing.assert_allclose([a.numpy(), b.numpy()], [[0.95], [1.0]], rtol=1e-6)
 
 
+class OpsAdam(Adam):
+    def update_step(self, gradient, variable, learning_rate):
+        i, step = self._get_variable_index(variable), self.iterations + 1
+        m, v = self._momentums[i], self._velocities[i]
+        self.assign_add(m, (gradient - m) * (1 - self.beta_1))
+        self.assign_add(v, (gradient * gradient - v) * (1 - self.beta_2))
+        step = tw.cast(step, variable.dtype)
+        left_1, left_2 = (1 - b**step for b in (self.beta_1, self.beta_2))
+        rate = learning_rate * tw.sqrt(left_2) / left_1
+        self.assign_sub(variable, rate * m / (tw.sqrt(v) + self.epsilon))
+
+
+class OpsMomentum(SGD):
+    def update_step(self, gradient, variable, learning_rate):
+        m = self.momentums[self._get_variable_index(variable)]
+        self.assign(m, m * self.momentum - gradient * learning_rate)
+        self.assign_add(variable, m)
+
+
+@pytest.mark.parametrize(
+    ("own", "known"),
+    [(OpsAdam(0.1), Adam(0.1)), (OpsMomentum(0.1, 0.9), SGD(0.1, 0.9))],
+)
+def test_a_rule_in_ops_finds_the_slots_of_the_class_it_overrides(own, known):
+    found = []
+    for optimizer in (own, known):
+        w = tw.Variable([1.0, -2.0])
+        step = tw.function(lambda g, o=optimizer, w=w: o.apply([g * w], [w]))
+        for scale in (1.0, 0.5, 2.0):
+            step(tw.constant([scale, 3.0]))
+        found.append([w] + optimizer.variables)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
+
+
 class Keeping(Optimizer):
     """Assigns the gradient itself to a slot."""
 

@@ -718,6 +718,17 @@ def test_a_loss_may_be_given_for_each_output_in_a_structure(
     assert model.fit(x, container([y, y]), verbose=0).history.keys() == expected.keys()
 
 
+@pytest.mark.parametrize("container", [list, as_dict])
+def test_one_loss_for_all_outputs_takes_one_weight(data, container):
+    x, y = data
+    model = two_outputs(container)
+    model.compile("sgd", "mse", loss_weights=0.5)
+    found = model.evaluate(x, container([y, y]), verbose=0, return_dict=True)
+    error = np.mean((x.sum(1, keepdims=True) - y) ** 2)
+    expected = {"loss": error, "a_loss": error, "b_loss": error}
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_loss_may_be_given_for_several_outputs_together(data):
     def total(y_true, y_pred):
         return tw.reduce_mean(

@@ -31,6 +31,7 @@ _KINDS = {  # part of a module's name -> kind of its classes
     "initializers": "initializer",
     "regularizers": "regularizer",
     "constraints": "constraint",
+    "random": "seed_generator",
     "activations": "layer",
     "engine": "layer",  # Keras 2
 }
