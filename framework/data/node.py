@@ -122,7 +122,7 @@ class Node:
         return self.inputs[0].spec()
 
     def declares(self):
-        """Whether `spec` is known without a look at an element."""
+        """Return whether `spec` is known without a look at an element."""
         return all([node.declares() for node in self.inputs])
 
     def pipeline(self):

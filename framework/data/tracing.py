@@ -35,7 +35,7 @@ def traceable(spec, who):
 
 
 def is_settled(spec):
-    """Whether all leaves of a spec are tensors of numbers of a known shape."""
+    """Return whether all leaves of a spec are tensors of numbers of a known shape."""
     return spec is not None and all(
         [
             isinstance(leaf, TensorSpec)
@@ -166,7 +166,7 @@ class Optional:
         return packer(self._spec)(self._leaves)
 
     def has_value(self, name=None):
-        """Whether it holds an element, as a boolean tensor."""
+        """Return whether it holds an element, as a boolean tensor."""
         return self._flag
 
     def get_value(self, name=None):

@@ -87,7 +87,7 @@ class CustomCall(Node):
         return self._backward
 
     def failure(self):
-        """What the gradient function raised when it was traced, or None."""
+        """The exception of tracing the gradient function, or None."""
         with self._lock:
             if self._backward is None and self._failure is None:
                 try:
@@ -98,7 +98,7 @@ class CustomCall(Node):
 
     @property
     def has_gradient(self):
-        """Whether the gradient function gives gradients of the shapes of the sources."""
+        """Return whether the gradients have the shapes of the sources."""
         if self.failure() is not None:
             return False
         graph, places = self._backward

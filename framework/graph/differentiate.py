@@ -121,7 +121,7 @@ class _Family:
 
 
 def _has_gradients(graph):
-    """Whether all functions of the user that give gradients in a graph can be traced."""
+    """Return whether all gradient functions of the user in a graph can be traced."""
     for node in graph.nodes:
         if type(node) is CustomCall and not node.has_gradient:
             return False
