@@ -31,7 +31,7 @@ def agree(a, b):
 
 
 def divides(number, total):
-    """Whether a dimension is, or may be, a multiple of a number, as it must be."""
+    """Return whether a dimension is, or may be, a multiple of a number, as it must be."""
     rest = total % number
     return rest.scope.allow(rest) if is_size(rest) else rest == 0
 

@@ -237,7 +237,7 @@ class Primitive:
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
 
     def raises_on_values(self, *dtypes):
-        """Whether the kernel may raise for values of inputs of these NumPy dtypes."""
+        """Return whether the kernel may raise for values of inputs of these NumPy dtypes."""
         kinds = self.may_raise
         return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
 

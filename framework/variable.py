@@ -351,7 +351,7 @@ class writing:  # noqa: N801  (used as a statement)
 
 
 class VariableValue:
-    """What `Variable.value` gives: a tensor that gives itself when it is called.
+    """The tensor of `Variable.value`, which gives itself when it is called.
 
     Every op takes it for the tensor, which it stays when the variable changes; attributes
     are the tensor's.

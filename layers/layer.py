@@ -209,7 +209,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def _knows_shape(self):
-        """Whether `compute_output_shape` needs no trace of `call`."""
+        """Return whether `compute_output_shape` needs no trace of `call`."""
         return type(self).compute_output_shape is not Layer.compute_output_shape
 
     def _is_plain(self, x):

@@ -354,7 +354,7 @@ _LARGE, _SMALL = (60, 120, 84, 168, 180, 360), (2, 3)
 
 
 def _traces(call, run, specs):
-    """What ``run`` gives; for some sizes in place of the unknown ones, if that depends.
+    """Call ``run``; with some sizes in place of the unknown ones, if it depends on them.
 
     Raises: what it raises for ``specs``, if there are no two sizes that it takes.
     """
@@ -373,7 +373,7 @@ def _traces(call, run, specs):
 
 
 def _traces_of_sizes(call, run, specs):
-    """What ``run`` gives for some sizes, and what it raises for others."""
+    """Call ``run`` for some sizes: the results, and the errors for others."""
     found, refusals = [], []
     if not any([None in tuple(spec.shape) for spec in specs]):
         return found, refusals
@@ -402,7 +402,7 @@ def _sized(spec, size):
 
 
 def _traced(call, run, specs):
-    """What ``run`` gives, and whether it does for all sizes, or for those above 5, say."""
+    """Call ``run``: the result, and if it holds for all sizes, or for those above 5, say."""
     with reading(()):
         concrete = Function(run).get_concrete_function(*specs)
     if isinstance(concrete, UntracedFunction):

@@ -188,7 +188,7 @@ class State:
         return variable
 
     def _get_variable_index(self, variable) -> int:
-        """Which of the variables that the optimizer was built with this one is."""
+        """The number of a variable among those that the optimizer was built with."""
         return self._numbers[id(variable)]
 
     def assign(self, variable, value) -> None:
@@ -331,7 +331,7 @@ def _attribute(slot):
 
 
 def _stem(variable):
-    """How the names of a variable's slots begin."""
+    """The start of the names of a variable's slots."""
     return variable.path.replace("/", "_")
 
 

@@ -262,7 +262,7 @@ class TracedUpdate:
 
     @property
     def may_fail(self):
-        """Whether code of the user's runs in it."""
+        """Return whether code of the user's runs in it."""
         return not self.rule.updates_blocks
 
     def reads(self):

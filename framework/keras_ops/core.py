@@ -87,7 +87,7 @@ def cast(x, dtype):
 
 
 def is_tensor(x):
-    """Whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
+    """Return whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
     return _is_tensor(x) and type(x) is not KerasTensor
 
 

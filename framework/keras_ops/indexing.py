@@ -196,7 +196,7 @@ def argsort(x, axis=-1):
 
 
 def _rows(x, axis):
-    """What is sorted along which axis: all in a row for None, and of a scalar."""
+    """Return the array to sort and its axis: all in a row for None, and of a scalar."""
     x = convert_to_tensor(x)
     return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
 

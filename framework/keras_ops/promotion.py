@@ -84,7 +84,7 @@ def result_type(*dtypes):
 
 
 def kind_of(x):
-    """What `common_dtype` asks of a value: its dtype, or the type of a Python number."""
+    """The dtype of a value, or the type of a Python number, for `common_dtype`."""
     if type(x) in _WEAK:
         return type(x)
     return int if is_size(x) else convert_to_tensor(x).dtype

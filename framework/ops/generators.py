@@ -291,7 +291,7 @@ def get_global_generator():
 
 
 def is_lent():
-    """Whether another generator stands for the global one here: see `drawing_from`."""
+    """Return whether another generator stands for the global one here: see `drawing_from`."""
     return _LENT.get() is not None
 
 

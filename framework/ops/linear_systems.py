@@ -67,7 +67,7 @@ def by_lapack(who, complaint, function, matrix, *args, finite=False):
 
 
 def _spoiled(matrix, finite):
-    """Which matrices hold a NaN (or an infinity); None if none does, or on a GPU."""
+    """Find matrices with a NaN (or an infinity); None if there is none, or on a GPU."""
     if not isinstance(matrix, np.ndarray) or matrix.ndim < 2:
         return None
     sound = np.isfinite(matrix) if finite else ~np.isnan(matrix)

@@ -159,7 +159,7 @@ def _total(xp, x, axis, keepdims):
 
 
 def _lacks(x, axis):
-    """Whether a scalar is asked for an axis, which NumPy would grant it."""
+    """Return whether a scalar is asked for an axis, which NumPy would grant it."""
     return not x.ndim and axis is not None and axis != ()
 
 

@@ -40,7 +40,7 @@ def clone_model(
 
 
 class _Cloner:
-    """How layers are made anew, and those that are already, by the id of the old."""
+    """Makes layers anew, and keeps those made already, by the id of the old."""
 
     def __init__(self, clone_function, call_function, recursive):
         self.clone_function = clone_function

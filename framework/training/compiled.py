@@ -66,7 +66,7 @@ class _Outputs:
 
     @property
     def is_flat(self):
-        """Whether the outputs are one, a list, or a dict, with nothing deeper."""
+        """Return whether the outputs are one, a list, or a dict, with nothing deeper."""
         nest = self.numbers
         if not is_nested(nest):
             return True
@@ -200,7 +200,7 @@ class _Place(namedtuple("_Place", ["path", "outputs", "loss", "weight"])):
         return self.loss(y, _taken(self.outputs, predictions), weight)
 
     def name(self, names):
-        """That of the output, or the path to it, as Keras calls it in the logs."""
+        """The name of the output, or the path to it, as Keras calls it in the logs."""
         path = [str(key) for key in self.path]
         if not is_nested(self.outputs):
             own = names[self.outputs] if names else self.loss.name

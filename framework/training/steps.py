@@ -186,7 +186,7 @@ class Steps:
 
     @property
     def run_eagerly(self):
-        """Whether steps run as plain Python; may be set, also before `compile`."""
+        """True if steps run as plain Python; may be set, also before `compile`."""
         return self._runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter

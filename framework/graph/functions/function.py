@@ -328,7 +328,7 @@ class Function:
         return concrete
 
     def _untraced(self, arguments, shapes):
-        """What stands for traces that will be made for the sizes of each call."""
+        """Return a stand-in for traces that are made for the sizes of each call."""
         graph, taken = Graph(self._name), set()
         tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
 
@@ -581,7 +581,7 @@ def _unwrapped_kind(function):
 
 
 def _seems_method(function):
-    """Whether the first parameter may be an owner: then its signature can wait.
+    """Return whether the first parameter may be an owner: then its signature can wait.
 
     So it is of what stands in the body of a class, whatever the parameter is called.
     """

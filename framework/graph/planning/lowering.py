@@ -90,7 +90,7 @@ class Call:
 
     @property
     def may_alias(self):
-        """Whether outputs may share the memory of arguments, unknown to the program."""
+        """Return whether outputs may share the memory of arguments, unknown to the program."""
         return self.form == "kernel" and not getattr(self.node.op, "new_memory", False)
 
     @property
@@ -620,7 +620,7 @@ def lower(graph, array_type=np.ndarray, borrows=False, owned=()):
 
 
 def _may_be_an_input(array):
-    """Whether the memory of an array may be that of an input."""
+    """Return whether the memory of an array may be that of an input."""
     root = array.root
     if root.call is None or not root.call.may_alias:
         return root.origin == "input"

@@ -30,7 +30,7 @@ def may_fail(node):
 
 
 def _is_safe_update(node):
-    """Whether a node is an update by an optimizer that runs no code of the user's."""
+    """Return whether a node is an update by an optimizer that runs no code of the user's."""
     return node.name == UPDATE and not node.call.may_fail
 
 

@@ -44,7 +44,7 @@ def verify_plan(plan, scope):
 
 
 class _Memory:
-    """Which value each piece of memory holds: disjoint intervals of spaces."""
+    """The value that each piece of memory holds: disjoint intervals of spaces."""
 
     def __init__(self):
         self.spaces = {}  # space -> [(start, stop, value)]

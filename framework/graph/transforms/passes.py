@@ -182,7 +182,7 @@ def _folded(node, rewriter):
 
 
 def _is_uniform(array):
-    """Whether an array is one number, broadcast: it need not be computed more than once."""
+    """Return whether an array is one number, broadcast, to be computed once."""
     return array.size > 0 and not any(array.strides)
 
 

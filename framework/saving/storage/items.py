@@ -36,7 +36,7 @@ class Source:
 
     @property
     def text_bytes(self):
-        """How many bytes the texts of one attribute may have together.
+        """The most bytes that the texts of one attribute may have together.
 
         A file of Keras has the names of all layers beside a text with all their configs,
         and HDF5 does not tell beforehand which of them a list refers to.
