@@ -124,6 +124,8 @@ class _Paths:
                     (),
                     None,
                 )
+        if source is self.target:
+            return "connected", "the target is the source", (), None
         starts = _keys(self.recording, source)
         watched = starts & self.recording.known
         reached = self._reached(watched)
@@ -149,10 +151,7 @@ class _Paths:
                     f"RegisterGradient({op.type_name!r}) gives it one"
                 )
                 return "no_derivative", text, path, None
-        text = "the target depends on the source"
-        if not path:
-            text = "the target is the source"
-        return "connected", text, path, None
+        return "connected", "the target depends on the source", path, None
 
     # --- the source is not on the tape
 

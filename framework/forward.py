@@ -378,7 +378,11 @@ def _pushed(op, inputs, attributes, outputs, tangents, below):
     """The tangents of the outputs, from those of the inputs (None where there is none)."""
     several = type(outputs) is tuple
     if op.registered is None and not several:
-        if op.elementwise and not op.variadic and _all_real(inputs, tangents, outputs):
+        if (
+            op.elementwise
+            and not op.variadic
+            and _of_one_real(inputs, tangents, outputs)
+        ):
             return [_entry_by_entry(op, inputs, attributes, outputs, tangents)]
         if op.name in MULTILINEAR:
             return [_one_at_a_time(op, inputs, attributes, tangents)]
@@ -399,11 +403,13 @@ def _pushed(op, inputs, attributes, outputs, tangents, below):
     return _transposed(record[0], record, each, by_key, below)
 
 
-def _all_real(inputs, tangents, out):
-    real = out.array.dtype.kind == "f"
-    for x, tangent in zip(inputs, tangents):
-        real = real and (tangent is None or x.array.dtype.kind == "f")
-    return real
+def _of_one_real(inputs, tangents, out):
+    """Return whether the output and what has a tangent are real numbers of one dtype."""
+    dtype = out.array.dtype
+    given = [
+        x.array.dtype for x, tangent in zip(inputs, tangents) if tangent is not None
+    ]
+    return dtype.kind == "f" and all([each == dtype for each in given])
 
 
 def _entry_by_entry(op, inputs, attributes, out, tangents):

@@ -389,7 +389,7 @@ def second_derivatives(recording, target, sources, readers, chunk, limit):
     both = recording.copied()
     with reading((*readers, both)):
         cotangents = {}
-        sow(cotangents, both, target, None, False)
+        sow(cotangents, target, None, False)
         walk(both, cotangents, [source_keys(both, s) for s in sources], False, False)
         found = [collect(cotangents, source_keys(both, s)) for s in sources]
         found = [

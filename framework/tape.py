@@ -6,6 +6,7 @@ many cotangents at once.
 
 import enum
 import inspect
+import itertools
 import math
 import warnings
 
@@ -39,7 +40,7 @@ from .readers import (
 )
 from .tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
 from .variable import Variable, unwrapped
-from .walk import collect, finished, read_targets, source_keys, sow, walk
+from .walk import collect, ends, finished, sow, walk
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
 
@@ -231,7 +232,7 @@ class GradientTape:
         ``unconnected_gradients``: "none" or "zero", for sources that do not matter.
 
         Returns: a nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or
-        None.
+        None. A target's gradient by itself is its cotangent, watched or not.
 
         Raises: ``RuntimeError`` for a second gradient of a tape that is not persistent;
         ``LookupError`` if an op on the way has no gradient; ``TypeError`` for a target
@@ -243,12 +244,11 @@ class GradientTape:
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
         recording, readers = self._begin()
-        targets = read_targets(recording, targets)
-        keys = [source_keys(recording, s) for s in flat_sources]
+        targets, keys, has_path = ends(recording, targets, flat_sources)
         bare = not readers and not kernels_are_wrapped()
         cotangents = {}
-        for tensor, seed in zip(targets, seeds):
-            sow(cotangents, recording, tensor, seed, bare)
+        for tensor, seed in itertools.compress(zip(targets, seeds), has_path):
+            sow(cotangents, tensor, seed, bare)
         with reading((BARE,) if bare else readers), np.errstate(all="ignore"):
             walk(recording, cotangents, keys, bare, release=not self._persistent)
             found = [collect(cotangents, k) for k in keys]
@@ -379,7 +379,7 @@ class GradientTape:
         if flat and len({s.dtype for s in flat_sources}) > 1:
             raise TypeError("hessian: flat=True needs sources of one dtype")
         recording, readers = self._begin()
-        (tensor,) = read_targets(recording, [target])
+        (tensor,), _, _ = ends(recording, [target], flat_sources)
         with reading(readers), np.errstate(all="ignore"):
             blocks = second_derivatives(
                 recording, tensor, flat_sources, readers, *bounds
@@ -411,9 +411,8 @@ class GradientTape:
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
         recording, readers = self._begin()
-        (tensor,) = read_targets(recording, [target])
-        keys = [source_keys(recording, s) for s in sources]
-        if tensor.key not in recording.known:
+        (tensor,), keys, (has_path,) = ends(recording, [target], sources)
+        if not has_path:
             return [None] * len(sources)
         walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):
@@ -422,9 +421,8 @@ class GradientTape:
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
         recording, readers = self._begin()
-        (tensor,) = read_targets(recording, [target])
-        keys = [source_keys(recording, source)]
-        if tensor.key not in recording.known:
+        (tensor,), keys, (has_path,) = ends(recording, [target], [source])
+        if not has_path:
             return None
         walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):

@@ -12,14 +12,14 @@ from .open_shape import sized
 from .ops.creation import ones_like
 from .ops.gather import dense
 from .readers import reading
-from .tensor import IndexedSlices, module_of, new_tensor
+from .tensor import IndexedSlices, module_of, new_tensor, next_key
 from .variable import Variable
 
 __all__ = [
     "collect",
+    "ends",
     "finished",
     "reachable",
-    "read_targets",
     "source_keys",
     "sow",
     "walk",
@@ -33,21 +33,35 @@ def source_keys(recording, source):
     return (source.key,) if source.key in recording.known else ()
 
 
-def read_targets(recording, targets):
-    """Targets as tensors: a variable stands for its latest read on the tape."""
-    read = []
+def ends(recording, targets, sources):
+    """The targets as tensors, the keys of each source, and which targets have a path.
+
+    A variable stands for its latest read on the tape. A target that is a source leads to
+    itself, even where the tape does not know it.
+    """
+    tensors, keys = {}, []
     for target in targets:
-        if isinstance(target, Variable):
-            with reading((recording,)):
-                target = target.read()
-        read.append(target)
-    return read
+        if id(target) not in tensors:
+            if isinstance(target, Variable):
+                with reading((recording,)):
+                    tensors[id(target)] = target.read()
+            else:
+                tensors[id(target)] = target
+    for source in sources:
+        found, own = source_keys(recording, source), tensors.get(id(source))
+        if not found and own is not None and own.dtype.is_differentiable:
+            if type(own.key) is not int:
+                own.key = next_key()
+            found = (own.key,)
+        keys.append(found)
+    tensors = [tensors[id(target)] for target in targets]
+    starts = {key for each in keys for key in each}
+    has_path = [t.key in recording.known or t.key in starts for t in tensors]
+    return tensors, keys, has_path
 
 
-def sow(cotangents, recording, tensor, seed, bare):
-    """The cotangent of a target, ones if ``seed`` is None, where the tape knows it."""
-    if tensor.key not in recording.known:
-        return
+def sow(cotangents, tensor, seed, bare):
+    """Add the cotangent of a target, ones if ``seed`` is None."""
     if seed is None:
         array = tensor.array
         if sized(array.shape):

@@ -35,6 +35,22 @@ def test_the_tangent_of_a_primal_is_what_was_given():
     np.testing.assert_array_equal(acc.jvp(x), V)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_a_tangent_has_the_dtype_of_its_tensor(wrap):
+    @wrap
+    def f(x):
+        single = tw.cast(x, tw.float32)
+        return single, -2.0 * single, tw.cast(single, tw.float64) * x
+
+    x = tw.constant(X)
+    with ForwardAccumulator(x, tw.constant(V)) as accumulator:
+        results = f(x)
+    tangents = accumulator.jvp(results)
+    assert [t.dtype for t in tangents] == [y.dtype for y in results]
+    for tangent, wanted in zip(tangents, [V, -2 * V, 2 * X * V]):
+        np.testing.assert_array_equal(tangent, wanted)
+
+
 def test_several_primals_in_a_nest():
     x, y = tw.constant(2.0), tw.Variable(3.0)
     with ForwardAccumulator({"x": x, "y": [y]}, {"x": 1.0, "y": [10.0]}) as acc:

@@ -217,6 +217,38 @@ def test_a_target_that_is_the_source_has_gradient_one():
     assert tape.gradient(y, y).numpy() == 1.0
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_a_target_that_no_tape_knows_is_a_source_of_itself(wrap):
+    @wrap
+    def by_itself(test, seed):
+        with tw.GradientTape(persistent=True) as tape:
+            y = tw.cond(test, lambda: tw.ones([2]), lambda: tw.zeros([2]))
+            z = tw.constant([[1.0], [2.0]]) * 2.0
+        with_seeds = tape.gradient([y, z, y], [y, z], output_gradients=[seed, z, seed])
+        return [
+            *with_seeds,
+            tape.gradient(y, y),
+            tape.jacobian(y, y),
+            tape.batch_jacobian(z, z),
+        ]
+
+    found = by_itself(tw.constant(True), tw.constant([3.0, 4.0]))
+    wanted = [[6, 8], [[2], [4]], [1, 1], np.eye(2), np.ones((2, 1, 1))]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_only_what_can_have_a_derivative_is_a_source_of_itself():
+    v, n = tw.Variable([1.0, 2.0], trainable=False), tw.constant(3)
+    with tw.GradientTape(persistent=True) as tape:
+        y = v * 2.0
+    np.testing.assert_array_equal(tape.gradient([v, y, v], v), [2, 2])
+    assert tape.gradient(n, n) is None
+    assert tape.gradient(y, v) is None
+    assert tape.jacobian(y, v) is None
+    assert "the target is the source" in str(tape.explain(y, y))
+
+
 def test_a_target_among_targets_is_an_intermediate_of_another():
     x = tw.Variable(3.0)
     with tw.GradientTape() as tape:
@@ -248,7 +280,7 @@ def test_a_variable_as_target_need_not_have_been_read():
         pass
     np.testing.assert_allclose(tape.gradient(x, x), [1.0, 1.0])
     np.testing.assert_allclose(tape.jacobian(x, x), np.eye(2))
-    assert tape.gradient(frozen, frozen) is None
+    assert tape.gradient(frozen, frozen).numpy() == 1.0  # as in TensorFlow
 
 
 def test_a_fan_out_is_summed():

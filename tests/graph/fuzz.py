@@ -59,8 +59,8 @@ def fuzz(seed, numbers, keep_going=False, seconds=60.0):
         try:
             errors = checking.check(program.source())
             counts.update([type(e).__name__ if e else "returned" for e in errors])
-        except checking.Refusal:
-            counts["refused"] += 1
+        except checking.Refusal as refusal:
+            counts[type(refusal).__name__] += 1
         except checking.Difference as difference:
             failed += 1
             report(program, seed, number, difference, seconds)

@@ -4,6 +4,10 @@ Floating results are the same bit for bit when what rounds elsewhere is switched
 Otherwise the program itself says how much rounding matters: it runs again, eagerly, with
 all floating results jiggled by a few units in the last place, and where that changes
 nothing much the traced one has to agree.
+
+A traced branch or loop gives zeros as the gradient of what it does not read, where eager
+code gives nothing; on their way back infinities and NaN make NaN of zeros. So a traced
+NaN is held against a second eager run, in which branches and loops give such zeros, too.
 """
 
 import dataclasses
@@ -17,7 +21,7 @@ from tapewright.graph.control.effects import host_effect
 
 from .programs import Call
 
-__all__ = ["Difference", "Refusal", "check", "run", "shown_in", "values"]
+__all__ = ["Difference", "Refusal", "Zeros", "check", "run", "shown_in", "values"]
 
 REORDERING = ("shared_weights", "sum_of_squares", "scaled_sums", "accumulated_products")
 # Eager results lie in memory as their operands do, those of a plan in C order, and NumPy
@@ -43,6 +47,10 @@ class Refusal(Exception):
     """A traced function says that it cannot do what the program asks for."""
 
 
+class Zeros(Refusal):
+    """A traced gradient is NaN where it is so eagerly if what is not read gets zeros."""
+
+
 def values(spec, seed, special=False):
     """Random values of a spec, the same for the same seed."""
     rng = np.random.default_rng(seed)
@@ -60,6 +68,27 @@ def shown_in(log):
         host_effect("print", lambda array: log.append(np.array(array)), [x])
 
     return show
+
+
+@tw.custom_gradient
+def with_zeros(results, reads):
+    """``results``, of whose gradient ``reads`` get zeros."""
+
+    def grad(*cotangents):
+        return [*cotangents], [tw.zeros_like(x) for x in reads]
+
+    return [tw.identity(x) for x in results], grad
+
+
+def touched(results, reads):
+    """``results`` of a branch or loop, connected to all that it might have read."""
+    several = isinstance(results, list)
+    results = results if several else [results]
+    places = [i for i, x in enumerate(results) if tw.as_dtype(x.dtype).is_floating]
+    found = with_zeros([results[i] for i in places], floats(reads)) if places else []
+    for i, x in zip(places, found):
+        results[i] = x
+    return results if several else results[0]
 
 
 def jiggler(seed):
@@ -174,9 +203,10 @@ class Record:
     error: Exception | None = None
 
 
-def run(source, traced=False, jiggle=None):
+def run(source, traced=False, jiggle=None, zeros=False):
     """The records of all calls. Raises `Difference` if what is kept of one changes."""
     scope = {"np": np, "tw": tw, "values": values, "shown_in": shown_in, "Call": Call}
+    scope["touched"] = touched if zeros else lambda results, reads: results
     if jiggle is not None:
         source = re.sub(r"^( +v[\dv, ]+ = )(.*)$", jiggled, source, flags=re.M)
     exec(compile(source, "<program>", "exec"), scope := {**scope, "jiggle": jiggle})
@@ -269,15 +299,29 @@ def check(source):
     Returns the errors that calls raised, eager and traced alike; None for those that
     returned. Raises `Refusal` where a difference is meant.
     """
+    try:
+        return compared(source)
+    except Difference as difference:
+        if difference.kind != "nan" or "touched(" not in source:
+            raise
+        try:
+            compared(source, zeros=True)
+        except Difference:
+            raise difference from None
+        raise Zeros(str(difference)) from None
+
+
+def compared(source, zeros=False):
+    """The errors that calls raised; raises as `check` does."""
     exact = "EXACT, SPECIAL = True" in source and not re.search(TURNED, source)
     empty = "0" in re.search(r"R, C = (\d+), (\d+)", source).groups()
     off = {name: False for name in REORDERING if "EXACT, SPECIAL = True" in source}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = run(source)
+        wanted = run(source, zeros=zeros)
         with tw.config.graph_passes(**off):
-            found = run(source, traced=True)
-        rounding = Rounding(source)
+            found = run(source, traced=True, zeros=zeros)
+        rounding = Rounding(source, zeros)
         for number, (a, b) in enumerate(zip(found, wanted)):
             if (a.error is None) != (b.error is None):
                 compare_errors(f"call {number}", a.error, b.error, empty)
@@ -316,7 +360,9 @@ def compare(number, found, wanted, exact, rounding):
                 continue
             rounded = part == "gradients" or not exact
             if not (rounded and rounding.explains(number, part, i, a, b)):
-                raise Difference(f"{where}: {described(a, b)}")
+                lost = np.all((a != a) | equal(a, b))
+                kind = "nan" if lost else "values"
+                raise Difference(f"{where}: {described(a, b)}", kind)
 
 
 def same_bits(a, b):
@@ -338,14 +384,15 @@ def described(a, b):
 class Rounding:
     """How far the results of a program move if each op rounds otherwise."""
 
-    def __init__(self, source):
-        self.source, self.runs = source, []
+    def __init__(self, source, zeros=False):
+        self.source, self.zeros, self.runs = source, zeros, []
 
     def explains(self, number, part, i, a, b):
         """Whether ``a`` and ``b`` are the same but for rounding."""
         for count in (JIGGLES, MORE):
             while len(self.runs) < count:
-                self.runs.append(run(self.source, jiggle=jiggler(len(self.runs))))
+                jiggle = jiggler(len(self.runs))
+                self.runs.append(run(self.source, jiggle=jiggle, zeros=self.zeros))
             others = []
             for records in self.runs:
                 found = getattr(records[number], part)

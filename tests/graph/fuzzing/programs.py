@@ -165,8 +165,11 @@ class Writer:
     def __init__(self, types):
         self.types = types
 
-    def function(self, name, body, first=()):
-        """``first``: pairs of a parameter and a result in front of those of the body."""
+    def function(self, name, body, first=(), is_step=False):
+        """``first``: pairs of a parameter and a result in front of those of the body.
+
+        ``is_step``: it is run again and again; see `checking.touched`.
+        """
         params = ", ".join([*[p for p, _ in first], *body.params])
         # What is not made here would go out as itself if eager, as another if traced.
         own = {*body.params} if name == "step" else set()
@@ -174,6 +177,8 @@ class Writer:
         given = [x if x in own else value(x) for x in body.results]
         results = [*[r for _, r in first], *given]
         result = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
+        if is_step:
+            result = f"touched({result}, [{', '.join(body.params)}])"
         lines = [*self.lines(body), f"return {result}"]
         return [f"def {name}({params}):", *indented(lines)]
 

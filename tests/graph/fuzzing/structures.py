@@ -5,7 +5,7 @@ one that writes it. Either may give nothing up: a make that finds no operands re
 """
 
 from .kinds import KINDS, Kind
-from .programs import Body, Step, indented, spec_text, value
+from .programs import Body, Step, bodies_in, indented, read_in, spec_text, value
 
 __all__ = ["OPTIMIZERS", "OPTIONS"]
 
@@ -130,22 +130,25 @@ def functions(writer, step, names, **kwargs):
     return lines, names
 
 
+def connected(writer, step):
+    """Tells that a gradient by all results passes all that the bodies may read."""
+    made = {x for body in step.bodies for b in bodies_in(body) for x in outs_of(b)}
+    reads = {x for body in step.bodies for x in read_in(body)} - made | {*step.args}
+    reads = [x for x in sorted(reads) if x in writer.types and x[0] == "v"]
+    outs = step.outs if step.outs[1:] else [step.outs[0]]
+    names = ", ".join(outs)
+    given = f"[{names}]" if outs[1:] else names
+    return [f"{names} = touched({given}, [{', '.join(reads)}])"]
+
+
+def outs_of(body):
+    return [*body.params, *[x for step in body.steps for x in step.outs]]
+
+
 def written_cond(writer, step):
     lines, names = functions(writer, step, ["yes", "no"])
     call = f"tw.cond({step.args[0]}, {', '.join(names)})"
-    return lines + writer.assigned(step, apart(step, call))
-
-
-def apart(step, call):
-    """The call, or one that no gradient passes.
-
-    A trace gives zeros to what a branch does not read, and to the rest of a loop that
-    is not run; there infinities make NaN of them, where eager code gives nothing.
-    """
-    if not step.more["apart"]:
-        return call
-    several = step.outs[1:] or step.kind == "while"
-    return f"map(tw.stop_gradient, {call})" if several else f"tw.stop_gradient({call})"
+    return lines + writer.assigned(step, call) + connected(writer, step)
 
 
 @structure("cond", 3, written_cond)
@@ -162,7 +165,7 @@ def branches(kind, some, scope, args, number):
     types = [some.types[x] for x in some.several(scope.values, "A*", 2, least=1)]
     bodies = [some.function(scope, [], types) for _ in range(number)]
     outs = [some.name(t, scope) for t in types]
-    return [Step(kind, args, outs, {"apart": some.special}, bodies)]
+    return [Step(kind, args, outs, {}, bodies)]
 
 
 def written_switch(writer, step):
@@ -170,7 +173,7 @@ def written_switch(writer, step):
     lines, names = functions(writer, step, numbers)
     index = f"tw.clip_by_value({step.args[0]}, 0, {len(names) - 1})"
     call = f"tw.switch_case({index}, [{', '.join(names)}])"
-    return lines + writer.assigned(step, apart(step, call))
+    return lines + writer.assigned(step, call) + connected(writer, step)
 
 
 @structure("switch", 1, written_switch)
@@ -182,12 +185,15 @@ def switch(some, scope):
 
 
 def written_while(writer, step):
-    lines, names = functions(writer, step, ["body"], first=[("i", "i + 1")])
+    lines, names = functions(
+        writer, step, ["body"], first=[("i", "i + 1")], is_step=True
+    )
     params = ", ".join(["i", *step.bodies[0].params])
     test = f"lambda {params}: i < {step.more['count']}"
     state = ", ".join(["tw.constant(0)", *map(value, step.args)])
     call = f"tw.while_loop({test}, {names[0]}, [{state}])[1:]"
-    return lines + writer.assigned(step, apart(step, call), unpack=True)
+    lines += writer.assigned(step, call, unpack=True)
+    return lines + connected(writer, step)
 
 
 @structure("while", 2, written_while)
@@ -197,12 +203,13 @@ def while_loop(some, scope):
     body = some.function(scope, types, types)
     outs = [some.name(t, scope) for t in types]
     count = some.one(COUNTS[: 4 if "trap" in scope.values else 2])
-    return [Step("while", state, outs, {"count": count, "apart": some.special}, [body])]
+    return [Step("while", state, outs, {"count": count}, [body])]
 
 
 def written_scan(writer, step):
-    lines, (name,) = functions(writer, step, ["body"])
-    return lines + writer.assigned(step, f"tw.scan({name}, {', '.join(step.args)})")
+    lines, (name,) = functions(writer, step, ["body"], is_step=True)
+    lines += writer.assigned(step, f"tw.scan({name}, {', '.join(step.args)})")
+    return lines + connected(writer, step)
 
 
 @structure("scan", 1, written_scan)
@@ -283,7 +290,9 @@ def written_host(writer, step):
     lines, (name,) = functions(writer, step, ["host"])
     spec = spec_text(writer.types[step.outs[0]])
     call = f"tw.py_function({name}, [{', '.join(map(value, step.args))}], {spec})"
-    return lines + writer.assigned(step, apart(step, call))
+    if step.more["apart"]:
+        call = f"tw.stop_gradient({call})"
+    return lines + writer.assigned(step, call)
 
 
 @structure("host", 1.5, written_host)
