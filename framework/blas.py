@@ -16,10 +16,7 @@ from . import config
 
 __all__ = [
     "axpby",
-    "axpy",
-    "axpy_call",
     "gemm",
-    "gemm_call",
     "is_called",
     "set_blas_calls",
     "sum_of_squares",
@@ -56,35 +53,6 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
         return _by_hand(a, b, out, alpha, beta)
     call()
     return out
-
-
-def gemm_call(a, b, out, alpha=1.0, beta=0.0):
-    """A function without arguments that does `gemm` on these very arrays, again and again.
-
-    It keeps the arrays alive, and sees what they hold at the time of the call.
-    """
-    call = _bound_gemm(a, b, out, alpha, beta)
-    return call or functools.partial(_by_hand, a, b, out, alpha, beta)
-
-
-def axpy(alpha, x, y):
-    """``y = alpha * x + y``, in place; returns ``y``. Both of one shape and dtype.
-
-    >>> import numpy as np
-    >>> axpy(2.0, np.ones(3), np.ones(3))
-    array([3., 3., 3.])
-    """
-    call = _bound_axpy(alpha, x, y)
-    if call is None:
-        return _add_by_hand(alpha, x, y)
-    call()
-    return y
-
-
-def axpy_call(alpha, x, y):
-    """A function without arguments that does `axpy` on these very arrays."""
-    call = _bound_axpy(alpha, x, y)
-    return call or functools.partial(_add_by_hand, alpha, x, y)
 
 
 def axpby(alpha, x, beta, y):
@@ -185,16 +153,13 @@ def _leads(stride, each, length, count):
     return count == 1 or (stride % each == 0 and stride // each >= max(length, 1))
 
 
-def _bound_axpy(alpha, x, y):
-    library, letter = _that_fits(x, y)
-    return None if library is None else library.axpy(letter, y.size, alpha, x, y)
-
-
 def _that_fits(x, y):
     """The library, and its letter for two arrays in the same order; else None twice."""
     library, letter = _library(), _LETTERS.get(y.dtype)
     if x.shape != y.shape:
-        raise ValueError(f"axpy: x and y must have one shape, got {x.shape}, {y.shape}")
+        raise ValueError(
+            f"axpby: x and y must have one shape, got {x.shape}, {y.shape}"
+        )
     if library is None or letter is None or x.dtype != y.dtype or not y.size:
         return None, None
     plain = x.flags.c_contiguous and y.flags.c_contiguous
@@ -245,13 +210,6 @@ class _Library:
             c.c_int(ROW_MAJOR), c.c_int(left[0]), c.c_int(right[0]), m, n, k,
             real(alpha), self.pointer(a), index(left[1]), self.pointer(b),
             index(right[1]), real(beta), self.pointer(out), index(target[1]),
-        )  # fmt: skip
-
-    def axpy(self, letter, size, alpha, x, y):
-        one, real = self.index(1), self.real[letter]
-        return functools.partial(
-            self.functions[f"{letter}axpy"],
-            self.index(size), real(alpha), self.pointer(x), one, self.pointer(y), one,
         )  # fmt: skip
 
     def axpby(self, letter, size, alpha, x, beta, y):
@@ -316,7 +274,7 @@ def _agrees():
                     return False
         x, y = a.ravel(), a[::-1].ravel()
         wanted = 3 * x + y
-        _bound_axpy(3.0, x, y)()
+        axpby(3.0, x, 1.0, y)
         if not np.array_equal(y, wanted):
             return False
         wanted = 2 * y - x

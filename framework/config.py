@@ -238,8 +238,9 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     """Switch passes over the graphs of traced functions on or off.
 
     A pass changes how a trace is computed, never what: with all of them off the results
-    are the same, to the bit where no pass says that it reorders arithmetic. What was
-    planned before stays as it is.
+    are the same, to the bit where no pass says that it reorders arithmetic. One that
+    reorders what dense networks compute, ``shared_weights``, is off until it is switched
+    on. What was planned before stays as it is.
 
     Args: ``every``: True or False for all passes; then single ones by name.
     Raises: ``ValueError`` for a name that is none of a pass.
@@ -248,7 +249,7 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     >>> config.set_graph_passes(False, dead_nodes=True)
     >>> [name for name, on in config.report()["graph_passes"].items() if on]
     ['dead_nodes']
-    >>> config.set_graph_passes(True)
+    >>> config.set_graph_passes(True, shared_weights=False)
     """
     if unknown := switches.keys() - _passes.keys():
         raise ValueError(
@@ -277,9 +278,9 @@ def graph_passes(every: bool | None = None, /, **switches: bool):
         _passes.update(before)
 
 
-def offer_graph_pass(name: str) -> None:
-    """Makes a pass known by name; it is on."""
-    _passes.setdefault(name, True)
+def offer_graph_pass(name: str, on: bool = True) -> None:
+    """Make a pass known by name, on or off until it is switched."""
+    _passes.setdefault(name, on)
 
 
 def graph_pass_is_on(name: str) -> bool:

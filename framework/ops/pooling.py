@@ -21,7 +21,7 @@ from ..tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from .comparison import masked
 from .conversion import cast
 from .joining import all_mapped
-from .shape import broadcast_to
+from .shape import broadcast_to, sum_to_shape
 from .sliding import (
     CHANNELS_LAST,
     Margin,
@@ -47,6 +47,11 @@ __all__ = [
     "max_pool_with_argmax",
     "pool",
 ]
+
+
+def Windows(value):
+    """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis in order."""
+    return tuple([(*map(int, w[:3]), Margin(w[3]), int(w[4])) for w in value])
 
 
 def _pooled(input, axis, size, stride, padding, dilation):
@@ -93,6 +98,44 @@ def _(g, input, out, axis, size, stride, padding, dilation):
 @_window_max.batch
 def _(mapped, input, **attributes):
     return _window_max(input, **attributes)
+
+
+@primitive(name="add_to_maxima", kinds="f", quiet=True)
+def _add_to_maxima(xp, maxima, bias, input, *, windows: Windows):
+    """The maxima of ``input + bias``, from those of ``input``: ``maxima + bias``.
+
+    Where the bias is +inf they say too little: one entry of -inf makes NaN of the sum.
+    """
+    if (bias == np.inf).any():
+        return maxima_of_sum(xp, input, bias, windows)
+    return maxima + bias
+
+
+def maxima_of_sum(xp, input, bias, windows):
+    """The maxima of ``input + bias`` over windows along one axis after another."""
+    total = input + bias
+    for window in windows:
+        attributes = dict(zip(_window_max.primitive.attributes, window, strict=True))
+        total = _window_max.primitive.kernel(xp, total, **attributes)
+    return total
+
+
+@_add_to_maxima.infer
+def _(maxima, bias, input, windows):
+    return TensorSpec(maxima.shape, maxima.dtype)
+
+
+@_add_to_maxima.vjp("maxima")
+def _(g):
+    return g
+
+
+@_add_to_maxima.vjp("bias")
+def _(g, bias_shape):
+    return sum_to_shape(g, bias_shape)
+
+
+_add_to_maxima.no_gradient("input")
 
 
 @primitive(name="spread_to_maxima", alike=("input", "maxima"), quiet=True)

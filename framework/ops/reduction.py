@@ -152,7 +152,7 @@ def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 
 
 def _total(xp, x, axis, keepdims):
-    if axis is None or x.size < 4096 or x.dtype.kind != "f":
+    if x.size < 4096 or x.dtype.kind != "f":
         return x.sum(axis=axis, dtype=x.dtype, keepdims=keepdims)
     axes = sorted(normalize_axis("reduction", axis, x.ndim))
     return summed(xp, x, axes).reshape(_reduced(x.shape, axes, keepdims))

@@ -47,49 +47,6 @@ def test_a_constant_full_of_one_number_becomes_that_number():
     assert program.calls[0].args[1].shape == ()
 
 
-def test_a_sum_of_squares_is_a_product():
-    program = program_of(lambda x: tw.reduce_sum(tw.square(x)), X)
-    fusion.sum_of_squares(program)
-    fusion.drop_unused(program)
-    assert names(program) == ["square_sum"]
-
-
-def test_a_product_adds_to_what_is_there():
-    program = program_of(lambda x, w: tw.exp(x) + tw.matmul(x, w), X, W)
-    fusion.accumulated_products(program)
-    assert names(program) == ["exp", "accumulate"]
-
-
-def test_a_product_does_not_overwrite_what_others_read():
-    program = program_of(lambda x, w: (tw.matmul(x, w) + w, w), X, W)
-    fusion.accumulated_products(program)
-    assert "accumulate" not in names(program)
-
-
-def test_a_product_added_to_itself_is_computed_once():
-    def f(x):
-        y = tw.matmul(x, x)
-        return y + y
-
-    program = program_of(f, X)
-    fusion.accumulated_products(program)
-    assert names(program) == ["dot", "add"]
-
-
-def test_a_scaled_sum_is_one_call():
-    program = program_of(lambda x, w: tw.exp(x) + 0.5 * w, X, W)
-    fusion.scaled_sums(program)
-    fusion.drop_unused(program)
-    assert names(program) == ["exp", "add_scaled"]
-
-
-def test_small_arrays_are_left_alone():
-    small = tw.ones([3, 3])
-    program = program_of(lambda x, w: tw.exp(x) + tw.matmul(x, w), small, small)
-    fusion.accumulated_products(program)
-    assert "accumulate" not in names(program)
-
-
 TALL = tw.constant(
     np.random.default_rng(0).normal(size=(1030, LEAST // 4096 + 8)).astype(np.float32)
 )

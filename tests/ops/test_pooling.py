@@ -7,6 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.errors import DTypeError, ShapeError
+from tapewright.ops.sliding import window_positions
 from tapewright.testing import case, check_op, floats
 
 
@@ -66,9 +67,13 @@ def line(shape, axis, size, stride=1, padding="VALID", dilation=1):
     x = np.random.default_rng(sum(shape)).permutation(int(np.prod(shape))) / 7 - 1
     x = x.reshape(shape)
     top = pooled(np.nanmax, x, **a)
+    *margins, _ = window_positions(shape[axis], size, stride, padding, dilation)
     g = floats(*top.shape)
     return [
         case("window_max", x, expect=lambda x: pooled(np.nanmax, x, **a), **a),
+        case("add_to_maxima", top, floats(1), x,
+             windows=[(axis, size, stride, tuple(margins), dilation)],
+             expect=lambda top, bias, x: top + bias),
         case("spread_to_maxima", g, x, top, single=False,
              expect=lambda g, x, _: spread(g, x, **a), **a),
         case("pick_at_maxima", floats(*shape), x, top, single=False,

@@ -198,3 +198,36 @@ def test_sums_of_a_matrix_are_the_same_bits_eager_and_traced_however_it_lies(
             return tw.reduce_sum(view(x), axis)
 
         np.testing.assert_array_equal(tw.function(total)(x), total(x))
+
+
+@pytest.mark.parametrize("axis", [None, (0, 1), 0])
+def test_sums_of_everything_are_the_same_bits_eager_and_traced_however_it_lies(axis):
+    x = tw.constant(np.random.default_rng(0).normal(size=(300, 257)).astype("f4"))
+    for view in [tw.identity, tw.transpose, lambda x: x[::-1, ::2]]:
+
+        def total(x, view=view):
+            return tw.reduce_sum(view(x), axis), tw.reduce_mean(view(x), axis)
+
+        for a, b in zip(tw.function(total)(x), total(x)):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("shape", [(1 << 22, 1), (1 << 21, 2), (3, 1_500_001)])
+def test_a_sum_keeps_its_digits_over_many_entries(shape, axis):
+    x = np.full(shape, 0.1, np.float32)
+    x[7 % shape[0], 1_000_000 % shape[1]] = 3.0
+    wanted = x.sum(axis, dtype=np.float64)
+    found = tw.reduce_sum(x, axis)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=2e-5)
+    np.testing.assert_allclose(tw.reduce_mean(x, axis), x.mean(axis, "f8"), rtol=2e-5)
+
+
+@pytest.mark.parametrize("special", [[np.nan], [np.inf], [np.inf, -np.inf]])
+def test_a_sum_of_many_entries_has_their_infinities(special):
+    x = np.ones((9, 5000), np.float32)
+    x[3, : len(special)] = special
+    for axis in (None, 0, 1):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(tw.reduce_sum(x, axis), x.sum(axis))

@@ -1,13 +1,12 @@
 """Calls of a program joined: what makes a plan faster than its ops one by one.
 
-Each step is a function that changes a `Program` in place. `sum_of_squares`,
-`scaled_sums` and `accumulated_products` round elsewhere than the ops do, by an ulp or so;
-the others keep every bit of the result.
+Each step is a function that changes a `Program` in place. All of them keep every bit of
+the result: what would round elsewhere than the ops do is not done.
 """
 
 import numpy as np
 
-from ... import blas, config
+from ... import config
 from .blocks import row_blocks
 from .lowering import Array
 from .verifier import verify_program
@@ -29,24 +28,6 @@ def fuse(program, off=(), verify=False):
 
 
 # ------------------------------------------------------------------- looking around
-
-
-def _uses(program):
-    """How many calls and outputs read each array, itself or through a view."""
-    count = {}
-    for call in program.calls:
-        for array in call.arrays():
-            count[array] = count.get(array, 0) + 1
-    for array in program.outputs:
-        count[array] = count.get(array, 0) + 1
-    return count
-
-
-def _number(array):
-    """The value of a constant of rank 0, or None."""
-    if type(array) is Array and array.origin == "constant" and array.shape == ():
-        return array.payload
-    return None
 
 
 def _identity(function):
@@ -126,134 +107,9 @@ def uniform_constants(program):
         call.args = tuple(args)
 
 
-def sum_of_squares(program):
-    """The sum of all squares of an array as a product of BLAS."""
-    uses = _uses(program)
-    for call in program.calls:
-        if call.form != "out" or call.function != np.add.reduce:
-            continue
-        (squares,), made = call.args, call.outputs[0]
-        if made.shape != () or squares.call is None or uses.get(squares) != 1:
-            continue
-        inner = squares.call
-        x = inner.args[0] if inner.args else None
-        is_square = inner.function is np.square or (
-            inner.function is np.multiply and inner.args[1] is x
-        )
-        if is_square and x.dtype.char in "fd" and x.shape == squares.shape:
-            call.function, call.args, call.kwargs = square_sum, (x,), {}
-
-
-def square_sum(x, out=None):
-    """The sum of the squares of all entries."""
-    total = blas.sum_of_squares(np, x)
-    if out is None:
-        return total
-    out[...] = total
-    return out
-
-
-def scaled_sums(program):
-    """``y + c * x`` or ``y - c * x`` in one pass of BLAS over ``y``, where ``y`` ends here.
-
-    BLAS rounds once where NumPy rounds the product, too. Factors from above 1 could make
-    the product overflow, which it then does not, and 0 would hide NaN and infinity of x.
-    """
-    uses = _uses(program)
-    for call in program.calls:
-        if call.form != "ufunc" or not _worth_it(call):
-            continue
-        left, right = call.args[:2] if len(call.args) == 2 else (None, None)
-        roles = {
-            np.add: [(right, left, 1.0), (left, right, 1.0)],
-            np.subtract: [(right, left, -1.0)],  # c * x - y would have to negate y
-        }
-        for scaled, y, sign in roles.get(call.function, ()):
-            factor, x = _factor_of(scaled)
-            if factor is None or not 0 < abs(factor) <= 1:
-                continue
-            free = uses.get(scaled) == 1 and _is_free(y, uses, call)
-            if free and x.shape == y.shape and x is not y:
-                _write_into(program, call, add_scaled, (x, y), alpha=sign * factor)
-                uses[scaled] = 0
-                break
-
-
-def accumulated_products(program):
-    """``a @ b + y`` as a product that adds to ``y``, where nobody else needs ``y``."""
-    uses, gone = _uses(program), []
-    for call in program.calls:
-        if call.form != "ufunc" or call.function is not np.add or not _worth_it(call):
-            continue
-        for product, y in (call.args[::-1], call.args):
-            inner = product.call
-            is_product = inner is not None and inner.function is np.dot
-            if not is_product or uses.get(product) != 1 or len(product.shape) != 2:
-                continue
-            if product.shape != y.shape:  # it is broadcast
-                continue
-            if _is_free(y, uses, call) and product is not y:
-                gone.append(inner)
-                _write_into(program, call, accumulate, (*inner.args, y))
-                break
-    _replace(program, {}, gone)
-
-
-def _worth_it(call):
-    """Whether a pass less pays for a call that takes longer to make."""
-    out = call.outputs[0]
-    return out.nbytes >= 1 << 14 and out.dtype.char in "fd"
-
-
-def _factor_of(array):
-    """``(number, x)`` of an array that is their product, or ``(None, None)``."""
-    call = array.call
-    if call is not None and call.form == "ufunc" and call.function is np.multiply:
-        for i in (0, 1):
-            number = _number(call.args[i])
-            if number is not None:
-                return float(number), call.args[1 - i]
-    return None, None
-
-
-def _is_free(y, uses, call):
-    """Whether a call may write into ``y``: memory of its own, read by nobody else."""
-    made = y.call is not None and y.call.form in ("ufunc", "out", "inout")
-    own = y.root is y or (made and y.call.form == "inout")
-    return made and own and uses.get(y) == 1 and y.shape == call.outputs[0].shape
-
-
-def _write_into(program, call, function, args, **kwargs):
-    """The call becomes one that changes its last argument."""
-    out, root = call.outputs[0], args[-1].root
-    call.form, call.function, call.args, call.kwargs = "inout", function, args, kwargs
-    for other in program.calls:
-        for array in other.outputs:
-            if array.root is out:
-                array.root = root
-
-
-def add_scaled(x, y, alpha):
-    """``y += alpha * x``."""
-    return blas.axpy(alpha, x, y)
-
-
-def accumulate(a, b, y):
-    """``y += a @ b``."""
-    return blas.gemm(a, b, y, beta=1.0)
-
-
-# What does the same to these very arrays, replay after replay.
-add_scaled.prepare = lambda x, y, alpha: blas.axpy_call(alpha, x, y)
-accumulate.prepare = lambda a, b, y: blas.gemm_call(a, b, y, beta=1.0)
-
-
 STEPS = [
     merge_equal,
     uniform_constants,
-    sum_of_squares,
-    accumulated_products,
-    scaled_sums,
     drop_unused,
     row_blocks,
 ]

@@ -61,7 +61,6 @@ class Call:
     - "out": writes into ``out=`` or a new array, which none of its arguments may share
       except the argument of number ``function.overwrites``;
     - "view": the output shares the memory of its first argument;
-    - "inout": takes over the memory of its last argument and changes it;
     - "block": several entrywise calls, row block by row block (`blocks`);
     - "kernel": the outputs are new, or views of arguments (`may_alias`). A node with a
       number ``overwrites`` changes that argument in place and hands it on;
@@ -82,8 +81,6 @@ class Call:
     @property
     def donated(self):
         """The argument whose memory the call changes and its output takes over, or None."""
-        if self.form == "inout":
-            return self.args[-1]
         if self.form == "kernel" and self.node.overwrites is not None:
             return self.args[self.node.overwrites]
         return None

@@ -80,9 +80,6 @@ class Plan:
         for i, call in reversed([*enumerate(self.program.calls)]):
             for array in call.arrays():
                 last.setdefault(array, i)
-            if call.form == "inout":  # its output goes by the name of its last argument
-                out, target = call.outputs[0], call.args[-1]
-                last[target] = max(last[target], last.get(out, i))
             for out in call.outputs:
                 last.setdefault(out, i)
         return last
@@ -109,12 +106,9 @@ class Plan:
             for number, slot in enumerate(call.function.slots()):
                 array = call.args[number]
                 root = array.root
-                whole = root.shape == array.shape and (
-                    root is array or array.call.form == "inout"
-                )
                 ends = self.last[root] == i and self._has_buffer(root)
-                if slot is not None and whole and ends:
-                    slots.setdefault(root, (call, number))
+                if slot is not None and root is array and ends:
+                    slots.setdefault(array, (call, number))
         return slots
 
     def _has_buffer(self, root):

@@ -265,26 +265,6 @@ class _Writer:
         else:
             self.emit(f"{function}({', '.join([*args, f'out={buffer}'])})", call)
 
-    def write_inout(self, i, call):
-        """Changes its last argument, which then goes by the output's name."""
-        (out,), target = call.outputs, call.args[-1]
-        self.names[out] = name = self.name_of(target)
-        prepare = getattr(call.function, "prepare", None)
-        likes = [self.like(a) for a in call.args]
-        if target in self.fixed:
-            self.fixed[out] = self.fixed[target]
-        if prepare is not None and all([like is not None for like in likes]):
-            make = functools.partial(_prepared, prepare, call.kwargs)
-            ready = Prepared(make, [self.name_of(a) for a in call.args])
-            stem = call.function.__name__
-            self.emit(f"{self.bind(f'{stem}_', ready)}()", call)
-        else:
-            args = [self.name_of(a) for a in call.args]
-            args += [f"{k}={v!r}" for k, v in call.kwargs.items()]
-            self.emit(f"{self.function_name(call.function)}({', '.join(args)})", call)
-        if target not in self.fixed and name in self.holding:
-            self.holding[name] = out.root
-
     def write_block(self, i, call):
         args = [self.name_of(a) for a in call.args]
         for out in call.outputs:
@@ -296,10 +276,6 @@ class _Writer:
             args.append(buffer)
         name = self.bind("block_", call.function)
         self.emit(f"{name}({', '.join(args)})", call)
-
-
-def _prepared(prepare, kwargs, *arrays):
-    return prepare(*arrays, **kwargs)
 
 
 def _identifier(name):

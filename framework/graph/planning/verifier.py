@@ -167,40 +167,23 @@ class _Checker:
         if out.root.origin != "constant":
             self.values[out] = self.values[viewed]
 
-    def step_inout(self, call):
-        (out,), target = call.outputs, call.donated
-        self.require_owned(target)
-        others = call.arrays()[:-1]
-        if any([_overlap(self.place(a), self.place(target)) for a in others]):
-            self.fail(
-                f"another argument shares the memory of {target}, which is changed"
-            )
-        if out.root is not target.root:
-            self.fail(f"{out} takes over {target} and must have its root")
-        self.make(out)
-
     def step_block(self, call):
         call.function.verify(self.place, self.fail)
         self.step_new(call)
 
     def step_kernel(self, call):
-        target = call.donated
-        if target is not None:
+        target, backing = call.donated, []
+        if target is not None:  # whose name stands for what was there before
             self.require_owned(target)
-            self.make_again(target)
-        backing = []
+            changed = object()
+            self.memory.write(self.place(target), changed)
         for array in call.arrays() if call.may_alias else ():
             if array.root.origin != "constant":
-                backing.append((array, self.values[array]))
-                backing += self.backing.get(array.root, ())
+                value = changed if array is target else self.values[array]
+                backing += [(array, value), *self.backing.get(array.root, ())]
         for out in call.outputs:
             self.make(out)
             self.backing[out] = backing
-
-    def make_again(self, target):
-        """The memory of an array has a new value, by the name of the array."""
-        value = self.values[target] = object()
-        self.memory.write(self.place(target), value)
 
     def step_effect(self, call):
         for start, stop in _written_by(self.effects.get(call, call.function)):
@@ -314,7 +297,3 @@ def _check_specs(checker, call):
         dtype = call.function.resolve_dtypes((*[a.dtype for a in args], None))[-1]
         if (shape, dtype) != (out.shape, out.dtype):
             checker.fail(f"NumPy makes {dtype}{list(shape)}, the program names {out}")
-    elif call.form == "inout":
-        out, target = call.outputs[0], call.donated
-        if (out.shape, out.dtype) != (target.shape, target.dtype):
-            checker.fail(f"{out} takes over {target}, which has another shape or dtype")

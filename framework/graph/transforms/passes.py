@@ -36,10 +36,15 @@ SMALL = 1 << 16
 COMPARED = 4096
 
 
-def graph_pass(function):
-    """Decorator: makes a function of a graph a pass, which has its name."""
+def graph_pass(function=None, *, on=True):
+    """Decorator: makes a function of a graph a pass, which has its name.
+
+    ``on``: whether it is made without being asked for.
+    """
+    if function is None:
+        return lambda function: graph_pass(function, on=on)
     PASSES[function.__name__] = function
-    config.offer_graph_pass(function.__name__)
+    config.offer_graph_pass(function.__name__, on)
     return function
 
 
@@ -208,11 +213,12 @@ def common_subexpressions(graph):
     return rewriter.result()
 
 
-@graph_pass
+@graph_pass(on=False)
 def shared_weights(graph):
     """With what is done twice with the same weights done once, on stacked rows.
 
-    A product of more rows may add in another order: results may differ by rounding.
+    A product of more rows may add in another order: results may differ by rounding. So it
+    is off until it is asked for.
     """
     return stacked(graph)
 

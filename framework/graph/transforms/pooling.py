@@ -4,8 +4,6 @@
 grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
 gradient of the bias is a sum over the quarter, in another order. Among entries of a window
 that adding the bias makes equal by rounding, the gradient goes to the one largest before.
-A bias of +inf leaves infinity where one entry of a window alone is -inf, and so their sum
-NaN; no gradient passes a maximum that is NaN.
 
 `cropped_convolutions`: places of a convolution that lie beyond the last window of the
 pooling behind it are not computed, nor their gradients. Their cotangents are zero, and so
@@ -24,6 +22,7 @@ __all__ = ["cropped_convolutions", "pool_first"]
 ADD, RELU = elementwise.add.primitive, relu.primitive
 GATE, SUM = comparison.where_positive.primitive, shape.sum_to_shape.primitive
 MAX = pooling._window_max.primitive
+ADD_TO_MAXIMA = pooling._add_to_maxima.primitive
 SPREAD = pooling._spread_to_maxima.primitive
 CONVOLVE = correlation.convolve.primitive
 BACK = correlation.input_gradient.primitive
@@ -166,8 +165,9 @@ class _Activated(_Pooling):
             self.now.append(rewriter.make(MAX, inputs, node.attributes, node.line))
         value, line = self.now[-1], self.relu.line
         if self.bias is not None:
-            inputs = (value, rewriter.now(self.bias))
-            value = rewriter.make(ADD, inputs, {}, self.adding.line)
+            inputs = (value, rewriter.now(self.bias), self.now[0])
+            windows = {"windows": tuple(map(_window, self.pools, self.levels))}
+            value = rewriter.make(ADD_TO_MAXIMA, inputs, windows, self.adding.line)
         self.out = rewriter.make(RELU, (value,), self.relu.attributes, line)
         rewriter.replace(self.levels[-1], self.out)
 
@@ -179,6 +179,13 @@ class _Activated(_Pooling):
         (value,) = gate.outputs
         sums[value] = g, set(self.axes())
         rewriter.replace(value, self.spread(rewriter, path, g, self.now))
+
+
+def _window(node, value):
+    """The attributes of the maxima of ``value`` along an axis, margins as numbers."""
+    axis, size, stride, padding, dilation = [node.attributes[n] for n in MAX.attributes]
+    *margins, _ = window_positions(value.shape[axis], size, stride, padding, dilation)
+    return axis, size, stride, tuple(margins), dilation
 
 
 @graph_pass
@@ -229,7 +236,8 @@ class _Cropped(_Pooling):
         self.node, self.attributes = node, dict(node.attributes)
         spreads = _are(users[value], SPREAD, value, 1)
         self.follow([spread.outputs[0] for spread in spreads])
-        self.check()
+        self.sums = _are(users[value], ADD_TO_MAXIMA, value, 2)
+        self.check(*self.sums)
         self._crop()
         self.gradients = []
         for spread in spreads:
@@ -293,7 +301,7 @@ def cropped_convolutions(graph):
         todo[found.node] = found.crop
         for node in found.gradients:
             todo[node] = lambda r, node=node, found=found: found.crop_gradient(r, node)
-        for node in {*found.pools}.union(*found.paths):
+        for node in {*found.pools, *found.sums}.union(*found.paths):
             todo[node] = lambda r, node=node: _again(r, node)
     if not todo:
         return graph

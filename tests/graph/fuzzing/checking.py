@@ -1,7 +1,7 @@
 """Runs a program eagerly and traced, and tells where the two differ.
 
-Floating results are the same bit for bit when what rounds elsewhere is switched off.
-Otherwise the program itself says how much rounding matters: it runs again, eagerly, with
+Floating results are the same bit for bit unless `shared_weights`, which rounds elsewhere,
+is on. Then the program itself says how much rounding matters: it runs again, eagerly, with
 all floating results jiggled by a few units in the last place, and where that changes
 nothing much the traced one has to agree.
 
@@ -23,7 +23,6 @@ from .programs import Call
 
 __all__ = ["Difference", "Refusal", "Zeros", "check", "run", "shown_in", "values"]
 
-REORDERING = ("shared_weights", "sum_of_squares", "scaled_sums", "accumulated_products")
 # Eager results lie in memory as their operands do, those of a plan in C order, and NumPy
 # adds up all of an array as it lies.
 TURNED = r"transpose|::-1|reverse|softmax"
@@ -315,11 +314,11 @@ def compared(source, zeros=False):
     """The errors that calls raised; raises as `check` does."""
     exact = "EXACT, SPECIAL = True" in source and not re.search(TURNED, source)
     empty = "0" in re.search(r"R, C = (\d+), (\d+)", source).groups()
-    off = {name: False for name in REORDERING if "EXACT, SPECIAL = True" in source}
+    reordering = "EXACT, SPECIAL = False" in source
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted = run(source, zeros=zeros)
-        with tw.config.graph_passes(**off):
+        with tw.config.graph_passes(shared_weights=reordering):
             found = run(source, traced=True, zeros=zeros)
         rounding = Rounding(source, zeros)
         for number, (a, b) in enumerate(zip(found, wanted)):

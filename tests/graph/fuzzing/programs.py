@@ -79,7 +79,7 @@ class Call:
 class Program:
     """``types``: of each value the letter of its dtype, and its sizes as expressions.
 
-    ``exact``: what rounds elsewhere than the ops do is switched off. ``special``: NaN,
+    ``exact``: what rounds elsewhere than the ops do is off. ``special``: NaN,
     infinities, -0.0 and denormals are among the values. ``open``: it is traced for inputs
     of unknown sizes.
     """
