@@ -213,6 +213,7 @@ class Tracer(Reader):
         "assigned",
         "unread",
         "captured",
+        "inherited",
         "created",
         "birth",
         "line",
@@ -229,6 +230,7 @@ class Tracer(Reader):
         self.assigned = {}  # id -> variable, where that tensor is still to be stored
         self.unread = set()  # ids of variables that were not read since
         self.captured = {}  # id of a tensor -> its symbol here
+        self.inherited = {}  # id of a tensor -> what stands for it in the trace around
         self.created = []  # variables made while tracing
         self.drawn = {}  # id -> generator's state, its value after drawing for variables
         self.birth = next_key()  # a tape outside knows tensors by smaller keys only
@@ -294,6 +296,7 @@ class Tracer(Reader):
     def value_of(self, x):
         """The value, or constant, for which a tensor stands in this graph."""
         if type(x) is Symbolic:
+            x = self.inherited.get(id(x), x)
             if x.tracer is self:
                 return x.symbol
             graph = x.tracer.graph
@@ -310,6 +313,11 @@ class Tracer(Reader):
             self.graph.captures[value] = x
             found = self.captured[id(x)] = value
         return found
+
+    def inherit(self, around):
+        """Uses the captures of the trace around: those further out may be over by now."""
+        for value, x in around.graph.captures.items():
+            self.inherited[id(x)] = Symbolic(value, around)
 
     def overlook(self, tensors):
         """Notes constants: a tape may come to know those that live on outside."""

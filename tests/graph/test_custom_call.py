@@ -360,3 +360,51 @@ def test_a_gradient_function_in_a_loop_may_give_none_for_a_variable():
         dx, dw = tape.gradient(y, [x, w])
         # y = f(f(x) w) w with f'(x) = 3, and w of the factors alone.
         assert (dx.numpy(), dw.numpy()) == (36.0, 12.0 + 6.0 * 3.0)
+
+
+@pytest.mark.parametrize("recomputed", [True, False])
+def test_functions_inside_of_functions_use_tensors_of_those_around(recomputed):
+    w = tw.Variable([2.0, 3.0], dtype=tw.float64)
+
+    def with_a_gradient(outside):
+        def f(a):
+            return a * a * outside
+
+        @tw.custom_gradient
+        def by_hand(a):
+            return f(a), lambda dy: 2.0 * a * outside * dy
+
+        return tw.recompute_grad(f) if recomputed else by_hand
+
+    def program(wrap):
+        @wrap
+        def outermost(x):
+            s = tw.sin(x)
+
+            @wrap
+            def middle(b):
+                @wrap
+                def inner(c):
+                    return with_a_gradient(s * w * c)(b * c) + with_a_gradient(s)(x)
+
+                return inner(b * 2.0)
+
+            return middle(x)
+
+        return outermost
+
+    x = tw.constant([0.3, 0.7], tw.float64)
+
+    def derivatives(f):
+        with tw.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tw.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            g = inner.gradient(y, x)
+        return y, g, outer.gradient(g, x)
+
+    for a, b in zip(
+        derivatives(program(tw.function)), derivatives(program(lambda f: f))
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -91,17 +91,28 @@ def touched(results, reads):
 
 
 def jiggler(seed):
-    """Multiplies floating tensors by 1 and a few units in the last place."""
+    """Multiplies floating tensors and their cotangents by 1 and a few units in the last place.
+
+    By others on the way back: so what cancels there, as in the gradient of ``x / x``, is
+    seen to be rounding.
+    """
     rng = np.random.default_rng(seed)
 
     def jiggle(x):
+        if isinstance(x, tw.Variable):
+            x = tw.convert_to_tensor(x)
         if not isinstance(x, tw.Tensor):
             return [jiggle(each) for each in x]
         if not x.dtype.is_floating:
             return x
-        unit = AMPLITUDE * np.finfo(x.dtype.as_numpy_dtype).eps
+        there, back = factors(x), factors(x)
+        return tw.custom_gradient(lambda x: (x * there, lambda g: g * back))(x)
+
+    def factors(x):
+        dtype = x.dtype.as_numpy_dtype
         signs = rng.integers(0, 2, tuple(x.shape)) * 2 - 1
-        return x * tw.constant((1 + unit * signs).astype(x.dtype.as_numpy_dtype))
+        factors = 1 + AMPLITUDE * np.finfo(dtype).eps * signs
+        return tw.constant(factors.astype(dtype))
 
     return jiggle
 
@@ -110,7 +121,7 @@ def jiggled(line):
     """An assignment whose result is jiggled, and its operands, for the way back."""
     names, text = line.groups()
     if not re.search(r"lambda|gradient|_v", text):
-        text = re.sub(r"\b([axv]\d+)\b(?![.])", r"jiggle(\1)", text)
+        text = re.sub(r"\b([avwx]\d+)\b(?![.])", r"jiggle(\1)", text)
     return f"{names}jiggle({text})"
 
 
