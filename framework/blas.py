@@ -85,7 +85,8 @@ def sum_of_squares(xp, x):
         return xp.vdot(flat, flat)
     whole = flat.size - flat.size % ROW
     rows, rest = flat[:whole].reshape(-1, ROW), flat[whole:]
-    return np.vecdot(rows, rows).sum() + np.vdot(rest, rest)
+    total = np.add.reduce(np.vecdot(rows, rows))
+    return total + np.vdot(rest, rest) if rest.size else total
 
 
 # ---------------------------------------------------------------------- NumPy's way
@@ -178,8 +179,7 @@ class _Library:
         self.real = {"s": ctypes.c_float, "d": ctypes.c_double}
         self.functions = {}
         for letter in "sd":
-            for name in ("gemm", "axpy"):
-                self.functions[letter + name] = self.function(letter + name)
+            self.functions[f"{letter}gemm"] = self.function(f"{letter}gemm")
             vector = ctypes.c_void_p, self.index
             kinds = self.index, self.real[letter], *vector, self.real[letter], *vector
             # What numbers become is fixed here, where calls are made anew each time.
