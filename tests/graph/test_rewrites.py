@@ -556,7 +556,7 @@ ALGEBRA = {
             lambda x, y: tw.transpose(x) @ tw.transpose(y),
             lambda x, y: tw.matmul(tw.transpose(x), y, transpose_a=True),
             lambda x, y: tw.transpose(x) @ x + y @ tw.transpose(y),
-            lambda x, y: tw.transpose(tw.stack([x, y]), [0, 2, 1]) @ tw.stack([y, x]),
+            lambda x, y: tw.transpose(tw.stack([x, y]), [0, 2, 1]) @ tw.stack([y, -x]),
         ],
         [
             lambda x, y: x @ y,
