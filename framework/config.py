@@ -237,10 +237,10 @@ def _default_kernels():
 def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     """Switch passes over the graphs of traced functions on or off.
 
-    A pass changes how a trace is computed, never what: with all of them off the results
-    are the same, to the bit where no pass says that it reorders arithmetic. One that
-    reorders what dense networks compute, ``shared_weights``, is off until it is switched
-    on. What was planned before stays as it is.
+    A pass changes how a trace is computed, not its results. Three passes add in another
+    order, so that results may differ by rounding: ``pool_first`` and
+    ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off until it
+    is switched on. The others keep every bit. Plans made before stay as they are.
 
     Args: ``every``: True or False for all passes; then single ones by name.
     Raises: ``ValueError`` for a name that is none of a pass.

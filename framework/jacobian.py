@@ -40,8 +40,8 @@ class JacobianWalk:
     ``chunk`` bounds the cotangents of a walk, ``limit`` the bytes that it works on.
     """
 
-    def __init__(self, recording, target, keys, readers, chunk=None, limit=None):
-        self.recording, self.target = recording, target
+    def __init__(self, recording, target, key, keys, readers, chunk=None, limit=None):
+        self.recording, self.target, self.key = recording, target, key
         self.keys, self.readers = keys, readers
         self.chunk, self.limit = chunk, limit
         self.shape = tuple(target.array.shape)
@@ -145,7 +145,7 @@ class JacobianWalk:
         plain = not self.readers and not kernels_are_wrapped()
         step = _entrywise_step(batcher) if plain else None
         with reading((*self.readers, batcher)):
-            cotangents = {self.target.key: seeds}
+            cotangents = {self.key: seeds}
             walk(self.recording, cotangents, self.keys, False, False, step)
             return [collect(cotangents, keys) for keys in self.keys]
 
@@ -375,27 +375,28 @@ def _transposed(value, order):
 # ------------------------------------------------------------------ second derivatives
 
 
-def second_derivatives(recording, target, sources, readers, chunk, limit):
+def second_derivatives(recording, target, key, sources, own, readers, chunk, limit):
     """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
 
     The walk to the gradient is recorded in a copy of the recording, which then holds all
     that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
-    other one is computed, that with the shorter gradient.
+    other one is computed, that with the shorter gradient. ``key`` is the target's, ``own``
+    are those of each source: see `walk.ends`.
     """
     count = len(sources)
     blocks = [[None] * count for _ in range(count)]
-    if target.key not in recording.known:
+    if key is None:
         return blocks
     both = recording.copied()
     with reading((*readers, both)):
         cotangents = {}
-        sow(cotangents, target, None, False)
-        walk(both, cotangents, [source_keys(both, s) for s in sources], False, False)
-        found = [collect(cotangents, source_keys(both, s)) for s in sources]
+        sow(cotangents, key, target, None, False)
+        walk(both, cotangents, own, False, False)
+        found = [collect(cotangents, keys) for keys in own]
         found = [
             g if g is None else convert_to_tensor(finished(g, False)) for g in found
         ]
-    keys = [source_keys(both, s) for s in sources]
+    keys = [source_keys(both, s) or k for s, k in zip(sources, own)]
     shapes = [tuple(s.shape) for s in sources]
     sizes = [math.prod(shape) for shape in shapes]
     real = all([s.dtype.is_floating for s in sources])
@@ -412,7 +413,7 @@ def second_derivatives(recording, target, sources, readers, chunk, limit):
         row = [None] * len(columns)
         if g.key in both.known:
             walks = JacobianWalk(
-                both, g, [keys[j] for j in columns], readers, chunk, limit
+                both, g, g.key, [keys[j] for j in columns], readers, chunk, limit
             )
             row = walks.full([shapes[j] for j in columns])
         for j, block in zip(columns, row):

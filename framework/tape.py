@@ -6,7 +6,6 @@ many cotangents at once.
 
 import enum
 import inspect
-import itertools
 import math
 import warnings
 
@@ -232,7 +231,7 @@ class GradientTape:
         ``unconnected_gradients``: "none" or "zero", for sources that do not matter.
 
         Returns: a nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or
-        None. A target's gradient by itself is its cotangent, watched or not.
+        None. The gradient of a floating target by itself is its cotangent, watched or not.
 
         Raises: ``RuntimeError`` for a second gradient of a tape that is not persistent;
         ``LookupError`` if an op on the way has no gradient; ``TypeError`` for a target
@@ -244,11 +243,11 @@ class GradientTape:
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
         recording, readers = self._begin()
-        targets, keys, has_path = ends(recording, targets, flat_sources)
+        pairs, keys = ends(recording, targets, flat_sources)
         bare = not readers and not kernels_are_wrapped()
         cotangents = {}
-        for tensor, seed in itertools.compress(zip(targets, seeds), has_path):
-            sow(cotangents, tensor, seed, bare)
+        for (tensor, key), seed in zip(pairs, seeds):
+            sow(cotangents, key, tensor, seed, bare)
         with reading((BARE,) if bare else readers), np.errstate(all="ignore"):
             walk(recording, cotangents, keys, bare, release=not self._persistent)
             found = [collect(cotangents, k) for k in keys]
@@ -379,10 +378,10 @@ class GradientTape:
         if flat and len({s.dtype for s in flat_sources}) > 1:
             raise TypeError("hessian: flat=True needs sources of one dtype")
         recording, readers = self._begin()
-        (tensor,), _, _ = ends(recording, [target], flat_sources)
+        ((tensor, key),), keys = ends(recording, [target], flat_sources)
         with reading(readers), np.errstate(all="ignore"):
             blocks = second_derivatives(
-                recording, tensor, flat_sources, readers, *bounds
+                recording, tensor, key, flat_sources, keys, readers, *bounds
             )
             if flat:
                 return side_by_side(
@@ -411,20 +410,20 @@ class GradientTape:
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
         recording, readers = self._begin()
-        (tensor,), keys, (has_path,) = ends(recording, [target], sources)
-        if not has_path:
+        ((tensor, key),), keys = ends(recording, [target], sources)
+        if key is None:
             return [None] * len(sources)
-        walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
+        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):
             found = walks.full([tuple(s.shape) for s in sources])
             return [conjugate(j) for j in found]
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
         recording, readers = self._begin()
-        (tensor,), keys, (has_path,) = ends(recording, [target], [source])
-        if not has_path:
+        ((tensor, key),), keys = ends(recording, [target], [source])
+        if key is None:
             return None
-        walks = JacobianWalk(recording, tensor, keys, readers, *bounds)
+        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
         with reading(readers), np.errstate(all="ignore"):
             return conjugate(walks.by_example(tuple(source.shape), check))
 

@@ -34,12 +34,13 @@ def source_keys(recording, source):
 
 
 def ends(recording, targets, sources):
-    """The targets as tensors, the keys of each source, and which targets have a path.
+    """Pairs of each target's tensor and key, and the keys of each source.
 
-    A variable stands for its latest read on the tape. A target that is a source leads to
-    itself, even where the tape does not know it.
+    A variable as target stands for its latest read on the tape. A target without a path
+    has None as key. One that is a source, too, leads to itself: where the tape does not
+    know it, both have a key of their own.
     """
-    tensors, keys = {}, []
+    tensors, own, keys = {}, {}, []
     for target in targets:
         if id(target) not in tensors:
             if isinstance(target, Variable):
@@ -48,20 +49,22 @@ def ends(recording, targets, sources):
             else:
                 tensors[id(target)] = target
     for source in sources:
-        found, own = source_keys(recording, source), tensors.get(id(source))
-        if not found and own is not None and own.dtype.is_differentiable:
-            if type(own.key) is not int:
-                own.key = next_key()
-            found = (own.key,)
+        found = source_keys(recording, source)
+        if not found and id(source) in tensors and source.dtype.is_differentiable:
+            found = (own.setdefault(id(source), next_key()),)
         keys.append(found)
-    tensors = [tensors[id(target)] for target in targets]
-    starts = {key for each in keys for key in each}
-    has_path = [t.key in recording.known or t.key in starts for t in tensors]
-    return tensors, keys, has_path
+    pairs = []
+    for target in targets:
+        tensor = tensors[id(target)]
+        known = tensor.key in recording.known
+        pairs.append((tensor, tensor.key if known else own.get(id(target))))
+    return pairs, keys
 
 
-def sow(cotangents, tensor, seed, bare):
-    """Add the cotangent of a target, ones if ``seed`` is None."""
+def sow(cotangents, key, tensor, seed, bare):
+    """Add the cotangent of a target, ones if ``seed`` is None, if it has a key."""
+    if key is None:
+        return
     if seed is None:
         array = tensor.array
         if sized(array.shape):
@@ -71,8 +74,8 @@ def sow(cotangents, tensor, seed, bare):
     else:
         seed = conjugate(seed)
     seed = seed.array if bare else seed
-    old = cotangents.get(tensor.key)
-    cotangents[tensor.key] = seed if old is None else old + seed
+    old = cotangents.get(key)
+    cotangents[key] = seed if old is None else old + seed
 
 
 def walk(recording, cotangents, keys, bare, release, step=None):

@@ -113,7 +113,7 @@ class CustomCall(Node):
     def _traced(self):
         graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
         tracer = type(self.tracer)(graph)
-        tracer.inherit(self.tracer)
+        tracer.around = self.tracer
         with reading((tracer,)):
             cotangents = [
                 tracer.input(v.shape, v.dtype, f"cotangent_{i}")

@@ -213,7 +213,7 @@ class Tracer(Reader):
         "assigned",
         "unread",
         "captured",
-        "inherited",
+        "around",
         "created",
         "birth",
         "line",
@@ -230,7 +230,7 @@ class Tracer(Reader):
         self.assigned = {}  # id -> variable, where that tensor is still to be stored
         self.unread = set()  # ids of variables that were not read since
         self.captured = {}  # id of a tensor -> its symbol here
-        self.inherited = {}  # id of a tensor -> what stands for it in the trace around
+        self.around = None  # the tracer around it, for traces that are over by now
         self.created = []  # variables made while tracing
         self.drawn = {}  # id -> generator's state, its value after drawing for variables
         self.birth = next_key()  # a tape outside knows tensors by smaller keys only
@@ -296,12 +296,11 @@ class Tracer(Reader):
     def value_of(self, x):
         """The value, or constant, for which a tensor stands in this graph."""
         if type(x) is Symbolic:
-            x = self.inherited.get(id(x), x)
             if x.tracer is self:
                 return x.symbol
             graph = x.tracer.graph
             if graph.finished and not self.graph.within(graph):
-                x._no_value("an op", "")
+                x = self._from_around(x)
         elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
             self.overlook((x,))
             return x
@@ -314,10 +313,13 @@ class Tracer(Reader):
             found = self.captured[id(x)] = value
         return found
 
-    def inherit(self, around):
-        """Uses the captures of the trace around: those further out may be over by now."""
-        for value, x in around.graph.captures.items():
-            self.inherited[id(x)] = Symbolic(value, around)
+    def _from_around(self, x):
+        """What the trace around has captured for a tensor of a trace that is over."""
+        around = self.around
+        if around is not None and not around.graph.finished:
+            return Symbolic(around.value_of(x), around)
+        value = None if around is None else around.captured.get(id(x))
+        return x._no_value("an op", "") if value is None else Symbolic(value, around)
 
     def overlook(self, tensors):
         """Notes constants: a tape may come to know those that live on outside."""

@@ -50,7 +50,7 @@ __all__ = [
 
 
 def Windows(value):
-    """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis in order."""
+    """Converts an attribute: ``(axis, size, stride, margins, dilation)`` of each pooling."""
     return tuple([(*map(int, w[:3]), Margin(w[3]), int(w[4])) for w in value])
 
 
@@ -174,7 +174,8 @@ def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
     if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
         return False
     count, found = taps(shape[axis], size, stride, padding, dilation)
-    return is_everywhere(found, count) and found[0][2].start == 0
+    both = len(found) == 2 and is_everywhere(found, count)
+    return both and found[0][2].start == 0
 
 
 def spread_to_halves(g, input, wins=None, out=None, *, axis):

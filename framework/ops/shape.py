@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+# Entries of which numbers are summed in other ways than by ``sum``.
+MANY = 1 << 16
+
+
 # ---------------------------------------------------------- reshape, and its relatives
 
 
@@ -395,16 +399,16 @@ def summed(xp, x, axes):
     """``x`` summed over axes, named in ascending order, which stay with size 1.
 
     Neighbouring axes go by a product with ones: in a third of the time that ``sum``
-    takes over the first axis, a tenth over all but the last, and half over all of them.
+    takes over the first axis, a tenth over all but the last, and half over all of many.
     """
-    all_axes = len(axes) == x.ndim
-    if x.size < (1 << 15 if all_axes else 4096) or x.dtype.char not in "fd":
+    axes, all_axes = [a % x.ndim for a in axes], len(axes) == x.ndim
+    least = MANY if all_axes else 4096
+    if x.size < least or x.dtype.char not in "fd" or (all_axes and x.ndim > 2):
         return x.sum(axis=tuple(axes), keepdims=True)
-    # A matrix is summed in one way however it lies; what has more axes would be copied.
-    if x.ndim > 2 and (all_axes or not x.flags.c_contiguous):
-        return x.sum(axis=tuple(axes), keepdims=True)
+    # A matrix is summed in one way however it lies.
+    if not (x.ndim < 3 and not all_axes or x.flags.c_contiguous):
+        return _summed_as_it_lies(xp, x, axes)
     shape, at = list(x.shape), 0
-    axes = [a % x.ndim for a in axes]
     while at < len(axes):
         first = last = axes[at]
         while at < len(axes) and axes[at] == last:
@@ -415,28 +419,45 @@ def summed(xp, x, axes):
     return x.reshape(shape)
 
 
+def _summed_as_it_lies(xp, x, axes):
+    """`summed` of an array that is not in C order: of a transposed one, transposed back."""
+    order = sorted(range(x.ndim), key=lambda a: (-x.strides[a], a))
+    back = x.transpose(order)
+    if back.flags.c_contiguous:
+        found = summed(xp, back, sorted([order.index(a) for a in axes]))
+        return found.transpose(sorted(range(x.ndim), key=order.__getitem__))
+    if math.prod([x.shape[a] for a in axes]) >= MANY:  # NumPy would add one by one
+        return summed(xp, xp.ascontiguousarray(x), axes)
+    return x.sum(axis=tuple(axes), keepdims=True)
+
+
 def summed_axis(xp, x, lead, count, tail):
     """``x`` as ``[lead, count, tail]``, summed over the axis in the middle.
 
     A product adds entry to entry: over 16 million of them the sum would be 4 % off. So a
-    long axis is summed in parts, and then the sums of these.
+    long axis is summed in parts, and then the sums of these. (Along rows it adds with many
+    accumulators; one long row would occupy one core.)
     """
-    if count > 4 * ROW:
-        rest = count % ROW
-        if rest:
-            x = x.reshape(lead, count, tail)
-            last = summed_axis(xp, x[:, count - rest :], lead, rest, tail)
-            return (
-                summed_axis(xp, x[:, : count - rest], lead, count - rest, tail) + last
-            )
-        parts = summed_axis(xp, x, lead * count // ROW, ROW, tail)
-        return summed_axis(xp, parts, lead, count // ROW, tail)
+    x = x.reshape(lead, count, tail)
+    if count > (MANY if tail == 1 < lead else 4 * ROW):
+        parts, rest = divmod(count, ROW)
+        rows = (x[:, : count - rest] if rest else x).reshape(lead, parts, ROW, tail)
+        if lead == tail == 1:
+            sums = xp.dot(rows.reshape(parts, ROW), xp.ones(ROW, x.dtype))
+        elif tail == 1:
+            sums = xp.matmul(rows.reshape(lead, parts, ROW), xp.ones((ROW, 1), x.dtype))
+        else:
+            sums = xp.matmul(xp.ones((1, ROW), x.dtype), rows)
+        total = summed_axis(xp, sums, lead, parts, tail)
+        if not rest:
+            return total
+        return total + summed_axis(xp, x[:, count - rest :], lead, rest, tail)
     ones = xp.ones(count, x.dtype)
     if tail == 1:
-        return xp.dot(x.reshape(lead, count), ones)
+        return xp.dot(x.reshape(lead, count), ones).reshape(lead, 1)
     if lead == 1:
-        return xp.dot(ones, x.reshape(count, tail))
-    return xp.matmul(ones.reshape(1, count), x.reshape(lead, count, tail))
+        return xp.dot(ones, x.reshape(count, tail)).reshape(1, tail)
+    return xp.matmul(ones.reshape(1, count), x).reshape(lead, tail)
 
 
 @sum_to_shape.infer

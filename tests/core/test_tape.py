@@ -247,6 +247,18 @@ def test_only_what_can_have_a_derivative_is_a_source_of_itself():
     assert tape.gradient(y, v) is None
     assert tape.jacobian(y, v) is None
     assert "the target is the source" in str(tape.explain(y, y))
+    first = y[0]
+    np.testing.assert_array_equal(tape.hessian(first, first), 0.0)
+
+
+def test_asking_for_a_gradient_by_itself_changes_no_explanation():
+    v = tw.Variable(1.0)
+    with tw.GradientTape(persistent=True) as tape:
+        y = tw.stop_gradient(v * 2.0)
+    before = str(tape.explain(y, v))
+    assert "stop_gradient" in before
+    assert tape.gradient(y, y).numpy() == 1.0
+    assert str(tape.explain(y, v)) == before
 
 
 def test_a_target_among_targets_is_an_intermediate_of_another():

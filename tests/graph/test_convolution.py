@@ -358,12 +358,9 @@ def test_an_infinite_bias_makes_nan_of_its_negative():
 def test_a_pass_can_be_switched_off(name):
     x, f, b = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(pooled)
-    config.set_graph_passes(**{name: False})
-    try:
+    with config.graph_passes(**{name: False}):
         made = check(run, x, f, b)
         assert name not in passes.run(made.graph).passes
-    finally:
-        config.set_graph_passes(**{name: True})
 
 
 # ---------------------------------------------------------------------- whole networks

@@ -385,7 +385,11 @@ def test_functions_inside_of_functions_use_tensors_of_those_around(recomputed):
             def middle(b):
                 @wrap
                 def inner(c):
-                    return with_a_gradient(s * w * c)(b * c) + with_a_gradient(s)(x)
+                    picked = tw.recompute_grad(
+                        lambda a: tw.cond(a[0] > 0.0, lambda: a * s, lambda: a)
+                    )
+                    found = with_a_gradient(s * w * c)(b * c) + with_a_gradient(s)(x)
+                    return found + picked(c)
 
                 return inner(b * 2.0)
 

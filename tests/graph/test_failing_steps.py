@@ -1,7 +1,4 @@
-"""A step that fails leaves all as it was; what is held stays as it is.
-
-Steps made up at random are in test_fuzz.py; these are written out.
-"""
+"""A step that fails leaves all as it was; what is held stays as it is."""
 
 import numpy as np
 import pytest

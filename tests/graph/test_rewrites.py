@@ -131,7 +131,6 @@ def pairs(dtype, side, count, without=()):
 
 
 # For what rounds elsewhere: products that underflow are zeros of either sign, ...
-rounded_pairs = functools.partial(pairs, without=("denormal",))
 # ... and beside the largest numbers an error of any other is nothing.
 tame_pairs = functools.partial(pairs, without=("denormal", "huge"))
 

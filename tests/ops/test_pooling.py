@@ -96,6 +96,9 @@ CASES = [
     *line((4, 2), -1, 2, 1),
     case("window_max", floats(0, 4, 2), axis=-2, size=2, stride=2, padding="VALID"),
     case("window_mean", floats(0, 4, 2), axis=-2, size=2, stride=2, padding="VALID"),
+    case("add_to_maxima", np.array([1.0, 2.0]), np.array([np.inf]),
+         np.array([1.0, -np.inf, 0.0, 2.0]), windows=[(-1, 2, 2, (0, 0), 1)], order=0,
+         expect=lambda top, bias, x: np.array([np.nan, np.inf])),
     # composed of these
     case(lambda x: tw.nn.max_pool_with_argmax(x, 2, 1, "SAME"), floats(1, 3, 2, 2),
          label="max_pool_with_argmax", order=2),
@@ -255,3 +258,16 @@ def test_the_adjoint_of_means_explains_what_does_not_fit():
 
     with pytest.raises(ShapeError, match="axis -2 must have size 2"):
         _spread_means(tw.ones((3, 1)), 4, -2, 2, 2, "VALID")
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1), (1, 7, 1), (1, 1, 7), (2, 5, 4)])
+def test_windows_of_two_give_each_maximum_its_gradient(shape):
+    x = np.random.default_rng(0).permutation(int(np.prod(shape))).reshape(shape)
+    x = tw.constant(x[..., None], tw.float32)
+    for strides in ([2, 2], [3, 2]):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.max_pool2d(x, 2, strides, "SAME")
+        g = tape.gradient(y, x).numpy()
+        assert g.sum() == y.numpy().size
+        assert set(x.numpy()[g > 0]) == set(y.numpy().ravel())

@@ -202,7 +202,7 @@ def test_sums_of_a_matrix_are_the_same_bits_eager_and_traced_however_it_lies(
 
 @pytest.mark.parametrize("axis", [None, (0, 1), 0])
 def test_sums_of_everything_are_the_same_bits_eager_and_traced_however_it_lies(axis):
-    x = tw.constant(np.random.default_rng(0).normal(size=(300, 257)).astype("f4"))
+    x = tw.constant(np.random.default_rng(0).normal(size=(600, 257)).astype("f4"))
     for view in [tw.identity, tw.transpose, lambda x: x[::-1, ::2]]:
 
         def total(x, view=view):
@@ -222,6 +222,23 @@ def test_a_sum_keeps_its_digits_over_many_entries(shape, axis):
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=2e-5)
     np.testing.assert_allclose(tw.reduce_mean(x, axis), x.mean(axis, "f8"), rtol=2e-5)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2), (0,), (1, 2)])
+@pytest.mark.parametrize("lies", ["transposed", "in steps"])
+def test_a_sum_keeps_its_digits_however_its_array_lies(lies, axes):
+    if lies == "transposed":
+        x = np.full((1 << 20, 2, 3), 0.1, np.float32).transpose(0, 2, 1)
+    else:
+        x = np.full((1 << 20, 3, 4), 0.1, np.float32)[:, :, ::2]
+    x[7, 1, 1] = 3.0
+    wanted = x.sum(axes, dtype=np.float64)
+    found = tw.reduce_sum(x, axes)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=2e-5)
+    mean, variance = tw.nn.moments(x, axes)
+    np.testing.assert_allclose(mean, x.mean(axes, "f8"), rtol=2e-5)
+    np.testing.assert_allclose(variance, x.var(axes, "f8"), rtol=2e-3, atol=1e-10)
 
 
 @pytest.mark.parametrize("special", [[np.nan], [np.inf], [np.inf, -np.inf]])

@@ -138,7 +138,7 @@ def trace_part(name, function, specs, outside):
     """The tracer, with its graph, of ``function(*tensors)`` for tensors of these specs."""
     parent = next(r for r in reversed(outside) if r.traces)
     tracer = SubTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
-    tracer.created, tracer.line = parent.created, parent.line
+    tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
     tracer.overlooked = parent.overlooked
     arguments = [tracer.input(*spec) for spec in specs]
     with reading((tracer,)):

@@ -34,7 +34,6 @@ _PER_OUTPUT = dict.fromkeys(
 )
 _PER_OUTPUT |= {
     "adjust_contrast": (3, 0),
-    "add_scaled": (2, 0),
     "cast": (0, 0),
     "clip_by_norm": (3, 0),
     "clip_by_value": (2, 0),
@@ -81,7 +80,6 @@ _PER_INPUT |= {
     "moments": (4, 0),
     "reduce_logsumexp": (3, 1),
     "softmax_cross_entropy_with_logits": (5, 1),
-    "square_sum": (2, 0),
     "sparse_softmax_cross_entropy_with_logits": (3, 1),
     "standardize": (6, 0),
 }
@@ -155,12 +153,7 @@ def _cubic(factor):
     return count
 
 
-def _accumulate(inputs, outputs, attributes):
-    return _matmul(inputs, outputs, attributes) + _size(outputs[0])
-
-
 _FORMULAS = {
-    "accumulate": _accumulate,
     "add_n": _add_n,
     "affine": _affine,
     "cholesky": _cubic(1 / 3),

@@ -243,7 +243,9 @@ class Recorded:
     @property
     def flags(self):
         """Matrices count as contiguous: a kernel asks in order to choose its way only."""
-        return _CONTIGUOUS if self.ndim <= 2 else _refuse(self)
+        if self.ndim > 2 or turn(self.array) is not None:
+            _refuse(self)
+        return _CONTIGUOUS
 
     def copy(self, order="C"):
         if order != "C":

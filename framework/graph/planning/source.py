@@ -1,7 +1,7 @@
 """The replay function of a plan, written as Python source: one line a call.
 
-All that does not change from replay to replay is bound beforehand: functions, buffers,
-views of buffers, and calls of BLAS with their pointers in place.
+All that does not change from replay to replay is bound beforehand: functions, buffers
+and views of buffers.
 """
 
 import functools

@@ -173,7 +173,7 @@ class _Checker:
 
     def step_kernel(self, call):
         target, backing = call.donated, []
-        if target is not None:  # whose name stands for what was there before
+        if target is not None:  # from here on its name stands for a value that is gone
             self.require_owned(target)
             changed = object()
             self.memory.write(self.place(target), changed)

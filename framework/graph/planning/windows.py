@@ -138,8 +138,8 @@ def _(writer, g, input, maxima, *, axis, size, stride, padding, dilation):
     return made.transpose(axes)
 
 
-def told(total, bias, input, out=None, *, windows, axes):
-    """`add_to_maxima`, whose sum is there already, with these axes in memory."""
+def with_nan(total, bias, input, out=None, *, windows, axes):
+    """`add_to_maxima`, given the sum ``total``, whose axes lie in this order."""
     if out is None:
         out = total.copy()
     elif not np.may_share_memory(out, total):
@@ -149,7 +149,7 @@ def told(total, bias, input, out=None, *, windows, axes):
     return out
 
 
-told.overwrites = 0
+with_nan.overwrites = 0  # `out` may be `total`
 
 
 @form_of("add_to_maxima")
@@ -161,7 +161,7 @@ def _(writer, maxima, bias, input, *, windows):
         array, order = array.call.args[0], axes
     kwargs = {"windows": windows, "axes": order}
     args = (array, bias.array, input.array)
-    made = writer.made("out", told, args, kwargs, array.shape, array.dtype)
+    made = writer.made("out", with_nan, args, kwargs, array.shape, array.dtype)
     return made if axes is None else made.transpose(axes)
 
 

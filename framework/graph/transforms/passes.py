@@ -1,8 +1,8 @@
 """What makes a graph smaller before it is planned: passes, each from graph to graph.
 
 A pass leaves the graph that it is given alone and returns another, or the same where
-there is nothing to do. All but `shared_weights` compute the very same numbers, to the
-bit. Each can be switched off: ``tw.config.set_graph_passes(algebra=False)``.
+there is nothing to do. All but `shared_weights` and those of `pooling` compute the very
+same numbers, to the bit. Each can be switched: ``tw.config.set_graph_passes(algebra=False)``.
 """
 
 import numpy as np

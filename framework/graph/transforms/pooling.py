@@ -3,7 +3,8 @@
 `pool_first`: ``max_pool(relu(x + bias))`` is ``relu(max_pool(x) + bias)``, since both
 grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
 gradient of the bias is a sum over the quarter, in another order. Among entries of a window
-that adding the bias makes equal by rounding, the gradient goes to the one largest before.
+that adding the bias makes equal (by rounding, or as it is infinite), the gradient goes to
+the one largest before. No gradient passes a maximum that is NaN.
 
 `cropped_convolutions`: places of a convolution that lie beyond the last window of the
 pooling behind it are not computed, nor their gradients. Their cotangents are zero, and so
