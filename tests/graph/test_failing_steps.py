@@ -153,3 +153,29 @@ def test_an_assertion_after_an_update_leaves_it_unmade(of):
     with pytest.raises(tw.errors.InvalidArgumentError, match="it grows"):
         step(tw.constant(-0.5))
     assert w.numpy() == 0.75 and int(rule.iterations) == 1
+
+
+SPEC = tw.TensorSpec([2])
+
+
+def test_a_host_call_that_may_not_change_a_variable_leaves_it_as_it_was():
+    w = tw.Variable([1.0, 2.0])
+
+    def assigning(x):
+        w.assign(x)
+        return x
+
+    @tw.function
+    def step(x, count):
+        with tw.GradientTape() as tape:
+            tape.watch(w)
+            (y,) = tw.while_loop(
+                lambda i, _: i < count,
+                lambda i, y: (i + 1, y * w + tw.py_function(assigning, [x], SPEC)),
+                [tw.constant(0), x],
+            )[1:]
+        return tape.gradient(y, w)
+
+    with pytest.raises(tw.errors.TracingError, match="put the tape inside"):
+        step(tw.constant([3.0, 4.0]), tw.constant(2))
+    np.testing.assert_array_equal(w, [1.0, 2.0])

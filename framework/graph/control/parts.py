@@ -181,13 +181,15 @@ def _checked(who, function, variables):
     def checked(*args):
         before = [variable._array for variable in variables]
         result = function(*args)
-        for variable, array in zip(variables, before):
-            if variable._array is not array:
-                raise TracingError(
-                    f"{who} changes the variable '{variable.path}', which is read in the "
-                    "same branch or loop under a tape that is outside of it: put the tape "
-                    "inside as well"
-                )
+        changed = [(v, a) for v, a in zip(variables, before) if v._array is not a]
+        for variable, array in changed:  # an error leaves all as it was
+            variable._bind(array)
+        for variable, _ in changed:
+            raise TracingError(
+                f"{who} changes the variable '{variable.path}', which is read in the same "
+                "branch or loop under a tape that is outside of it: put the tape inside as "
+                "well"
+            )
         return result
 
     return checked
