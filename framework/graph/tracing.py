@@ -298,9 +298,7 @@ class Tracer(Reader):
         if type(x) is Symbolic:
             if x.tracer is self:
                 return x.symbol
-            graph = x.tracer.graph
-            if graph.finished and not self.graph.within(graph):
-                x = self._from_around(x)
+            x = self._from_around(x)
         elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
             self.overlook((x,))
             return x
@@ -314,12 +312,20 @@ class Tracer(Reader):
         return found
 
     def _from_around(self, x):
-        """What the trace around has captured for a tensor of a trace that is over."""
-        around = self.around
-        if around is not None and not around.graph.finished:
-            return Symbolic(around.value_of(x), around)
-        value = None if around is None else around.captured.get(id(x))
-        return x._no_value("an op", "") if value is None else Symbolic(value, around)
+        """A tensor of a trace further out: what the trace around knows it by, if need be.
+
+        That is over where a gradient is traced that was not asked for before.
+        """
+        around, graph = self.around, x.tracer.graph
+        if around is not None and around.graph.finished:
+            value = around.captured.get(id(x))
+            if value is not None:
+                return Symbolic(value, around)
+        if not graph.finished or self.graph.within(graph):
+            return x
+        if around is None or around.graph.finished:
+            x._no_value("an op", "")
+        return Symbolic(around.value_of(x), around)
 
     def overlook(self, tensors):
         """Notes constants: a tape may come to know those that live on outside."""

@@ -412,3 +412,30 @@ def test_functions_inside_of_functions_use_tensors_of_those_around(recomputed):
         derivatives(program(tw.function)), derivatives(program(lambda f: f))
     ):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [[5], [None]])
+def test_what_is_recomputed_beside_an_update_uses_tensors_of_the_functions_around(size):
+    def slopes(inner, outer):
+        w, rule = tw.Variable([1.0, 2.0, 3.0, 4.0, 5.0]), tw.optimizers.SGD(0.1)
+        rule.build([w])
+
+        @outer
+        def step(x):
+            @inner
+            def once(y):
+                same = tw.recompute_grad(lambda _: tw.sin(x))(tw.identity(y))
+                rule.apply_gradients([(tw.ones([5]), w)])
+                return tw.linalg.global_norm([same, w])
+
+            return once(2.0 * x) + once(3.0 * x)
+
+        x = tw.ones([5])
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = step(x)
+        return tape.gradient(y, [x, w], unconnected_gradients="zero")
+
+    traced = slopes(tw.function, tw.function(input_signature=[tw.TensorSpec(size)]))
+    for a, b in zip(traced, slopes(lambda f: f, lambda f: f)):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
