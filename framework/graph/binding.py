@@ -13,16 +13,19 @@ def bind(graph, sizes):
     """A copy of a graph with numbers for its sizes (`dimension.Size` -> number).
 
     It is interpreted by a tracer: every op infers its result again, and so checks its
-    inputs for these very sizes. Tensors of sizes become constants.
+    inputs for these very sizes. Tensors of sizes become constants. What is captured stays
+    captured, and constants stay constants, whatever tapes have come to know of them.
     """
     twin = Graph(graph.name, graph.parent)
     tracer = Tracer(twin)
     with reading((tracer,)), with_sizes(sizes):
+        env = {value: tracer.capture(x) for value, x in graph.captures.items()}
+        tracer.birth = 0
         inputs = [
             tracer.input(evaluated(v.shape, sizes), v.dtype, v.name)
             for v in graph.inputs
         ]
-        tracer.finish(interpret(graph, inputs))
+        tracer.finish(interpret(graph, inputs, env))
     return twin
 
 

@@ -305,11 +305,14 @@ class Tracer(Reader):
         elif type(x.array) is Outline:  # of a model that is being put together
             x._no_value("a traced function")
         found = self.captured.get(id(x))
-        if found is None:
-            value = Value(x.array.shape, x.array.dtype, None, "captured")
-            self.graph.captures[value] = x
-            found = self.captured[id(x)] = value
-        return found
+        return self.capture(x).symbol if found is None else found
+
+    def capture(self, x):
+        """A tensor from outside as a further input, to be taken from there."""
+        value = Value(x.array.shape, x.array.dtype, None, "captured")
+        self.graph.captures[value] = x
+        self.captured[id(x)] = value
+        return Symbolic(value, self)
 
     def _from_around(self, x):
         """A tensor of a trace further out: what the trace around knows it by, if need be.
