@@ -111,7 +111,8 @@ def jiggler(seed):
     def factors(x):
         dtype = x.dtype.as_numpy_dtype
         signs = rng.integers(0, 2, tuple(x.shape)) * 2 - 1
-        factors = 1 + AMPLITUDE * np.finfo(dtype).eps * signs
+        units = signs * rng.integers(1, AMPLITUDE + 1, tuple(x.shape))
+        factors = 1 + np.finfo(dtype).eps * units
         return tw.constant(factors.astype(dtype))
 
     return jiggle
