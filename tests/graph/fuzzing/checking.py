@@ -425,6 +425,8 @@ def close(a, b, others, loose):
     finite = np.all([np.isfinite(x) for x in (b, *others)], 0)
     spread = np.max([np.abs(c - b) for c in others], 0) + unit * np.abs(b)
     slack = np.sqrt(unit) * (loose[0] * np.abs(b) + loose[1] * size)
+    if finite.any():  # what cancels to zero by chance is as uncertain as its neighbours
+        slack = slack + 8 * np.median(spread[finite])
     near = np.abs(a - b) <= SLACK * spread + 8 * unit * size + slack
     return np.where(finite, near, equal(a, b) | moved)
 
