@@ -771,3 +771,26 @@ def test_a_concrete_function_serves_all_sizes_and_ranks(name, spec):
         x = tw.random.normal(shape)
         for call in (concrete, tw.function(lambda x: concrete(x) * 1), nested):
             np.testing.assert_allclose(call(x), f(x), rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_that_a_tape_watches_in_a_loop_stays_one_for_each_size():
+    w = tw.Variable([1.0, 2.0, 3.0])
+
+    @tw.function(input_signature=[tw.TensorSpec([None]), tw.TensorSpec([], "int32")])
+    def step(x, count):
+        def body(i, total):
+            zeros = tw.zeros([3])
+            distance = tw.reduce_mean(tw.square(w - zeros))
+            with tw.GradientTape() as tape:
+                tape.watch(zeros)
+                w.assign(2.0 * w + zeros)
+            return i + 1, total + distance
+
+        total = tw.while_loop(lambda i, _: i < count, body, [0, 0.0])[1]
+        return total + tw.reduce_sum(x)
+
+    for size in (2, 5):
+        w.assign([1.0, 2.0, 3.0])
+        found = step(tw.ones([size]), tw.constant(2))
+        np.testing.assert_allclose(found, 5 * 14 / 3 + size, rtol=1e-6)
+        np.testing.assert_array_equal(w, [4.0, 8.0, 12.0])
