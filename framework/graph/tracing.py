@@ -320,11 +320,13 @@ class Tracer(Reader):
         That is over where a gradient is traced that was not asked for before.
         """
         around, graph = self.around, x.tracer.graph
+        if self.graph.within(graph):
+            return x
         if around is not None and around.graph.finished:
             value = around.captured.get(id(x))
             if value is not None:
                 return Symbolic(value, around)
-        if not graph.finished or self.graph.within(graph):
+        if not graph.finished:
             return x
         if around is None or around.graph.finished:
             x._no_value("an op", "")
