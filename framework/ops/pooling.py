@@ -50,7 +50,7 @@ __all__ = [
 
 
 def Windows(value):
-    """Converts an attribute: ``(axis, size, stride, margins, dilation)`` of each pooling."""
+    """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis."""
     return tuple([(*map(int, w[:3]), Margin(w[3]), int(w[4])) for w in value])
 
 

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-# Entries of which numbers are summed in other ways than by ``sum``.
+# From so many entries on, sums over all axes, or along rows, go in parts.
 MANY = 1 << 16
 
 
@@ -399,7 +399,7 @@ def summed(xp, x, axes):
     """``x`` summed over axes, named in ascending order, which stay with size 1.
 
     Neighbouring axes go by a product with ones: in a third of the time that ``sum``
-    takes over the first axis, a tenth over all but the last, and half over all of many.
+    takes over the first axis, a tenth over all but the last, and half over all axes.
     """
     axes, all_axes = [a % x.ndim for a in axes], len(axes) == x.ndim
     least = MANY if all_axes else 4096
@@ -435,8 +435,8 @@ def summed_axis(xp, x, lead, count, tail):
     """``x`` as ``[lead, count, tail]``, summed over the axis in the middle.
 
     A product adds entry to entry: over 16 million of them the sum would be 4 % off. So a
-    long axis is summed in parts, and then the sums of these. (Along rows it adds with many
-    accumulators; one long row would occupy one core.)
+    long axis is summed in parts, and then the sums of these. Along rows BLAS adds with
+    several accumulators, so that parts pay for very long or single rows only.
     """
     x = x.reshape(lead, count, tail)
     if count > (MANY if tail == 1 < lead else 4 * ROW):

@@ -237,8 +237,7 @@ class _Cropped(_Pooling):
         self.node, self.attributes = node, dict(node.attributes)
         spreads = _are(users[value], SPREAD, value, 1)
         self.follow([spread.outputs[0] for spread in spreads])
-        self.sums = _are(users[value], ADD_TO_MAXIMA, value, 2)
-        self.check(*self.sums)
+        self.check(*_are(users[value], ADD_TO_MAXIMA, value, 2))
         self._crop()
         self.gradients = []
         for spread in spreads:
@@ -302,7 +301,7 @@ def cropped_convolutions(graph):
         todo[found.node] = found.crop
         for node in found.gradients:
             todo[node] = lambda r, node=node, found=found: found.crop_gradient(r, node)
-        for node in {*found.pools, *found.sums}.union(*found.paths):
+        for node in {*found.pools}.union(*found.paths):
             todo[node] = lambda r, node=node: _again(r, node)
     if not todo:
         return graph
