@@ -6,7 +6,7 @@ Code for TensorFlow's guides runs with the import changed: ``import tapewright a
 import sys
 import warnings
 
-from . import config
+from .core import config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
 
@@ -17,79 +17,79 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b
 from tapewright import datasets, layers, optimizers  # noqa: E402
 from tapewright.layers import Input, initializers  # noqa: E402
 
-from . import (  # noqa: E402
-    autodiff,
-    bitwise,
-    data,
-    debugging,
-    dtypes,
-    errors,
-    keras,
-    linalg,
-    math,
-    nn,
-    plot,
-    profiler,
-    registry,
-    signal,
-)
-from .backend import device  # noqa: E402
-from .custom import *  # noqa: E402
-from .dtypes import *  # noqa: E402
-from .graph.control.control_flow import *  # noqa: E402
-from .graph.control.host_calls import *  # noqa: E402
-from .graph.functions.function import function  # noqa: E402
-from .graph.functions.scopes import *  # noqa: E402
-from .later import load_later  # noqa: E402
-from .module import Module  # noqa: E402
-from .ops.activation import sigmoid, softmax, tanh  # noqa: E402
-from .ops.comparison import *  # noqa: E402
-from .ops.contraction import einsum, tensordot  # noqa: E402
-from .ops.conversion import *  # noqa: E402
-from .ops.counting import (  # noqa: E402
+from . import autodiff, data, debugging, keras, plot, profiler  # noqa: E402
+from .api import bitwise, linalg, math, nn, signal  # noqa: E402
+from .autodiff.custom_gradient import *  # noqa: E402
+from .autodiff.tape import *  # noqa: E402
+from .autodiff.vectorized_map import *  # noqa: E402
+from .compiler.control_flow.control_flow import *  # noqa: E402
+from .compiler.control_flow.host_calls import *  # noqa: E402
+from .compiler.function.function import function  # noqa: E402
+from .compiler.function.scopes import *  # noqa: E402
+from .core import dtypes, errors, nest  # noqa: E402
+from .core.devices import device  # noqa: E402
+from .core.dtypes import *  # noqa: E402
+from .core.lazy_import import alias_modules, load_later  # noqa: E402
+from .core.module import Module  # noqa: E402
+from .core.tensor import *  # noqa: E402
+from .core.variable import Variable  # noqa: E402
+from .ops.array.conversion import *  # noqa: E402
+from .ops.array.creation import *  # noqa: E402
+from .ops.array.gather import *  # noqa: E402
+from .ops.array.indexing import *  # noqa: E402
+from .ops.array.joining import *  # noqa: E402
+from .ops.array.scatter import *  # noqa: E402
+from .ops.array.shape import *  # noqa: E402
+from .ops.array.sorting import *  # noqa: E402
+from .ops.linalg.contraction import einsum, tensordot  # noqa: E402
+from .ops.linalg.matmul import matmul  # noqa: E402
+from .ops.linalg.matrix_functions import norm  # noqa: E402
+from .ops.math.comparison import *  # noqa: E402
+from .ops.math.counting import (  # noqa: E402
     histogram_fixed_width,
     histogram_fixed_width_bins,
 )
-from .ops.creation import *  # noqa: E402
-from .ops.elementwise import *  # noqa: E402
-from .ops.gather import *  # noqa: E402
-from .ops.indexing import *  # noqa: E402
-from .ops.joining import *  # noqa: E402
-from .ops.linalg import matmul  # noqa: E402
-from .ops.matrix_functions import norm  # noqa: E402
-from .ops.reduction import *  # noqa: E402
-from .ops.scan import *  # noqa: E402
-from .ops.scatter import *  # noqa: E402
-from .ops.shape import *  # noqa: E402
-from .ops.sorting import *  # noqa: E402
-from .ops.special import *  # noqa: E402
-from .ops.trigonometry import *  # noqa: E402
-from .tape import *  # noqa: E402
-from .tensor import *  # noqa: E402
+from .ops.math.elementwise import *  # noqa: E402
+from .ops.math.reduction import *  # noqa: E402
+from .ops.math.scan import *  # noqa: E402
+from .ops.math.special import *  # noqa: E402
+from .ops.math.trigonometry import *  # noqa: E402
+from .ops.nn.activation import sigmoid, softmax, tanh  # noqa: E402
 from .training.model import Model  # noqa: E402
 from .training.sequential import Sequential  # noqa: E402
-from .variable import Variable  # noqa: E402
-from .vectorize import *  # noqa: E402
 
 load_later(
     sys.modules[__name__],
     callbacks="tapewright.training.callbacks",
-    image="tapewright.ops.image",
+    image="tapewright.ops.image.image",
     initializers="tapewright.layers.initializers",
     losses="tapewright.training.losses",
     metrics="tapewright.training.metrics",
-    random="tapewright.ops.random",
+    random="tapewright.ops.random.sampling",
     saved_model="tapewright.saving.saved_model",
-    test="tapewright.testing",
-    testing="tapewright.testing",
-    train="tapewright.train",
+    test="tapewright.autodiff.gradient_check",
+    testing="tapewright.autodiff.gradient_check",
+    train="tapewright.api.train",
+)
+
+alias_modules(  # `from tapewright.errors import ShapeError`
+    __name__,
+    bitwise="tapewright.api.bitwise",
+    config="tapewright.core.config",
+    dtypes="tapewright.core.dtypes",
+    errors="tapewright.core.errors",
+    linalg="tapewright.api.linalg",
+    math="tapewright.api.math",
+    nest="tapewright.core.nest",
+    nn="tapewright.api.nn",
+    signal="tapewright.api.signal",
 )
 
 load_later(
     dtypes,
-    cast="tapewright.ops.conversion:cast",
-    complex="tapewright.ops.conversion:complex",
-    saturate_cast="tapewright.ops.conversion:saturate_cast",
+    cast="tapewright.ops.array.conversion:cast",
+    complex="tapewright.ops.array.conversion:complex",
+    saturate_cast="tapewright.ops.array.conversion:saturate_cast",
 )
 
 newaxis = None

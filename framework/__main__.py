@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 
-from .errors import SavingError, printable
+from .core.errors import SavingError, printable
 from .saving.inspection.contents import describe
 from .saving.inspection.report import report
 from .saving.inspection.verification import verify

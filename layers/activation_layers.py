@@ -1,12 +1,12 @@
 """Activations as layers: relu and its kin, one of them with weights, and softmax."""
 
-from tapewright.errors import ShapeError
-from tapewright.ops.activation import softmax
-from tapewright.ops.comparison import greater, where
-from tapewright.ops.conversion import cast
-from tapewright.ops.elementwise import exp
-from tapewright.ops.reduction import reduce_logsumexp
-from tapewright.tensor import convert_to_tensor
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.comparison import greater, where
+from tapewright.ops.math.elementwise import exp
+from tapewright.ops.math.reduction import reduce_logsumexp
+from tapewright.ops.nn.activation import softmax
 
 from . import activations, constraints, initializers, regularizers
 from .arguments import not_negative

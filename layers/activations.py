@@ -4,9 +4,34 @@ Those that TensorFlow has too are its ops; the others are composed of ops here. 
 the slope is Keras', but for `celu`, which has none: Keras gives 2 at 0 where it is 1.
 """
 
-from tapewright import registry
-from tapewright.ops import activation as ops
-from tapewright.ops.activation import (
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.joining import split
+from tapewright.ops.array.sorting import sort
+from tapewright.ops.math.comparison import (
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    where,
+)
+from tapewright.ops.math.elementwise import (
+    abs,
+    clip_by_value,
+    exp,
+    expm1,
+    maximum,
+    minimum,
+    sqrt,
+    square,
+)
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.ops.math.scan import cumsum
+from tapewright.ops.math.trigonometry import tanh
+from tapewright.ops.nn import activation as ops
+from tapewright.ops.nn.activation import (
     gelu,
     log_sigmoid,
     log_softmax,
@@ -18,26 +43,7 @@ from tapewright.ops.activation import (
     softplus,
     softsign,
 )
-from tapewright.ops.comparison import greater, greater_equal, less, less_equal, where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import ones_like
-from tapewright.ops.elementwise import (
-    abs,
-    clip_by_value,
-    exp,
-    expm1,
-    maximum,
-    minimum,
-    sqrt,
-    square,
-)
-from tapewright.ops.joining import split
-from tapewright.ops.reduction import reduce_sum
-from tapewright.ops.scan import cumsum
-from tapewright.ops.sorting import sort
-from tapewright.ops.trigonometry import tanh
-from tapewright.rules import normalize_axis
-from tapewright.tensor import convert_to_tensor
+from tapewright.serialization import registry
 
 __all__ = [
     "celu",

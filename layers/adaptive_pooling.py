@@ -1,17 +1,12 @@
 """Pooling to a given size: the windows are as large as it takes."""
 
-from tapewright.ops.indexing import getitem
-from tapewright.ops.joining import stack
-from tapewright.ops.reduction import reduce_max, reduce_mean
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import stack
+from tapewright.ops.math.reduction import reduce_max, reduce_mean
 
 from .arguments import numbers
 from .layer import InputSpec, Layer
-from .spatial import (
-    checked_format,
-    from_channels_last,
-    spatial_axes,
-    to_channels_last,
-)
+from .spatial import checked_format, from_channels_last, spatial_axes, to_channels_last
 
 __all__ = [
     "AdaptiveAveragePooling1D",

@@ -3,12 +3,12 @@
 They are no public names of Keras', so they are none here.
 """
 
-from tapewright.ops.dropout import apply_dropout
+from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers
 from .arguments import share
 from .layer import Layer
-from .noise import _Noise
+from .noise import BaseNoise
 
 __all__ = []
 
@@ -36,7 +36,7 @@ class LayerScale(Layer):
         return inputs * self.gamma
 
 
-class StochasticDepth(_Noise):
+class StochasticDepth(BaseNoise):
     """In training, zeroes whole examples with a probability, and scales the others up.
 
         outputs = inputs * mask / (1 - drop_path_rate),   one mask, 0 or 1, an example

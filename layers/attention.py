@@ -3,18 +3,18 @@
 Those with several heads and weights are in `multi_head_attention`.
 """
 
-from tapewright.ops.activation import softmax
-from tapewright.ops.comparison import greater_equal, less, logical_and, where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import range as arange
-from tapewright.ops.dropout import apply_dropout
-from tapewright.ops.elementwise import abs
-from tapewright.ops.linalg import matmul
-from tapewright.ops.random import get_global_generator
-from tapewright.ops.reduction import reduce_sum
-from tapewright.ops.shape import expand_dims
-from tapewright.ops.trigonometry import tanh
-from tapewright.tensor import convert_to_tensor
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.math.comparison import greater_equal, less, logical_and, where
+from tapewright.ops.math.elementwise import abs
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.ops.math.trigonometry import tanh
+from tapewright.ops.nn.activation import softmax
+from tapewright.ops.nn.dropout import apply_dropout
+from tapewright.ops.random.sampling import get_global_generator
 
 from .arguments import share
 from .layer import Layer

@@ -6,18 +6,18 @@ Each layer draws a transformation (`get_random_transformation`) and carries it o
 
 import math
 
-from tapewright.ops.comparison import less_equal, where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import ones_like, zeros_like
-from tapewright.ops.creation import range as arange
-from tapewright.ops.elementwise import clip_by_value
-from tapewright.ops.gather import gather
-from tapewright.ops.joining import concat, reverse, stack
-from tapewright.ops.random import get_global_generator
-from tapewright.ops.reduction import reduce_mean
-from tapewright.ops.shape import reshape
-from tapewright.ops.trigonometry import cos, sin
-from tapewright.ops.warping import FILL_MODES, INTERPOLATIONS, affine_transform
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like, zeros_like
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat, reverse, stack
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.image.warping import FILL_MODES, INTERPOLATIONS, affine_transform
+from tapewright.ops.math.comparison import less_equal, where
+from tapewright.ops.math.elementwise import clip_by_value
+from tapewright.ops.math.reduction import reduce_mean
+from tapewright.ops.math.trigonometry import cos, sin
+from tapewright.ops.random.sampling import get_global_generator
 
 from .arguments import one_of, whole
 from .images import ImageLayer

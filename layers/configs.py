@@ -3,9 +3,9 @@
 Names and forms are those of Keras' ``get_config`` and ``get_build_config``.
 """
 
-from tapewright.constructors import constructor_arguments
-from tapewright.dtypes import as_dtype
-from tapewright.registry import Configured, from_constructor, plain
+from tapewright.core.dtypes import as_dtype
+from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.registry import Configured, from_constructor, plain
 
 __all__ = ["BuildShapes", "LayerConfig", "dtype_of", "is_shape"]
 

@@ -1,9 +1,9 @@
 """Constraints: what a weight is put through after each update, to stay in bounds."""
 
-from tapewright import registry
-from tapewright.ops.elementwise import clip_by_value, maximum, sqrt, square
-from tapewright.ops.reduction import reduce_sum
-from tapewright.tensor import convert_to_tensor
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.serialization import registry
 
 from .arguments import not_negative
 

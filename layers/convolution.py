@@ -4,9 +4,9 @@ The mathematics is one op, `convolution`; transposed ones are in `transposed_con
 those that treat each channel by itself in `separable_convolution`.
 """
 
-from tapewright.errors import ShapeError
-from tapewright.ops.bias import bias_add
-from tapewright.ops.convolution import convolution
+from tapewright.core.errors import ShapeError
+from tapewright.ops.convolution.convolution import convolution
+from tapewright.ops.nn.bias import bias_add
 
 from . import activations, constraints, initializers, regularizers
 from .arguments import numbers, whole

@@ -2,9 +2,9 @@
 
 import re
 
-from tapewright.ops.contraction import einsum
-from tapewright.ops.linalg import affine, matmul
-from tapewright.registry import plain
+from tapewright.ops.linalg.contraction import einsum
+from tapewright.ops.linalg.matmul import affine, matmul
+from tapewright.serialization.registry import plain
 
 from . import activations, constraints, initializers, regularizers
 from .arguments import whole

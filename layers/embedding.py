@@ -1,10 +1,10 @@
 """`Embedding`: rows of a table for whole numbers; `Masking`: steps that do not count."""
 
-from tapewright.ops.comparison import not_equal, where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import zeros
-from tapewright.ops.gather import gather
-from tapewright.ops.reduction import reduce_any
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros
+from tapewright.ops.array.gather import gather
+from tapewright.ops.math.comparison import not_equal, where
+from tapewright.ops.math.reduction import reduce_any
 
 from . import constraints, initializers, regularizers
 from .arguments import whole

@@ -1,6 +1,6 @@
 """`serialize` and `deserialize`: a layer as its class's name and config, and back."""
 
-from tapewright import registry
+from tapewright.serialization import registry
 
 __all__ = ["deserialize", "serialize"]
 

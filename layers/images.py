@@ -1,11 +1,11 @@
 """Layers that bring images to a size: `Resizing`, `CenterCrop`."""
 
-from tapewright.ops.conversion import cast, saturate_cast
-from tapewright.ops.elementwise import round
-from tapewright.ops.image import resize_keeping_dtype
-from tapewright.ops.indexing import getitem
-from tapewright.ops.joining import pad
-from tapewright.ops.shape import transpose
+from tapewright.ops.array.conversion import cast, saturate_cast
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import pad
+from tapewright.ops.array.shape import transpose
+from tapewright.ops.image.image import resize_keeping_dtype
+from tapewright.ops.math.elementwise import round
 
 from .arguments import one_of, whole
 from .layer import InputSpec, Layer

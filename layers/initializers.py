@@ -9,12 +9,13 @@ import math
 
 import numpy as np
 
-from tapewright import registry
-from tapewright.dtypes import as_dtype, float64
-from tapewright.floatx import default_float
-from tapewright.ops import creation, random
-from tapewright.ops.conversion import cast
-from tapewright.tensor import convert_to_tensor, is_tensor
+from tapewright.core.dtypes import as_dtype, float64
+from tapewright.core.floatx import default_float
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.ops.array import creation
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.random import sampling
+from tapewright.serialization import registry
 
 from .seeds import checked_seed
 
@@ -164,9 +165,9 @@ class _Random(Initializer):
         self.seed = checked_seed(self, seed)
 
     def _draw(self, how, *args):
-        if isinstance(self.seed, random.Generator):
+        if isinstance(self.seed, sampling.Generator):
             return getattr(self.seed, how)(*args)
-        return getattr(random, how)(*args, seed=self.seed)
+        return getattr(sampling, how)(*args, seed=self.seed)
 
 
 def _floating(dtype):

@@ -1,7 +1,7 @@
 """`Input`: where a model begins."""
 
-from tapewright.dtypes import as_dtype
-from tapewright.floatx import floatx
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import floatx
 
 from .layer import Layer
 from .symbolic import KerasTensor, Node

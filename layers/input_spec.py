@@ -1,6 +1,6 @@
 """`InputSpec`: what a layer demands of the shapes of its inputs."""
 
-from tapewright.dtypes import as_dtype
+from tapewright.core.dtypes import as_dtype
 
 __all__ = ["InputSpec"]
 

@@ -2,14 +2,14 @@
 
 from inspect import signature
 
-from tapewright import registry
-from tapewright.nest import flatten
-from tapewright.registration import (
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.serialization import registry
+from tapewright.serialization.registration import (
     get_registered_name,
     get_registered_object,
     name_in_scope,
 )
-from tapewright.tensor import convert_to_tensor
 
 from .layer import Layer
 

@@ -15,19 +15,19 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from tapewright.constructors import constructor_arguments, is_own
-from tapewright.dtypes import float32
-from tapewright.errors import ShapeError
-from tapewright.floatx import default_float
-from tapewright.graph.tracing import EagerFallback
-from tapewright.module import snake_case, unique_name
-from tapewright.nest import flatten, is_nested, map_structure
-from tapewright.ops.conversion import cast
-from tapewright.ops.elementwise import divide_no_nan
-from tapewright.ops.shape import shape as shape_of
-from tapewright.readers import reading
-from tapewright.registry import register
-from tapewright.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.compiler.tracing.tracer import EagerFallback
+from tapewright.core.dtypes import float32
+from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import reading
+from tapewright.core.module import snake_case, unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import shape as shape_of
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.serialization.constructor_arguments import constructor_arguments, is_own
+from tapewright.serialization.registry import register
 
 from . import activations, masks, regularizers
 from .configs import BuildShapes, LayerConfig, dtype_of, is_shape

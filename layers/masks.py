@@ -4,8 +4,8 @@ A tensor carries its mask as ``_keras_mask``, as in Keras. `in_use` tells whethe
 tensor of this process ever did: where none does, layers need not look.
 """
 
-from tapewright.nest import flatten, is_nested, map_structure
-from tapewright.ops.conversion import identity
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.ops.array.conversion import identity
 
 __all__ = ["attach", "in_use", "mask_of", "masked"]
 

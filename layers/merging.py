@@ -6,15 +6,15 @@ Each has a function of the same name, in lower case, for the same.
 import operator
 from functools import reduce
 
-from tapewright.ops import elementwise as ops
-from tapewright.ops.comparison import logical_and, logical_or, where
-from tapewright.ops.contraction import einsum
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import ones_like
-from tapewright.ops.joining import concat
-from tapewright.ops.normalization import l2_normalize
-from tapewright.ops.reduction import reduce_any
-from tapewright.ops.shape import expand_dims
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.joining import concat
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.linalg.contraction import einsum
+from tapewright.ops.math import elementwise as ops
+from tapewright.ops.math.comparison import logical_and, logical_or, where
+from tapewright.ops.math.reduction import reduce_any
+from tapewright.ops.nn.normalization import l2_normalize
 
 from .layer import Layer
 from .masks import mask_of

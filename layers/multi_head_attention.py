@@ -3,12 +3,12 @@
 import math
 import string
 
-from tapewright.ops.attention import dot_product_attention
-from tapewright.ops.contraction import einsum
-from tapewright.ops.conversion import cast
-from tapewright.ops.gather import repeat
-from tapewright.ops.shape import expand_dims
-from tapewright.registry import plain, register
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import repeat
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.linalg.contraction import einsum
+from tapewright.ops.nn.attention import dot_product_attention
+from tapewright.serialization.registry import plain, register
 
 from . import constraints, initializers, regularizers
 from .activation_layers import Softmax

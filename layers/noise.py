@@ -8,10 +8,10 @@ import math
 import numbers
 import operator
 
-from tapewright.ops.comparison import greater, where
-from tapewright.ops.creation import ones_like
-from tapewright.ops.dropout import apply_dropout
-from tapewright.ops.random import get_global_generator
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.math.comparison import greater, where
+from tapewright.ops.nn.dropout import apply_dropout
+from tapewright.ops.random.sampling import get_global_generator
 
 from . import regularizers
 from .arguments import not_negative, share
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class _Noise(Layer):
+class BaseNoise(Layer):
     """What draws random numbers in training, and keeps the shape of its inputs."""
 
     supports_masking = True
@@ -49,7 +49,7 @@ class _Noise(Layer):
         return tuple(input_shape)
 
 
-class Dropout(_Noise):
+class Dropout(BaseNoise):
     """In training, zeroes each input with probability ``rate`` and scales the others up.
 
         outputs = inputs * mask / (1 - rate),   mask 0 or 1
@@ -132,7 +132,7 @@ class SpatialDropout3D(_SpatialDropoutOfImages):
     rank = 5
 
 
-class GaussianNoise(_Noise):
+class GaussianNoise(BaseNoise):
     """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``."""
 
     def __init__(self, stddev, seed=None, **kwargs):
@@ -149,7 +149,7 @@ class GaussianNoise(_Noise):
         return inputs + noise
 
 
-class GaussianDropout(_Noise):
+class GaussianDropout(BaseNoise):
     """In training, multiplies by normal noise: ``outputs = inputs * normal(1, stddev)``.
 
     ``stddev`` is ``sqrt(rate / (1 - rate))``, that of the mask of a `Dropout`.
@@ -175,7 +175,7 @@ class GaussianDropout(_Noise):
 _LOWEST = -1.6732632423543772 * 1.0507009873554805
 
 
-class AlphaDropout(_Noise):
+class AlphaDropout(BaseNoise):
     """In training, sets inputs to the low end of `selu`, and keeps mean and variance.
 
         outputs = a * where(kept, inputs, low) + b

@@ -1,11 +1,14 @@
 """Normalization layers."""
 
-from tapewright.errors import ShapeError
-from tapewright.ops.comparison import logical_and, where
-from tapewright.ops.conversion import cast, stop_gradient
-from tapewright.ops.creation import ones_like, zeros_like
-from tapewright.ops.elementwise import rsqrt, square
-from tapewright.ops.normalization import (
+from tapewright.core.errors import ShapeError
+from tapewright.core.rules import normalize_axis
+from tapewright.ops.array.conversion import cast, stop_gradient
+from tapewright.ops.array.creation import ones_like, zeros_like
+from tapewright.ops.array.shape import expand_dims, reshape
+from tapewright.ops.math.comparison import logical_and, where
+from tapewright.ops.math.elementwise import rsqrt, square
+from tapewright.ops.math.reduction import reduce_sum, reduce_variance
+from tapewright.ops.nn.normalization import (
     batch_normalization,
     fused_batch_norm,
     group_normalization,
@@ -13,9 +16,6 @@ from tapewright.ops.normalization import (
     layer_normalization,
     rms_normalization,
 )
-from tapewright.ops.reduction import reduce_sum, reduce_variance
-from tapewright.ops.shape import expand_dims, reshape
-from tapewright.rules import normalize_axis
 
 from . import constraints, initializers, regularizers
 from .arguments import not_negative, share, whole

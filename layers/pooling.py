@@ -1,11 +1,11 @@
 """Pooling layers: the largest entry or the mean of windows, or of all there is."""
 
-from tapewright.ops.comparison import where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import zeros_like
-from tapewright.ops.pooling import avg_pool, max_pool
-from tapewright.ops.reduction import reduce_max, reduce_mean, reduce_sum
-from tapewright.ops.shape import expand_dims
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.convolution.pooling import avg_pool, max_pool
+from tapewright.ops.math.comparison import where
+from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
 from .arguments import numbers
 from .layer import InputSpec, Layer

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 
-from tapewright.errors import ShapeError
-from tapewright.ops.conversion import cast
-from tapewright.ops.elementwise import maximum, sqrt
-from tapewright.ops.indexing import one_hot
-from tapewright.ops.reduction import reduce_max, reduce_sum
-from tapewright.ops.shape import expand_dims, reshape, squeeze
-from tapewright.ops.sorting import searchsorted
-from tapewright.registry import plain
-from tapewright.tensor import convert_to_tensor, is_tensor
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.indexing import one_hot
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.array.sorting import searchsorted
+from tapewright.ops.math.elementwise import maximum, sqrt
+from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.serialization.registry import plain
 
 from .arguments import one_of, whole
 from .layer import Layer

@@ -6,12 +6,12 @@ With the usual activations all steps are one op, which holds for their gradients
 
 from operator import attrgetter
 
-from tapewright.constructors import constructor_arguments
-from tapewright.ops.gru import gru
-from tapewright.ops.joining import reverse
-from tapewright.ops.lstm import lstm
-from tapewright.ops.shape import expand_dims
-from tapewright.ops.simple_rnn import simple_rnn
+from tapewright.ops.array.joining import reverse
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.nn.gru import gru
+from tapewright.ops.nn.lstm import lstm
+from tapewright.ops.nn.simple_rnn import simple_rnn
+from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from . import activations
 from .input_spec import InputSpec

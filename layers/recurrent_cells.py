@@ -6,13 +6,13 @@ the new states: ``outputs, states = cell(inputs, states)``.
 
 from contextlib import contextmanager
 
-from tapewright.nest import flatten, is_nested, map_structure
-from tapewright.ops.creation import ones_like, zeros
-from tapewright.ops.dropout import apply_dropout
-from tapewright.ops.joining import concat, split
-from tapewright.ops.linalg import affine, matmul
-from tapewright.ops.random import get_global_generator
-from tapewright.registry import deserialize
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.ops.array.creation import ones_like, zeros
+from tapewright.ops.array.joining import concat, split
+from tapewright.ops.linalg.matmul import affine, matmul
+from tapewright.ops.nn.dropout import apply_dropout
+from tapewright.ops.random.sampling import get_global_generator
+from tapewright.serialization.registry import deserialize
 
 from . import activations, constraints, initializers, regularizers
 from .arguments import whole

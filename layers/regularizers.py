@@ -1,12 +1,12 @@
 """Regularizers: penalties on weights, collected in ``layer.losses``."""
 
-from tapewright import registry
-from tapewright.ops.creation import eye
-from tapewright.ops.elementwise import abs, square
-from tapewright.ops.linalg import matmul
-from tapewright.ops.normalization import l2_normalize
-from tapewright.ops.reduction import reduce_sum
-from tapewright.tensor import convert_to_tensor
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.creation import eye
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.math.elementwise import abs, square
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.ops.nn.normalization import l2_normalize
+from tapewright.serialization import registry
 
 __all__ = [
     "L1",

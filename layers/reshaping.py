@@ -2,21 +2,16 @@
 
 import math
 
-from tapewright.errors import ShapeError
-from tapewright.ops.image import resize_keeping_dtype
-from tapewright.ops.indexing import getitem
-from tapewright.ops.joining import pad
-from tapewright.ops.resizing import upsample
-from tapewright.ops.shape import broadcast_to, expand_dims, reshape, transpose
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import pad
+from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, transpose
+from tapewright.ops.image.image import resize_keeping_dtype
+from tapewright.ops.image.resizing import upsample
 
 from .arguments import numbers, one_of, whole
 from .layer import InputSpec, Layer
-from .spatial import (
-    checked_format,
-    from_channels_last,
-    spatial_axes,
-    to_channels_last,
-)
+from .spatial import checked_format, from_channels_last, spatial_axes, to_channels_last
 
 __all__ = [
     "Cropping1D",

@@ -6,18 +6,18 @@ node repeats the cell, whatever the number of steps, known or not.
 
 from contextlib import ExitStack
 
-from tapewright.graph.control.mapping import foldl, scan
-from tapewright.nest import flatten, is_nested, map_structure, pack
-from tapewright.ops.comparison import where
-from tapewright.ops.conversion import cast
-from tapewright.ops.creation import zeros, zeros_like
-from tapewright.ops.indexing import getitem
-from tapewright.ops.joining import concat, reverse, stack
-from tapewright.ops.shape import expand_dims, transpose
-from tapewright.readers import active_tracer, reading
-from tapewright.registry import deserialize
-from tapewright.tensor import convert_to_tensor
-from tapewright.variable import Variable
+from tapewright.compiler.control_flow.map_fn import foldl, scan
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.variable import Variable
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros, zeros_like
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import concat, reverse, stack
+from tapewright.ops.array.shape import expand_dims, transpose
+from tapewright.ops.math.comparison import where
+from tapewright.serialization.registry import deserialize
 
 from .layer import Layer
 from .recurrent_cells import StackedRNNCells, size_of_output

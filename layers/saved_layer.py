@@ -1,7 +1,7 @@
 """`SavedLayer`: a layer from a file, of a class that is not known here."""
 
-from tapewright.module import snake_case
-from tapewright.ops.random import Generator
+from tapewright.core.module import snake_case
+from tapewright.ops.random.sampling import Generator
 
 from .layer import Layer
 

@@ -1,8 +1,8 @@
 """`SeedGenerator`, and what layers and initializers take for a ``seed``."""
 
-from tapewright import registry
-from tapewright.module import unique_name
-from tapewright.ops.random import Generator
+from tapewright.core.module import unique_name
+from tapewright.ops.random.sampling import Generator
+from tapewright.serialization import registry
 
 __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 

@@ -1,6 +1,6 @@
 """Arguments that layers with spatial axes share, and the sizes that follow from them."""
 
-from tapewright.errors import ShapeError
+from tapewright.core.errors import ShapeError
 
 from .arguments import one_of
 

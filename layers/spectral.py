@@ -1,11 +1,11 @@
 """`SpectralNormalization`: a layer whose kernel is kept at spectral norm 1 in training."""
 
-from tapewright.ops.comparison import equal, where
-from tapewright.ops.conversion import cast, stop_gradient
-from tapewright.ops.linalg import matmul
-from tapewright.ops.normalization import l2_normalize
-from tapewright.ops.reduction import reduce_all
-from tapewright.ops.shape import reshape
+from tapewright.ops.array.conversion import cast, stop_gradient
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.math.comparison import equal, where
+from tapewright.ops.math.reduction import reduce_all
+from tapewright.ops.nn.normalization import l2_normalize
 
 from . import initializers
 from .arguments import whole

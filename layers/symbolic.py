@@ -7,21 +7,21 @@ them is a model, see `training/network.py`.
 
 from collections import namedtuple
 
-from tapewright import registry
-from tapewright.dimension import NeedsSize
-from tapewright.dtypes import BY_NUMPY, DType, as_dtype
-from tapewright.floatx import default_float
-from tapewright.graph.functions.concrete import UntracedFunction
-from tapewright.graph.functions.function import Function
-from tapewright.graph.tracing import Outline
-from tapewright.module import unique_name
-from tapewright.nest import flatten, map_structure, pack
-from tapewright.primitive import get_primitive
-from tapewright.readers import Lost, reading
+from tapewright.compiler.function.concrete_function import UntracedFunction
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.tracing.tracer import Outline
+from tapewright.core.dtypes import BY_NUMPY, DType, as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import Lost, reading
+from tapewright.core.module import unique_name
+from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.primitive import get_primitive
+from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.variable import Variable
 from tapewright.saving.keras_files.operations import default_name, kind_of
-from tapewright.tensor import Tensor, TensorSpec
-from tapewright.tensor_shape import TensorShape
-from tapewright.variable import Variable
+from tapewright.serialization import registry
 
 from .masks import attach, mask_of
 

@@ -5,17 +5,17 @@ import math
 
 import numpy as np
 
-from tapewright.dtypes import as_dtype
-from tapewright.module import Module, unique_name
-from tapewright.nest import owned_leaves
-from tapewright.ops.random import Generator
-from tapewright.readers import reading
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.interpreters import reading
+from tapewright.core.module import Module, unique_name
+from tapewright.core.nest import owned_leaves
+from tapewright.core.variable import Variable
+from tapewright.ops.random.sampling import Generator
 from tapewright.saving.keras_files.blank_weights import room
 from tapewright.saving.keras_files.own_variables import (
     load_own_variables,
     save_own_variables,
 )
-from tapewright.variable import Variable
 
 from . import constraints, initializers, regularizers
 from .arguments import truth

@@ -1,10 +1,10 @@
 """Layers around a layer: `TimeDistributed` for each step, `Bidirectional` both ways."""
 
-from tapewright.graph.control.mapping import map_fn
-from tapewright.nest import flatten, is_nested
-from tapewright.ops.joining import concat, reverse, stack
-from tapewright.readers import active_tracer
-from tapewright.registry import deserialize, serialize
+from tapewright.compiler.control_flow.map_fn import map_fn
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.nest import flatten, is_nested
+from tapewright.ops.array.joining import concat, reverse, stack
+from tapewright.serialization.registry import deserialize, serialize
 
 from .layer import Layer
 from .rnn import time_first

@@ -1,6 +1,6 @@
 """Optimizers by name and config: `get`, `serialize`, `deserialize`."""
 
-from tapewright import registry
+from tapewright.serialization import registry
 
 from .optimizer import Optimizer
 

@@ -17,8 +17,8 @@ from operator import attrgetter, is_
 
 import numpy as np
 
-from tapewright.backend import array_module
-from tapewright.variable import changes
+from tapewright.core.devices import array_module
+from tapewright.core.variable import changes
 
 __all__ = ["InPlace", "Segment", "Workspace", "lay_out", "split"]
 

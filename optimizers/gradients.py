@@ -7,15 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.backend import array_module
-from tapewright.blas import sum_of_squares
-from tapewright.errors import DTypeError, ShapeError
-from tapewright.tensor import (
-    IndexedSlices,
-    convert_to_tensor,
-    is_tensor,
-    to_array,
-)
+from tapewright.core.blas import sum_of_squares
+from tapewright.core.devices import array_module
+from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.tensor import IndexedSlices, convert_to_tensor, is_tensor, to_array
 
 __all__ = ["Scaling", "SparseRows", "check_gradient", "clipping", "to_gradient"]
 

@@ -1,6 +1,6 @@
 """`Lamb`: `Adam`, with steps in proportion to the variables."""
 
-from tapewright.blas import sum_of_squares
+from tapewright.core.blas import sum_of_squares
 
 from .mixing import approach, subtract_scaled
 from .optimizer import Optimizer

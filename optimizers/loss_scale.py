@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from tapewright import registry
-from tapewright.backend import array_module
-from tapewright.constructors import constructor_arguments
-from tapewright.readers import reading
-from tapewright.variable import Variable
+from tapewright.core.devices import array_module
+from tapewright.core.interpreters import reading
+from tapewright.core.variable import Variable
+from tapewright.serialization import registry
+from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .gradients import SparseRows
 from .optimizer import Optimizer

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright import blas
+from tapewright.core import blas
 
 __all__ = ["approach", "pays", "subtract_scaled"]
 

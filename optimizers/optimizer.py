@@ -15,15 +15,15 @@ import warnings
 
 import numpy as np
 
-from tapewright import registry
-from tapewright.backend import array_module
-from tapewright.constructors import constructor_arguments
-from tapewright.dtypes import float32
-from tapewright.module import snake_case, unique_name
+from tapewright.core.devices import array_module
+from tapewright.core.dtypes import float32
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.module import snake_case, unique_name
+from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
+from tapewright.core.variable import Variable, writing
 from tapewright.profiler import watch_method
-from tapewright.readers import active_tracer, reading
-from tapewright.tensor import constant, convert_to_tensor, new_tensor
-from tapewright.variable import Variable, writing
+from tapewright.serialization import registry
+from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .flat import lay_out
 from .gradients import clipping

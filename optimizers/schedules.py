@@ -11,14 +11,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright import registry
-from tapewright.dtypes import float32
-from tapewright.ops.comparison import where
-from tapewright.ops.conversion import cast
-from tapewright.ops.elementwise import ceil, floor, log, maximum, minimum
-from tapewright.ops.elementwise import pow as tensor_pow
-from tapewright.ops.trigonometry import cos
-from tapewright.tensor import constant, convert_to_tensor, is_tensor
+from tapewright.core.dtypes import float32
+from tapewright.core.tensor import constant, convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.comparison import where
+from tapewright.ops.math.elementwise import ceil, floor, log, maximum, minimum
+from tapewright.ops.math.elementwise import pow as tensor_pow
+from tapewright.ops.math.trigonometry import cos
+from tapewright.serialization import registry
 
 __all__ = [
     "CosineDecay",

@@ -8,13 +8,14 @@ import warnings
 
 import numpy as np
 
-from tapewright import backend, registry
-from tapewright.errors import DTypeError
-from tapewright.floatx import default_float
-from tapewright.ops.conversion import cast
-from tapewright.ops.shape import broadcast_to
-from tapewright.readers import reading
-from tapewright.variable import Variable
+from tapewright.core import devices
+from tapewright.core.errors import DTypeError
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import reading
+from tapewright.core.variable import Variable
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import broadcast_to
+from tapewright.serialization import registry
 
 from .running import ACCUMULATOR, AVERAGE
 
@@ -127,8 +128,8 @@ class State:
 
     def _slot(self, variable, name):
         array = variable._array
-        xp = backend.array_module(type(array))
-        with backend.use_module(xp):
+        xp = devices.array_module(type(array))
+        with devices.use_module(xp):
             start = xp.full(array.shape, self.initial.get(name, 0), array.dtype)
             slot = Variable(start, trainable=False)
         return self._christened(slot, f"{_stem(variable)}_{name}")
@@ -207,7 +208,7 @@ class State:
 
     def _scalar(self, name, value, dtype):
         # NumPy's, as it is read in each step: on a GPU, that would wait.
-        with backend.use_module(np), reading(()):
+        with devices.use_module(np), reading(()):
             scalar = Variable(value, trainable=False, name=name, dtype=dtype)
         return self._christened(scalar, name)
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.backend import array_module, use_module
-from tapewright.graph.control.effects import made_by
-from tapewright.ops.conversion import cast
-from tapewright.readers import reading
-from tapewright.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
-from tapewright.variable import Variable, writing
+from tapewright.compiler.control_flow.effects import made_by
+from tapewright.core.devices import array_module, use_module
+from tapewright.core.interpreters import reading
+from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
+from tapewright.core.variable import Variable, writing
+from tapewright.ops.array.conversion import cast
 
 from .flat import InPlace, Segment, Workspace, split
 from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradient

@@ -16,8 +16,9 @@ import pytest
 
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every plan that a test makes
 
-from tapewright import backend, random, readers  # noqa: E402
-from tapewright.module import forget_names  # noqa: E402
+from tapewright import random  # noqa: E402
+from tapewright.core import devices, interpreters
+from tapewright.core.module import forget_names  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -84,7 +85,7 @@ def strict():
     spec = importlib.util.spec_from_file_location("strict_array", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    backend.register_array_module(module.StrictArray, module.xp, module.to_numpy)
+    devices.register_array_module(module.StrictArray, module.xp, module.to_numpy)
     return module.xp
 
 
@@ -95,10 +96,10 @@ def device(request):
     if request.node.get_closest_marker("gpu"):
         name = "cupy"
     if name == "strict":
-        with backend.use_module(request.getfixturevalue("strict")):
+        with devices.use_module(request.getfixturevalue("strict")):
             yield name
     else:
-        with backend.device("GPU" if name == "cupy" else "CPU"):
+        with devices.device("GPU" if name == "cupy" else "CPU"):
             yield name
 
 
@@ -119,7 +120,7 @@ def names():
 def no_reader_is_left():
     """Fails a test that leaves a tape, or another reader of ops, behind."""
     yield
-    left, _ = readers.active_readers(), readers.set_readers(())
+    left, _ = interpreters.active_readers(), interpreters.set_readers(())
     assert left == (), f"the test left readers behind: {left}"
 
 

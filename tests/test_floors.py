@@ -1,131 +1,53 @@
-"""Who imports whom, read from the source and held against the floor table.
+"""Who imports whom, read from the source and held against the table of floors.
 
-A file imports from lower floors, or from files of its own floor that are listed before
-it. Imports inside functions count like any other.
+A file imports from lower floors, or from its own folder. Imports inside functions count
+like any other.
 """
 
 import ast
 import re
+import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# From the ground up; within a floor in the order in which files may build on each other.
-# A name ending in "/" stands for a folder whose files follow their own order below.
-FLOORS = [
-    [
-        "config",
-        "later",
-        "blas",
-        "errors",
-        "dimension",
-        "assumptions",
-        "open_shape",
-        "tensor_shape",
-        "dtypes",
-        "nest",
-        "floatx",
-        "constructors",
-        "registration",
-        "literals",
-        "shared_objects",
-        "registry",
-        "backend",
-    ],
-    ["tensor"],
-    ["readers", "composite", "variable", "adjoint", "entry", "primitive", "rules"],
-    ["ops/"],
-    [
-        "batching",
-        "walk",
-        "jacobian",
-        "explain",
-        "tape",
-        "custom",
-        "vectorize",
-        "forward",
-    ],
-    ["graph/"],
-    ["module", "testing", "assertions", "debugging", "timeline", "profiler", "saving/"],
-    ["layers/", "optimizers/"],
-    ["data/"],
-    ["plot", "training/"],
-    [
-        "keras_ops/",
-        "keras_random",
-        "keras",
-        "math",
-        "nn",
-        "linalg",
-        "signal",
-        "autodiff",
-        "bitwise",
-        "train",
-        "__init__",
-        "__main__",
-    ],
-]
-OPS = [
-    "sizes",
-    "comparison",
-    "conversion",
-    "elementwise",
-    "trigonometry",
-    "special",
-    "shape",
-    "joining",
-    "creation",
-    "reduction",
-    "gather",
-    "scatter",
-    "indexing",
-    "diagonal",
-    "scan",
-    "segment",
-    "counting",
-    "sorting",
-    "linalg",
-    "contraction",
-    "linear_systems",
-    "decompositions",
-    "matrix_functions",
-    "fft",
-    "windows",
-    "activation",
-    "cross_entropy",
-    "bias",
-    "moments",
-    "normalization",
-    "sliding",
-    "columns",
-    "correlation",
-    "convolution",
-    "pooling",
-    "drawing",
-    "distributions",
-    "generators",
-    "random",
-    "dropout",
-    "recurrence",
-    "lstm",
-    "gru",
-    "simple_rnn",
-    "attention",
-    "resizing",
-    "warping",
-    "image",
-    "operators",
-]
-# The folders inside of rooms; "" stands for the files that are in none.
+# Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
+# the front door. Rooms of one floor are strangers, except where `FRIENDS` says otherwise.
+FLOORS = {
+    "datasets": 0,
+    "core": 1,
+    "ops": 2,
+    "autodiff": 3,
+    "compiler": 4,
+    "serialization": 5,
+    "data": 5,
+    "profiler": 5,
+    "debugging": 5,
+    "saving": 6,
+    "layers": 7,
+    "optimizers": 7,
+    "plot": 7,
+    "training": 8,
+    "keras_ops": 9,
+    "keras": 10,
+    "api": 11,
+    "": 12,
+    "__main__": 12,
+}
+# Folders inside of rooms, in the order in which they build on each other; "" stands for
+# the files that are in none.
 FOLDERS = {
-    "graph": ["", "transforms", "planning", "inspection", "control", "functions"],
+    "compiler": [
+        "tracing",
+        "passes",
+        "program",
+        "targets",
+        "inspection",
+        "control_flow",
+        "function",
+    ],
     "saving": ["storage", "checkpoints", "graphs", "keras_files", "", "inspection"],
 }
-ASIDE = "datasets/"  # may import the ground floor only
-# listings of op families: code of any floor may go by them
-ALIASES = {"math", "nn", "linalg", "signal", "autodiff", "bitwise"}
 PACKAGES = {
     "tapewright.layers": "layers",
     "tapewright.optimizers": "optimizers",
@@ -170,88 +92,82 @@ def imports(module):
                 yield from ((s, node.lineno) for s in submodules if s in SOURCES)
 
 
-def place(module):
-    """``(floor, room, position in the room)``, or None for what stands aside."""
+def room(module):
+    """The room of a module, and the folder in it."""
     tail = module.removeprefix("tapewright").removeprefix(".")
-    folder, _, rest = tail.partition(".")
-    if f"{folder}/" == ASIDE:
-        return None
-    for floor, rooms in enumerate(FLOORS):
-        if f"{folder}/" in rooms:
-            position = 0
-            if folder == "ops" and rest:
-                position = OPS.index(rest)
-            elif folder in FOLDERS and rest:
-                inner = rest.partition(".")[0] if "." in rest else ""
-                position = FOLDERS[folder].index(inner)
-            return floor, rooms.index(f"{folder}/"), position
-        if (tail or "__init__") in rooms:
-            return floor, rooms.index(tail or "__init__"), 0
-    raise AssertionError(f"{module} has no floor: add it to the table")
+    first, _, rest = tail.partition(".")
+    return first, rest.partition(".")[0] if "." in rest else ""
 
 
 def own(module):
     return [(name, line) for name, line in imports(module) if name in SOURCES]
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_every_file_has_a_floor(module):
-    assert place(module) is not None or module.startswith("tapewright.datasets")
+def where(module, line):
+    return f"{SOURCES[module].relative_to(ROOT)}:{line}"
 
 
-@pytest.mark.parametrize("module", [m for m in SOURCES if place(m) is not None])
-def test_a_file_imports_from_below_or_from_before(module):
-    here = place(module)
-    for name, line in own(module):
-        where = f"{SOURCES[module].relative_to(ROOT)}:{line} imports {name}"
-        if name == "tapewright":  # `from tapewright import x`: x itself is checked
-            continue
-        there = place(name)
-        assert there is not None or here[0] >= 9, f"{where}, which stands aside"
-        if there is None or name.rpartition(".")[2] in ALIASES:
-            continue
-        same_room = here[:2] == there[:2]
-        room = FLOORS[here[0]][here[1]]
-        if same_room and room.rstrip("/") in FOLDERS:
-            assert there[2] <= here[2], f"{where}, a later folder"
-            continue
-        if same_room and room != "ops/":
-            continue  # the order inside other folders is theirs; cycles are checked below
-        if SOURCES[module].name == "__init__.py" and same_room:
-            continue  # the listing of a folder
-        strangers = FLOORS[here[0]] == ["layers/", "optimizers/"] and not same_room
-        assert not (strangers and here[0] == there[0]), f"{where}, a stranger"
-        assert there < here, f"{where}: floor {there[0]} is not below floor {here[0]}"
+def is_package(module):
+    return SOURCES[module].name == "__init__.py"
 
 
-@pytest.mark.parametrize("folder", FOLDERS["saving"])
-def test_the_docstring_of_a_folder_lists_its_files(folder):
-    path = ROOT / "framework" / "saving" / folder
-    text = ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
-    inside = {each.name for each in path.iterdir() if (each / "__init__.py").exists()}
-    if folder:
-        inside = {each.stem for each in path.glob("*.py")} - {"__init__"}
-    lines = [
-        re.fullmatch(r" *([a-z_0-9]+) {3,}\S.*", each) for each in text.split("\n")
-    ]
-    assert {line[1] for line in lines if line} == inside
+def test_every_file_has_a_floor():
+    assert not [module for module in SOURCES if room(module)[0] not in FLOORS]
 
 
-@pytest.mark.parametrize("module", [m for m in SOURCES if place(m) is None])
-def test_datasets_know_the_ground_floor_only(module):
-    for name, line in own(module):
-        if name.startswith("tapewright.datasets") or name == "tapewright":
-            continue
-        assert place(name)[0] == 0, f"{SOURCES[module].name}:{line} imports {name}"
+def test_a_file_imports_from_lower_floors_or_its_own_room():
+    wrong = []
+    for module in SOURCES:
+        here, _ = room(module)
+        for name, line in own(module):
+            there, _ = room(name)
+            if (
+                here == there or name == "tapewright"
+            ):  # `from tapewright import x`: x is
+                continue  # looked at itself
+            if (
+                FLOORS[there] >= FLOORS[here]
+                or there == "datasets"
+                and FLOORS[here] < 8
+            ):
+                wrong.append(f"{where(module, line)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_folders_of_a_room_build_on_those_before_them():
+    wrong = []
+    for module in SOURCES:
+        here, folder = room(module)
+        for name, line in own(module):
+            there, other = room(name)
+            if here != there or here not in FOLDERS or is_package(name):
+                continue
+            order = FOLDERS[here]
+            if not is_package(module) and order.index(other) > order.index(folder):
+                wrong.append(f"{where(module, line)} imports {name}, a later folder")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_docstring_of_a_folder_of_saving_lists_its_files():
+    for folder in FOLDERS["saving"]:
+        path = ROOT / "framework" / "saving" / folder
+        text = ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+        inside = {
+            each.name for each in path.iterdir() if (each / "__init__.py").exists()
+        }
+        if folder:
+            inside = {each.stem for each in path.glob("*.py")} - {"__init__"}
+        lines = [
+            re.fullmatch(r" *([a-z_0-9]+) {3,}\S.*", each) for each in text.split("\n")
+        ]
+        assert {line[1] for line in lines if line} == inside, folder
 
 
 def test_there_are_no_import_cycles():
     graph = {
-        module: {
-            n for n, _ in own(module) if n != module and not _is_listing(n, module)
-        }
+        module: {n for n, _ in own(module) if n != module and not is_package(n)}
         for module in SOURCES
-        if SOURCES[module].name != "__init__.py"
+        if not is_package(module)
     }
     done, path = set(), []
 
@@ -269,40 +185,68 @@ def test_there_are_no_import_cycles():
         visit(module)
 
 
-def _is_listing(name, importer):
-    """Whether ``name`` is the ``__init__`` of a folder, of which only members are used."""
-    return SOURCES[name].name == "__init__.py"
+def test_nothing_else_is_depended_on():
+    wrong = [
+        f"{where(module, line)} imports {name}"
+        for module in SOURCES
+        for name, line in imports(module)
+        if (top := name.partition(".")[0]) not in sys.stdlib_module_names
+        and top not in ALLOWED_OUTSIDE
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_nothing_else_is_depended_on(module):
-    import sys
-
-    for name, line in imports(module):
-        top = name.partition(".")[0]
-        assert top in sys.stdlib_module_names or top in ALLOWED_OUTSIDE, (
-            f"{SOURCES[module].name}:{line} imports {name}"
-        )
+def test_cupy_is_imported_in_one_place():
+    importers = {
+        module
+        for module in SOURCES
+        if "cupy" in {name.partition(".")[0] for name, _ in imports(module)}
+    }
+    assert importers == {"tapewright.core.devices"}
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_cupy_is_imported_by_the_backend_alone(module):
-    names = {name.partition(".")[0] for name, _ in imports(module)}
-    assert "cupy" not in names or module == "tapewright.backend"
+def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name():
+    wrong = []
+    for module in SOURCES:
+        here, _ = room(module)
+        if here in ("", "plot", "__main__"):
+            continue
+        for node in ast.walk(ast.parse(SOURCES[module].read_text())):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            if node.level:
+                package = module if is_package(module) else module.rpartition(".")[0]
+                base = package.split(".")[: -(node.level - 1) or None]
+                crossing = len(base) < 2
+            else:
+                crossing = node.module.startswith(f"tapewright.{here}.")
+            if crossing:
+                wrong.append(f"{where(module, node.lineno)}: {ast.unparse(node)}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_files_of_one_folder_import_each_other_relatively(module):
-    path = SOURCES[module]
-    package = max((p for p in PACKAGES if module.startswith(p)), key=len)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            inside = node.module in SOURCES and PACKAGES[package] == "framework"
-            top = max(
-                (p for p in PACKAGES if node.module.startswith(p)), key=len, default=""
-            )
-            same = inside and top == "tapewright" and node.module != "tapewright"
-            same |= package != "tapewright" and top == package
-            assert not same, (
-                f"{path.name}:{node.lineno} imports {node.module} absolutely"
-            )
+def test_no_file_reads_a_private_name_of_another():
+    wrong = []
+    for module in SOURCES:
+        tree = ast.parse(SOURCES[module].read_text())
+        modules = set()  # local names of modules of ours
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            if not (node.level or node.module.startswith("tapewright")):
+                continue
+            for alias in node.names:
+                if alias.name.startswith("_") and not alias.name.startswith("__"):
+                    wrong.append(f"{where(module, node.lineno)}: {alias.name}")
+                modules.add(alias.asname or alias.name)
+        modules &= {name.rpartition(".")[2] for name in SOURCES}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in modules
+                and node.attr.startswith("_")
+                and not node.attr.startswith("__")
+            ):
+                wrong.append(f"{where(module, node.lineno)}: {ast.unparse(node)}")
+    assert not wrong, "\n".join(wrong)

@@ -46,12 +46,12 @@ def test_every_module_has_a_docstring_and_a_list_of_names(name):
     module = importlib.import_module(name)
     assert inspect.getdoc(module), f"{name} does not say what it is"
     is_listing = hasattr(module, "__path__") or name in (
-        "tapewright.math",
-        "tapewright.nn",
-        "tapewright.linalg",
-        "tapewright.signal",
+        "tapewright.api.math",
+        "tapewright.api.nn",
+        "tapewright.api.linalg",
+        "tapewright.api.signal",
         "tapewright.autodiff",
-        "tapewright.bitwise",
+        "tapewright.api.bitwise",
     )
     assert is_listing or hasattr(module, "__all__"), f"{name} has no __all__"
 

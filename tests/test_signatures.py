@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tapewright as tw
-from tapewright.constructors import constructor_arguments
+from tapewright.serialization.constructor_arguments import constructor_arguments
 
 RECORDED = json.loads(
     (Path(__file__).parent / "reference" / "signatures.json").read_text()

@@ -4,8 +4,9 @@ from itertools import islice
 
 import numpy as np
 
-from ..nest import flatten, is_nested, map_structure, pack
-from ..tensor import TensorSpec, new_tensor
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.tensor import TensorSpec, new_tensor
+
 from .elements import packer, stacked
 from .node import INFINITE, UNKNOWN, Node, copied
 

@@ -9,13 +9,14 @@ import operator
 import threading
 from collections import deque
 
-from ..dtypes import int64
-from ..errors import OutOfRangeError
-from ..graph.boxes import Resource
-from ..graph.tracing import fall_back
-from ..nest import flatten, map_structure, pack
-from ..readers import active_tracer, reading
-from ..tensor import constant
+from tapewright.compiler.tracing.handles import Resource
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.dtypes import int64
+from tapewright.core.errors import OutOfRangeError
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.tensor import constant
+
 from .batching import Batch, PaddedBatch, Unbatch
 from .drawing import warn_of_draws
 from .elements import as_element, called, known, spec_of

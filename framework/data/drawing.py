@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from ..ops.generators import Generator
+from tapewright.ops.random.generators import Generator
 
 __all__ = ["Draws", "Watch", "warn_of_draws"]
 

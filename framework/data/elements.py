@@ -5,10 +5,16 @@ As in ``tf.data`` a list is no structure: it is one tensor.
 
 import numpy as np
 
-from .. import backend
-from ..graph.tracing import Symbolic, fall_back
-from ..nest import flatten, is_nested, map_structure, pack
-from ..tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor, to_array
+from tapewright.compiler.tracing.tracer import Symbolic, fall_back
+from tapewright.core import devices
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.tensor import (
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+    new_tensor,
+    to_array,
+)
 
 __all__ = [
     "as_element",
@@ -66,15 +72,15 @@ def host(value, dtype=None):
         ):
             return new_tensor(tensor.array)  # apart from tapes
         value = tensor
-    elif backend.current_module() is np:
+    elif devices.current_module() is np:
         return convert_to_tensor(value, dtype)
-    return new_tensor(backend.to_numpy(to_array(value, dtype, module=np)))
+    return new_tensor(devices.to_numpy(to_array(value, dtype, module=np)))
 
 
 def called(function, element):
     """``function`` of an element: a tuple gives several arguments, as in ``tf.data``."""
-    if backend.current_module() is not np:
-        with backend.use_module(np):
+    if devices.current_module() is not np:
+        with devices.use_module(np):
             return called(function, element)
     return function(*element) if type(element) is tuple else function(element)
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from ..graph.functions.function import function as traced
-from ..nest import flatten
-from ..ops.generators import drawing_from
-from ..tensor import TensorSpec, new_tensor
+from tapewright.compiler.function.function import function as traced
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.ops.random.generators import drawing_from
+
 from .drawing import Draws, Watch
 from .elements import as_element, called, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded

@@ -3,8 +3,9 @@
 from collections import deque
 from itertools import count, islice
 
-from ..nest import flatten, pack
-from ..ops.generators import drawing_from
+from tapewright.core.nest import flatten, pack
+from tapewright.ops.random.generators import drawing_from
+
 from .drawing import Draws, Watch
 from .elements import called
 from .node import UNKNOWN, Replayed, Seeded, numbered

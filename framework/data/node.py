@@ -10,10 +10,11 @@ from itertools import islice
 
 import numpy as np
 
-from ..graph.tracing import fall_back
-from ..ops.generators import get_global_generator
-from ..readers import active_tracer
-from ..tensor import new_tensor
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import new_tensor
+from tapewright.ops.random.generators import get_global_generator
+
 from .elements import packer
 
 __all__ = [

@@ -4,10 +4,16 @@ from itertools import count, islice
 
 import numpy as np
 
-from ..dtypes import as_dtype, int64
-from ..nest import assert_same_structure, flatten, is_nested, map_structure
-from ..ops.generators import drawing_from
-from ..tensor import TensorSpec, new_tensor
+from tapewright.core.dtypes import as_dtype, int64
+from tapewright.core.nest import (
+    assert_same_structure,
+    flatten,
+    is_nested,
+    map_structure,
+)
+from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.ops.random.generators import drawing_from
+
 from .drawing import Draws, Watch
 from .elements import as_element, described, known, spec_of
 from .node import UNKNOWN, Node, Rows, Seeded, Selection

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from ..nest import flatten
+from tapewright.core.nest import flatten
+
 from .node import Node, Rows, Selection, copied
 
 __all__ = ["Cache", "Prefetch"]

@@ -6,15 +6,16 @@ over elements of one spec.
 
 import numpy as np
 
-from ..errors import OutOfRangeError
-from ..graph.boxes import Unforeseen, handle_of
-from ..graph.control.effects import assert_true, host_effect
-from ..graph.control.iteration import while_loop
-from ..graph.tracing import fall_back
-from ..nest import flatten, map_structure
-from ..ops.conversion import stop_gradient
-from ..readers import active_tracer, reading
-from ..tensor import TensorSpec, constant, convert_to_tensor
+from tapewright.compiler.control_flow.effects import assert_true, host_effect
+from tapewright.compiler.control_flow.while_loop import while_loop
+from tapewright.compiler.tracing.handles import Unforeseen, handle_of
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.errors import OutOfRangeError
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
+from tapewright.ops.array.conversion import stop_gradient
+
 from .elements import called, described, leafwise, packer
 
 __all__ = ["Optional", "next_element", "next_optional", "reduced", "traceable"]

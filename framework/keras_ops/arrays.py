@@ -1,14 +1,15 @@
 """`keras.ops` of NumPy that give arrays another shape, join and split them."""
 
-from ..dimension import is_size
-from ..ops import creation, joining
-from ..ops import diagonal as diagonals
-from ..ops import shape as shapes
-from ..ops.conversion import cast
-from ..ops.gather import repeat as _repeat
-from ..ops.reduction import reduce_sum
-from ..rules import normalize_axis
-from ..tensor import TensorSpec, convert_to_tensor
+from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.array import creation, joining
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import repeat as _repeat
+from tapewright.ops.linalg import diagonal as diagonals
+from tapewright.ops.math.reduction import reduce_sum
+
 from .promotion import counted, sized_by_values, together
 
 __all__ = [

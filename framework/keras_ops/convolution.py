@@ -11,10 +11,10 @@ from tapewright.layers.spatial import (
     to_channels_last,
     transposed_sizes,
 )
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.joining import pad
+from tapewright.ops.convolution import convolution, pooling, windows
 
-from ..ops import convolution, pooling, sliding
-from ..ops import shape as shapes
-from ..ops.joining import pad
 from .promotion import floating, in_own_dtype, together
 
 __all__ = [
@@ -178,8 +178,8 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
         kernel_size, dilation, padding, stride
     )
     x = pad(x, [(0, 0), (0, 0), *[(n, n) for n in padding]])
-    x = sliding.unfold(x, -1, wide, stride[1], (0, 0), dilation[1])
-    x = sliding.unfold(x, -3, high, stride[0], (0, 0), dilation[0])
+    x = windows.unfold(x, -1, wide, stride[1], (0, 0), dilation[1])
+    x = windows.unfold(x, -3, high, stride[0], (0, 0), dilation[0])
     batch, channels, rows, _, columns, _ = x.shape
     x = shapes.transpose(x, (0, 1, 3, 5, 2, 4))
     return shapes.reshape(x, [batch, channels * high * wide, rows * columns])
@@ -201,8 +201,8 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
     channels = depth // (high * wide)
     x = shapes.reshape(x, [batch, channels, high, wide, rows, columns])
     x = shapes.transpose(x, (0, 1, 4, 2, 5, 3))
-    x = sliding.fold(x, sizes[1], -1, stride[1], (0, 0), dilation[1])
-    x = sliding.fold(x, sizes[0], -2, stride[0], (0, 0), dilation[0])
+    x = windows.fold(x, sizes[1], -1, stride[1], (0, 0), dilation[1])
+    x = windows.fold(x, sizes[0], -2, stride[0], (0, 0), dilation[0])
     top, left = padding
     return x[:, :, top : sizes[0] - top, left : sizes[1] - left]
 

@@ -2,33 +2,33 @@
 
 import functools
 
+from tapewright.autodiff.custom_gradient import custom_gradient
+from tapewright.autodiff.vectorized_map import vectorized_map as _vectorized_map
+from tapewright.compiler.control_flow.cond import cond as _cond
+from tapewright.compiler.control_flow.cond import switch_case
+from tapewright.compiler.control_flow.map_fn import carry_along, map_fn
+from tapewright.compiler.control_flow.while_loop import while_loop as _while_loop
+from tapewright.core import nest
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import convert_to_tensor as _convert
+from tapewright.core.tensor import is_tensor as _is_tensor
 from tapewright.layers.symbolic import KerasTensor
+from tapewright.ops.array import conversion
+from tapewright.ops.array import scatter as scattering
+from tapewright.ops.array.creation import meshgrid
+from tapewright.ops.array.creation import range as _range
+from tapewright.ops.array.gather import gather, gather_nd
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.indexing import slice as _slice
+from tapewright.ops.array.joining import concat, split, stack
+from tapewright.ops.array.joining import reverse as _reversed
+from tapewright.ops.array.joining import unstack as _unstack
+from tapewright.ops.array.shape import squeeze
+from tapewright.ops.math.comparison import less_equal, logical_not
+from tapewright.ops.math.elementwise import clip_by_value
 
-from .. import nest
-from ..custom import custom_gradient
-from ..dtypes import as_dtype
-from ..graph.control.conditions import cond as _cond
-from ..graph.control.conditions import switch_case
-from ..graph.control.iteration import while_loop as _while_loop
-from ..graph.control.mapping import carry_along, map_fn
-from ..open_shape import agree
-from ..ops import conversion
-from ..ops import scatter as scattering
-from ..ops.comparison import less_equal, logical_not
-from ..ops.creation import meshgrid
-from ..ops.creation import range as _range
-from ..ops.elementwise import clip_by_value
-from ..ops.gather import gather, gather_nd
-from ..ops.indexing import getitem
-from ..ops.indexing import slice as _slice
-from ..ops.joining import concat, split, stack
-from ..ops.joining import reverse as _reversed
-from ..ops.joining import unstack as _unstack
-from ..ops.shape import squeeze
-from ..rules import normalize_axis
-from ..tensor import convert_to_tensor as _convert
-from ..tensor import is_tensor as _is_tensor
-from ..vectorize import vectorized_map as _vectorized_map
 from .nodes import note
 from .promotion import sized_by_values
 

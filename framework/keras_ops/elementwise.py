@@ -6,17 +6,19 @@ in the common one. Most are a line: the op, and how its arguments are prepared.
 
 import math
 
-from ..dtypes import as_dtype
-from ..ops import comparison, conversion, elementwise, special, trigonometry
-from ..ops.comparison import equal as _equal
-from ..ops.comparison import where
-from ..ops.conversion import bitcast, cast
-from ..ops.creation import ones_like
-from ..ops.elementwise import log1p as _log1p
-from ..ops.elementwise import pow as _pow
-from ..ops.reduction import reduce_all
-from ..ops.shape import reshape
-from ..tensor import convert_to_tensor
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array import conversion
+from tapewright.ops.array.conversion import bitcast, cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.math import comparison, elementwise, special, trigonometry
+from tapewright.ops.math.comparison import equal as _equal
+from tapewright.ops.math.comparison import where
+from tapewright.ops.math.elementwise import log1p as _log1p
+from tapewright.ops.math.elementwise import pow as _pow
+from tapewright.ops.math.reduction import reduce_all
+
 from .promotion import (
     binary,
     christen,

@@ -5,9 +5,10 @@ As `translation`, for what is more than an op: ``tw.tile`` is Keras' ``Tile``.
 
 import inspect
 
-from .. import registry
-from ..dtypes import as_dtype
-from ..tensor import convert_to_tensor
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.serialization import registry
+
 from .nodes import note
 
 __all__ = ["translate_function"]

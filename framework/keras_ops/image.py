@@ -6,15 +6,17 @@ Images are ``[batch, height, width, channels]`` or one without the batch; with
 
 import math
 
+from tapewright.core.dtypes import float32
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.layers.spatial import checked_format
-
-from ..dtypes import float32
-from ..ops import image as image_ops
-from ..ops import warping
-from ..ops.comparison import equal, where
-from ..ops.conversion import cast, saturate_cast
-from ..ops.creation import eye
-from ..ops.elementwise import (
+from tapewright.ops.array.conversion import cast, saturate_cast
+from tapewright.ops.array.creation import eye
+from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
+from tapewright.ops.image import image as image_ops
+from tapewright.ops.image import warping
+from tapewright.ops.linalg.linear_systems import solve
+from tapewright.ops.math.comparison import equal, where
+from tapewright.ops.math.elementwise import (
     clip_by_value,
     divide_no_nan,
     exp,
@@ -23,10 +25,8 @@ from ..ops.elementwise import (
     round,
     square,
 )
-from ..ops.linear_systems import solve
-from ..ops.reduction import reduce_max, reduce_min, reduce_sum
-from ..ops.shape import broadcast_to, expand_dims, reshape, squeeze
-from ..tensor import convert_to_tensor
+from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
+
 from .arrays import moveaxis, pad, stack
 from .convolution import conv, depthwise_conv
 from .making import arange, ones_like, zeros_like

@@ -5,12 +5,17 @@ from operator import index
 
 import numpy as np
 
-from .. import backend
-from ..dtypes import int32
-from ..errors import ShapeError
-from ..ops import counting, indexing, segment, sorting
-from ..ops import shape as shapes
-from ..ops.comparison import (
+from tapewright.core import devices
+from tapewright.core.dtypes import int32
+from tapewright.core.errors import ShapeError
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.array import indexing, segment, sorting
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import gather
+from tapewright.ops.math import counting
+from tapewright.ops.math.comparison import (
     equal,
     greater_equal,
     less,
@@ -19,13 +24,10 @@ from ..ops.comparison import (
     logical_not,
     not_equal,
 )
-from ..ops.comparison import where as _where
-from ..ops.conversion import cast
-from ..ops.elementwise import abs, floordiv, floormod
-from ..ops.gather import gather
-from ..ops.reduction import reduce_any, reduce_max, reduce_min, reduce_sum
-from ..rules import normalize_axis
-from ..tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.math.comparison import where as _where
+from tapewright.ops.math.elementwise import abs, floordiv, floormod
+from tapewright.ops.math.reduction import reduce_any, reduce_max, reduce_min, reduce_sum
+
 from .arrays import moveaxis, pad, ravel
 from .core import while_loop
 from .making import linspace, ones_like
@@ -135,7 +137,7 @@ def _from_the_start(who, indices, size):
     if not indices.dtype.is_integer:
         raise TypeError(f"{who}: indices must be integers, got {indices.dtype.name}")
     array = indices.array
-    if backend.is_array(array) and backend.array_module(type(array)) is np:
+    if devices.is_array(array) and devices.array_module(type(array)) is np:
         if not array.size or array.min() >= 0:  # known, and as it should be
             return indices
     return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
@@ -276,14 +278,14 @@ def unique(
     array([1, 3], dtype=int32)
     """
     x = convert_to_tensor(x)
-    if not backend.is_array(x.array):
+    if not devices.is_array(x.array):
         raise TypeError(
             "unique: how many entries there are follows from values, which x does not "
             "have in a traced function or a model"
         )
     flat, along = (ravel(x), 0) if axis is None else (x, axis)
     _, first, inverse, counts = np.unique(
-        backend.to_numpy(flat.array), return_index=True, return_inverse=True,
+        devices.to_numpy(flat.array), return_index=True, return_inverse=True,
         return_counts=True, axis=along, equal_nan=False,
     )  # fmt: skip
     inverse = inverse.reshape(x.shape if axis is None else -1)

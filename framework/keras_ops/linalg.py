@@ -4,17 +4,18 @@ import math
 
 import numpy as np
 
-from ..forward import ForwardAccumulator
-from ..nest import map_structure
-from ..ops import decompositions, linear_systems, matrix_functions
-from ..ops.comparison import not_equal
-from ..ops.conversion import cast, conj
-from ..ops.creation import eye, zeros_like
-from ..ops.elementwise import abs
-from ..ops.linalg import matmul, matrix_transpose
-from ..ops.reduction import reduce_min, reduce_sum
-from ..ops.shape import expand_dims, reshape, squeeze, transpose
-from ..rules import normalize_axis
+from tapewright.autodiff.forward import ForwardAccumulator
+from tapewright.core.nest import map_structure
+from tapewright.core.rules import normalize_axis
+from tapewright.ops.array.conversion import cast, conj
+from tapewright.ops.array.creation import eye, zeros_like
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze, transpose
+from tapewright.ops.linalg import decompositions, linear_systems, matrix_functions
+from tapewright.ops.linalg.matmul import matmul, matrix_transpose
+from tapewright.ops.math.comparison import not_equal
+from tapewright.ops.math.elementwise import abs
+from tapewright.ops.math.reduction import reduce_min, reduce_sum
+
 from .promotion import christen, floating, floats, together
 
 __all__ = [

@@ -5,16 +5,17 @@ from operator import index
 
 import numpy as np
 
-from ..dtypes import as_dtype
-from ..floatx import default_float
-from ..ops import creation, joining
-from ..ops import shape as shapes
-from ..ops.comparison import equal, less_equal, where
-from ..ops.conversion import cast
-from ..ops.creation import range as _range
-from ..ops.elementwise import abs, exp, floor, log, sign
-from ..ops.elementwise import pow as _pow
-from ..tensor import convert_to_tensor
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array import creation, joining
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as _range
+from tapewright.ops.math.comparison import equal, less_equal, where
+from tapewright.ops.math.elementwise import abs, exp, floor, log, sign
+from tapewright.ops.math.elementwise import pow as _pow
+
 from .promotion import common_dtype, kind_of, together
 
 __all__ = [

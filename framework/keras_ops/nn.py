@@ -1,5 +1,8 @@
 """`keras.ops.nn`: activations, losses, normalization, attention, windows."""
 
+from tapewright.core.dtypes import int64
+from tapewright.core.floatx import default_float
+from tapewright.core.rules import normalize_axis
 from tapewright.layers import activations
 from tapewright.layers.activations import (
     celu,
@@ -19,27 +22,24 @@ from tapewright.layers.activations import (
     threshold,
 )
 from tapewright.layers.spatial import checked_format
-
-from ..dtypes import int64
-from ..floatx import default_float
-from ..ops import activation, cross_entropy, normalization
-from ..ops import moments as moment_ops
-from ..ops import shape as shapes
-from ..ops.attention import dot_product_attention
-from ..ops.conversion import cast
-from ..ops.conversion import complex as _complex
-from ..ops.elementwise import exp, maximum, square
-from ..ops.indexing import one_hot as _one_hot
-from ..ops.reduction import (
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.conversion import complex as _complex
+from tapewright.ops.array.indexing import one_hot as _one_hot
+from tapewright.ops.math.elementwise import exp, maximum, square
+from tapewright.ops.math.reduction import (
     reduce_any,
     reduce_logsumexp,
     reduce_max,
     reduce_mean,
 )
-from ..ops.trigonometry import cos, sin
-from ..rules import normalize_axis
-from ..training import losses
-from ..training.losses.probabilistic import EPSILON, binary_entropy
+from tapewright.ops.math.trigonometry import cos, sin
+from tapewright.ops.nn import activation, cross_entropy, normalization
+from tapewright.ops.nn import moments as moment_ops
+from tapewright.ops.nn.attention import dot_product_attention
+from tapewright.training import losses
+from tapewright.training.losses.probabilistic import EPSILON, binary_entropy
+
 from .arrays import moveaxis
 from .convolution import (
     adaptive_average_pool,

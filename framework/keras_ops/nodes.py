@@ -10,14 +10,13 @@ import inspect
 
 import numpy as np
 
+from tapewright.core.dtypes import DType
+from tapewright.core.module import unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import Tensor
 from tapewright.layers.symbolic import KerasTensor, OpCall, refuse_variables
-
-from .. import registry
-from ..dtypes import DType
-from ..module import unique_name
-from ..nest import flatten, is_nested, map_structure
-from ..saving.keras_files import operations
-from ..tensor import Tensor
+from tapewright.saving.keras_files import operations
+from tapewright.serialization import registry
 
 __all__ = ["as_nodes", "note", "one_node"]
 

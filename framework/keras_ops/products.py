@@ -1,16 +1,17 @@
 """`keras.ops` of NumPy that multiply: `matmul`, `einsum`, `tensordot`, `outer`, ..."""
 
-from ..dtypes import int8, int32
-from ..errors import ShapeError
-from ..ops import contraction
-from ..ops import shape as shapes
-from ..ops.conversion import cast, conj
-from ..ops.convolution import conv1d
-from ..ops.elementwise import clip_by_value, sqrt
-from ..ops.linalg import cross as _cross
-from ..ops.linalg import matmul as _matmul
-from ..ops.reduction import reduce_any, reduce_mean, reduce_sum
-from ..tensor import convert_to_tensor
+from tapewright.core.dtypes import int8, int32
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast, conj
+from tapewright.ops.convolution.convolution import conv1d
+from tapewright.ops.linalg import contraction
+from tapewright.ops.linalg.matmul import cross as _cross
+from tapewright.ops.linalg.matmul import matmul as _matmul
+from tapewright.ops.math.elementwise import clip_by_value, sqrt
+from tapewright.ops.math.reduction import reduce_any, reduce_mean, reduce_sum
+
 from .arrays import diagonal, moveaxis, pad, ravel, transpose
 from .elementwise import multiply
 from .promotion import floating, together

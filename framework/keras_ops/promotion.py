@@ -10,11 +10,18 @@ import inspect
 
 import numpy as np
 
-from ..dimension import is_size
-from ..dtypes import as_dtype, complex64, complex128, float64, int32, uint32
-from ..floatx import default_float
-from ..ops.conversion import cast
-from ..tensor import Tensor, convert_to_tensor
+from tapewright.core.dtypes import (
+    as_dtype,
+    complex64,
+    complex128,
+    float64,
+    int32,
+    uint32,
+)
+from tapewright.core.floatx import default_float
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.ops.array.conversion import cast
 
 __all__ = [
     "binary",

@@ -3,32 +3,32 @@
 import inspect
 import math
 
-from .. import backend
-from ..dtypes import float16, float32, float64, int32
-from ..ops import reduction
-from ..ops import scan as scans
-from ..ops.comparison import equal, is_nan, logical_and, logical_not, logical_or, where
-from ..ops.conversion import cast
-from ..ops.creation import fill
-from ..ops.elementwise import ceil, divide, floor, maximum, minimum
-from ..ops.elementwise import round as _round
-from ..ops.gather import gather
-from ..ops.indexing import argmax as _argmax
-from ..ops.indexing import argmin as _argmin
-from ..ops.reduction import reduce_max, reduce_min, reduce_sum
-from ..ops.shape import broadcast_to, expand_dims, reshape, transpose
-from ..ops.sorting import sort
-from ..rules import normalize_axis
-from ..tensor import convert_to_tensor
-from .promotion import (
-    christen,
-    counted,
-    documented,
-    floating,
-    numbers,
-    together,
-    truth,
+from tapewright.core import devices
+from tapewright.core.dtypes import float16, float32, float64, int32
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import fill
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import argmax as _argmax
+from tapewright.ops.array.indexing import argmin as _argmin
+from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, transpose
+from tapewright.ops.array.sorting import sort
+from tapewright.ops.math import reduction
+from tapewright.ops.math import scan as scans
+from tapewright.ops.math.comparison import (
+    equal,
+    is_nan,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
 )
+from tapewright.ops.math.elementwise import ceil, divide, floor, maximum, minimum
+from tapewright.ops.math.elementwise import round as _round
+from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
+
+from .promotion import christen, counted, documented, floating, numbers, together, truth
 
 __all__ = [
     "all",
@@ -308,7 +308,7 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
         )
     x = floating(x)
     q = cast(q, float64)  # single precision cannot tell the places of many entries
-    if backend.is_array(q.array) and not ((q.array >= 0) & (q.array <= 1)).all():
+    if devices.is_array(q.array) and not ((q.array >= 0) & (q.array <= 1)).all():
         raise ValueError(f"quantile: q must be from 0 to 1, got {q.numpy()}")
     rank, lead = x.ndim, q.ndim
     axes = sorted(normalize_axis("quantile", axis, rank))

@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ops.activation import log_softmax
-from ..ops.comparison import equal, greater_equal, where
-from ..ops.conversion import cast
-from ..ops.creation import range as arange
-from ..ops.elementwise import maximum
-from ..ops.gather import gather
-from ..ops.indexing import argmax
-from ..ops.joining import pad
-from ..ops.reduction import reduce_max, reduce_sum
-from ..ops.shape import expand_dims, shape
-from ..ops.sorting import argsort
-from ..readers import active_tracer
-from ..tensor import convert_to_tensor
-from ..training.losses import sequence
+from tapewright.core.errors import ShapeError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import argmax
+from tapewright.ops.array.joining import pad
+from tapewright.ops.array.shape import expand_dims, shape
+from tapewright.ops.array.sorting import argsort
+from tapewright.ops.math.comparison import equal, greater_equal, where
+from tapewright.ops.math.elementwise import maximum
+from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.nn.activation import log_softmax
+from tapewright.training.losses import sequence
 
 __all__ = ["ctc_decode", "ctc_loss"]
 

@@ -3,17 +3,19 @@
 Complex numbers come and go as pairs of tensors, real and imaginary part, as in Keras.
 """
 
-from ..errors import ShapeError
-from ..open_shape import agree
-from ..ops import fft as transforms
-from ..ops import segment, windows
-from ..ops.conversion import cast, imag, real
-from ..ops.conversion import complex as _complex
-from ..ops.elementwise import norm_sqrt, square
-from ..ops.indexing import getitem
-from ..ops.joining import pad, stack
-from ..ops.reduction import reduce_max, reduce_sum
-from ..tensor import TensorSpec, convert_to_tensor
+from tapewright.core.errors import ShapeError
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.array import segment
+from tapewright.ops.array.conversion import cast, imag, real
+from tapewright.ops.array.conversion import complex as _complex
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import pad, stack
+from tapewright.ops.math.elementwise import norm_sqrt, square
+from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.signal import fft as transforms
+from tapewright.ops.signal import window_functions
+
 from .promotion import floating, sized_by_values, together
 
 __all__ = [
@@ -140,7 +142,7 @@ def irfft(x, fft_length=None):
 
 def extract_sequences(x, sequence_length, sequence_stride):
     """Overlapping pieces of the last axis, one every ``sequence_stride`` entries."""
-    return windows.frame(x, sequence_length, sequence_stride)
+    return window_functions.frame(x, sequence_length, sequence_stride)
 
 
 def _weights(who, window, sequence_length, fft_length, dtype):
@@ -152,7 +154,10 @@ def _weights(who, window, sequence_length, fft_length, dtype):
         )
     if window is None:
         return None
-    known = {"hann": windows.hann_window, "hamming": windows.hamming_window}
+    known = {
+        "hann": window_functions.hann_window,
+        "hamming": window_functions.hamming_window,
+    }
     if isinstance(window, str):
         if window not in known:
             raise ValueError(
@@ -181,7 +186,9 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     if center:
         margin = (fft_length // 2, fft_length // 2)
         x = pad(x, [(0, 0)] * (x.ndim - 1) + [margin], "REFLECT")
-    return _parts(windows.stft(x, fft_length, sequence_stride, fft_length, weights))
+    return _parts(
+        window_functions.stft(x, fft_length, sequence_stride, fft_length, weights)
+    )
 
 
 def istft(
@@ -198,8 +205,8 @@ def istft(
     dtype = real(x).dtype
     weights = _weights("istft", window, sequence_length, fft_length, dtype)
     if weights is not None:
-        weights = windows.inverse_stft_window_fn(sequence_stride, weights)
-    signal = windows.inverse_stft(
+        weights = window_functions.inverse_stft_window_fn(sequence_stride, weights)
+    signal = window_functions.inverse_stft(
         x, fft_length, sequence_stride, fft_length, window_fn=weights
     )
     start = fft_length // 2 if center else 0

@@ -8,8 +8,9 @@ import functools
 
 import numpy as np
 
-from .. import registry
-from ..dimension import is_size
+from tapewright.core.symbolic_dim import is_size
+from tapewright.serialization import registry
+
 from .nodes import note
 
 __all__ = ["translate"]

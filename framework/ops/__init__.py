@@ -1,52 +1,29 @@
-"""The ops, one family a file, in the order in which they build on each other."""
+"""The ops, one family a file, imported in the order in which they build on each other."""
 
-from . import (  # isort: skip
-    sizes,
-    comparison,
-    conversion,
-    elementwise,
-    trigonometry,
-    special,
-    shape,
-    joining,
-    creation,
-    reduction,
-    gather,
-    scatter,
-    indexing,
-    diagonal,
-    scan,
-    segment,
-    counting,
-    sorting,
-    linalg,
+# isort: off
+from .array import sizes
+from .math import comparison
+from .array import conversion
+from .math import elementwise, trigonometry, special
+from .array import shape, joining, creation
+from .math import reduction
+from .array import gather, scatter, indexing
+from .linalg import diagonal
+from .math import scan
+from .array import segment
+from .math import counting
+from .array import sorting
+from .linalg import (
+    matmul,
     contraction,
     linear_systems,
     decompositions,
     matrix_functions,
-    fft,
-    windows,
-    activation,
-    cross_entropy,
-    bias,
-    moments,
-    normalization,
-    sliding,
-    correlation,
-    convolution,
-    pooling,
-    drawing,
-    distributions,
-    generators,
-    random,
-    dropout,
-    recurrence,
-    lstm,
-    gru,
-    simple_rnn,
-    attention,
-    resizing,
-    warping,
-    image,
-    operators,
 )
+from .signal import fft, window_functions
+from .nn import activation, cross_entropy, bias, moments, normalization
+from .convolution import windows, correlation, convolution, pooling
+from .random import philox, distributions, generators, sampling
+from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
+from .image import resizing, warping, image
+from . import operators

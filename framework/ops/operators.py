@@ -4,11 +4,13 @@ IndexedSlices their sums.
 The only file that writes on a class from outside: operators arrive when the ops exist.
 """
 
-from ..errors import ShapeError
-from ..tensor import IndexedSlices, Tensor, convert_to_tensor
-from ..variable import Variable, VariableValue
-from . import comparison, conversion, elementwise, gather, indexing, scatter
-from .linalg import matmul
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
+from tapewright.core.variable import Variable, VariableValue
+
+from .array import conversion, gather, indexing, scatter
+from .linalg.matmul import matmul
+from .math import comparison, elementwise
 
 __all__ = []
 

@@ -20,11 +20,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ..backend import to_numpy
-from ..errors import SavingError, saving_error
-from ..module import Module
-from ..variable import Variable
-from ..variable import writing as held
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.module import Module
+from tapewright.core.variable import Variable
+from tapewright.core.variable import writing as held
+
 from .graphs.functions import read_function, write_function
 from .graphs.objects import ObjectReader, ObjectWriter
 from .graphs.optimizers import read_optimizers

@@ -9,10 +9,11 @@ import numbers
 
 import numpy as np
 
-from .. import backend
-from ..data.node import new_seed
-from ..nest import assert_same_structure, flatten, is_nested, pack
-from ..tensor import new_tensor
+from tapewright.core import devices
+from tapewright.core.nest import assert_same_structure, flatten, is_nested, pack
+from tapewright.core.tensor import new_tensor
+from tapewright.data.node import new_seed
+
 from .epochs import Batches
 from .labels import class_weight_to_sample_weight
 from .packing import as_arrays, named_leaves, pack_x_y_sample_weight
@@ -93,13 +94,13 @@ class ArrayBatches(Batches):
 
 def _rows(array, rows):
     """Rows of an array as a tensor on the current device: a view, or one gather."""
-    module = backend.array_module(type(array))
+    module = devices.array_module(type(array))
     if isinstance(rows, slice):
         array = array[rows]
     else:
         array = array.take(rows if module is np else module.asarray(rows), axis=0)
-    wanted = backend.current_module()
-    return new_tensor(array if module is wanted else backend.copy_to(wanted, array))
+    wanted = devices.current_module()
+    return new_tensor(array if module is wanted else devices.copy_to(wanted, array))
 
 
 def _weights(y, sample_weight):

@@ -4,10 +4,11 @@ import operator
 import warnings
 from collections.abc import Iterator
 
-from .. import backend
-from ..data.dataset import Dataset
-from ..nest import flatten, is_nested
-from ..tensor import is_tensor
+from tapewright.core import devices
+from tapewright.core.nest import flatten, is_nested
+from tapewright.core.tensor import is_tensor
+from tapewright.data.dataset import Dataset
+
 from .array_batches import ArrayBatches
 from .epochs import Batches
 from .py_dataset import PyDataset
@@ -91,7 +92,7 @@ def _is_arrays(x):
     """Whether ``x`` is data by itself, rather than something that yields them."""
     if is_nested(x):
         return True
-    return is_tensor(x) or backend.is_array(x) or not _yields(x)
+    return is_tensor(x) or devices.is_array(x) or not _yields(x)
 
 
 def _yields(x):

@@ -1,10 +1,10 @@
 """`clone_model`: a model of the same layers with weights of its own."""
 
+from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.layer import Layer
 from tapewright.layers.symbolic import KerasTensor
 
-from ..nest import assert_same_structure, flatten, map_structure
 from .model import Model
 from .sequential import Sequential
 

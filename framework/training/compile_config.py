@@ -1,8 +1,8 @@
 """What `compile` was given, as a config, and back: Keras' keys and forms."""
 
-from .. import registry
-from ..registration import refusal
-from ..saving.keras_files.objects import serialize_keras_object
+from tapewright.saving.keras_files.objects import serialize_keras_object
+from tapewright.serialization import registry
+from tapewright.serialization.registration import refusal
 
 __all__ = ["arguments_of_compile", "compile_config"]
 

@@ -7,10 +7,11 @@ together.
 
 from collections import namedtuple
 
-from ..nest import flatten, is_nested, map_structure, pack
-from ..ops.conversion import cast
-from ..ops.elementwise import add
-from ..ops.shape import shape as shape_of
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import shape as shape_of
+from tapewright.ops.math.elementwise import add
+
 from . import losses as losses_module
 from . import metrics as metrics_module
 from .losses import Loss

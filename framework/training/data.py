@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..ops.comparison import where
-from ..ops.creation import ones_like
-from ..ops.elementwise import divide
-from ..ops.matrix_functions import norm
-from ..tensor import is_tensor
+from tapewright.core.tensor import is_tensor
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.linalg.matrix_functions import norm
+from tapewright.ops.math.comparison import where
+from tapewright.ops.math.elementwise import divide
 
 __all__ = ["normalize", "pad_sequences", "to_categorical"]
 

@@ -8,10 +8,9 @@ the operations in its place of which it is made.
 import importlib
 from types import SimpleNamespace
 
+from tapewright.core.nest import flatten
 from tapewright.layers.symbolic import OpCall, Operation, node_of
-
-from ..nest import flatten
-from ..registration import refusal
+from tapewright.serialization.registration import refusal
 
 __all__ = ["FunctionCall", "is_function_call"]
 
@@ -19,31 +18,31 @@ CONSTANT = "_CONSTANT_VALUE"  # what stands for a layer where an argument is a n
 
 # File of the ops -> functions of it, by TensorFlow's names less those of its modules.
 _TABLE = {
-    "activation": "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "
+    "nn.activation": "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "
     "softplus softsign swish tanh",
-    "comparison": "equal greater greater_equal is_finite is_inf is_nan less less_equal "
+    "math.comparison": "equal greater greater_equal is_finite is_inf is_nan less less_equal "
     "logical_and logical_not logical_or not_equal where",
-    "contraction": "einsum tensordot",
-    "conversion": "cast identity stop_gradient",
-    "creation": "ones_like zeros_like",
-    "elementwise": "abs add add_n ceil clip_by_value divide divide_no_nan exp expm1 floor "
+    "linalg.contraction": "einsum tensordot",
+    "array.conversion": "cast identity stop_gradient",
+    "array.creation": "ones_like zeros_like",
+    "math.elementwise": "abs add add_n ceil clip_by_value divide divide_no_nan exp expm1 floor "
     "floordiv floormod log log1p maximum minimum mod multiply negative pow reciprocal round "
     "rsqrt sign sqrt square squared_difference subtract truediv",
-    "gather": "gather repeat",
-    "image": "resize",
-    "indexing": "argmax argmin getitem one_hot",
-    "joining": "concat pad reverse roll split stack tile unstack",
-    "linalg": "matmul",
-    "matrix_functions": "norm",
-    "moments": "moments",
-    "normalization": "l2_normalize",
-    "pooling": "avg_pool avg_pool2d max_pool max_pool2d",
-    "reduction": "reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min "
-    "reduce_prod reduce_std reduce_sum reduce_variance",
-    "scan": "cumprod cumsum",
-    "shape": "broadcast_to expand_dims reshape shape squeeze transpose",
-    "sorting": "argsort sort top_k",
-    "trigonometry": "acos asin atan atan2 cos cosh sin sinh tan",
+    "array.gather": "gather repeat",
+    "image.image": "resize",
+    "array.indexing": "argmax argmin getitem one_hot",
+    "array.joining": "concat pad reverse roll split stack tile unstack",
+    "linalg.matmul": "matmul",
+    "linalg.matrix_functions": "norm",
+    "nn.moments": "moments",
+    "nn.normalization": "l2_normalize",
+    "convolution.pooling": "avg_pool avg_pool2d max_pool max_pool2d",
+    "math.reduction": "reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean "
+    "reduce_min reduce_prod reduce_std reduce_sum reduce_variance",
+    "math.scan": "cumprod cumsum",
+    "array.shape": "broadcast_to expand_dims reshape shape squeeze transpose",
+    "array.sorting": "argsort sort top_k",
+    "math.trigonometry": "acos asin atan atan2 cos cosh sin sinh tan",
 }
 _FILES = {name: file for file, names in _TABLE.items() for name in names.split()}
 _MODULES = ("", "math", "nn", "linalg", "image", "compat.v1", "compat.v1.math",
@@ -70,7 +69,7 @@ class FunctionCall(Operation):
                 f"the function {str(named)[:80]!r} of TensorFlow, which is part of a model "
                 "of Keras 2, is not known here"
             )
-        file = importlib.import_module(f"..ops.{_FILES[function]}", __package__)
+        file = importlib.import_module(f"tapewright.ops.{_FILES[function]}")
         self.function = getattr(file, function)
         self.name = config.get("name") or entry.get("name")
         self._inbound_nodes = []

@@ -4,10 +4,11 @@ import numbers
 
 import numpy as np
 
-from .. import backend
-from ..floatx import default_float
-from ..nest import is_nested
-from ..tensor import convert_to_tensor, is_tensor
+from tapewright.core import devices
+from tapewright.core.floatx import default_float
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+
 from .packing import named_leaves
 
 __all__ = ["check_labels", "class_weight_to_sample_weight"]
@@ -25,7 +26,7 @@ def check_labels(y, name="y"):
     """
     for path, leaf in named_leaves(name, y):
         array = convert_to_tensor(leaf).array if is_tensor(leaf) else leaf
-        if not backend.is_array(array):
+        if not devices.is_array(array):
             continue
         if array.dtype.kind == "U":
             raise TypeError(
@@ -34,9 +35,9 @@ def check_labels(y, name="y"):
             )
         if array.dtype.kind not in "fc":
             continue
-        if not np.isnan(backend.to_numpy(array.sum())):  # one pass, no mask
+        if not np.isnan(devices.to_numpy(array.sum())):  # one pass, no mask
             continue
-        missing = np.isnan(backend.to_numpy(array))
+        missing = np.isnan(devices.to_numpy(array))
         count, first = int(missing.sum()), np.argwhere(missing)
         if count:
             place = tuple(int(i) for i in first[0])
@@ -90,7 +91,7 @@ def _weight(class_weight, label):
 
 def _labels(y):
     array = convert_to_tensor(y).array if is_tensor(y) else np.asarray(y)
-    array = backend.to_numpy(array)
+    array = devices.to_numpy(array)
     if array.ndim == 2:
         array = array[:, 0] if array.shape[1] == 1 else array.argmax(axis=1)
     if array.ndim != 1 or array.dtype.kind not in "biuf":

@@ -4,10 +4,11 @@ import operator
 
 import numpy as np
 
-from .. import backend
-from ..errors import ShapeError
-from ..nest import flatten, pack
-from ..tensor import is_tensor
+from tapewright.core import devices
+from tapewright.core.errors import ShapeError
+from tapewright.core.nest import flatten, pack
+from tapewright.core.tensor import is_tensor
+
 from .array_batches import ArrayBatches, train_validation_split
 from .batches import as_batches
 from .callbacks.callback_list import CallbackList
@@ -307,7 +308,7 @@ def _validates(validation_freq):
 
 def _array(y):
     if is_tensor(y):
-        return backend.to_numpy(y.array)
+        return devices.to_numpy(y.array)
     return np.asarray(y)
 
 

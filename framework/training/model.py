@@ -1,22 +1,22 @@
 """`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
 
+from tapewright.core.errors import ShapeError
+from tapewright.core.module import snake_case, unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.layers.configs import BuildShapes
 from tapewright.layers.layer import Layer
 from tapewright.layers.masks import attach, in_use, mask_of, masked
-
-from ..constructors import constructor_arguments
-from ..errors import ShapeError
-from ..module import snake_case, unique_name
-from ..nest import flatten, is_nested, map_structure
-from ..ops.conversion import cast
-from ..ops.shape import expand_dims, squeeze
-from ..registration import custom_object_scope
-from ..registry import from_constructor, plain, register
-from ..saving.keras_files.objects import (
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.saving.keras_files.objects import (
     deserialize_keras_object,
     serialize_keras_object,
 )
-from ..tensor import convert_to_tensor
+from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.registration import custom_object_scope
+from tapewright.serialization.registry import from_constructor, plain, register
+
 from .loops import Loops
 from .network import Network, standardized
 from .network_config import config_of_network, network_from_config
@@ -273,7 +273,7 @@ class Model(Loops, Steps, Layer):
 
     def save(self, filepath, overwrite=True, zipped=None, **kwargs):
         """Writes the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
-        from ..saving.keras_files.models import save_model
+        from tapewright.saving.keras_files.models import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
@@ -284,7 +284,7 @@ class Model(Loops, Steps, Layer):
         leaves an older one as it was. Raises: ``ValueError`` for another ending,
         ``FileExistsError`` unless ``overwrite``.
         """
-        from ..saving.keras_files.weights import save_weights
+        from tapewright.saving.keras_files.weights import save_weights
 
         save_weights(self, filepath, overwrite, max_shard_size)
 
@@ -298,7 +298,7 @@ class Model(Loops, Steps, Layer):
         Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
         layers or the file is not as it should be; then nothing was assigned.
         """
-        from ..saving.keras_files.weights import load_weights
+        from tapewright.saving.keras_files.weights import load_weights
 
         load_weights(self, filepath, skip_mismatch, **kwargs)
 

@@ -6,11 +6,10 @@ outputs, far ones first, and at one distance as a walk from the outputs meets th
 
 from functools import partial
 
+from tapewright.core.nest import flatten, pack
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
 from tapewright.layers.symbolic import KerasTensor, node_of
-
-from ..nest import flatten, pack
 
 __all__ = ["Network", "standardized"]
 

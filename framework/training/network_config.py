@@ -8,23 +8,23 @@ those of a model inside from 1.
 
 from collections import deque
 
+from tapewright.core.nest import flatten, is_nested
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.symbolic import KerasTensor, OpCall, Operation, node_of
-
-from ..nest import flatten, is_nested
-from ..registration import refusal, refusing
-from ..registry import deserialize, serialize
-from ..saving.keras_files.call_arguments import (
+from tapewright.saving.keras_files.call_arguments import (
     argument_config,
     argument_from_config,
     tensor_config,
 )
-from ..saving.keras_files.operations import (
+from tapewright.saving.keras_files.operations import (
     check_call,
     is_operation,
     operation_config,
     operation_from_config,
 )
+from tapewright.serialization.registration import refusal, refusing
+from tapewright.serialization.registry import deserialize, serialize
+
 from .keras2_functions import CONSTANT, FunctionCall, is_function_call
 
 __all__ = ["config_of_network", "network_from_config"]

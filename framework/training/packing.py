@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .. import backend
-from ..floatx import default_float
-from ..nest import flatten, is_nested
-from ..tensor import convert_to_tensor, is_tensor, new_tensor
+from tapewright.core import devices
+from tapewright.core.floatx import default_float
+from tapewright.core.nest import flatten, is_nested
+from tapewright.core.tensor import convert_to_tensor, is_tensor, new_tensor
 
 __all__ = [
     "as_arrays",
@@ -94,9 +94,9 @@ def _tensor(name, value):
     array = _array(name, value)
     if array is value and not is_tensor(value):
         array = array.copy()
-    module = backend.current_module()
-    if backend.array_module(type(array)) is not module:
-        array = backend.copy_to(module, array)
+    module = devices.current_module()
+    if devices.array_module(type(array)) is not module:
+        array = devices.copy_to(module, array)
     return new_tensor(array)
 
 
@@ -153,10 +153,10 @@ def _array(name, value):
     """The array behind ``value``: its own, not a copy, where nothing is to be cast."""
     if is_tensor(value):
         array = convert_to_tensor(value).array
-        if not backend.is_array(array):
+        if not devices.is_array(array):
             raise TypeError(f"{name}: a symbolic tensor has no values to train on")
     elif isinstance(value, np.ndarray) or (
-        backend.is_array(value) and not isinstance(value, np.generic)
+        devices.is_array(value) and not isinstance(value, np.generic)
     ):
         array = value
     elif type(value).__module__.partition(".")[0] == "torch":

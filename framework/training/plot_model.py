@@ -1,10 +1,10 @@
 """`plot_model`: a model as boxes and arrows; needs the extra ``plot``."""
 
+from tapewright.core.nest import flatten
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.layer import Layer
+from tapewright.plot import new_figure, save
 
-from ..nest import flatten
-from ..plot import new_figure, save
 from .layered_layout import draw_layered
 from .model import Model
 from .sequential import Sequential

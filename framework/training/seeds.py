@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from ..ops.generators import set_seed
+from tapewright.ops.random.generators import set_seed
 
 __all__ = ["set_random_seed"]
 

@@ -1,13 +1,13 @@
 """`Sequential`: layers one after the other."""
 
+from tapewright.core.nest import flatten
 from tapewright.layers.input_layer import Input, InputLayer
 from tapewright.layers.layer import Layer
 from tapewright.layers.masks import masked
 from tapewright.layers.symbolic import KerasTensor
+from tapewright.serialization.registration import custom_object_scope, refusal
+from tapewright.serialization.registry import deserialize, serialize
 
-from ..nest import flatten
-from ..registration import custom_object_scope, refusal
-from ..registry import deserialize, serialize
 from .model import Model, of_rank
 from .network import Network, standardized
 

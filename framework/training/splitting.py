@@ -4,10 +4,10 @@ from numbers import Integral
 
 import numpy as np
 
-from ..data.batching import Batch
-from ..data.dataset import Dataset
-from ..data.elements import stacked
-from ..nest import flatten, is_nested, map_structure
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.data.batching import Batch
+from tapewright.data.dataset import Dataset
+from tapewright.data.elements import stacked
 
 __all__ = ["split_dataset", "timeseries_dataset_from_array"]
 

@@ -11,13 +11,13 @@ from contextlib import suppress
 
 import numpy as np
 
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import map_structure
 from tapewright.layers.symbolic import KerasTensor
+from tapewright.saving.checkpoints.checkpoint import Checkpoint
+from tapewright.saving.checkpoints.object_tree import explore
+from tapewright.saving.checkpoints.restoring import listed
 
-from ..errors import SavingError
-from ..nest import map_structure
-from ..saving.checkpoints.checkpoint import Checkpoint
-from ..saving.checkpoints.object_tree import explore
-from ..saving.checkpoints.restoring import listed
 from .packing import unpack_x_y_sample_weight
 from .steps import Steps
 

@@ -8,17 +8,17 @@ import warnings
 import weakref
 
 from tapewright import optimizers
+from tapewright.autodiff.tape import GradientTape
+from tapewright.compiler.function.function import Function
+from tapewright.core import config
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import is_tensor
 from tapewright.layers.symbolic import KerasTensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.elementwise import add
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.serialization.constructor_arguments import is_own
 
-from .. import config
-from ..constructors import is_own
-from ..graph.functions.function import Function
-from ..nest import flatten, map_structure
-from ..ops.conversion import cast
-from ..ops.elementwise import add
-from ..ops.reduction import reduce_sum
-from ..tape import GradientTape
-from ..tensor import is_tensor
 from . import losses as losses_module
 from . import metrics as metrics_module
 from .callbacks.logs import Logs

@@ -4,7 +4,8 @@ import collections
 import itertools
 import warnings
 
-from ..data.node import new_seed
+from tapewright.data.node import new_seed
+
 from .array_batches import order_of
 from .epochs import Batches
 from .labels import class_weight_to_sample_weight

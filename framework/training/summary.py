@@ -3,10 +3,9 @@
 import math
 import textwrap
 
+from tapewright.core.nest import is_nested, map_structure
 from tapewright.layers.input_layer import InputLayer
 from tapewright.layers.layer import Layer
-
-from ..nest import is_nested, map_structure
 
 __all__ = ["print_summary", "summary_lines"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import blas, config
+from tapewright.core import blas, config
 
 
 @pytest.fixture(params=["called", "by hand"], autouse=True)

@@ -5,16 +5,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import types
 
 import numpy as np
 import pytest
 
-from tapewright import config
+from tapewright.core import config
 
 SWITCHES = [name for name in config.VARIABLES if not name.startswith("LD_")]
-EVERY_FLAG = frozenset(flag for flags in config.KERNELS.values() for flag in flags)
 
 
 def run(code, **variables):
@@ -44,31 +42,6 @@ def report_with(**variables):
 def glibc():
     if not run("result = config.report()['malloc']['tuned']"):
         pytest.skip("malloc is not glibc's, or glibc refuses")
-
-
-@pytest.fixture(scope="module")
-def openblas():
-    if config.report()["blas"]["core"] is None:
-        pytest.skip("NumPy's BLAS is not an OpenBLAS within reach")
-
-
-@pytest.fixture(scope="module")
-def switchable(openblas):
-    """Two sets of kernels that this CPU and this OpenBLAS can both run."""
-    code = """
-cores = []
-for core in config.KERNELS:
-    try:
-        config.set_blas_kernels(core)
-        cores.append(core)
-    except RuntimeError:
-        pass
-result = cores
-"""
-    cores = run(code)
-    if len(cores) < 2:
-        pytest.skip("OpenBLAS has one set of kernels for this CPU")
-    return cores[:2]
 
 
 # A block of 16 MB is mapped on its own (mallinfo2 counts such blocks) or it is not.
@@ -109,14 +82,11 @@ def test_malloc_can_be_set_back_and_tuned_again_by_a_call(glibc):
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False", "no"])
-def test_a_variable_switches_both_settings_off(value):
-    report = report_with(TAPEWRIGHT_MALLOC=value, TAPEWRIGHT_BLAS_KERNELS=value)
-    assert report["malloc"] == {
+def test_a_variable_switches_the_setting_off(value):
+    assert report_with(TAPEWRIGHT_MALLOC=value)["malloc"] == {
         "tuned": False,
         "note": f"off: TAPEWRIGHT_MALLOC={value}",
     }
-    assert report["blas"]["switched"] is False
-    assert report["blas"]["note"] == f"off: TAPEWRIGHT_BLAS_KERNELS={value}"
 
 
 @pytest.mark.parametrize(
@@ -152,190 +122,45 @@ def test_malloc_of_another_c_library_cannot_be_tuned(monkeypatch):
         config.set_malloc(True)
 
 
-def test_settings_stay_unmade_without_ctypes_and_the_report_says_why(openblas):
+def test_malloc_stays_untuned_without_ctypes_and_the_report_says_why():
     code = """
+from tapewright.core import openblas
 config.apply_defaults.cache_clear()
-config._openblas.cache_clear()
-config._malloc["tuned"] = config._kernels["switched"] = False
-config.ctypes = None
+openblas.symbol.cache_clear()
+config._malloc["tuned"] = False
+openblas.ctypes = None
 config.apply_defaults()
 result = config.report()
 """
     report = run(code)
     assert not report["malloc"]["tuned"]
-    assert not report["blas"]["switched"]
-    assert "ctypes" in report["blas"]["note"]
+    assert "ctypes" in report["malloc"]["note"]
+    assert "ctypes" in report["blas"]["calls"]
     assert report["blas"]["core"] is None
 
 
-def test_kernels_are_switched_where_and_only_where_the_report_says_so(openblas):
-    plain = report_with(TAPEWRIGHT_BLAS_KERNELS="0")["blas"]
-    tuned = report_with()["blas"]
-    assert tuned["switched"] == (tuned["core"] != plain["core"])
-    assert not tuned["switched"] or tuned["core"] == "SkylakeX"
+def test_kernels_are_those_that_openblas_chose():
+    chosen = run("import tapewright; result = config.report()['blas']['core']")
+    if chosen is None:
+        pytest.skip("NumPy's BLAS is not an OpenBLAS within reach")
+    alone = subprocess.run(
+        [sys.executable, "-c", CHOICE], capture_output=True, text=True, check=True,
+        env={k: v for k, v in os.environ.items() if k not in SWITCHES},
+    )  # fmt: skip
+    assert chosen == alone.stdout.strip()
 
 
-def test_kernels_of_a_new_core_compute_the_same_products(switchable):
-    code = f"""
-rng = np.random.default_rng(0)
-a, b = rng.normal(size=(2, 200, 200))
-def results():
-    single = a.astype("f4") @ b.astype("f4")
-    return a @ b, single, np.linalg.solve(a, b), np.linalg.svd(a)[1]
-config.set_blas_kernels({switchable[0]!r})
-first, expected = config.report()["blas"]["core"], results()
-config.set_blas_kernels({switchable[1]!r})
-second, given = config.report()["blas"]["core"], results()
-for x, y in zip(expected, given):
-    tolerance = 1e-4 if x.dtype == np.float32 else 1e-9
-    np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
-result = first, second
+# Of a process that never saw tapewright.
+CHOICE = """
+import ctypes, os
+import numpy as np
+from numpy._core import _multiarray_umath as extension
+library = ctypes.PyDLL(extension.__file__, mode=os.RTLD_NOLOAD)
+names = [f"{a}openblas_get_corename{b}" for a in ("", "scipy_") for b in ("", "64_")]
+function = next(f for name in names if (f := getattr(library, name, None)))
+function.restype = ctypes.c_char_p
+print(function().decode())
 """
-    assert run(code) == switchable
-
-
-def test_none_returns_to_the_choice_of_the_library(switchable):
-    code = """
-from tapewright import config
-before = config.report()["blas"]
-for core in {cores}:
-    config.set_blas_kernels(core)
-config.set_blas_kernels(None)
-after = config.report()["blas"]
-result = before, after
-"""
-    code = code.format(cores=switchable)
-    before, after = run(code, TAPEWRIGHT_BLAS_KERNELS="0")
-    assert after["core"] == before["core"]
-    assert after["threads"] == before["threads"]
-    assert after["switched"] is False
-
-
-@pytest.mark.parametrize("users", [None, "Haswell"])
-def test_the_environment_is_left_as_it_was(switchable, users):
-    code = f"""
-config.set_blas_kernels({switchable[0]!r})
-result = os.environ.get("OPENBLAS_CORETYPE")
-"""
-    variables = {} if users is None else {"OPENBLAS_CORETYPE": users}
-    if users and users not in switchable:
-        pytest.skip(f"this CPU or OpenBLAS has no {users} kernels")
-    assert run(code, **variables) == users
-
-
-def test_kernels_are_left_alone_where_the_user_chose_a_core(switchable):
-    blas = report_with(OPENBLAS_CORETYPE=switchable[0])["blas"]
-    assert blas["core"] == switchable[0]
-    assert blas["note"] == f"left alone: OPENBLAS_CORETYPE={switchable[0]}"
-
-
-def test_kernels_that_compute_other_products_are_taken_back(switchable):
-    code = f"""
-config.set_blas_kernels({switchable[0]!r})
-products = iter([[np.zeros(2)], [np.ones(2)]])
-config._products = lambda: next(products)
-try:
-    config.set_blas_kernels({switchable[1]!r})
-except RuntimeError as error:
-    result = str(error), config.report()["blas"]["core"]
-"""
-    message, core = run(code)
-    assert "computed other products" in message
-    assert core == switchable[0]
-
-
-def test_kernels_that_the_library_does_not_hold_are_taken_back(switchable):
-    code = f"""
-config.set_blas_kernels({switchable[0]!r})
-config.KERNELS["Prescott II"] = ()  # unknown to OpenBLAS, which falls back
-try:
-    config.set_blas_kernels("Prescott II")
-except RuntimeError as error:
-    result = str(error), config.report()["blas"]["core"]
-"""
-    message, core = run(code)
-    assert "asked for Prescott II" in message
-    assert core == switchable[0]
-
-
-def test_a_forked_child_computes_with_the_switched_kernels(switchable):
-    code = f"""
-config.set_blas_kernels({switchable[0]!r})
-a = np.arange(10000.0).reshape(100, 100)
-expected = a @ a
-reader, writer = os.pipe()
-warnings.simplefilter("ignore")  # of forking beside the threads of BLAS: the very point
-if os.fork() == 0:
-    same = np.array_equal(a @ a, expected)
-    core = config.report()["blas"]["core"] if same else "other products"
-    os.write(writer, core.encode())
-    os._exit(0)
-os.wait()
-result = os.read(reader, 100).decode()
-"""
-    assert run(code) == switchable[0]
-
-
-def test_kernels_beyond_the_cpu_are_refused(monkeypatch):
-    monkeypatch.setattr(config, "_cpu_flags", lambda: EVERY_FLAG - {"avx512vl"})
-    with pytest.raises(RuntimeError, match="need a CPU with avx512vl"):
-        config.set_blas_kernels("SkylakeX")
-
-
-def test_an_unknown_core_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(ValueError, match="Haswell, SkylakeX or None;\n  .*'Pentium'"):
-        config.set_blas_kernels("Pentium")
-
-
-@pytest.fixture
-def decide(monkeypatch):
-    """The default decision on a made-up machine: the core it asks for."""
-
-    def decide(core="Haswell", flags=EVERY_FLAG):
-        asked = []
-        monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-        monkeypatch.delenv("TAPEWRIGHT_BLAS_KERNELS", raising=False)
-        monkeypatch.setattr(config, "_core", lambda: core)
-        monkeypatch.setattr(config, "_cpu_flags", lambda: flags)
-        monkeypatch.setattr(config, "set_blas_kernels", asked.append)
-        config._default_kernels()
-        return asked
-
-    return decide
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    monkeypatch.setattr(sys, "_current_frames", lambda: {threading.get_ident(): None})
-
-
-@pytest.mark.parametrize("core", ["Haswell", "Zen"])
-def test_avx2_kernels_on_an_avx512_cpu_are_replaced(core, decide, alone):
-    assert decide(core) == ["SkylakeX"]
-
-
-@pytest.mark.parametrize("core", ["SkylakeX", "Cooperlake", "Sandybridge"])
-def test_kernels_other_than_avx2_are_kept(core, decide, alone):
-    with pytest.raises(RuntimeError, match=f"OpenBLAS chose {core}"):
-        decide(core)
-
-
-@pytest.mark.parametrize("flag", config.AVX512)
-def test_avx2_kernels_are_kept_where_a_part_of_avx512_is_missing(flag, decide, alone):
-    with pytest.raises(RuntimeError, match="no AVX-512"):
-        decide(flags=EVERY_FLAG - {flag})
-
-
-def test_kernels_are_kept_while_another_thread_runs(decide):
-    done = threading.Event()
-    thread = threading.Thread(target=done.wait)
-    thread.start()
-    try:
-        with pytest.raises(RuntimeError, match="other threads run"):
-            decide()
-    finally:
-        done.set()
-        thread.join()
 
 
 def test_the_report_can_be_written_as_json_and_names_every_switch():
@@ -350,9 +175,8 @@ def test_show_prints_aligned_lines_with_core_and_notes():
     config.show(file=stream)
     text, report = stream.getvalue(), config.report()
     assert all(line[12] == " " and line[13] != " " for line in text.splitlines())
-    assert report["blas"]["note"] in text
     assert report["malloc"]["note"] in text
-    assert f"{report['blas']['core'] or 'unknown'} (" in text
+    assert f"kernels    {report['blas']['core'] or 'unknown'}\n" in text
 
 
 def test_cupy_is_reported_without_being_imported(monkeypatch, tmp_path):

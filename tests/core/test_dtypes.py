@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import dtypes
+from tapewright.core import dtypes
 
 ALIASES = {"half": "float16", "double": "float64"}
 NAMES = [

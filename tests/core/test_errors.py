@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import errors
-from tapewright.readers import active_readers
+from tapewright.core import errors
+from tapewright.core.interpreters import active_readers
 
 
 def test_our_exceptions_are_pythons_own():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import backend
+from tapewright.core import devices
 
 WIDTH = 50
 
@@ -16,7 +16,7 @@ WIDTH = 50
 @pytest.fixture(autouse=True)
 def without_collector(device):
     """Nothing here may need the garbage collector."""
-    if backend.current_module() is not np:
+    if devices.current_module() is not np:
         pytest.skip("looks at NumPy's arrays")
     gc.collect()
     gc.disable()

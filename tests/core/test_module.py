@@ -3,7 +3,7 @@
 import pytest
 
 import tapewright as tw
-from tapewright.module import snake_case
+from tapewright.core.module import snake_case
 
 
 class Dense(tw.Module):

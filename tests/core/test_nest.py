@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.nest import (
+from tapewright.core.nest import (
     assert_same_structure,
     flatten,
     is_nested,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import backend, readers
-from tapewright.primitive import (
+from tapewright.core import devices, interpreters
+from tapewright.core.interpreters import Reader, active_reader, active_readers, reading
+from tapewright.core.primitive import (
     Axes,
     DTypeName,
     Primitive,
@@ -15,8 +16,7 @@ from tapewright.primitive import (
     get_primitive,
     primitive,
 )
-from tapewright.readers import Reader, active_reader, active_readers, reading
-from tapewright.rules import broadcast_shape, elementwise, normalize_axis
+from tapewright.core.rules import broadcast_shape, elementwise, normalize_axis
 
 
 @primitive(type_name="ScaleForATest")
@@ -158,7 +158,7 @@ def test_a_rule_sees_what_it_names():
     with tw.GradientTape() as tape:
         z = curious_for_a_test(v, [3.0, 4.0], power=5.0)
     np.testing.assert_array_equal(tape.gradient(z, v), [3.0, 4.0])
-    np.testing.assert_array_equal(backend.to_numpy(seen["out"]), [3.0, 8.0])
+    np.testing.assert_array_equal(devices.to_numpy(seen["out"]), [3.0, 8.0])
     assert seen["power"] == 5.0 and seen["x_shape"] == (2,)
     assert seen["y_dtype"] == np.float32
 
@@ -305,9 +305,9 @@ def test_reading_restores_what_was_there_even_after_an_error():
 
 def test_one_tape_is_the_reader_itself_and_several_are_a_tuple():
     with tw.GradientTape():
-        assert type(active_reader()) is readers.Recording
+        assert type(active_reader()) is interpreters.Recording
         with tw.GradientTape():
-            assert type(active_reader()) is readers.Readers
+            assert type(active_reader()) is interpreters.Readers
             assert len(active_readers()) == 2
 
 

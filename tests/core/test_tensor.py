@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import TensorShape, TensorSpec, errors
+from tapewright import TensorShape, TensorSpec
+from tapewright.core import errors
 
 
 def same(actual, expected, dtype=None):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.variable import writing
+from tapewright.core.variable import writing
 
 
 @pytest.mark.parametrize(("method", "total"), [("assign_add", 8.0), ("assign_sub", -8)])

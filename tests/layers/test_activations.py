@@ -178,7 +178,7 @@ def test_a_function_of_the_users_comes_back_through_a_scope():
 
     config = Dense(1, activation=double).get_config()
     assert config["activation"]["config"] == "double"
-    with tw.registry.custom_object_scope({"double": double}):
+    with tw.keras.utils.custom_object_scope({"double": double}):
         assert Dense.from_config(config).activation is double
 
 

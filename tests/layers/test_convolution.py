@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.errors import ShapeError
+from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     Conv1D,
     Conv2D,

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import keras, registry
+from tapewright import keras
 from tapewright.layers import Lambda, masks
+from tapewright.serialization import registry
 
 
 def test_the_function_gets_the_inputs_and_the_arguments():

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import layers, registry
+from tapewright import layers
 from tapewright.layers import BatchNormalization, Dense, Dropout, InputSpec, Layer
 from tapewright.layers.initializers import HeNormal
+from tapewright.serialization import registry
 
 
 class Scale(Layer):

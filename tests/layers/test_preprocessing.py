@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.errors import ShapeError
+from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     CategoryEncoding,
     CenterCrop,

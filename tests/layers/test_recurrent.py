@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.errors import ShapeError
+from tapewright.core.errors import ShapeError
 
 REFERENCE = Path(__file__).parent / "reference"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import ShapeError
+from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     Cropping1D,
     Cropping2D,

@@ -21,7 +21,7 @@ def table():
 
 def _table():
     if not TABLE:
-        for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        for path in sorted(Path(__file__).parent.rglob("test_*.py")):
             spec = importlib.util.spec_from_file_location(f"table_{path.stem}", path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)

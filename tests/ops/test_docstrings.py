@@ -5,16 +5,18 @@ module that defines it; here each is asked for by name.
 """
 
 import doctest
-import inspect
+import importlib
+import pkgutil
 
 import pytest
 
 from tapewright import ops
 
 PUBLIC = [
-    pytest.param(module, name, id=f"{family}.{name}")
-    for family, module in inspect.getmembers(ops, inspect.ismodule)
-    for name in module.__all__
+    pytest.param(module, name, id=f"{each.name.removeprefix(ops.__name__)[1:]}.{name}")
+    for each in pkgutil.walk_packages(ops.__path__, "tapewright.ops.")
+    for module in [importlib.import_module(each.name)]
+    for name in getattr(module, "__all__", ())
 ]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import forward, registry
+from tapewright.autodiff import forward
+from tapewright.core.primitive import get_primitive
 
 STEP = 1e-5
 
@@ -119,4 +120,4 @@ def test_forward_over_reverse_is_reverse_over_reverse_for_every_op(any_case):
 
 @pytest.mark.parametrize("name", sorted(forward.LINEAR | forward.MULTILINEAR))
 def test_the_ops_said_to_be_linear_exist(name):
-    assert registry.find("op", name).name == name
+    assert get_primitive(name).name == name

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.primitive import get_primitive
+from tapewright.core.primitive import get_primitive
 
 X = tw.constant(np.ones((2, 3), np.float32))
 HALF = tw.constant(np.eye(2, dtype=np.float16))

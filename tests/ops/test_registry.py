@@ -2,17 +2,12 @@
 
 import pytest
 
-from tapewright import registry
+from tapewright.core.primitive import list_ops
 
 
 def primitives():
     """Every primitive that tapewright itself defines, each once."""
-    found = {
-        op.name: op
-        for (kind, _), op in registry._OBJECTS.items()
-        if kind == "op" and op.kernel.__module__.startswith("tapewright.")
-    }
-    return sorted(found.values(), key=lambda op: op.name)
+    return sorted([op for op in list_ops() if op.is_own], key=lambda op: op.name)
 
 
 @pytest.mark.parametrize(

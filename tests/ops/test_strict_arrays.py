@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import backend
-from tapewright.testing import check_op
+from tapewright.autodiff.gradient_check import check_op
+from tapewright.core import devices
 
 
 def test_every_op_runs_forwards_and_backwards_without_touching_the_host(
     any_case, strict
 ):
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         check_op(any_case, order=1)
 
 
@@ -29,7 +29,7 @@ def test_the_stand_in_refuses_what_cupy_refuses(strict):
 
 
 def test_arrays_do_not_change_their_module_on_the_way(strict):
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         x = tw.constant([1.0, 2.0])
         with tw.GradientTape(persistent=True) as outer:
             outer.watch(x)
@@ -43,7 +43,7 @@ def test_arrays_do_not_change_their_module_on_the_way(strict):
 
 
 def test_a_gradient_taken_on_another_device_stays_where_its_tensors_are(strict):
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
     with tw.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -62,7 +62,7 @@ def test_a_gradient_taken_on_another_device_stays_where_its_tensors_are(strict):
     ids=["einsum", "Dropout"],
 )
 def test_what_an_op_adds_is_made_beside_its_inputs(f, strict):
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         x = tw.ones([2, 2])
     with tw.GradientTape() as tape:
         tape.watch(x)
@@ -72,7 +72,7 @@ def test_what_an_op_adds_is_made_beside_its_inputs(f, strict):
 
 
 def test_zeros_and_seeds_of_a_tape_are_made_beside_its_tensors(strict):
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         x, other = tw.constant([1.0, 2.0]), tw.constant([3.0])
     with tw.GradientTape(persistent=True) as tape:
         tape.watch([x, other])

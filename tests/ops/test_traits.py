@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import registry
-from tapewright.assumptions import Assumptions
-from tapewright.dimension import Dim, Size, is_size, value_of
-from tapewright.primitive import primitive, wrap_kernels
+from tapewright.core.guards import Assumptions
+from tapewright.core.primitive import list_ops, primitive, wrap_kernels
+from tapewright.core.symbolic_dim import Dim, Size, is_size, value_of
 
 MANY = 12  # calls of one op that are tried
 CASTS = ("uint8", "int32", "int64", "float64", "complex128")
@@ -96,7 +95,7 @@ def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(table):
                     trials = [[*given[:i], b, *given[i + 1 :]] for b in bad(array)]
                     if any([raises(op, trial, attributes) for trial in trials]):
                         raised[op.name].add(given[0].dtype.kind)
-    ops = {op.name: op for op in registry.objects("op")}
+    ops = {op.name: op for op in list_ops()}
     ours = {n: op for n, op in ops.items() if op.kernel.__module__.startswith("tapew")}
     missing = {
         (name, kind)
@@ -138,7 +137,7 @@ NUMBERS = {("gather", "indices"), ("put_rows", "indices"), ("power", "y")}
 
 
 def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
-    ops = {op.name: op for op in registry.objects("op") if op.sizes}
+    ops = {op.name: op for op in list_ops() if op.sizes}
     calls = {op: c for op, c in calls_of_kernels(table).items() if op.sizes}
     for op in ops.values():
         if op.elementwise:  # numbers, too: NumPy then returns no array

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import backend, optimizers
+from tapewright import optimizers
+from tapewright.core import devices
 from tapewright.optimizers import flat, mixing, schedules
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
@@ -155,6 +156,6 @@ def test_a_row_that_comes_twice_counts_as_the_sum_of_its_values(rule, layout):
 def test_arrays_of_a_gpu_give_the_same_steps(run, strict, layout):
     rule, extra, kind = run.split("|")
     starts, steps = record.problem(kind)
-    with backend.use_module(strict):
+    with devices.use_module(strict):
         ours = history(optimizer_of(rule, extra), starts, steps)
     np.testing.assert_allclose(ours, KERAS[run], rtol=1e-6, atol=1e-6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright import blas
+from tapewright.core import blas
 from tapewright.optimizers import mixing
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import optimizers, registry
+from tapewright import optimizers
 from tapewright.optimizers import SGD, Adam, Optimizer
+from tapewright.serialization import registry
 
 
 def variable(*values, dtype="float32", name="v"):

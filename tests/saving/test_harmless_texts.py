@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError, printable
+from tapewright.core.errors import SavingError, printable
 from tapewright.saving.storage.seal import seal
 
 STEERING = "\x1b]0;title\x07\x1b[2J"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 
 Pair = collections.namedtuple("Pair", "a b")
 X = np.array([[1.0, 2.0], [0.5, -1.0]], np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential
-from tapewright.errors import DTypeError, ShapeError
+from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.layers import BatchNormalization, Dense, Layer
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype("f4")

@@ -10,10 +10,7 @@ from tapewright.data import Dataset
 from tapewright.training.array_batches import train_validation_split
 from tapewright.training.batches import as_batches
 from tapewright.training.labels import check_labels, class_weight_to_sample_weight
-from tapewright.training.packing import (
-    pack_x_y_sample_weight,
-    unpack_x_y_sample_weight,
-)
+from tapewright.training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
 from tapewright.training.py_dataset import PyDataset
 
 X = np.arange(20, dtype="float32").reshape(10, 2)

@@ -5,8 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.errors import ShapeError
-from tapewright.testing import check_gradients
+from tapewright.autodiff.gradient_check import check_gradients
+from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]

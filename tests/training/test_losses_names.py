@@ -7,7 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.registry import custom_object_scope
+from tapewright.serialization.registry import custom_object_scope
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers, metrics
-from tapewright.errors import ShapeError
-from tapewright.registry import custom_object_scope
+from tapewright.core.errors import ShapeError
+from tapewright.serialization.registry import custom_object_scope
 
 
 class CountNegatives(metrics.Metric):

@@ -9,10 +9,10 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.keras import Input, Model, Sequential, layers, losses, metrics, saving
 from tapewright.keras.models import model_from_json
-from tapewright.registration import from_file
+from tapewright.serialization.registration import from_file
 
 REFERENCE = Path(__file__).parent.parent / "saving" / "reference"
 MODELS = json.loads((REFERENCE / "configs_models.json").read_text())

@@ -8,10 +8,7 @@ import pytest
 import tapewright as tw
 from tapewright.data import Dataset
 from tapewright.training.seeds import set_random_seed
-from tapewright.training.splitting import (
-    split_dataset,
-    timeseries_dataset_from_array,
-)
+from tapewright.training.splitting import split_dataset, timeseries_dataset_from_array
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10)
 

@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 
-from ...errors import SavingError
-from ...ops.generators import get_global_generator
-from ...readers import reading
-from ...variable import Variable
+from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import reading
+from tapewright.core.variable import Variable
+from tapewright.ops.random.generators import get_global_generator
+
 from ..storage.atomic import make_folder_of
 from ..storage.reader import opened
 from .checkpoint_file import (
@@ -25,14 +26,7 @@ from .checkpoint_file import (
     write_content,
 )
 from .object_tree import explore, get_state, is_kept, joined
-from .restoring import (
-    Awaited,
-    arrays_of,
-    listed,
-    restore_into,
-    settle,
-    still_awaited,
-)
+from .restoring import Awaited, arrays_of, listed, restore_into, settle, still_awaited
 from .tracked import tracked
 
 __all__ = [

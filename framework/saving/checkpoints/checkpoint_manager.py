@@ -10,7 +10,8 @@ import time
 import warnings
 import weakref
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from ..storage.atomic import clear_leftovers
 from .checkpoint import numbered_files, valid_info
 from .checkpoint_file import read_content, read_info

@@ -7,9 +7,9 @@ kernel``. It does not depend on names that are counted up in a process.
 import sys
 from dataclasses import dataclass, field
 
-from ...module import Module
-from ...ops.generators import Generator
-from ...variable import Variable
+from tapewright.core.module import Module
+from tapewright.core.variable import Variable
+from tapewright.ops.random.generators import Generator
 
 __all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
 

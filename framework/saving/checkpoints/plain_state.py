@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from ... import backend
-from ...errors import SavingError
-from ...tensor import is_tensor
+from tapewright.core import devices
+from tapewright.core.errors import SavingError
+from tapewright.core.tensor import is_tensor
 
 __all__ = ["decoded", "encoded"]
 
@@ -44,13 +44,13 @@ def encoded(value, arrays, where="state"):
         return {"dict": pairs}
     kind = "array"
     if is_tensor(value):
-        value = backend.to_numpy(value.array)
+        value = devices.to_numpy(value.array)
     elif hasattr(value, "__tensor__"):
         value = value.numpy()
     elif isinstance(value, np.generic):
         kind = "scalar"
-    elif backend.is_array(value):
-        value = backend.to_numpy(value)
+    elif devices.is_array(value):
+        value = devices.to_numpy(value)
     array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
     if array is None or array.dtype.kind not in "fiubc":
         given = type(value).__name__ if array is None else f"an array of {array.dtype}"

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ... import backend
-from ...errors import SavingError
-from ...ops.generators import get_global_generator
-from ...readers import reading
-from ...variable import writing
+from tapewright.core import devices
+from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import reading
+from tapewright.core.variable import writing
+from tapewright.ops.random.generators import get_global_generator
+
 from .object_tree import explore, is_kept, joined, set_state
 
 __all__ = [
@@ -259,4 +260,4 @@ def listed(names, between=", "):
 def arrays_of(tree):
     """The values of a tree's variables at one moment, in host memory."""
     with writing(tree.variables.values()):
-        return {name: backend.to_numpy(v._array) for name, v in tree.variables.items()}
+        return {name: devices.to_numpy(v._array) for name, v in tree.variables.items()}

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ...backend import to_numpy
-from ...errors import TracingError
-from ...tensor import convert_to_tensor
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import TracingError
+from tapewright.core.tensor import convert_to_tensor
+
 from .values import decode_dtype, encode_dtype
 
 __all__ = ["ConstantReader", "ConstantWriter"]

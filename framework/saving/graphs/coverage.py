@@ -11,12 +11,12 @@ above all, are sought for low ranks first: of traces for them there are `MANY_SI
 import itertools
 import math
 
-from ...dimension import NeedsSize, Size
-from ...errors import SavingError, TracingError
-from ...graph.binding import bind
-from ...graph.custom_call import CustomCall
-from ...graph.functions.sizes import Specializations, is_open
-from ...readers import line_of_error
+from tapewright.compiler.function.specialization import Specializations, is_open
+from tapewright.compiler.tracing.binding import bind
+from tapewright.compiler.tracing.custom_calls import CustomCall
+from tapewright.core.errors import SavingError, TracingError
+from tapewright.core.interpreters import line_of_error
+from tapewright.core.symbolic_dim import NeedsSize, Size
 
 __all__ = ["Trace", "covered", "reason_of", "sizes_of"]
 

@@ -1,7 +1,8 @@
 """Effects in files, made again from what describes them: prints, assertions, updates."""
 
-from ...errors import TracingError, printable
-from ...graph.control.effects import maker_of
+from tapewright.compiler.control_flow.effects import maker_of
+from tapewright.core.errors import TracingError, printable
+
 from .graph_checks import check_gradients
 
 __all__ = ["describe_effect", "made_effect"]

@@ -8,10 +8,10 @@ the size of an axis of an input (null for the axis: its number of entries), or
 
 import math
 
-from ...assumptions import Assumptions
-from ...dimension import Dim, Real, Size, is_size, value_of
-from ...open_shape import Sizes
-from ...tensor_shape import AnyShape
+from tapewright.core.guards import Assumptions
+from tapewright.core.symbolic_dim import Dim, Real, Size, is_size, value_of
+from tapewright.core.symbolic_shape import Sizes
+from tapewright.core.tensor_shape import AnyShape
 
 __all__ = [
     "decode_assumptions",

@@ -9,18 +9,19 @@ with the ``graph`` of each trace. Variables go by number; whoever has them keeps
 
 import inspect
 
-from ...dimension import is_size
-from ...errors import SavingError
-from ...graph.functions.answers import packer
-from ...graph.functions.arguments import kept, revived
-from ...graph.functions.concrete import ConcreteFunction, Form
-from ...graph.functions.function import Function
-from ...graph.functions.methods import Method
-from ...graph.functions.signature import Signature
-from ...graph.functions.sizes import is_open
-from ...nest import flatten, is_nested, map_structure
-from ...tensor import IndexedSlices, Tensor, TensorSpec
-from ...variable import Variable
+from tapewright.compiler.function.arguments import kept, revived
+from tapewright.compiler.function.concrete_function import ConcreteFunction, Form
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.methods import Method
+from tapewright.compiler.function.outputs import packer
+from tapewright.compiler.function.signature import Signature
+from tapewright.compiler.function.specialization import is_open
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.variable import Variable
+
 from .constants import ConstantReader, ConstantWriter
 from .coverage import Trace, covered, reason_of
 from .formulas import decode_assumptions, encode_assumptions

@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 
-from ...dimension import is_size
-from ...graph.control.parts import spec_of
-from ...open_shape import Sizes, sized, surely_equal
-from ...tensor import TensorSpec
+from tapewright.compiler.control_flow.regions import spec_of
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_shape import Sizes, sized, surely_equal
+from tapewright.core.tensor import TensorSpec
 
 __all__ = [
     "check_alike",

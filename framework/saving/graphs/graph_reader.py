@@ -9,13 +9,11 @@ made of letters.
 import math
 from collections import ChainMap
 
-from ... import registry
-from ...errors import GradientLookupError, SavingError
-from ...graph.control.branches import Cond
-from ...graph.control.loops import Loop
-from ...graph.control.parts import spec_of
-from ...graph.custom_call import CustomCall
-from ...graph.ir import (
+from tapewright.compiler.control_flow.branches import Cond
+from tapewright.compiler.control_flow.loops import Loop
+from tapewright.compiler.control_flow.regions import spec_of
+from tapewright.compiler.tracing.custom_calls import CustomCall
+from tapewright.compiler.tracing.graph import (
     Effect,
     Graph,
     Node,
@@ -24,9 +22,11 @@ from ...graph.ir import (
     Store,
     Value,
 )
-from ...graph.tracing import Symbolic, Tracer
-from ...open_shape import sized, surely_equal
-from ...primitive import Primitive
+from tapewright.compiler.tracing.tracer import Symbolic, Tracer
+from tapewright.core.errors import GradientLookupError, SavingError
+from tapewright.core.primitive import Primitive, get_primitive
+from tapewright.core.symbolic_shape import sized, surely_equal
+
 from .effects import made_effect
 from .formulas import decode_shape
 from .graph_checks import (
@@ -180,7 +180,7 @@ class GraphReader:
 
     def _op(self, form, inputs, line, *_):
         try:
-            op = registry.find("op", form["op"])
+            op = get_primitive(form["op"])
         except ValueError:
             raise ValueError(
                 f"the op {form['op']!r} is not defined here: define it before loading"

@@ -18,13 +18,11 @@ may take values of the graphs around it, and the places of its answers.
 import secrets
 from collections import ChainMap, OrderedDict
 
-from ...adjoint import OpCall
-from ...errors import GradientLookupError, SavingError, TracingError
-from ...graph.control.branches import Cond
-from ...graph.control.loops import Loop
-from ...graph.control.python_call import PythonCall
-from ...graph.custom_call import CustomCall, finish_gradients
-from ...graph.ir import (
+from tapewright.compiler.control_flow.branches import Cond
+from tapewright.compiler.control_flow.loops import Loop
+from tapewright.compiler.control_flow.python_call import PythonCall
+from tapewright.compiler.tracing.custom_calls import CustomCall, finish_gradients
+from tapewright.compiler.tracing.graph import (
     Effect,
     Graph,
     Node,
@@ -33,9 +31,12 @@ from ...graph.ir import (
     Store,
     is_value,
 )
-from ...graph.tracing import Symbolic, Tracer
-from ...nest import flatten, is_nested
-from ...readers import reading
+from tapewright.compiler.tracing.tracer import Symbolic, Tracer
+from tapewright.core.errors import GradientLookupError, SavingError, TracingError
+from tapewright.core.interpreters import reading
+from tapewright.core.nest import flatten, is_nested
+from tapewright.core.record import OpCall
+
 from .coverage import reason_of
 from .effects import describe_effect
 from .formulas import encode_shape

@@ -7,13 +7,14 @@
 ``captured`` are variables that functions use and nothing holds.
 """
 
-from ...errors import TracingError
-from ...graph.functions.concrete import ConcreteFunction
-from ...graph.functions.function import Function
-from ...graph.functions.methods import Method
-from ...module import Module
-from ...nest import flatten, is_nested
-from ...variable import Variable
+from tapewright.compiler.function.concrete_function import ConcreteFunction
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.methods import Method
+from tapewright.core.errors import TracingError
+from tapewright.core.module import Module
+from tapewright.core.nest import flatten, is_nested
+from tapewright.core.variable import Variable
+
 from .functions import has_traces
 from .graph_reader import FAULTS
 from .optimizers import OptimizerWriter, is_optimizer

@@ -6,10 +6,11 @@ decay spares and what keeps it within bounds, and the optimizer's own variables.
 variables of the file by number.
 """
 
-from ... import registry
-from ...backend import to_numpy
-from ...errors import SavingError, TracingError
-from ...registration import from_file
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import SavingError, TracingError
+from tapewright.serialization import registry
+from tapewright.serialization.registration import from_file
+
 from ..checkpoints.object_tree import explore
 from .graph_reader import FAULTS
 from .values import number_of

@@ -2,17 +2,18 @@
 
 import inspect
 
-from ... import config
-from ...backend import is_array
-from ...errors import InvalidArgumentError
-from ...graph.binding import bind
-from ...graph.functions.arguments import Arguments, quick_key
-from ...graph.functions.concrete import ConcreteFunction, fitting
-from ...graph.functions.function import Function
-from ...graph.functions.signature import Signature
-from ...graph.functions.sizes import Specializations
-from ...nest import is_nested
-from ...tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.compiler.function.arguments import Arguments, quick_key
+from tapewright.compiler.function.concrete_function import ConcreteFunction, fitting
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.signature import Signature
+from tapewright.compiler.function.specialization import Specializations
+from tapewright.compiler.tracing.binding import bind
+from tapewright.core import config
+from tapewright.core.devices import is_array
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+
 from .coverage import sizes_of
 from .values import nested_alike
 

@@ -1,11 +1,12 @@
 """``loaded.signatures``: functions by name that take tensors and give dicts of them."""
 
-from ...errors import SavingError
-from ...graph.functions.concrete import ConcreteFunction
-from ...graph.functions.function import Function
-from ...graph.functions.methods import Method
-from ...nest import flatten, map_structure
-from ...tensor import IndexedSlices, TensorSpec
+from tapewright.compiler.function.concrete_function import ConcreteFunction
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.methods import Method
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import IndexedSlices, TensorSpec
+
 from .functions import has_traces
 
 __all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]

@@ -10,11 +10,12 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...dtypes import DType, as_dtype
-from ...graph.control.text import SLOT, Slot
-from ...nest import is_nested
-from ...tensor import IndexedSlices, TensorSpec
-from ...tensor_shape import TensorShape
+from tapewright.compiler.control_flow.text import SLOT, Slot
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import IndexedSlices, TensorSpec
+from tapewright.core.tensor_shape import TensorShape
+
 from .formulas import decode_number, decode_shape, encode_number, encode_shape, is_open
 
 __all__ = [

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from ..keras_files.keras_zip import CONFIG, METADATA
 from ..keras_files.layer_calls import classes_held
 from ..keras_files.legacy_h5 import layers_group, stored_layers, stored_top

@@ -1,6 +1,6 @@
 """What `inspection.describe` told, as a text for people: aligned, some 90 columns wide."""
 
-from ...errors import printable
+from tapewright.core.errors import printable
 
 __all__ = ["report", "size"]
 

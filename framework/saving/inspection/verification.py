@@ -10,7 +10,8 @@ from collections import Counter
 
 import numpy as np
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from .. import saved_model
 from ..checkpoints.checkpoint_file import read_content
 from ..keras_files.limits import check_size

@@ -8,8 +8,8 @@ import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ... import backend
-from ...errors import SavingError
+from tapewright.core import devices
+from tapewright.core.errors import SavingError
 
 __all__ = ["blank_weights", "room"]
 
@@ -57,7 +57,7 @@ class Room:
                 self.place,
             )
         own = variable._array
-        blank = backend.array_module(type(own)).zeros(shape, own.dtype)
+        blank = devices.array_module(type(own)).zeros(shape, own.dtype)
         variable._bind(blank)
         self._blank.append((variable, blank, make))
 

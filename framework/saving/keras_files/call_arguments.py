@@ -9,11 +9,16 @@ import math
 
 import numpy as np
 
-from ...dtypes import DType
-from ...literals import array_form, is_literal, literal, read_literal
-from ...nest import is_nested
-from ...registration import refusal
-from ...tensor import Tensor
+from tapewright.core.dtypes import DType
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import Tensor
+from tapewright.serialization.literals import (
+    array_form,
+    is_literal,
+    literal,
+    read_literal,
+)
+from tapewright.serialization.registration import refusal
 
 __all__ = ["argument_config", "argument_from_config", "tensor_config"]
 

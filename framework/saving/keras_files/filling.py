@@ -7,9 +7,9 @@ import warnings
 
 import numpy as np
 
-from ...backend import array_module
-from ...errors import SavingError
-from ...readers import active_reader
+from tapewright.core.devices import array_module
+from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import active_reader
 
 __all__ = ["Filling", "swapped"]
 

@@ -6,8 +6,8 @@ some version of it; and a reader of any version has the defaults.
 
 import functools
 
-from ... import registry
-from ...constructors import constructor_defaults
+from tapewright.serialization import registry
+from tapewright.serialization.constructor_arguments import constructor_defaults
 
 __all__ = ["for_file"]
 

@@ -5,7 +5,8 @@ Attributes ``model_config`` and ``training_config``, the weights in ``model_weig
 with one in ``optimizer_weights`` Keras 3.15 cannot go on training.
 """
 
-from ...registry import find
+from tapewright.serialization.registry import find
+
 from ..storage.reader import opened
 from ..storage.writer import writing
 from .for_file import for_file

@@ -11,15 +11,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ... import registry
-from ...backend import to_numpy
-from ...errors import SavingError
-from ...registration import (
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import SavingError
+from tapewright.core.variable import Variable
+from tapewright.serialization import registry
+from tapewright.serialization.registration import (
     custom_object_scope,
     get_registered_object,
     not_known,
 )
-from ...variable import Variable
+
 from ..graphs.functions import read_function, write_function
 from ..graphs.signature_functions import call_of
 from ..graphs.values import decode_dtype, encode_dtype

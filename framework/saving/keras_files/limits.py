@@ -1,6 +1,6 @@
 """How large the config of a model in a file may be: looked at before anything is made."""
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
 
 __all__ = ["MAX_LAYERS", "MAX_NESTING", "check_size"]
 

@@ -8,8 +8,9 @@ if it had never stopped; in ``calls`` what layers of the user's do, see `layer_c
 import math
 import warnings
 
-from ...errors import SavingError
-from ...registration import from_file, refusing
+from tapewright.core.errors import SavingError
+from tapewright.serialization.registration import from_file, refusing
+
 from .blank_weights import blank_weights
 from .computed_dtypes import in_computed_dtypes
 from .filling import Filling

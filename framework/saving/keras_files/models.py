@@ -6,9 +6,10 @@ Files of Keras are read, and Keras reads ours.
 
 import os
 
-from ...errors import SavingError
-from ...registration import custom_object_scope
-from ...variable import writing
+from tapewright.core.errors import SavingError
+from tapewright.core.variable import writing
+from tapewright.serialization.registration import custom_object_scope
+
 from ..storage.file_kinds import kind_of
 from .h5_model import load_h5, save_h5
 from .model_state import state_of

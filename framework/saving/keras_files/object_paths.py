@@ -8,8 +8,8 @@ alphabetical order, private ones last; what was met once does not come again.
 
 from typing import NamedTuple
 
-from ...module import snake_case
-from ...nest import is_nested
+from tapewright.core.module import snake_case
+from tapewright.core.nest import is_nested
 
 __all__ = ["Place", "places"]
 

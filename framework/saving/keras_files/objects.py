@@ -5,11 +5,16 @@ and so on; functions by their names; forms for arrays, slices and symbolic tenso
 config may name is told in `registration`: nothing is imported, and no code is run.
 """
 
-from ... import registry
-from ...literals import is_literal, literal, read_literal
-from ...registration import custom_object_scope, not_known, refusal
-from ...shared_objects import reading_shared, with_shared
-from ...tensor import convert_to_tensor
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.serialization import registry
+from tapewright.serialization.literals import is_literal, literal, read_literal
+from tapewright.serialization.registration import (
+    custom_object_scope,
+    not_known,
+    refusal,
+)
+from tapewright.serialization.shared_objects import reading_shared, with_shared
+
 from .call_arguments import tensor_config
 
 __all__ = [

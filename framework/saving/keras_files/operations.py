@@ -7,8 +7,15 @@ in the table below and nowhere else.
 
 from collections import namedtuple
 
-from ... import registry
-from ...registration import get_registered_object, reading_file, refusal
+from tapewright.core.primitive import get_primitive
+from tapewright.serialization import registry
+from tapewright.serialization.registration import (
+    get_registered_object,
+    not_known,
+    reading_file,
+    refusal,
+)
+
 from .call_arguments import argument_config, argument_from_config
 
 __all__ = [
@@ -331,7 +338,10 @@ def _own(config):
     if op.startswith(PREFIX):
         _check(op.removeprefix(PREFIX), attributes, set())
         return op, attributes, config.get("name")
-    primitive = registry.find("op", op)
+    try:
+        primitive = get_primitive(op)
+    except ValueError:
+        raise refusal(f"the op {not_known(op)}") from None
     odd = sorted(set(attributes) ^ set(primitive.attributes))
     if [n for n in odd if n in attributes or n not in primitive.defaults]:
         raise refusal(f"the op {op!r} has other attributes than {odd[:5]}")

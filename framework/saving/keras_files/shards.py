@@ -7,7 +7,8 @@ that holds it, or several that hold some of its arrays each.
 import os
 from contextlib import ExitStack, contextmanager
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from ..storage import strict_json
 from ..storage.reader import opened, regular_file
 

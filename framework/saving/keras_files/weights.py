@@ -8,19 +8,15 @@ import os
 import warnings
 from contextlib import contextmanager
 
-from ...variable import writing as held
+from tapewright.core.variable import writing as held
+
 from ..storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
 from ..storage.reader import opened
 from ..storage.writer import writing
 from .filling import Filling
 from .legacy_h5 import layers_group, read_layers, read_layers_by_name
 from .model_state import state_of
-from .optimizer_state import (
-    Unfit,
-    optimizer_group,
-    pairs_in_order,
-    write_optimizer,
-)
+from .optimizer_state import Unfit, optimizer_group, pairs_in_order, write_optimizer
 from .shards import opened_shards
 from .weight_tree import read_tree, write_tree
 

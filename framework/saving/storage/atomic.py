@@ -7,7 +7,7 @@ import threading
 import zlib
 from contextlib import contextmanager, suppress
 
-from ...errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, saving_error
 
 __all__ = ["clear_leftovers", "make_folder_of", "replacing", "sync", "temporary_beside"]
 

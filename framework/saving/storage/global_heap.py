@@ -7,7 +7,7 @@ keeps HDF5 (1.14) walking for ever. Files that are sealed need no such look.
 
 import struct
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
 
 __all__ = ["largest_text"]
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from . import strict_json
 from .global_heap import largest_text
 

@@ -9,7 +9,8 @@ import os
 
 import numpy as np
 
-from ...backend import to_numpy
+from tapewright.core.devices import to_numpy
+
 from .seal import PIECE, USER_BLOCK
 from .threads import MAX_THREADS
 

@@ -11,7 +11,8 @@ import os
 import stat
 from contextlib import contextmanager
 
-from ...errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, saving_error
+
 from .global_heap import largest_text
 from .items import MAX_NAMES, Item, Source
 from .progress import Progress

@@ -9,7 +9,8 @@ compute. It proves that a file is as it was written, not who wrote it.
 import re
 import threading
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from .threads import share_out
 from .window import Window
 

@@ -2,7 +2,7 @@
 
 import math
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
 
 __all__ = ["dumps", "is_whole", "loads"]
 

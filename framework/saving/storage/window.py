@@ -5,7 +5,7 @@ import os
 import stat
 import threading
 
-from ...errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, saving_error
 
 __all__ = ["Window", "at_once"]
 

@@ -5,9 +5,10 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from ...backend import is_array, to_numpy
-from ...errors import SavingError, TracingError, saving_error
-from ...readers import active_tracer
+from tapewright.core.devices import is_array, to_numpy
+from tapewright.core.errors import SavingError, TracingError, saving_error
+from tapewright.core.interpreters import active_tracer
+
 from . import strict_json
 from .atomic import replacing
 from .pouring import Pourer, can_pour

@@ -12,7 +12,8 @@ import struct
 import zlib
 from contextlib import contextmanager
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from . import strict_json
 from .atomic import replacing, temporary_beside
 from .reader import opened_inside, regular_file

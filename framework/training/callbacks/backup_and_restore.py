@@ -4,7 +4,8 @@ import os
 import warnings
 from contextlib import suppress
 
-from ...errors import SavingError
+from tapewright.core.errors import SavingError
+
 from .callback import Callback, only_when
 
 __all__ = ["BackupAndRestore"]
@@ -67,8 +68,8 @@ class BackupAndRestore(Callback):
     # --- restoring
 
     def on_train_begin(self, logs=None):
-        from ...saving.checkpoints.termination import Termination
-        from ...saving.storage.atomic import clear_leftovers
+        from tapewright.saving.checkpoints.termination import Termination
+        from tapewright.saving.storage.atomic import clear_leftovers
 
         self._batches_seen = 0
         clear_leftovers(self.backup_dir)
@@ -85,7 +86,7 @@ class BackupAndRestore(Callback):
 
     def _read(self):
         """The newest backup that is whole; None if there is none at all."""
-        from ...saving.checkpoints.checkpoint_file import read_content
+        from tapewright.saving.checkpoints.checkpoint_file import read_content
 
         paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]
         for path in paths:

@@ -1,6 +1,7 @@
 """`CallbackList`: many callbacks, called as one."""
 
-from ...nest import flatten
+from tapewright.core.nest import flatten
+
 from .callback import Callback
 from .history import History
 from .logs import Logs

@@ -35,6 +35,6 @@ class History(Callback):
 
     def plot(self, path=None, metrics=None):
         """Draws the curves of training and validation; see `plot.curves`."""
-        from ...plot import curves
+        from tapewright.plot import curves
 
         return curves(self, metrics, path=path)

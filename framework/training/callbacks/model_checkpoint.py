@@ -116,7 +116,7 @@ class ModelCheckpoint(MonitorCallback):
 
     def _prepare(self, path):
         """Makes the folder; removes, once, the temporary files of a killed training."""
-        from ...saving.storage.atomic import clear_leftovers, make_folder_of
+        from tapewright.saving.storage.atomic import clear_leftovers, make_folder_of
 
         folder = os.path.dirname(path) or "."
         if folder not in self._cleared:

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from ...profiler import trace
+from tapewright.profiler import trace
+
 from .callback import Callback, only_when
 from .learning_rate_scheduler import current_rate
 

@@ -2,12 +2,18 @@
 
 import numpy as np
 
-from ...dtypes import float32, int64
-from ...errors import ShapeError
-from ...nest import flatten, is_nested, map_structure
-from ...ops.conversion import cast
-from ...ops.shape import expand_dims, reshape, squeeze
-from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
+from tapewright.core.dtypes import float32, int64
+from tapewright.core.errors import ShapeError
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import (
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+    to_array,
+)
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
 
 __all__ = [
     "aligned",

@@ -1,6 +1,12 @@
 """Losses by name, and as configs."""
 
-from ...registry import custom_object_scope, named, register, resolve
+from tapewright.serialization.registry import (
+    custom_object_scope,
+    named,
+    register,
+    resolve,
+)
+
 from .focal import (
     binary_focal_crossentropy,
     categorical_focal_crossentropy,

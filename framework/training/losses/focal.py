@@ -4,11 +4,12 @@ Focal losses lower what easy examples cost; the generalized cross-entropy lowers
 wrong labels cost.
 """
 
-from ...ops.activation import sigmoid, softmax
-from ...ops.elementwise import log, pow
-from ...ops.gather import gather
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...ops.shape import expand_dims, squeeze
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.ops.math.elementwise import log, pow
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import sigmoid, softmax
+
 from .alignment import aligned, as_labels, floating
 from .loss import Loss
 from .probabilistic import (

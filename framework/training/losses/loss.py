@@ -5,16 +5,23 @@ layers hand it on) and one that a loss puts on its result leave entries out: a m
 divides by the number of entries that count.
 """
 
-from ...dtypes import as_dtype
-from ...floatx import default_float
-from ...module import snake_case, unique_name
-from ...nest import flatten, map_structure
-from ...ops.comparison import logical_and
-from ...ops.conversion import cast
-from ...ops.elementwise import divide_no_nan
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import Configured, from_constructor, named, plain, resolve
-from ...tensor import convert_to_tensor
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.module import snake_case, unique_name
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.comparison import logical_and
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.serialization.registry import (
+    Configured,
+    from_constructor,
+    named,
+    plain,
+    resolve,
+)
+
 from .alignment import fitted, is_structure, like, predictions, same_rank
 
 __all__ = ["Loss", "LossFunctionWrapper"]

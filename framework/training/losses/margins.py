@@ -1,8 +1,14 @@
 """Losses of margins: a prediction costs nothing once it is right by 1."""
 
-from ...ops.comparison import equal, logical_or, where
-from ...ops.elementwise import maximum, square
-from ...ops.reduction import reduce_all, reduce_max, reduce_mean, reduce_sum
+from tapewright.ops.math.comparison import equal, logical_or, where
+from tapewright.ops.math.elementwise import maximum, square
+from tapewright.ops.math.reduction import (
+    reduce_all,
+    reduce_max,
+    reduce_mean,
+    reduce_sum,
+)
+
 from .alignment import aligned
 from .loss import Loss
 

@@ -6,16 +6,17 @@ Probabilities are kept 1e-7 away from 0 and 1 before their logarithm; logits
 
 import warnings
 
-from ...ops.comparison import not_equal, where
-from ...ops.conversion import cast
-from ...ops.cross_entropy import (
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import transpose
+from tapewright.ops.math.comparison import not_equal, where
+from tapewright.ops.math.elementwise import clip_by_value, log
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from ...ops.elementwise import clip_by_value, log
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...ops.shape import transpose
+
 from .alignment import aligned, as_labels, floating
 from .loss import Loss
 

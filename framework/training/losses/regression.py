@@ -3,11 +3,12 @@
 import math
 from functools import partial
 
-from ...ops.activation import softplus
-from ...ops.comparison import less_equal, where
-from ...ops.elementwise import abs, log, maximum, square
-from ...ops.normalization import l2_normalize
-from ...ops.reduction import reduce_mean, reduce_sum
+from tapewright.ops.math.comparison import less_equal, where
+from tapewright.ops.math.elementwise import abs, log, maximum, square
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import softplus
+from tapewright.ops.nn.normalization import l2_normalize
+
 from .alignment import aligned
 from .loss import Loss
 

@@ -1,6 +1,7 @@
 """Losses of regions: how little what is predicted and what is true overlap."""
 
-from ...ops.reduction import reduce_sum
+from tapewright.ops.math.reduction import reduce_sum
+
 from .alignment import aligned
 from .loss import Loss
 

@@ -1,17 +1,24 @@
 """`CTC`: sequences of labels whose places in a longer sequence nobody wrote down."""
 
-from ...dtypes import int32
-from ...errors import ShapeError
-from ...graph.control.mapping import foldl
-from ...ops.activation import log_softmax
-from ...ops.comparison import equal, less, not_equal, where
-from ...ops.conversion import cast
-from ...ops.creation import range, zeros_like
-from ...ops.gather import gather
-from ...ops.joining import concat, pad, stack
-from ...ops.reduction import reduce_logsumexp, reduce_sum
-from ...ops.shape import expand_dims, shape, transpose
-from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
+from tapewright.compiler.control_flow.map_fn import foldl
+from tapewright.core.dtypes import int32
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import (
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+    to_array,
+)
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range, zeros_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat, pad, stack
+from tapewright.ops.array.shape import expand_dims, shape, transpose
+from tapewright.ops.math.comparison import equal, less, not_equal, where
+from tapewright.ops.math.reduction import reduce_logsumexp, reduce_sum
+from tapewright.ops.nn.activation import log_softmax
+
 from .alignment import floating
 from .loss import Loss
 

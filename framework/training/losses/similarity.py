@@ -2,14 +2,21 @@
 
 import math
 
-from ...errors import ShapeError
-from ...ops.activation import softplus
-from ...ops.comparison import equal, greater, logical_and, logical_not, where
-from ...ops.creation import eye
-from ...ops.elementwise import maximum
-from ...ops.linalg import matmul
-from ...ops.reduction import reduce_logsumexp
-from ...ops.shape import expand_dims, reshape
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.creation import eye
+from tapewright.ops.array.shape import expand_dims, reshape
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.math.comparison import (
+    equal,
+    greater,
+    logical_and,
+    logical_not,
+    where,
+)
+from tapewright.ops.math.elementwise import maximum
+from tapewright.ops.math.reduction import reduce_logsumexp
+from tapewright.ops.nn.activation import softplus
+
 from .alignment import as_labels, floating, like
 from .loss import Loss
 

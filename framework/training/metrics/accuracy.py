@@ -1,13 +1,14 @@
 """How often predictions are right: equal, above a threshold, or among the first k."""
 
-from ...dtypes import float32, float64, int32, int64
-from ...errors import ShapeError
-from ...ops.comparison import equal, greater
-from ...ops.conversion import cast
-from ...ops.indexing import argmax
-from ...ops.reduction import reduce_any
-from ...ops.shape import expand_dims, reshape, squeeze
-from ...ops.sorting import in_top_k
+from tapewright.core.dtypes import float32, float64, int32, int64
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.indexing import argmax
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.array.sorting import in_top_k
+from tapewright.ops.math.comparison import equal, greater
+from tapewright.ops.math.reduction import reduce_any
+
 from ..losses.alignment import broadcasts
 from .alignment import as_tensor, check_pair, pair, same_rank
 from .reduction import MeanMetricWrapper

@@ -1,9 +1,16 @@
 """How labels, predictions and weights of different dtypes and ranks fit together."""
 
-from ...errors import ShapeError
-from ...ops.conversion import cast
-from ...ops.shape import broadcast_to, reshape
-from ...tensor import convert_to_tensor, is_tensor, module_of, new_tensor, to_array
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import (
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+    to_array,
+)
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import broadcast_to, reshape
+
 from ..losses.alignment import broadcasts, same_rank
 
 __all__ = [

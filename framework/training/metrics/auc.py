@@ -1,10 +1,11 @@
 """The area under a curve of ratios, by sums over many thresholds."""
 
-from ...ops.activation import sigmoid
-from ...ops.comparison import equal, greater, logical_and, where
-from ...ops.elementwise import divide_no_nan, log, maximum, minimum
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import plain
+from tapewright.ops.math.comparison import equal, greater, logical_and, where
+from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import sigmoid
+from tapewright.serialization.registry import plain
+
 from .alignment import as_tensor
 from .counts import KINDS, Thresholds, count
 from .metric import Metric

@@ -1,7 +1,8 @@
 """True and false positives and negatives, and the ratios of them."""
 
-from ...ops.elementwise import divide_no_nan
-from ...registry import plain
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.serialization.registry import plain
+
 from .counts import LOWEST, Thresholds, count
 from .metric import Metric
 

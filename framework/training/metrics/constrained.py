@@ -1,8 +1,9 @@
 """The best of one ratio among the thresholds at which another is high enough."""
 
-from ...ops.comparison import greater_equal, where
-from ...ops.elementwise import divide_no_nan
-from ...ops.reduction import reduce_max
+from tapewright.ops.math.comparison import greater_equal, where
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_max
+
 from .counts import KINDS, Thresholds, count
 from .metric import Metric
 

@@ -1,7 +1,8 @@
 """How far predictions move together with labels."""
 
-from ...ops.elementwise import sqrt, square
-from ...ops.reduction import reduce_mean
+from tapewright.ops.math.elementwise import sqrt, square
+from tapewright.ops.math.reduction import reduce_mean
+
 from .alignment import pair
 from .reduction import MeanMetricWrapper
 

@@ -7,9 +7,16 @@ of every threshold.
 
 import numpy as np
 
-from ...dtypes import float32, int32
-from ...errors import ShapeError
-from ...ops.comparison import (
+from tapewright.core.dtypes import float32, int32
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import one_hot
+from tapewright.ops.array.segment import unsorted_segment_sum
+from tapewright.ops.array.shape import expand_dims, reshape, transpose
+from tapewright.ops.array.sorting import searchsorted, top_k
+from tapewright.ops.math.comparison import (
     greater,
     is_nan,
     logical_and,
@@ -17,16 +24,10 @@ from ...ops.comparison import (
     not_equal,
     where,
 )
-from ...ops.conversion import cast
-from ...ops.creation import ones_like
-from ...ops.elementwise import ceil, clip_by_value, maximum
-from ...ops.gather import gather
-from ...ops.indexing import one_hot
-from ...ops.reduction import reduce_any, reduce_sum
-from ...ops.scan import cumsum
-from ...ops.segment import unsorted_segment_sum
-from ...ops.shape import expand_dims, reshape, transpose
-from ...ops.sorting import searchsorted, top_k
+from tapewright.ops.math.elementwise import ceil, clip_by_value, maximum
+from tapewright.ops.math.reduction import reduce_any, reduce_sum
+from tapewright.ops.math.scan import cumsum
+
 from .alignment import as_tensor, fitted_weight, same_rank
 
 __all__ = ["KINDS", "LOWEST", "Thresholds", "count"]

@@ -1,10 +1,11 @@
 """The harmonic mean of precision and recall, class by class."""
 
-from ...ops.comparison import greater, greater_equal, logical_and
-from ...ops.conversion import cast
-from ...ops.elementwise import abs
-from ...ops.reduction import reduce_max, reduce_mean, reduce_sum
-from ...ops.shape import expand_dims
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.math.comparison import greater, greater_equal, logical_and
+from tapewright.ops.math.elementwise import abs
+from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
+
 from .alignment import as_tensor, check_matrices
 from .metric import Metric
 

@@ -2,9 +2,16 @@
 
 import warnings
 
-from ...dtypes import float32
-from ...errors import ShapeError
-from ...ops.comparison import (
+from tapewright.core.dtypes import float32
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import argmax
+from tapewright.ops.array.segment import unsorted_segment_sum
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.linalg.diagonal import tensor_diag_part
+from tapewright.ops.math.comparison import (
     greater,
     greater_equal,
     less,
@@ -12,14 +19,8 @@ from ...ops.comparison import (
     not_equal,
     where,
 )
-from ...ops.conversion import cast
-from ...ops.creation import ones_like
-from ...ops.diagonal import tensor_diag_part
-from ...ops.gather import gather
-from ...ops.indexing import argmax
-from ...ops.reduction import reduce_sum
-from ...ops.segment import unsorted_segment_sum
-from ...ops.shape import reshape
+from tapewright.ops.math.reduction import reduce_sum
+
 from .alignment import as_tensor, fitted_weight
 from .metric import Metric
 

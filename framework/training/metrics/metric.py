@@ -2,16 +2,20 @@
 
 import functools
 
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import (
+    Recording,
+    active_reader,
+    active_readers,
+    reading,
+)
+from tapewright.core.module import Module, snake_case, unique_name
+from tapewright.core.nest import owned_leaves
+from tapewright.core.variable import Variable
 from tapewright.layers import initializers
-
-from ...dtypes import as_dtype
-from ...floatx import default_float
-from ...module import Module, snake_case, unique_name
-from ...nest import owned_leaves
-from ...ops.creation import zeros_like
-from ...readers import Recording, active_reader, active_readers, reading
-from ...registry import Configured
-from ...variable import Variable
+from tapewright.ops.array.creation import zeros_like
+from tapewright.serialization.registry import Configured
 
 __all__ = ["Metric"]
 

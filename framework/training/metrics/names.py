@@ -1,8 +1,9 @@
 """Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
 
-from ... import registry
-from ...module import snake_case
-from ...registry import custom_object_scope, named, register
+from tapewright.core.module import snake_case
+from tapewright.serialization import registry
+from tapewright.serialization.registry import custom_object_scope, named, register
+
 from .. import losses
 from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric

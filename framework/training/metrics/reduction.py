@@ -1,14 +1,15 @@
 """Sums and means over everything that was seen, and the mean of any function."""
 
-from ...ops.elementwise import divide_no_nan
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...registry import (
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.serialization.registry import (
     deserialize,
     function_of,
     named,
     plain,
     registered_name,
 )
+
 from .alignment import as_tensor, fitted_weight, same_rank, trailing_axes
 from .metric import Metric
 

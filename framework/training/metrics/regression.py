@@ -2,13 +2,14 @@
 
 import warnings
 
-from ...dtypes import float32
-from ...ops.comparison import greater, is_inf, where
-from ...ops.conversion import cast
-from ...ops.elementwise import sqrt, square
-from ...ops.reduction import reduce_mean, reduce_sum
-from ...ops.shape import expand_dims, size
-from ...readers import active_tracer
+from tapewright.core.dtypes import float32
+from tapewright.core.interpreters import active_tracer
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, size
+from tapewright.ops.math.comparison import greater, is_inf, where
+from tapewright.ops.math.elementwise import sqrt, square
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+
 from .. import losses
 from ..losses import (
     log_cosh,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
-from tapewright.graph.interpret import interpret
-from tapewright.nest import flatten
+from tapewright.compiler.tracing.interpret import interpret
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import flatten
 from tapewright.saving.graphs.functions import read_function, write_function
 from tapewright.saving.graphs.signature_functions import call_of
 from tapewright.saving.storage.reader import opened
@@ -21,7 +21,7 @@ ROWS = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
 
 
 def every_op():
-    path = HERE.parent / "graph" / "test_every_op.py"
+    path = HERE.parent / "compiler" / "test_every_op.py"
     spec = importlib.util.spec_from_file_location("every_op", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -255,7 +255,7 @@ def test_recompute_grad_and_grad_pass_through_are_kept(tmp_path):
 
 
 def test_a_gradient_that_was_registered_for_an_op_travels_as_a_graph(tmp_path):
-    from tapewright.rules import elementwise
+    from tapewright.core.rules import elementwise
 
     @elementwise
     def doubled_for_files(xp, x):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.keras import constraints, optimizers
 from tapewright.saving.storage.writer import writing
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.inspection.contents import custom_classes, describe
 from tapewright.saving.inspection.report import report
 from tapewright.saving.inspection.verification import verify

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapewright import Input, Model, Sequential
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model
 from tapewright.layers import BatchNormalization, Dense, Dropout
 

@@ -10,7 +10,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Sequential, layers
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model
 
 X = np.ones((4, 3), "f4")

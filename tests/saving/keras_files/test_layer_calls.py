@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
 

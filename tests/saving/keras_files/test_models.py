@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model, save_model
 from tapewright.keras.saving import register_keras_serializable
 

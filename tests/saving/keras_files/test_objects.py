@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapewright import keras, registry
+from tapewright import keras
 from tapewright.keras import initializers, layers, losses, regularizers, saving
-from tapewright.registration import from_file
 from tapewright.saving.keras_files.for_file import for_file
+from tapewright.serialization import registry
+from tapewright.serialization.registration import from_file
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 LAYERS = json.loads((REFERENCE / "configs_layers.json").read_text())

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
-from tapewright.registration import from_file
+from tapewright.core.errors import SavingError
 from tapewright.saving.keras_files.operations import is_operation
+from tapewright.serialization.registration import from_file
 
 from ..reference import record_operations as reference
 

@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.layers import GRU, LSTM, BatchNormalization, Bidirectional, Dense
 from tapewright.saving.storage.atomic import replacing
 

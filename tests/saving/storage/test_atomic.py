@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import atomic
 from tapewright.saving.storage.atomic import clear_leftovers, replacing
 

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import reader
 from tapewright.saving.storage.reader import Array, opened, opened_inside
 from tapewright.saving.storage.window import Window

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import seal as seals
 from tapewright.saving.storage.reader import opened
 from tapewright.saving.storage.seal import check_seal, seal

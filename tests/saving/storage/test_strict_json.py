@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import strict_json
 from tapewright.saving.storage.strict_json import dumps, loads
 

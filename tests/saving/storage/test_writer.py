@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import pouring
 from tapewright.saving.storage.pouring import blocks
 from tapewright.saving.storage.reader import opened
@@ -105,7 +105,7 @@ def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
 
 
 def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
-    from tapewright import backend
+    from tapewright.core import devices
 
     class Far:  # stands in for an array of a GPU
         def __init__(self, array):
@@ -121,8 +121,8 @@ def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
         copied.append(far.nbytes)
         return far.array
 
-    monkeypatch.setitem(backend._MODULES, Far, np)
-    monkeypatch.setitem(backend._TO_NUMPY, Far, to_numpy)
+    monkeypatch.setitem(devices._MODULES, Far, np)
+    monkeypatch.setitem(devices._TO_NUMPY, Far, to_numpy)
     monkeypatch.setattr(pouring, "BLOCK", 100_000)
     with writing(tmp_path / "m.h5") as root:
         root.array("0", Far(BIG))

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from tapewright.errors import SavingError
+from tapewright.core.errors import SavingError
 from tapewright.saving.storage import zips
 from tapewright.saving.storage.zips import opened_zip, writing_zip
 

@@ -1,0 +1,1 @@
+"""TensorFlow's namespaces (`tw.math`, `tw.nn`, ...) over the op families."""

@@ -1,0 +1,10 @@
+"""`tw.linalg`: the names of TensorFlow's ``tf.linalg``, defined in the op families."""
+
+from tapewright.ops.linalg.contraction import *
+from tapewright.ops.linalg.decompositions import *
+from tapewright.ops.linalg.diagonal import *
+from tapewright.ops.linalg.linear_systems import *
+from tapewright.ops.linalg.matmul import *
+from tapewright.ops.linalg.matrix_functions import *
+from tapewright.ops.math.reduction import global_norm
+from tapewright.ops.nn.normalization import l2_normalize

@@ -1,0 +1,24 @@
+"""`tw.math`: the names of TensorFlow's ``tf.math``, defined in the op families."""
+
+from tapewright.ops.array.conversion import *
+from tapewright.ops.array.indexing import argmax, argmin
+from tapewright.ops.array.segment import *
+from tapewright.ops.array.sorting import *
+from tapewright.ops.math.comparison import *
+from tapewright.ops.math.counting import *
+from tapewright.ops.math.elementwise import *
+from tapewright.ops.math.reduction import *
+from tapewright.ops.math.scan import *
+from tapewright.ops.math.special import *
+from tapewright.ops.math.trigonometry import *
+from tapewright.ops.nn.activation import (
+    log_sigmoid,
+    log_softmax,
+    sigmoid,
+    softmax,
+    softplus,
+    softsign,
+)
+from tapewright.ops.nn.cross_entropy import *
+from tapewright.ops.nn.moments import zero_fraction
+from tapewright.ops.nn.normalization import l2_normalize

@@ -1,0 +1,158 @@
+"""The walk back: from cotangents of targets, over the records of a tape, to the sources.
+
+It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
+complex numbers (see `adjoint`); they are conjugated on the way in and out. It runs on
+arrays (``bare``) when nobody watches, and through ops when an outer tape or a batcher
+does, so that gradients of gradients come from the same rules.
+"""
+
+from tapewright.core.interpreters import reading
+from tapewright.core.record import conjugate
+from tapewright.core.symbolic_shape import sized
+from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
+from tapewright.core.variable import Variable
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.gather import dense
+
+from .batching import NotDiagonal
+
+__all__ = [
+    "collect",
+    "ends",
+    "finished",
+    "reachable",
+    "source_keys",
+    "sow",
+    "walk",
+]
+
+
+def source_keys(recording, source):
+    """The keys under which the tape knows a source: a variable has one for each read."""
+    if isinstance(source, Variable):
+        return tuple(recording.keys_of.get(id(source), ()))
+    return (source.key,) if source.key in recording.known else ()
+
+
+def ends(recording, targets, sources):
+    """Pairs of each target's tensor and key, and the keys of each source.
+
+    A variable as target stands for its latest read on the tape. A target without a path
+    has None as key. One that is a source, too, leads to itself: where the tape does not
+    know it, both have a key of their own.
+    """
+    tensors, own, keys = {}, {}, []
+    for target in targets:
+        if id(target) not in tensors:
+            if isinstance(target, Variable):
+                with reading((recording,)):
+                    tensors[id(target)] = target.read()
+            else:
+                tensors[id(target)] = target
+    for source in sources:
+        found = source_keys(recording, source)
+        if not found and id(source) in tensors and source.dtype.is_differentiable:
+            found = (own.setdefault(id(source), next_key()),)
+        keys.append(found)
+    pairs = []
+    for target in targets:
+        tensor = tensors[id(target)]
+        known = tensor.key in recording.known
+        pairs.append((tensor, tensor.key if known else own.get(id(target))))
+    return pairs, keys
+
+
+def sow(cotangents, key, tensor, seed, bare):
+    """Add the cotangent of a target, ones if ``seed`` is None, if it has a key."""
+    if key is None:
+        return
+    if seed is None:
+        array = tensor.array
+        if sized(array.shape):
+            seed = ones_like(tensor)
+        else:
+            seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
+    else:
+        seed = conjugate(seed)
+    seed = seed.array if bare else seed
+    old = cotangents.get(key)
+    cotangents[key] = seed if old is None else old + seed
+
+
+def walk(recording, cotangents, keys, bare, release, step=None):
+    """Backwards over the records; cotangents of the sources are left in the dict.
+
+    ``step(record, g, cotangents, useful)`` takes the place of the records' own steps.
+    """
+    wanted = {key for each in keys for key in each}
+    records, kept = recording.records, {}
+    # With every leaf wanted, every record is on a path; else only those from a source.
+    useful = None if recording.leaves <= wanted else reachable(records, wanted)
+    for i in range(len(records) - 1, -1, -1):
+        record = records.pop() if release else records[i]
+        key = record[1]
+        g = cotangents.pop(key, None)
+        if g is None:
+            if type(key) is not tuple:
+                continue
+            g = [cotangents.pop(k, None) for k in key]
+            for k, part in zip(key, g):
+                if k in wanted and part is not None:
+                    kept[k] = part
+            if all(part is None for part in g):
+                continue
+        elif key in wanted:
+            kept[key] = g
+        if g.__class__ is IndexedSlices:
+            g = dense(g)
+        if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
+            continue  # nothing behind it is asked for
+        send = step or (record[0].raw if bare else record[0].ops)
+        try:
+            send(record, g, cotangents, useful)
+        except NotDiagonal as mixing:
+            mixing.adjoint = record[0]
+            raise
+        except FloatingPointError as error:  # from debugging.enable_check_numerics
+            name = getattr(record[0], "op", record[0]).name
+            line = recording.lines.get(key) if recording.lines is not None else None
+            error.add_note(f"in the gradient of {name}" + (f", {line}" if line else ""))
+            raise
+    cotangents.update(kept)
+
+
+def reachable(records, wanted):
+    """The keys that depend on a wanted one."""
+    useful = set(wanted)
+    for record in records:
+        for key in record[2 : 2 + record[0].width]:
+            if key in useful:
+                if type(record[1]) is tuple:
+                    useful.update(record[1])
+                else:
+                    useful.add(record[1])
+                break
+    return useful
+
+
+def collect(cotangents, keys):
+    """The sum of the cotangents under these keys, or None."""
+    total = None
+    for key in keys:
+        g = cotangents.get(key)
+        if g is not None:
+            total = g if total is None else total + g
+    return total
+
+
+def finished(g, bare):
+    """A cotangent as the user gets it: a tensor (or slices), in TensorFlow's convention."""
+    if g is None:
+        return None
+    if isinstance(g, IndexedSlices):
+        if bare:
+            g = IndexedSlices(
+                new_tensor(g.values), new_tensor(g.indices), g.dense_shape
+            )
+        return IndexedSlices(conjugate(g.values), g.indices, g.dense_shape)
+    return conjugate(new_tensor(g) if bare else g)

@@ -1,0 +1,344 @@
+"""The reader that applies batching rules: one call of an op for many values at once.
+
+Values in flight are `Mapped`: a tensor with a mapped axis in front. Jacobians send all
+cotangents through one backward walk this way. A Jacobian has a cotangent for each index
+of each axis of its target; where an index of such an axis meets one index of an axis of a
+value only, the value may stay *diagonal* there (see `rules`): one value stands for one
+value an index, and the zeros beside them are never computed. Only an op that mixes the
+indices *spreads* the value: the indices then line up in the mapped axis.
+"""
+
+import math
+
+from tapewright.core.devices import array_module
+from tapewright.core.dtypes import BY_NUMPY
+from tapewright.core.errors import MappingError
+from tapewright.core.interpreters import Reader, active_reader, perform, reading
+from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import stack
+from tapewright.ops.array.shape import broadcast_to, reshape, transpose
+from tapewright.ops.linalg.diagonal import embed_diagonal
+
+__all__ = ["Batcher", "Mapped", "NotDiagonal"]
+
+
+class NotDiagonal(Exception):
+    """An op mixes the indices of an axis that was to stay diagonal.
+
+    ``adjoint`` is that of the op whose rule was at work, when a tape raises it.
+    """
+
+    def __init__(self, op):
+        super().__init__(f"the op {op.name if op else '?'} mixes rows")
+        self.adjoint = None
+
+
+class _Outline:
+    """What ops may know of a mapped value: shape and dtype without the mapped axis."""
+
+    __slots__ = ("shape", "dtype", "ndim")
+
+    def __init__(self, array):
+        self.shape, self.dtype, self.ndim = array.shape[1:], array.dtype, array.ndim - 1
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+    def get(self):  # as of an array on a GPU
+        raise MappingError("a tensor that stands for many has no one array")
+
+
+class Mapped(Tensor):
+    """Many tensors of one shape, as one; to the code that uses it, any one of them."""
+
+    __slots__ = ("value", "axes", "owner")
+
+    def __init__(self, value, owner, axes):
+        self.value = value  # the tensor with the mapped axis in front
+        self.axes = axes  # for each size of the owner: where it is diagonal, or None
+        self.owner = owner
+        self.array = _Outline(value.array)
+        self.key = None
+
+    @property
+    def shape(self):
+        return TensorShape(self.value.array.shape[1:])
+
+    @property
+    def dtype(self):
+        return BY_NUMPY[self.value.array.dtype]
+
+    @property
+    def axis(self):
+        """The first axis where it is diagonal, counted from the end; None if nowhere."""
+        return next((axis for axis in self.axes if axis is not None), None)
+
+    def _no_value(self, *args, **kwargs):
+        raise MappingError(self.owner.no_value)
+
+    numpy = __array__ = _scalar = __bool__ = __index__ = _no_value
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self):
+        return f"<Mapped: {self.value.array.shape[0]} times shape={self.shape}>"
+
+    __str__ = __repr__
+
+
+class Batcher(Reader):
+    """Runs batch rules on `Mapped` inputs.
+
+    Args: ``sizes``: those of the axes in which values may be diagonal, 1 where none is.
+    The mapped axis holds the indices of those that are spread, in this order, and last
+    what `map` was given there. ``strict``: the positions in ``sizes`` that must not be
+    spread.
+    """
+
+    __slots__ = ("sizes", "strict")
+    sees_plain = False  # only what is `Mapped` concerns it
+    no_value = (
+        "This tensor stands for many at once (all cotangents of a Jacobian), so it has "
+        "no one value: code that looks at values needs experimental_use_pfor=False"
+    )
+
+    def __init__(self, sizes=(), strict=()):
+        self.sizes, self.strict = tuple(sizes), strict
+
+    def map(self, value, axes=None):
+        """A mapped tensor, spread or diagonal in ``axes`` (one or many)."""
+        if axes is None:
+            axes = (None,) * len(self.sizes)
+        elif type(axes) is int:
+            self.sizes, axes = (value.array.shape[axes],), (axes,)
+        return Mapped(value, self, axes)
+
+    def read(self, op, inputs, attributes, below):
+        mapped = tuple([type(x) is Mapped and x.owner is self for x in inputs])
+        if True not in mapped:
+            return perform(op, inputs, attributes, below)
+        plain = not below and not kernels_are_wrapped()
+        first = inputs[mapped.index(True)].axes
+        if first.count(None) == len(first) and mapped.count(True) == 1:
+            axes, late, spread = first, None, inputs
+        else:
+            with reading(below):
+                axes, late, spread = self._settled(
+                    op, inputs, mapped, attributes, plain and op.name in SPREADING
+                )
+        self.foresee(op, spread, mapped, attributes, axes, late)
+        values = [x.value if m else x for x, m in zip(spread, mapped)]
+        result = None
+        if plain:
+            result = self._plainly(op, spread, values, mapped, attributes, late)
+        if result is None:
+            with reading(below):
+                if late is not None:
+                    at = mapped.index(True)
+                    values[at] = self.spread(spread[at], late).value
+                if op.batch_rule is None:
+                    result = _loop(op, values, mapped, attributes)
+                else:
+                    result = op.batch_rule(mapped, *values, **attributes)
+        if isinstance(result, (tuple, list)):
+            return tuple([self.made(r, axes) for r in result])
+        return self.made(result, axes)
+
+    def _plainly(self, op, inputs, values, mapped, attributes, late):
+        """The result by a shorter way, or None."""
+        if late is not None:
+            at = mapped.index(True)
+            x, arrays = inputs[at], [v.array for v in values]
+            result = SPREADING[op.name](at, x.axes[late], arrays, attributes)
+            return (
+                None if result is None else self._lined_up(new_tensor(result), x, late)
+            )
+        if op.name in PLAIN:
+            result = PLAIN[op.name](mapped, *[v.array for v in values], **attributes)
+            return None if result is None else new_tensor(result)
+        if op.elementwise and _line_up(values, mapped):
+            return op.run(values, attributes)
+        return None
+
+    def foresee(self, op, inputs, mapped, attributes, axes, late):
+        """Told before an op runs; may refuse by raising."""
+
+    def made(self, value, axes):
+        """The mapped result of an op."""
+        return Mapped(value, self, axes)
+
+    def _settled(self, op, inputs, mapped, attributes, at_less_cost):
+        """Where the output is diagonal, and inputs that agree where they are spread.
+
+        Between them, if the op itself can spread ``at_less_cost``: where it is to do so.
+        """
+        inputs, count = list(inputs), mapped.count(True)
+        axes, late = [None] * len(self.sizes), None
+        for t in range(len(axes)):
+            own = tuple([x.axes[t] if m else None for x, m in zip(inputs, mapped)])
+            diagonal = len(own) - own.count(None)
+            if not diagonal:
+                continue
+            if diagonal == count and op.diagonal_rule is not None:
+                axis = op.diagonal_rule(own, *inputs, **attributes)
+                if axis is not None and axis not in axes:
+                    axes[t] = axis
+                    continue
+            if t in self.strict:
+                raise NotDiagonal(op)
+            if count == 1 and at_less_cost and late is None:
+                self.widen(inputs[mapped.index(True)], t)
+                late = t
+                continue
+            for i, axis in enumerate(own):
+                if axis is not None:
+                    inputs[i] = self.spread(inputs[i], t)
+        return tuple(axes), late, inputs
+
+    def widen(self, x, t):
+        """Told before a value is spread; may refuse by raising."""
+
+    def spread(self, x, t):
+        """A mapped value with the zeros beside one diagonal spelled out."""
+        self.widen(x, t)
+        axes = (*x.axes[:t], None, *x.axes[t + 1 :])
+        value = self._lined_up(embed_diagonal(x.value, x.axes[t]), x, t)
+        return self.made(value, axes)
+
+    def _lined_up(self, full, x, t):
+        """``[n, m, ...]`` with the n indices of position ``t`` in their place among m."""
+        n, m, *rest = full.array.shape
+        outer = 1
+        for size, axis in zip(self.sizes[:t], x.axes[:t]):
+            outer *= size if axis is None else 1
+        if outer > 1:
+            full = reshape(full, (n, outer, m // outer, *rest))
+            full = transpose(full, (1, 0, *range(2, len(rest) + 3)))
+        if active_reader() is None:
+            return new_tensor(full.array.reshape(n * m, *rest))
+        return reshape(full, (n * m, *rest))
+
+    def spell_out(self, x, seeds):
+        """As `dense`; what does not depend on the seeds is repeated for each of them."""
+        if type(x) is Mapped and x.owner is self:
+            return self.dense(x)
+        x, count = convert_to_tensor(x), seeds.value.array.shape[0]
+        for size, axis in zip(self.sizes, seeds.axes):
+            count *= 1 if axis is None else size
+        return broadcast_to(x, (count, *x.array.shape))
+
+    def dense(self, x):
+        """The tensor with every mapped value spelled out."""
+        for t, axis in enumerate(x.axes):
+            if axis is not None:
+                x = self.spread(x, t)
+        return x.value
+
+
+def _line_up(values, mapped):
+    """Whether the axes behind the mapped one line up by themselves."""
+    ranks = [v.array.ndim - m for v, m in zip(values, mapped)]
+    most = max(ranks)
+    return all([rank == most for rank, m in zip(ranks, mapped) if m])
+
+
+def _loop(op, values, mapped, attributes):
+    """The op once for each mapped value: for ops without a batch rule."""
+    count = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
+    results = []
+    for i in range(count):
+        row = [getitem(v, i) if m else v for v, m in zip(values, mapped)]
+        results.append(op.general(row, attributes))
+    if isinstance(results[0], tuple):
+        return tuple([stack(list(parts)) for parts in zip(*results)])
+    return stack(results)
+
+
+# ------------------------------ shorter ways on arrays, where nobody records what is done
+
+
+def _product(mapped, a, b, transpose_a, transpose_b):
+    """A mapped product; ``[..., m, k] @ [k, n]`` as one product of all rows."""
+    if a.ndim - mapped[0] != b.ndim - mapped[1] or not (a.size and b.size):
+        return None
+    if mapped == (True, False) and not transpose_a and b.ndim == 2:
+        rows = a.reshape(-1, a.shape[-1]) @ (b.T if transpose_b else b)
+        return rows.reshape(*a.shape[:-1], -1)
+    a = a.swapaxes(-1, -2) if transpose_a else a
+    return a @ (b.swapaxes(-1, -2) if transpose_b else b)
+
+
+def _spread_product(at, axis, values, attributes):
+    """A product summed over the diagonal axis: one outer product for each index."""
+    x, other = values[at], values[1 - at]
+    flipped = attributes["transpose_a" if at == 0 else "transpose_b"]
+    contracted, kept = (-1, -2) if (at == 0) != flipped else (-2, -1)
+    if axis != contracted or other.ndim != 2:
+        return None
+    turned = attributes["transpose_b"] if at == 0 else not attributes["transpose_a"]
+    xp, rank = array_module(type(x)), x.ndim
+    other = xp.ascontiguousarray(other.T) if turned else other  # [n, columns]
+    x = x.transpose(rank + contracted, *range(rank - 2), rank + kept)
+    (n, *lead, rows), columns = x.shape, other.shape[1]
+    if at == 0:  # einsum: in half the time of a product that broadcasts
+        x = xp.ascontiguousarray(x.reshape(n, math.prod(lead) * rows))
+        product = xp.einsum("nr,nc->nrc", x, other)
+        return product.reshape(n, *lead, rows, columns)
+    x = xp.ascontiguousarray(x.reshape(n, math.prod(lead), rows))
+    product = xp.einsum("nlr,nc->nlcr", x, other)
+    return product.reshape(n, *lead, columns, rows)
+
+
+def _spread_sum(at, axis, values, attributes):
+    """A sum over the diagonal axis: its entries, one by one."""
+    (x,) = values
+    rank, summed = x.ndim - 1, attributes["axis"]
+    if summed is None:
+        summed = range(rank)
+    elif type(summed) is int:
+        summed = (summed,)
+    summed = {a % rank for a in summed}
+    shape = [1 if a in summed else n for a, n in enumerate(x.shape[1:])]
+    if not attributes["keepdims"]:
+        shape = [n for a, n in enumerate(shape) if a not in summed]
+    return _moved_sum(x, axis + rank, summed, shape)
+
+
+def _spread_sum_to(at, axis, values, attributes):
+    """The same, where the sum leaves axes of size 1."""
+    (x,) = values
+    shape, full = attributes["shape"], x.shape[1:]
+    lead = len(full) - len(shape)
+    summed = {*range(lead)}
+    summed |= {a for a, n in enumerate(shape, lead) if n == 1 and full[a] != 1}
+    return _moved_sum(x, axis + len(full), summed, shape)
+
+
+def _moved_sum(x, axis, summed, shape):
+    """``[n, m, *shape]``: the sum over the other axes, behind the diagonal one."""
+    if axis not in summed:
+        return None
+    rest = [a for a in range(x.ndim - 1) if a != axis]
+    moved = x.transpose(axis + 1, 0, *[a + 1 for a in rest])
+    others = tuple([rest.index(a) + 2 for a in summed if a != axis])
+    moved = moved.sum(axis=others) if others else moved
+    return moved.reshape(*moved.shape[:2], *shape)
+
+
+# name of an op -> rule(mapped, *arrays, **attributes); None where it does not apply
+PLAIN = {"matmul": _product}
+# name of an op -> rule(position of the mapped input, its diagonal axis, arrays, attributes)
+# gives the output spread along that axis, ``[n, m, ...]``, without the zeros; or None
+SPREADING = {
+    "matmul": _spread_product,
+    "reduce_sum": _spread_sum,
+    "sum_to_shape": _spread_sum_to,
+}

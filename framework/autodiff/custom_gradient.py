@@ -1,0 +1,393 @@
+"""Gradients of the user's own: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
+
+import functools
+import inspect
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.interpreters import (
+    BARE,
+    Reader,
+    active_reader,
+    active_readers,
+    active_tracer,
+    reading,
+)
+from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.primitive import register_gradient
+from tapewright.core.record import add_cotangent, fill_missing, from_user, to_user
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.tensor import next_key as new_key
+from tapewright.core.variable import Variable
+from tapewright.ops.array.conversion import identity, set_apart
+from tapewright.ops.array.shape import broadcast_to
+from tapewright.ops.math.reduction import reduce_sum
+
+from .batching import Batcher, Mapped, NotDiagonal
+from .tape import GradientTape
+
+__all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
+
+
+class _VariableWatcher(Reader):
+    """Notes the trainable variables that are read while it is active."""
+
+    __slots__ = ("variables",)
+    looks_on = True
+
+    def __init__(self):
+        self.variables = {}
+
+    def read_variable(self, variable, tensor):
+        if variable.trainable:
+            self.variables[id(variable)] = variable
+
+
+class _CustomAdjoint:
+    """The backward step of one call: asks the user's function for the cotangents."""
+
+    __slots__ = (
+        "gradient",
+        "tracked",
+        "variables",
+        "inputs",
+        "outlines",
+        "width",
+        "name",
+    )
+
+    def raw(self, record, g, cotangents, useful):
+        bare = active_reader() is BARE
+        with reading(() if bare else active_readers()):
+            cotangents_of_outputs = [
+                to_user(c, bare) for c in fill_missing(g, self.outlines)
+            ]
+            gradients = ask_for_gradients(
+                self.gradient,
+                cotangents_of_outputs,
+                len(self.tracked) - len(self.variables),
+                self.variables,
+                self.name,
+            )
+            parts = [
+                from_user(self._checked(i, gradient), bare)
+                for i, gradient in enumerate(gradients)
+                if self.tracked[i]
+            ]
+        for key, part in zip(record[2:], parts, strict=True):
+            add_cotangent(cotangents, key, part, useful)
+
+    ops = raw
+
+    def _checked(self, i, gradient):
+        """The gradient of input ``i`` as a tensor of its shape."""
+        if gradient is None:
+            return None
+        shape, dtype = self.inputs[i]
+        gradient = convert_to_tensor(gradient, dtype_hint=dtype)
+        if not gradient.shape.is_compatible_with(shape):
+            raise ShapeError(
+                "custom_gradient",
+                f"the gradient {i} that the gradient function of {self.name} returns "
+                f"must have the shape {shape} of its input or variable",
+                gradient=gradient,
+            )
+        return gradient
+
+
+def ask_for_gradients(gradient, cotangents, count, variables, name):
+    """What a gradient function gives: for each of ``count`` inputs, then each variable."""
+    if variables:
+        answer = gradient(*cotangents, variables=list(variables))
+        if not (isinstance(answer, tuple) and len(answer) == 2):
+            raise TypeError(
+                f"custom_gradient: the gradient function of {name} must return "
+                "(gradients, variable_gradients), because variables are used"
+            )
+        gradients, of_variables = answer
+        of_variables = flatten(of_variables)
+        if len(of_variables) != len(variables):
+            raise ValueError(
+                f"custom_gradient: {len(variables)} variable gradients are wanted "
+                f"for {name}, got {len(of_variables)}"
+            )
+    else:
+        gradients, of_variables = gradient(*cotangents), []
+    gradients = flatten(gradients) if is_nested(gradients) else [gradients]
+    if len(gradients) != count:
+        raise ValueError(
+            f"custom_gradient function expected to return {count} gradients, but "
+            f"returned {len(gradients)} instead (for {name})"
+        )
+    return [*gradients, *of_variables]
+
+
+def custom_gradient(f=None):
+    """Decorator: ``f`` returns its value and the function that gives its gradient.
+
+    ``f(*args)`` returns ``(outputs, gradient)``; ``gradient(*cotangents)`` takes one
+    cotangent for each output and returns one gradient (or None) for each argument. Only
+    the outputs reach the caller. If ``f`` reads trainable variables that are no
+    arguments, ``gradient`` also takes ``variables=`` and returns
+    ``(gradients, variable_gradients)``. Keyword arguments are passed on and have no
+    gradient. Gradients of gradients come from the ops inside ``gradient``.
+
+    Raises: ``TypeError`` if ``f`` does not return such a pair, ``ValueError`` if the
+    number of gradients or the shape of one is wrong.
+
+    >>> @custom_gradient
+    ... def clipped(x):
+    ...     return x, lambda g: g / 2.0
+    >>> x = Variable(3.0)
+    >>> with GradientTape() as tape:
+    ...     y = clipped(x * x)
+    >>> tape.gradient(y, x).numpy()
+    np.float32(3.0)
+    """
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        for x in args:
+            if hasattr(x, "record_op"):
+                raise TypeError(
+                    f"{_name(f)} has a gradient of its own, which a model made of ops would "
+                    "not keep. Call it in the call() of a Layer, or make it a Lambda layer"
+                )
+        readers = active_readers()
+        watcher = _VariableWatcher()
+        # The tapes see the ops inside f too: its gradient function may use their values,
+        # and be differentiated itself.
+        with reading((*readers, watcher)):
+            answer = f(*args, **kwargs)
+        if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} must return (value, gradient function), got "
+                f"{type(answer).__name__}"
+            )
+        outputs, gradient = answer
+        inputs = flatten(list(args))
+        given = {id(x) for x in inputs if isinstance(x, Variable)}
+        variables = [v for v in watcher.variables.values() if id(v) not in given]
+        if variables and not _takes_variables(gradient):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} uses the variables "
+                f"{[v.path for v in variables]}, so its gradient function must take the "
+                "keyword argument 'variables' and return (gradients, variable_gradients)"
+            )
+        results = note_call(_name(f), inputs, variables, flatten(outputs), gradient)
+        return pack(outputs, results) if is_nested(outputs) else results[0]
+
+    return decorated
+
+
+def note_call(name, inputs, variables, outputs, gradient):
+    """Tells tapes and tracers of a call with a gradient of its own; its results."""
+    readers = active_readers()
+    for at in range(len(readers) - 1, 0, -1):
+        batcher = readers[at]
+        if isinstance(batcher, Batcher) and any(
+            [type(x) is Mapped and x.owner is batcher for x in (*inputs, *outputs)]
+        ):
+            if any([r.takes_calls or r.traces for r in readers[:at]]):
+                call = _MappedCall(name, batcher, variables, gradient)
+                with reading(readers[:at]):
+                    results = call.note(inputs, outputs)
+                break
+    else:
+        at = -1
+        with reading(_without_tapes(readers)):
+            # Wrapped anew: f may have returned its very argument.
+            results = [identity(convert_to_tensor(out)) for out in outputs]
+        tracer = active_tracer()
+        if tracer is not None:
+            results = tracer.custom_call(name, results, inputs, variables, gradient)
+    _record(name, inputs, variables, results, gradient, readers, at + 1)
+    return results
+
+
+class _MappedCall:
+    """A call on values that a batcher maps, for the readers below: one on all values."""
+
+    def __init__(self, name, batcher, variables, gradient):
+        self.name, self.batcher = name, batcher
+        self.variables, self.gradient = variables, gradient
+
+    def note(self, inputs, outputs):
+        batcher = self.batcher
+        if batcher.strict:
+            raise NotDiagonal(identity.primitive)
+        self.mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
+        values = [batcher.dense(x) if m else x for x, m in zip(inputs, self.mapped)]
+        first = next(x for x in (*inputs, *outputs) if type(x) is Mapped)
+        outputs = [batcher.spell_out(x, first) for x in outputs]
+        self.count = outputs[0].array.shape[0]
+        results = note_call(self.name, values, self.variables, outputs, self._ask)
+        return [batcher.map(result) for result in results]
+
+    def _ask(self, *cotangents, variables=None):
+        below, batcher = active_readers(), self.batcher
+        count = len(self.mapped)
+        with reading((*below, batcher)):
+            answer = ask_for_gradients(
+                self.gradient,
+                [batcher.map(c) for c in cotangents],
+                count,
+                self.variables,
+                self.name,
+            )
+        mapped = [*self.mapped, *[False] * len(self.variables)]
+        found = [self._gathered(g, m) for g, m in zip(answer, mapped)]
+        return found if variables is None else (found[:count], found[count:])
+
+    def _gathered(self, gradient, is_mapped):
+        """The gradient of a mapped input, or the sum over those of any other."""
+        if gradient is None:
+            return None
+        if type(gradient) is Mapped and gradient.owner is self.batcher:
+            gradient = self.batcher.dense(gradient)
+        else:
+            gradient = convert_to_tensor(gradient)
+            gradient = broadcast_to(gradient, (self.count, *gradient.array.shape))
+        return gradient if is_mapped else reduce_sum(gradient, axis=0)
+
+
+def _record(name, inputs, variables, results, gradient, readers, start):
+    """Notes the call on every tape, from number ``start``, that knows a source."""
+    sources = [_source(x) for x in (*inputs, *variables)]
+    for at, reader in enumerate(readers[start:], start):
+        if not reader.takes_calls:
+            continue
+        tracked = [s is not None and s.key in reader.known for s in sources]
+        floating = [r for r in results if r.dtype.is_differentiable]
+        if not any(tracked) or not floating:
+            continue
+        adjoint = _CustomAdjoint()
+        adjoint.gradient, adjoint.name = gradient, name
+        adjoint.tracked, adjoint.variables = tracked, variables
+        adjoint.inputs = [s if s is None else (s.shape, s.dtype) for s in sources]
+        adjoint.outlines = [(r.array.shape, r.array.dtype) for r in results]
+        adjoint.width = sum(tracked)
+        for result in results:
+            if type(result.key) is not int:
+                result.key = new_key()
+        keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
+        record = (adjoint, tuple([r.key for r in results]), *keys)
+        reader.take_call(record, results, readers[:at])
+
+
+def _source(x):
+    if isinstance(x, Variable):
+        return x.read()
+    return x if isinstance(x, Tensor) else None
+
+
+def _takes_variables(gradient):
+    try:
+        parameters = inspect.signature(gradient).parameters
+    except (TypeError, ValueError):  # of a builtin: the call will tell
+        return True
+    return "variables" in parameters or any(
+        p.kind is p.VAR_KEYWORD for p in parameters.values()
+    )
+
+
+def _name(f):
+    return getattr(f, "__name__", type(f).__name__)
+
+
+class RegisterGradient:
+    """Decorator: the gradient of an op that has none, by the op's name.
+
+    The function gets the op (``inputs``, ``outputs``, ``get_attr(name)``) and one
+    cotangent for each output, and returns one gradient for each input. TensorFlow's op
+    types ("MatMul") and our own names ("matmul") both resolve.
+
+    Raises: ``KeyError`` if the op has a gradient already.
+    """
+
+    def __init__(self, op_type):
+        if not isinstance(op_type, str):
+            raise TypeError(
+                f"RegisterGradient: op_type must be a string, got {op_type!r}"
+            )
+        self._op_type = op_type
+
+    def __call__(self, f):
+        register_gradient(self._op_type, f)
+        return f
+
+
+def _without_tapes(readers):
+    return tuple([r for r in readers if not r.takes_calls])
+
+
+def recompute_grad(f):
+    """``f`` computed again for its gradient, instead of keeping what it needs.
+
+    Trades time for memory: nothing inside ``f`` is kept from the forward pass.
+    Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
+    """
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        if any([hasattr(x, "record_op") for x in args]):  # a model keeps the ops alone
+            return f(*args, **kwargs)
+
+        @custom_gradient
+        def forward(*args):
+            watcher = _VariableWatcher()
+            with reading((*_without_tapes(active_readers()), watcher)):
+                outputs = f(*args, **kwargs)
+            for variable in watcher.variables.values():
+                variable.read()  # tells the readers outside
+            return outputs, functools.partial(_recompute, f, args, kwargs)
+
+        return forward(*args)
+
+    return decorated
+
+
+def _recompute(f, args, kwargs, *cotangents, variables=None):
+    flat = [
+        set_apart(x) if isinstance(x, (Tensor, Variable)) else x
+        for x in flatten(list(args))
+    ]
+    sources = [x for x in flat if isinstance(x, Tensor) and x.dtype.is_differentiable]
+    variables = list(variables or [])
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([*sources, *variables])
+        outputs = flatten(f(*pack(list(args), flat), **kwargs))
+    pairs = [
+        (out, c)
+        for out, c in zip(map(convert_to_tensor, outputs), cotangents)
+        if out.dtype.is_differentiable
+    ]
+    targets, seeds = [out for out, _ in pairs], [c for _, c in pairs]
+    found = tape.gradient(targets, [*sources, *variables], output_gradients=seeds)
+    by_id = {id(x): g for x, g in zip(sources, found)}
+    gradients = [by_id.get(id(x)) for x in flat]
+    return (gradients, found[len(sources) :]) if variables else gradients
+
+
+def grad_pass_through(f):
+    """``f`` with the gradient of the identity: its cotangents pass unchanged.
+
+    >>> from tapewright import round
+    >>> x = Variable(1.4)
+    >>> with GradientTape() as tape:
+    ...     y = grad_pass_through(round)(x)
+    >>> tape.gradient(y, x).numpy()
+    np.float32(1.0)
+    """
+
+    @custom_gradient
+    def forward(*args, **kwargs):
+        def gradient(*cotangents, variables=None):
+            if variables is None:
+                return cotangents
+            return cotangents, [None] * len(variables)
+
+        return f(*args, **kwargs), gradient
+
+    return functools.wraps(f)(forward)

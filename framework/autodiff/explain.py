@@ -1,0 +1,415 @@
+"""Why a gradient is what it is: the paths of a tape, where they end, and what it holds.
+
+`explain` follows the records forwards from each source and backwards from the target;
+where the two do not meet, what the recording lost sight of on the way says why.
+"""
+
+from tapewright.core.interpreters import Lost
+from tapewright.core.primitive import Primitive
+from tapewright.core.tensor import Tensor
+from tapewright.core.variable import Variable
+
+__all__ = ["Explanation", "Report", "Summary", "explain", "summarize"]
+
+_SHOWN = 10  # ops of a path that are shown
+
+REASONS = {
+    "connected": "a gradient flows",
+    "not_watched": "the tape does not watch the source",
+    "not_floating": "only real and complex numbers have derivatives",
+    "left_the_tape": "the value left for NumPy or Python",
+    "stop_gradient": "stop_gradient is on every path",
+    "stop_recording": "computed while the tape did not record",
+    "reset": "the tape was reset",
+    "rebound": "the source is a tensor that was computed from a variable",
+    "assigned": "the value went through a variable's assign",
+    "outside": "computed outside of the tape's context",
+    "no_derivative": "an op without a derivative is on every path",
+    "unrelated": "the target does not depend on the source",
+}
+
+
+class Explanation:
+    """Why the gradient with respect to one source is what it is.
+
+    ``reason``: one of `REASONS`, for programs; ``text``: for people; ``path``: the names
+    of the ops from the source to the target, or to where the path ends; ``line``: the
+    user's line where it ends (None unless ``debugging.enable_traceback`` is on).
+    """
+
+    __slots__ = ("source", "reason", "text", "path", "line")
+
+    def __init__(self, source, reason, text, path=(), line=None):
+        self.source, self.reason, self.text = source, reason, text
+        self.path, self.line = tuple(path), line
+
+    @property
+    def connected(self):
+        """Whether a gradient reaches the source."""
+        return self.reason == "connected"
+
+    def __repr__(self):
+        lines = [f"{self.source}: {self.reason}", f"    {self.text}"]
+        if self.path:
+            lines.append(f"    path: {_shortened(self.path)}")
+        if self.line:
+            lines.append(f"    at {self.line}")
+        return "\n".join(lines)
+
+
+class Report(tuple):
+    """The `Explanation` of each source, in the order of the (flattened) sources."""
+
+    __slots__ = ()
+
+    @property
+    def reasons(self):
+        """The reason for each source."""
+        return [each.reason for each in self]
+
+    def __repr__(self):
+        return "\n".join(map(repr, self))
+
+
+def _shortened(path):
+    if len(path) > _SHOWN:
+        half = _SHOWN // 2
+        rest = f"... {len(path) - 2 * half} more ..."
+        path = (*path[:half], rest, *path[-half:])
+    return " -> ".join(path)
+
+
+# --------------------------------------------------------------------- why a gradient is
+
+
+def explain(recording, target, sources):
+    """The `Report` on the gradient of one target with respect to these sources."""
+    known = _Paths(recording, target)
+    return Report([known.why(i, source) for i, source in enumerate(sources)])
+
+
+class _Paths:
+    """What a recording knows of one target."""
+
+    def __init__(self, recording, target):
+        self.recording, self.target = recording, target
+        self.steps = [_step(record) for record in recording.records]
+        self.ends = _keys(recording, target) & recording.known
+        self.behind = set(self.ends)  # keys on which the target depends
+        for _, outs, ins in reversed(self.steps):
+            if not self.behind.isdisjoint(outs):
+                self.behind.update(ins)
+        # What the target depends on beyond the records.
+        self.losses = [] if isinstance(target, Variable) else _origins(target.key)
+        for key, lost in recording.losses:
+            if key in self.behind:
+                self.losses += lost.origins
+
+    # --- the answer for one source
+
+    def why(self, index, source):
+        label = _label(index, source)
+        reason, text, path, line = self._why(source)
+        return Explanation(label, reason, text, path, line)
+
+    def _why(self, source):
+        for what, value in (("source", source), ("target", self.target)):
+            if not value.dtype.is_differentiable:
+                text = (
+                    f"the {what} is {value.dtype.name}; only real and complex numbers"
+                )
+                return (
+                    "not_floating",
+                    f"{text} have derivatives: cast it first",
+                    (),
+                    None,
+                )
+        if source is self.target:
+            return "connected", "the target is the source", (), None
+        starts = _keys(self.recording, source)
+        watched = starts & self.recording.known
+        reached = self._reached(watched)
+        end = min((k for k in self.ends if k in reached), default=None)
+        if end is not None:
+            return self._connected(reached, end)
+        if not watched:
+            return self._not_watched(source, starts)
+        return (
+            self._lost_on_the_way(source, reached)
+            or self._assigned(reached)
+            or self._exported(reached)
+            or self._forgotten(self.target)
+            or self._unrelated()
+        )
+
+    def _connected(self, reached, end):
+        path, ops = _path(reached, end)
+        for op in ops:
+            if isinstance(op, Primitive) and not op.rules and op.registered is None:
+                text = (
+                    f"the op {op.name} has no gradient: asking for one raises LookupError. "
+                    f"RegisterGradient({op.type_name!r}) gives it one"
+                )
+                return "no_derivative", text, path, None
+        return "connected", "the target depends on the source", path, None
+
+    # --- the source is not on the tape
+
+    def _not_watched(self, source, starts):
+        forgotten = self._forgotten(source)
+        if forgotten:
+            return forgotten
+        if isinstance(source, Variable):
+            return self._unwatched_variable(source)
+        for origin in _origins(source.key):
+            if origin.reason == "variable":
+                text = (
+                    f"the source is a tensor, not a Variable: {origin.op!r} went through an "
+                    "op while the tape did not watch it, as in `v = v + 1`. "
+                    "Change a Variable with assign or assign_add, or watch the tensor"
+                )
+                return "rebound", text, (), origin.line
+        text = "tensors are not watched of themselves: tape.watch(source) before it is used"
+        for origin in _origins(source.key):
+            if origin.key in self.recording.known:
+                reason = origin.reason
+                return reason, self._text(origin, "the source"), (), origin.line
+        return "not_watched", text, (), None
+
+    def _unwatched_variable(self, source):
+        recording = self.recording
+        read_outside = self._was_read_outside(source)
+        if id(source) in recording.variables:  # watched, but never read in the context
+            return self._read_outside() if read_outside else self._unrelated()
+        if not source.trainable:
+            text = (
+                "the variable is not trainable: tape.watch(variable) watches it anyway"
+            )
+            return "not_watched", text, (), None
+        if not recording.accessed:
+            text = (
+                "the tape was made with watch_accessed_variables=False: "
+                "tape.watch(variable) watches this one"
+            )
+            return "not_watched", text, (), None
+        exported = self._exported_variable(source)
+        if exported:
+            return exported
+        if read_outside or not self.ends:
+            return self._read_outside()
+        return self._unrelated()
+
+    def _was_read_outside(self, source):
+        return isinstance(source, Variable) and any(
+            o.reason == "variable" and o.key == source.serial for o in self.losses
+        )
+
+    def _read_outside(self):
+        text = (
+            "the variable was not read while the tape recorded: compute the target "
+            "inside the tape's context"
+        )
+        return "outside", text, (), None
+
+    def _forgotten(self, value):
+        if self.recording.forgotten is None:
+            return None
+        newest, variables = self.recording.forgotten
+        if isinstance(value, Variable):
+            was_known = (
+                id(value) in variables and id(value) not in self.recording.variables
+            )
+        else:
+            key = value.key
+            was_known = (
+                type(key) is int and key < newest and key not in self.recording.known
+            )
+        if not was_known:
+            return None
+        what = "target" if value is self.target else "source"
+        text = f"reset() made the tape forget the {what}: compute (and watch) it anew"
+        return "reset", text, (), None
+
+    # --- the source is on the tape, but no path leads to the target
+
+    def _lost_on_the_way(self, source, reached):
+        if self._was_read_outside(source):
+            return self._read_outside()
+        for origin in self.losses:
+            if origin.key in reached and origin.reason != "variable":
+                path, _ = _path(reached, origin.key)
+                text = self._text(origin, "a value on the way")
+                return origin.reason, text, (*path, origin.op), origin.line
+        return None
+
+    def _text(self, origin, what):
+        return {
+            "stop_gradient": "stop_gradient lets no gradient pass",
+            "stop_recording": f"{origin.op} ran inside stop_recording()",
+            "outside": f"{origin.op} ran outside of the tape's context: {what} must be "
+            "computed inside",
+            "no_derivative": f"{origin.op} lets no gradient pass: its result is constant "
+            "almost everywhere, or not of a floating dtype",
+        }[origin.reason]
+
+    def _assigned(self, reached):
+        for variable, key, method, line in self.recording.assigned:
+            keys = {o.key for o in key.origins} if type(key) is Lost else {key}
+            start = next((k for k in keys if k in reached), None)
+            if start is None or not self._depends_on(variable):
+                continue
+            path, _ = _path(reached, start)
+            text = (
+                f"the value went into the variable {variable.path!r} by {method}: the tape "
+                "sees a variable's state, not how it came about. Keep the value as a tensor"
+            )
+            return "assigned", text, (*path, method), line
+        return None
+
+    def _depends_on(self, variable):
+        if self.target is variable:
+            return True
+        keys = self.recording.keys_of.get(id(variable), ())
+        return not self.behind.isdisjoint(keys) or any(
+            o.reason == "variable" and o.key == variable.serial for o in self.losses
+        )
+
+    def _exported(self, reached):
+        for key, how, line in self.recording.exports:
+            if type(key) is not Lost and key in reached:
+                path, _ = _path(reached, key)
+                return self._left(how, path, line)
+        return None
+
+    def _exported_variable(self, variable):
+        for key, how, line in self.recording.exports:
+            if type(key) is Lost and any(
+                o.reason == "variable" and o.key == variable.serial for o in key.origins
+            ):
+                return self._left(how, (), line)
+        return None
+
+    def _left(self, how, path, line):
+        text = (
+            f"no path of ops leads to the target, but {how} took a value on the way out of "
+            "the tape's sight: do the same with ops (reduce_mean for np.mean, ...)"
+        )
+        return "left_the_tape", text, (*path, how), line
+
+    def _unrelated(self):
+        text = "the target does not depend on the source"
+        if not self.ends:
+            text = (
+                "the tape has not seen the target computed: it is a constant, or was "
+                "computed outside of the context or by NumPy"
+            )
+        return "unrelated", text, (), None
+
+    def _reached(self, starts):
+        """Keys that depend on these: key -> (op, the key before), None for a start."""
+        reached = dict.fromkeys(starts)
+        for op, outs, ins in self.steps:
+            before = next((key for key in ins if key in reached), None)
+            if before is not None:
+                for key in outs:
+                    reached.setdefault(key, (op, before))
+        return reached
+
+
+def _step(record):
+    """``(op, keys of the outputs, keys of the tracked inputs)`` of a record."""
+    adjoint, key = record[:2]
+    outs = key if type(key) is tuple else (key,)
+    return getattr(adjoint, "op", adjoint), outs, record[2 : 2 + adjoint.width]
+
+
+def _keys(recording, value):
+    if isinstance(value, Variable):
+        return set(recording.keys_of.get(id(value), ()))
+    return {value.key} if type(value.key) is int else set()
+
+
+def _origins(key):
+    return list(key.origins) if type(key) is Lost else []
+
+
+def _path(reached, key):
+    """The names of the ops that lead to a key, and the ops."""
+    ops = []
+    while reached[key] is not None:
+        op, key = reached[key]
+        ops.append(op)
+    ops.reverse()
+    return tuple([op.name for op in ops]), ops
+
+
+def _label(index, source):
+    kind = "tensor"
+    if isinstance(source, Variable):
+        kind = f"variable {source.path!r}"
+    return f"sources[{index}], {kind} {tuple(source.shape)} {source.dtype.name}"
+
+
+# ------------------------------------------------------------------- what a tape holds
+
+
+class Summary:
+    """What a tape holds. ``rows``: ``(op, line, count, bytes)``, most bytes first."""
+
+    __slots__ = ("rows", "records", "nbytes")
+
+    def __init__(self, rows, records, nbytes):
+        self.rows, self.records, self.nbytes = rows, records, nbytes
+
+    def __repr__(self):
+        lined = any(line for _, line, _, _ in self.rows)
+        table = [("op", "count", "bytes", "line")]
+        for op, line, count, size in self.rows:
+            table.append((op, str(count), f"{size:,}", line or ""))
+        table.append(("total", str(self.records), f"{self.nbytes:,}", ""))
+        widths = [max(len(row[i]) for row in table) for i in range(3)]
+        text = []
+        for op, count, size, line in table:
+            row = f"{op:<{widths[0]}}  {count:>{widths[1]}}  {size:>{widths[2]}}"
+            text.append(f"{row}  {line}".rstrip() if lined else row)
+        return "\n".join(text)
+
+
+def summarize(recording):
+    """The `Summary` of a recording: each array counted once, for the op that kept it first.
+
+    Arrays that variables hold anyway are not counted.
+    """
+    seen = {id(_root(tensor.array)) for tensor in recording.reads.values()}
+    rows = {}
+    for record in recording.records:
+        op, outs, ins = _step(record)
+        size = 0
+        for array in _arrays(record[2 + len(ins) :]):
+            root = _root(array)
+            if id(root) not in seen:
+                seen.add(id(root))
+                size += root.nbytes
+        line = recording.lines.get(record[1]) if recording.lines is not None else None
+        count, total = rows.get((op.name, line), (0, 0))
+        rows[op.name, line] = count + 1, total + size
+    listed = [(op, line, count, size) for (op, line), (count, size) in rows.items()]
+    listed.sort(key=lambda row: -row[3])
+    return Summary(listed, len(recording.records), sum(row[3] for row in listed))
+
+
+def _arrays(residuals):
+    for value in residuals:
+        if isinstance(value, Tensor):
+            yield value.array
+        elif isinstance(value, (tuple, list)):
+            yield from _arrays(value)
+        elif hasattr(value, "inputs") and hasattr(value, "outputs"):  # an `OpCall`
+            yield from _arrays([*value.inputs, *value.outputs])
+
+
+def _root(array):
+    """The array that owns the memory of a view."""
+    while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
+        array = array.base
+    return array

@@ -1,0 +1,488 @@
+"""Derivatives forward: Jacobian-vector products, and what is made of them.
+
+A `ForwardAccumulator` carries a tangent beside every tensor that depends on its primals.
+No op needs a further rule for that: a VJP rule is linear in the cotangent, and its
+transpose, found by walking back over the rule itself, is the JVP. Ops that work entry by
+entry and ops that are linear know a shorter way.
+"""
+
+import math
+import warnings
+import weakref
+
+import numpy as np
+
+from tapewright.core import devices, nest
+from tapewright.core.errors import DTypeError, GradientLookupError, ShapeError
+from tapewright.core.interpreters import (
+    BARE,
+    Reader,
+    Recording,
+    active_readers,
+    perform,
+    reading,
+    set_readers,
+)
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+    next_key,
+)
+from tapewright.core.variable import Variable, unwrapped
+from tapewright.ops.array.creation import zeros, zeros_like
+from tapewright.ops.array.gather import dense
+from tapewright.ops.array.joining import concat, split
+from tapewright.ops.array.shape import broadcast_to, reshape
+from tapewright.ops.linalg.matmul import matmul
+
+from .backward import collect, walk
+from .tape import GradientTape, UnconnectedGradients
+
+__all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
+
+
+class ForwardAccumulator:
+    """Computes Jacobian-vector products while the function itself is computed.
+
+    Args: ``primals``: a tensor or variable, or any nest of them; ``tangents``: as many
+    values, nested alike, each of the shape and dtype of its primal.
+
+    Where a tape costs one walk for each output of a function, an accumulator costs one
+    pass for each input, and keeps nothing but the tangents of tensors still in use.
+    Accumulators nest, and mix with tapes: what is inside is differentiated by what is
+    outside. A custom gradient counts forward as it does backward.
+
+    Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes twice.
+
+    >>> x = convert_to_tensor([1.0, 3.0])
+    >>> with ForwardAccumulator(x, [1.0, 0.0]) as acc:
+    ...     y = x * x
+    >>> acc.jvp(y).numpy()
+    array([2., 0.], dtype=float32)
+    """
+
+    def __init__(self, primals, tangents):
+        self._tangents = Tangents()
+        self._recording = False
+        self._watch(primals, tangents)
+
+    def __enter__(self):
+        if self._recording:
+            raise ValueError("Accumulator is already recording.")
+        set_readers((*active_readers(), self._tangents))
+        self._recording = True
+        return self
+
+    def __exit__(self, *exc):
+        if self._recording:
+            rest = [r for r in active_readers() if r is not self._tangents]
+            set_readers(tuple(rest))
+            self._recording = False
+
+    def _watch(self, primals, tangents):
+        for primal, tangent in _pairs(primals, tangents):
+            self._tangents.watch(primal, tangent)
+
+    def jvp(self, primals, unconnected_gradients=UnconnectedGradients.NONE):
+        """The tangents of ``primals``, which are computed while the accumulator is active.
+
+        Returns: a nest like ``primals``; None, or zeros under "zero", for what does not
+        depend on the accumulator's primals, and for integers.
+
+        Raises: ``LookupError`` if an op on the way has no gradient; ``ValueError`` for
+        unknown ``unconnected_gradients``; ``TypeError`` for what is no tensor.
+        """
+        zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+        return nest.map_structure(lambda x: self._tangent_of(x, zero), primals)
+
+    def _tangent_of(self, primal, zero):
+        if not isinstance(primal, (Tensor, Variable)):
+            raise TypeError(
+                f"jvp: primals must be a tensor or variable, or a nest of them, got "
+                f"{type(primal).__name__}; what NumPy or Python computed has no tangent"
+            )
+        tangent = self._tangents.tangent_of(primal)
+        return zeros_like(primal) if tangent is None and zero else tangent
+
+
+def jvp(f, primals, tangents):
+    """The value of ``f`` and its derivative along ``tangents``, in one pass.
+
+    Args: ``primals``: one tensor or variable, or a list or tuple of them; they are the
+    arguments of ``f``, which may return any nest; ``tangents``: nested like ``primals``.
+
+    Returns: ``(f(*primals), derivative)``; zeros where nothing depends on the primals.
+
+    >>> y, dy = jvp(lambda x: x * x, convert_to_tensor(3.0), 2.0)
+    >>> y.numpy(), dy.numpy()
+    (np.float32(9.0), np.float32(12.0))
+    """
+    with ForwardAccumulator(primals, tangents) as accumulator:
+        value = nest.map_structure(convert_to_tensor, _called(f, primals))
+    return value, accumulator.jvp(value, UnconnectedGradients.ZERO)
+
+
+def hvp(f, primals, tangents):
+    """The Hessian of ``f`` (of the sum of its outputs) times ``tangents``.
+
+    At the cost of a few gradients, and without the Hessian: the gradient of the gradient,
+    back along ``tangents``. (The tangent of the gradient, forward over reverse, is the
+    same; it keeps less in memory, but makes more ops.)
+
+    Args: as for `jvp`; variables that ``f`` reads by itself may be primals too.
+
+    Returns: a nest like ``primals``; None for what ``f`` does not depend on.
+
+    >>> x = convert_to_tensor([1.0, 2.0])
+    >>> hvp(lambda x: x[0] * x[1] * x[1], x, [1.0, 0.0]).numpy()
+    array([0., 4.], dtype=float32)
+    """
+    pairs = _pairs(primals, tangents)
+    sources = [primal for primal, _ in pairs]
+    with GradientTape(watch_accessed_variables=False) as outer:
+        outer.watch(sources)
+        with GradientTape(watch_accessed_variables=False) as inner:
+            inner.watch(sources)
+            value = _called(f, primals)
+        gradients = [_dense(g) for g in inner.gradient(value, sources)]
+    targets = [(g, t) for g, (_, t) in zip(gradients, pairs) if g is not None]
+    products = outer.gradient(
+        [g for g, _ in targets],
+        sources,
+        output_gradients=[t for _, t in targets],
+        unconnected_gradients=UnconnectedGradients.ZERO,
+    )
+    by_id = {
+        id(source): convert_to_tensor(product)
+        for source, product, g in zip(sources, products, gradients)
+        if g is not None
+    }
+    found = [by_id.get(id(primal)) for primal in nest.flatten(primals)]
+    return nest.pack(primals, found) if nest.is_nested(primals) else found[0]
+
+
+def _called(f, primals):
+    return f(*primals) if isinstance(primals, (list, tuple)) else f(primals)
+
+
+def ravel(values):
+    """All entries of a nest of tensors as one vector, and the way back.
+
+    Returns: ``(vector, unravel)``; ``unravel(vector)`` gives a nest like ``values``, of
+    tensors. Both pass gradients.
+
+    Raises: ``ValueError`` for a None among the values, and for a vector of another
+    length; ``DTypeError`` (a TypeError) if the dtypes differ.
+
+    >>> vector, unravel = ravel([convert_to_tensor([[1.0, 2.0]]), convert_to_tensor(3.0)])
+    >>> vector.numpy()
+    array([1., 2., 3.], dtype=float32)
+    >>> [x.shape for x in unravel(vector * 2.0)]
+    [TensorShape([1, 2]), TensorShape([])]
+    """
+    flat = nest.flatten(values)
+    if None in [v if v is None else True for v in flat]:
+        raise ValueError(
+            "ravel: a value is None: a gradient of a source that does not matter? Take it "
+            "with unconnected_gradients='zero'"
+        )
+    tensors = [convert_to_tensor(_dense(v)) for v in flat]
+    for tensor in tensors[1:]:
+        if tensor.dtype != tensors[0].dtype:
+            raise DTypeError("ravel", "the dtypes must be the same; cast to one of them",
+                             first=tensors[0], other=tensor)  # fmt: skip
+    shapes = [tuple(t.shape) for t in tensors]
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = [reshape(t, (-1,)) for t in tensors]
+
+    def unravel(vector):
+        vector = convert_to_tensor(vector)
+        if tuple(vector.shape) != (sum(sizes),):
+            raise ShapeError("unravel", f"vector must have shape ({sum(sizes)},)",
+                             vector=vector)  # fmt: skip
+        parts = split(vector, sizes) if sizes else []
+        return nest.pack(values, [reshape(p, s) for p, s in zip(parts, shapes)])
+
+    return concat(parts, axis=0) if parts else zeros((0,)), unravel
+
+
+def _pairs(primals, tangents):
+    """Primals with their tangents, checked."""
+    flat = [unwrapped(x) for x in nest.flatten(primals)]
+    if len({id(primal) for primal in flat}) < len(flat):
+        raise ValueError(
+            "A tensor or variable was specified as a primal multiple times. If that was "
+            "intended, give it once, with the sum of its tangents"
+        )
+    if nest.is_nested(primals):
+        nest.assert_same_structure(primals, tangents)
+        given = nest.flatten(tangents)
+    else:
+        given = [tangents]  # which may be a list of numbers
+    pairs = []
+    for primal, tangent in zip(flat, given, strict=True):
+        if not isinstance(primal, (Tensor, Variable)):
+            raise TypeError(
+                f"primals must be a tensor or variable, or a nest of them, got "
+                f"{type(primal).__name__}; make one with convert_to_tensor first"
+            )
+        with devices.use_module(module_of(convert_to_tensor(primal))):
+            tangent = convert_to_tensor(_dense(tangent), dtype=primal.dtype)
+        if tangent.shape != primal.shape:
+            raise ShapeError("tangents", "each must have the shape of its primal",
+                             primal=primal, tangent=tangent)  # fmt: skip
+        if primal.dtype.is_differentiable:
+            pairs.append((primal, tangent))
+        else:
+            warnings.warn(
+                f"primals: only real and complex tensors are differentiable, this one is "
+                f"{primal.dtype.name}: it has no tangent",
+                stacklevel=4,
+            )
+    return pairs
+
+
+def _dense(value):
+    return dense(value) if isinstance(value, IndexedSlices) else value
+
+
+class Tangents(Reader):
+    """What one accumulator knows: the tangent of each tensor that has one.
+
+    They are those of the walk, without a conjugate: the tangent of ``f(z)`` is
+    ``f'(z)`` times that of ``z``.
+    """
+
+    __slots__ = ("known", "failed", "variables", "forget", "__weakref__")
+    takes_calls = True
+
+    def __init__(self):
+        self.known = {}  # key of a tensor -> (its tangent, a weak reference to it)
+        self.failed = {}  # key of a tensor -> why its tangent is not known
+        self.variables = {}  # id -> (variable, tangent)
+        self.forget = _forgetter(self)
+
+    def watch(self, primal, tangent):
+        if isinstance(primal, Variable):
+            self.variables[id(primal)] = (primal, tangent)
+        else:
+            self.put(primal, tangent)
+
+    def put(self, tensor, tangent):
+        """The tangent of a tensor, kept as long as somebody keeps the tensor."""
+        if tangent is None:
+            self.known.pop(tensor.key, None)
+            return
+        if type(tensor.key) is not int:
+            tensor.key = next_key()
+        place = _Place(tensor, self.forget)
+        place.key = tensor.key
+        self.known[tensor.key] = (tangent, place)
+
+    def tangent_of(self, value):
+        if isinstance(value, Variable):
+            return self.variables.get(id(value), (None, None))[1]
+        if value.key in self.failed:
+            raise self.failed[value.key]
+        return self.known.get(value.key, (None, None))[0]
+
+    def read_variable(self, variable, tensor):
+        watched = self.variables.get(id(variable))
+        if watched is not None and tensor.array.dtype.kind in "fc":
+            self.put(tensor, watched[1])
+
+    def read(self, op, inputs, attributes, below):
+        outputs = perform(op, inputs, attributes, below)
+        tangents = [self.known.get(x.key, (None, None))[0] for x in inputs]
+        if op.flat:
+            names = op.names(inputs)
+            tangents = [None if n in op.flat else t for n, t in zip(names, tangents)]
+        each = outputs if type(outputs) is tuple else (outputs,)
+        if self.failed:
+            self._pass_on(op, inputs, each)
+        if tangents.count(None) == len(tangents):
+            return outputs
+        if not any(out.array.dtype.kind in "fc" for out in each):
+            return outputs
+        with reading(below), np.errstate(all="ignore"):
+            try:
+                found = _pushed(op, inputs, attributes, outputs, tangents, below)
+            except GradientLookupError as missing:  # who asks for the tangent is told
+                self._fail(each, missing)
+                return outputs
+        for out, tangent in zip(each, found):
+            if out.array.dtype.kind in "fc":
+                self.put(out, tangent)
+        return outputs
+
+    def take_call(self, record, outputs, below):
+        """The tangents of a call with a gradient of its own, in place of any others."""
+        adjoint, _, *keys = record
+        tangents = {key: self.known[key][0] for key in keys}
+        with reading(below), np.errstate(all="ignore"):
+            found = _transposed(adjoint, record, outputs, tangents, below)
+        for out, tangent in zip(outputs, found):
+            self.failed.pop(out.key, None)
+            self.put(out, tangent)
+
+    def _fail(self, outputs, error):
+        for out in outputs:
+            if type(out.key) is not int:
+                out.key = next_key()
+            self.failed[out.key] = error
+
+    def _pass_on(self, op, inputs, outputs):
+        for x, name in zip(inputs, op.names(inputs)):
+            if x.key in self.failed and name not in op.flat:
+                self._fail(outputs, self.failed[x.key])
+
+
+class _Place(weakref.ref):
+    """A weak reference to a tensor that remembers its key."""
+
+    __slots__ = ("key",)
+
+
+def _forgetter(tangents):
+    """Drops the tangent of a tensor that is no more; keeps nothing alive itself."""
+    owner = weakref.ref(tangents)
+
+    def forget(place):
+        alive = owner()
+        if alive is not None:
+            known = alive.known.get(place.key)
+            if known is not None and known[1] is place:
+                del alive.known[place.key]
+
+    return forget
+
+
+# ---------------------------------------------------------------------- the JVP of an op
+
+# Linear in all of their floating inputs together: the tangents go through the op itself.
+LINEAR = {
+    "band_part", "broadcast_to", "cast", "clear_diag", "clear_rows", "complex",
+    "concat", "conj", "crop", "cumsum", "diag", "diag_part", "embed_diagonal",
+    "expand_dims", "gather", "getitem", "identity", "imag", "pad", "put_rows", "real",
+    "reduce_mean", "reduce_sum", "reshape", "reverse", "roll", "scatter_index",
+    "scatter_rows", "set_diag", "split", "squeeze", "stack", "sum_to_shape",
+    "take_diagonal", "transpose", "unstack",
+}  # fmt: skip
+# Linear in each of them.
+MULTILINEAR = {"convolution", "einsum", "matmul"}
+
+
+def _pushed(op, inputs, attributes, outputs, tangents, below):
+    """The tangents of the outputs, from those of the inputs (None where there is none)."""
+    several = type(outputs) is tuple
+    if op.registered is None and not several:
+        if (
+            op.elementwise
+            and not op.variadic
+            and _of_one_real(inputs, tangents, outputs)
+        ):
+            return [_entry_by_entry(op, inputs, attributes, outputs, tangents)]
+        if op.name in MULTILINEAR:
+            return [_one_at_a_time(op, inputs, attributes, tangents)]
+        if op.name == "affine":
+            return [_affine(*inputs, *tangents)]
+    if op.name in LINEAR:
+        moved = [
+            t if t is not None else _zeros(x) if x.array.dtype.kind in "fc" else x
+            for x, t in zip(inputs, tangents)
+        ]
+        found = op.general(moved, attributes)
+        return found if several else [found]
+    tracked = tuple([t is not None for t in tangents])
+    pack = op.packs.get(tracked) or op.adjoint(tracked)
+    record = pack(attributes, outputs, *inputs)
+    by_key = {x.key: t for x, t in zip(inputs, tangents) if t is not None}
+    each = outputs if several else (outputs,)
+    return _transposed(record[0], record, each, by_key, below)
+
+
+def _of_one_real(inputs, tangents, out):
+    """Return whether the output and what has a tangent are real numbers of one dtype."""
+    dtype = out.array.dtype
+    given = [
+        x.array.dtype for x, tangent in zip(inputs, tangents) if tangent is not None
+    ]
+    return dtype.kind == "f" and all([each == dtype for each in given])
+
+
+def _entry_by_entry(op, inputs, attributes, out, tangents):
+    """A diagonal Jacobian is its own transpose: the VJP rule of each input is its JVP."""
+    total, shape = None, out.array.shape
+    for i, (x, tangent) in enumerate(zip(inputs, tangents)):
+        if tangent is None:
+            continue
+        if tangent.array.shape != shape:
+            tangent = broadcast_to(tangent, shape)
+        pattern = ("forward", i)
+        pack = op.packs.get(pattern)
+        if pack is None:
+            only = tuple([at == i for at in range(len(inputs))])
+            pack = op.adjoint(only, pattern)
+        record, found = pack(attributes, out, *inputs), {}
+        record[0].ops(record, tangent, found, None)
+        part = found[x.key]
+        total = part if total is None else total + part
+    return total if total.array.shape == shape else broadcast_to(total, shape)
+
+
+def _one_at_a_time(op, inputs, attributes, tangents):
+    total = None
+    for i, tangent in enumerate(tangents):
+        if tangent is not None:
+            moved = [*inputs[:i], tangent, *inputs[i + 1 :]]
+            part = op.general(moved, attributes)
+            total = part if total is None else total + part
+    return total
+
+
+def _affine(inputs, kernel, bias, d_inputs, d_kernel, d_bias):
+    """``d_inputs @ kernel + inputs @ d_kernel + d_bias``, of what there is."""
+    parts = []
+    if d_inputs is not None:
+        parts.append(matmul(d_inputs, kernel))
+    if d_kernel is not None:
+        parts.append(matmul(inputs, d_kernel))
+    if d_bias is not None:
+        shape = (*inputs.array.shape[:-1], kernel.array.shape[-1])
+        parts.append(d_bias if parts else broadcast_to(d_bias, shape))
+    return sum(parts[1:], parts[0])
+
+
+def _transposed(adjoint, record, outputs, tangents, below):
+    """The JVP as the transpose of the VJP, which is linear in the cotangent.
+
+    ``tangents`` of the inputs are given by key; one for each output comes back.
+    """
+    inner = Recording(accessed=False)
+    cotangents = [_zeros(out) for out in outputs]
+    for cotangent in cotangents:
+        inner.watch(cotangent)
+    found, seeds, bare = {}, {}, not below
+    with reading((*below, inner)):
+        single = type(record[1]) is not tuple
+        adjoint.ops(record, cotangents[0] if single else cotangents, found, None)
+        found = {key: _dense(part) for key, part in found.items()}
+    for key, part in found.items():
+        if part.key in inner.known:
+            seed = tangents[key]
+            seed = seed.array if bare else seed
+            old = seeds.get(part.key)
+            seeds[part.key] = seed if old is None else old + seed
+    keys = [(c.key,) for c in cotangents]
+    with reading(below or (BARE,)):
+        walk(inner, seeds, keys, bare, release=True)
+        results = [_dense(collect(seeds, k)) for k in keys]
+    return [g if g is None or not bare else new_tensor(g) for g in results]
+
+
+def _zeros(tensor):
+    array = tensor.array
+    return new_tensor(module_of(tensor).zeros(array.shape, array.dtype))

@@ -1,0 +1,627 @@
+"""`GradientTape`: watches, records, and gives derivatives.
+
+What it keeps is a `Recording` (see `readers`); `walk` goes back over it, `jacobian` with
+many cotangents at once.
+"""
+
+import enum
+import inspect
+import math
+import warnings
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.errors import RecordingError, ShapeError
+from tapewright.core.interpreters import (
+    BARE,
+    LinedRecording,
+    Recording,
+    active_readers,
+    lines_wanted,
+    paused,
+    reading,
+    set_readers,
+)
+from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.record import conjugate
+from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
+from tapewright.core.variable import Variable, unwrapped
+from tapewright.ops.array.creation import zeros, zeros_like
+from tapewright.ops.array.joining import stack
+from tapewright.ops.array.shape import reshape
+
+from .backward import collect, ends, finished, sow, walk
+from .explain import explain, summarize
+from .jacobian import (
+    JacobianWalk,
+    check_blocks,
+    examples_first,
+    second_derivatives,
+    side_by_side,
+)
+
+__all__ = ["GradientTape", "UnconnectedGradients"]
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` gives for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class GradientTape:
+    """Records ops while its context is active, and differentiates what they computed.
+
+    Trainable variables are watched when they are read; tensors on `watch`. Tapes nest
+    and run side by side; a gradient taken inside an outer tape is itself recorded.
+
+    Args: ``persistent``: more than one gradient may be taken; what was recorded then
+    lives as long as the tape. ``watch_accessed_variables``: False watches nothing that
+    was not named to `watch`.
+
+    >>> x = Variable(3.0)
+    >>> with GradientTape() as tape:
+    ...     y = x * x
+    >>> print(tape.gradient(y, x))
+    tf.Tensor(6.0, shape=(), dtype=float32)
+    """
+
+    def __init__(self, persistent=False, watch_accessed_variables=True):
+        self._persistent = persistent
+        self._accessed = watch_accessed_variables
+        self._recording = None
+        self._pushed = None  # the recording on the reader stack, while there is one
+        self._spent = False
+        self._warned = False
+        self._watched = ()
+
+    # --- recording
+
+    def __enter__(self):
+        if self._active:
+            raise ValueError(
+                "The tape is recording already: it cannot be entered twice"
+            )
+        if self._recording is None:
+            self._recording = self._new_recording()
+            self._spent = False
+        self._push()
+        return self
+
+    def __exit__(self, *exc):
+        if self._active:
+            self._pop()
+
+    def _new_recording(self):
+        return (LinedRecording if lines_wanted() else Recording)(self._accessed)
+
+    def _push(self, at=None):
+        readers = list(active_readers())
+        readers.insert(len(readers) if at is None else at, self._recording)
+        set_readers(readers)
+        self._pushed = self._recording
+
+    def _pop(self):
+        readers = active_readers()
+        set_readers(tuple([r for r in readers if r is not self._pushed]))
+        self._pushed = None
+
+    @property
+    def _active(self):
+        return self._pushed is not None
+
+    @property
+    def _here(self):
+        """Recording in this thread; another one may have entered the tape."""
+        return self._active and self._pushed in active_readers()
+
+    def watch(self, tensor):
+        """Traces a tensor or variable, or any nest of them, from here on.
+
+        Raises: ``ValueError`` for what is neither: an array or number is not on a tape.
+        """
+        if self._recording is None:
+            if self._spent:
+                raise self._spent_error()
+            self._recording = self._new_recording()
+        things = [unwrapped(x) for x in flatten(tensor)]
+        for thing in things:
+            if not isinstance(thing, (Tensor, Variable)):
+                raise ValueError(
+                    f"watch: tensor must be a tensor or variable, or a nest of them, got "
+                    f"{type(thing).__name__}; make one with convert_to_tensor first"
+                )
+        for thing in things:
+            if not thing.dtype.is_differentiable:
+                warnings.warn(
+                    f"watch: only real and complex tensors are differentiable, this one is "
+                    f"{thing.dtype.name}: its gradient will be None",
+                    stacklevel=2,
+                )
+            elif isinstance(thing, Variable):
+                self._recording.watch_variable(thing)
+            else:
+                self._recording.watch(thing)
+
+    def stop_recording(self):
+        """A context in which this tape does not record.
+
+        Raises: ``RecordingError`` (a RuntimeError) if it is not recording anyway.
+        """
+        return _Pause(self)
+
+    def reset(self):
+        """Forgets everything recorded and watched, and goes on recording if it was."""
+        if self._recording is not None:
+            self._recording.forget()
+        self._watched = ()
+
+    def watched_variables(self):
+        """The watched variables, a tuple in order of construction."""
+        if self._recording is not None:
+            self._watched = self._recording.variables.values()
+        self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
+        return self._watched
+
+    # --- looking inside
+
+    def explain(self, target, sources):
+        """Says for each source why its gradient is what it is, or None: a `Report`.
+
+        It prints as text; ``report[i].reason`` is one word for programs ("connected",
+        "not_watched", "stop_gradient", ...: `tapewright.explain.REASONS`), and
+        ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
+        on, the user's lines are named too. Takes no gradient and changes nothing; ask
+        before `gradient`, or make the tape persistent.
+
+        Raises: ``RuntimeError`` if `gradient` has spent the tape.
+
+        >>> x, y = Variable(2.0, name="x"), Variable(3.0, name="y")
+        >>> with GradientTape() as tape:
+        ...     z = y * y
+        >>> print(tape.explain(z, x))
+        sources[0], variable 'x' () float32: unrelated
+            the target does not depend on the source
+        """
+        targets, flat_sources = _checked(target, "target"), _checked(sources, "sources")
+        if len(targets) != 1:
+            raise TypeError(
+                f"explain: target must be a single tensor, got {len(targets)}"
+            )
+        return explain(self._kept(), targets[0], flat_sources)
+
+    def summary(self):
+        """What the tape holds: ops, how many of each, the bytes that they keep alive.
+
+        Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
+        if ``debugging.enable_traceback`` is on.
+        """
+        return summarize(self._kept())
+
+    @property
+    def nbytes(self):
+        """The bytes of the arrays that the tape keeps alive; those of variables apart."""
+        return self.summary().nbytes
+
+    def _kept(self):
+        if self._recording is None:
+            if self._spent:
+                raise RecordingError(
+                    "A non-persistent GradientTape keeps nothing after gradient: look "
+                    "inside before, or make it with GradientTape(persistent=True)"
+                )
+            self._recording = self._new_recording()
+        return self._recording
+
+    # --- differentiating
+
+    def gradient(
+        self,
+        target,
+        sources,
+        output_gradients=None,
+        unconnected_gradients=UnconnectedGradients.NONE,
+    ):
+        """The gradient of (the sum of) ``target`` with respect to ``sources``.
+
+        Args: ``target``, ``sources``: a tensor or variable, or any nest of them;
+        ``output_gradients``: a cotangent for each target, of its shape (default ones);
+        ``unconnected_gradients``: "none" or "zero", for sources that do not matter.
+
+        Returns: a nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or
+        None. The gradient of a floating target by itself is its cotangent, watched or not.
+
+        Raises: ``RuntimeError`` for a second gradient of a tape that is not persistent;
+        ``LookupError`` if an op on the way has no gradient; ``TypeError`` for a target
+        or source that is no tensor; ``ValueError`` for unknown ``unconnected_gradients``
+        or ``output_gradients`` that do not fit.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        targets = _checked(target, "target")
+        flat_sources = _checked(sources, "sources")
+        seeds = _seeds(targets, output_gradients)
+        recording, readers = self._begin()
+        pairs, keys = ends(recording, targets, flat_sources)
+        bare = not readers and not kernels_are_wrapped()
+        cotangents = {}
+        for (tensor, key), seed in zip(pairs, seeds):
+            sow(cotangents, key, tensor, seed, bare)
+        with reading((BARE,) if bare else readers), np.errstate(all="ignore"):
+            walk(recording, cotangents, keys, bare, release=not self._persistent)
+            found = [collect(cotangents, k) for k in keys]
+        results = [finished(g, bare) for g in found]
+        if unconnected is UnconnectedGradients.ZERO:
+            results = [
+                zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
+            ]
+        return pack(sources, results) if is_nested(sources) else results[0]
+
+    def jacobian(
+        self,
+        target,
+        sources,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+        *,
+        memory_limit=None,
+    ):
+        """All derivatives of ``target``, one tensor, by ``sources``.
+
+        Shape: that of the target, then that of the source. All cotangents go back in one
+        batched walk; in chunks of ``parallel_iterations``, if that is given, or so many
+        that the walk works on no more than ``memory_limit`` bytes beside its result (or
+        one by one, if that is not enough). Where rows of the target depend on one row of
+        a source only, zeros are not computed. ``experimental_use_pfor=False`` walks once
+        for each entry of the target.
+
+        Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
+        ``experimental_use_pfor=False`` on a tape that is not persistent.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        target = _single(target, "jacobian", "target")
+        flat_sources = _checked(sources, "sources")
+        bounds = _bounds(parallel_iterations, memory_limit)
+        if not experimental_use_pfor:
+            results = self._looped_jacobian(target, flat_sources)
+        else:
+            results = self._batched_jacobian(target, flat_sources, bounds)
+        if unconnected is UnconnectedGradients.ZERO:
+            results = [
+                _zeros(target.shape + s.shape, s) if j is None else j
+                for j, s in zip(results, flat_sources)
+            ]
+        return pack(sources, results) if is_nested(sources) else results[0]
+
+    def batch_jacobian(
+        self,
+        target,
+        source,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+        *,
+        check=False,
+        memory_limit=None,
+    ):
+        """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
+
+        ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
+        derivative of the sum over the batch. Costs as many cotangents as one example of
+        the target has entries. ``check=True`` makes sure first that examples are
+        independent: at no cost where the ops show it, else by the full Jacobian.
+        ``parallel_iterations`` and ``memory_limit`` are those of `jacobian`.
+
+        Raises: ``ValueError`` if a rank is below 2, if the first dimensions differ or
+        if a check fails, and as `jacobian`.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        target = _single(target, "batch_jacobian", "target")
+        source = _single(source, "batch_jacobian", "source")
+        bounds = _bounds(parallel_iterations, memory_limit)
+        shape, inner = tuple(target.shape), tuple(source.shape)
+        for name, value in (("target", target), ("source", source)):
+            if len(value.shape) < 2:
+                raise ShapeError("batch_jacobian", f"{name} must have rank 2 or more",
+                                 target=target, source=source)  # fmt: skip
+        if shape[0] != inner[0]:
+            raise ShapeError("batch_jacobian", "the first dimension of target and source "
+                             "must agree", target=target, source=source)  # fmt: skip
+        if not experimental_use_pfor:
+            found = self._looped_batch_jacobian(target, source, check)
+        else:
+            found = self._batched_batch_jacobian(target, source, bounds, check)
+        if found is not None:
+            return found
+        if unconnected is UnconnectedGradients.NONE:
+            return None
+        return _zeros(shape + inner[1:], source)
+
+    def hessian(
+        self,
+        target,
+        sources,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        *,
+        flat=False,
+        memory_limit=None,
+    ):
+        """All second derivatives of ``target``, one number, by ``sources``.
+
+        For one source: a tensor, its shape twice over. For several: a nest of nests,
+        ``result[i][j]`` with the shape of source i and then that of source j; None, or
+        zeros under "zero", where the target does not depend on one of the two. With
+        ``flat``: one matrix ``[n, n]`` over the entries of all sources, in the order of
+        `autodiff.ravel`. ``parallel_iterations`` and ``memory_limit`` are those of
+        `jacobian`. No second tape is needed.
+
+        Raises: as `jacobian`; ``ShapeError`` (a ValueError) for a target with more than
+        one entry.
+
+        >>> x = Variable([1.0, 2.0])
+        >>> with GradientTape() as tape:
+        ...     y = x[0] * x[1] * x[1]
+        >>> print(tape.hessian(y, x))
+        tf.Tensor(
+        [[0. 4.]
+         [4. 2.]], shape=(2, 2), dtype=float32)
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        target = _single(target, "hessian", "target")
+        flat_sources = _checked(sources, "sources")
+        bounds = _bounds(parallel_iterations, memory_limit)
+        if math.prod(target.shape) != 1:
+            raise ShapeError("hessian", "target must be one number", target=target)
+        if flat and len({s.dtype for s in flat_sources}) > 1:
+            raise TypeError("hessian: flat=True needs sources of one dtype")
+        recording, readers = self._begin()
+        ((tensor, key),), keys = ends(recording, [target], flat_sources)
+        with reading(readers), np.errstate(all="ignore"):
+            blocks = second_derivatives(
+                recording, tensor, key, flat_sources, keys, readers, *bounds
+            )
+            if flat:
+                return side_by_side(
+                    blocks, [tuple(s.shape) for s in flat_sources], tensor
+                )
+        if unconnected is UnconnectedGradients.ZERO:
+            blocks = [
+                [
+                    _zeros(s.shape + t.shape, s) if block is None else block
+                    for block, t in zip(row, flat_sources)
+                ]
+                for row, s in zip(blocks, flat_sources)
+            ]
+        if not is_nested(sources):
+            return blocks[0][0]
+        return pack(sources, [pack(sources, row) for row in blocks])
+
+    # --- the parts of a Jacobian
+
+    def _batched_jacobian(self, target, sources, bounds):
+        if target.dtype.is_differentiable and math.prod(target.shape) == 1:
+            flat = [None] * len(sources)
+            for i, g in enumerate(self.gradient(target, sources)):
+                if g is not None:
+                    g = convert_to_tensor(g)
+                    flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
+            return flat
+        recording, readers = self._begin()
+        ((tensor, key),), keys = ends(recording, [target], sources)
+        if key is None:
+            return [None] * len(sources)
+        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
+        with reading(readers), np.errstate(all="ignore"):
+            found = walks.full([tuple(s.shape) for s in sources])
+            return [conjugate(j) for j in found]
+
+    def _batched_batch_jacobian(self, target, source, bounds, check):
+        recording, readers = self._begin()
+        ((tensor, key),), keys = ends(recording, [target], [source])
+        if key is None:
+            return None
+        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
+        with reading(readers), np.errstate(all="ignore"):
+            return conjugate(walks.by_example(tuple(source.shape), check))
+
+    def _need_persistent(self, who):
+        if not self._persistent:
+            raise RecordingError(
+                f"{who} with experimental_use_pfor=False needs a persistent tape: "
+                "GradientTape(persistent=True)"
+            )
+
+    def _looped_jacobian(self, target, sources):
+        self._need_persistent("jacobian")
+        shape, size = tuple(target.shape), math.prod(target.shape)
+        rows = [
+            self.gradient(target, list(sources), output_gradients=[seed])
+            for seed in _unit_cotangents(target, [(i,) for i in range(size)])
+        ]
+        results = []
+        for source, column in zip(sources, zip(*rows)):
+            full = shape + tuple(source.shape)
+            results.append(_stacked(column, size, full))
+        return results
+
+    def _looped_batch_jacobian(self, target, source, check):
+        self._need_persistent("batch_jacobian")
+        if check:
+            (full,) = self._looped_jacobian(target, [source])
+            check_blocks(full, len(target.shape))
+        shape, inner = tuple(target.shape), tuple(source.shape)
+        size = math.prod(shape[1:])
+        picks = [[row * size + i for row in range(shape[0])] for i in range(size)]
+        rows = [
+            self.gradient(target, source, output_gradients=[seed])
+            for seed in _unit_cotangents(target, picks)
+        ]
+        full = _stacked(rows, size, (size, *inner))
+        return full if full is None else examples_first(full, shape, inner)
+
+    # --- the life of a tape
+
+    def _spent_error(self):
+        return RecordingError(
+            "A non-persistent GradientTape can only be used to compute one set of gradients "
+            "(or jacobians); make it with GradientTape(persistent=True) for more"
+        )
+
+    def _begin(self):
+        """What to walk over, and the readers that see it; a tape for one walk is spent."""
+        if self._recording is None:
+            if self._spent:
+                raise self._spent_error()
+            self._recording = self._new_recording()
+        if self._here and not self._persistent:
+            self._pop()
+        elif self._here and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "gradient of a persistent tape inside its own context: the gradient itself "
+                "is recorded, which costs time and memory. Take it outside, or inside "
+                "tape.stop_recording(), unless you want its derivatives",
+                stacklevel=3,
+            )
+        recording = self._recording
+        if not self._persistent:
+            self._watched = tuple(recording.variables.values())
+            self._recording, self._spent = None, True
+        return recording, active_readers()
+
+
+# Keyword-only arguments are additions: tools that compare signatures see TensorFlow's.
+for _method in (GradientTape.jacobian, GradientTape.batch_jacobian):
+    _signature = inspect.signature(_method)
+    _method.__signature__ = _signature.replace(
+        parameters=[
+            p for p in _signature.parameters.values() if p.kind is not p.KEYWORD_ONLY
+        ]
+    )
+
+
+class _Pause:
+    """The context of `GradientTape.stop_recording`."""
+
+    def __init__(self, tape):
+        self._tape = tape
+
+    def __enter__(self):
+        tape = self._tape
+        if not tape._here:
+            raise RecordingError("stop_recording: the tape is not recording here")
+        self._place = active_readers().index(tape._pushed)
+        tape._pop()
+        self._token = paused.set(paused.get() + 1)
+
+    def __exit__(self, *exc):
+        paused.reset(self._token)
+        if self._tape._recording is not None:  # no gradient has released the tape
+            self._tape._push(self._place)
+
+
+# ------------------------------------------------------------------ checking arguments
+
+
+def _unconnected(value):
+    if type(value) is UnconnectedGradients:
+        return value
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {value!r}; it must be 'none' or 'zero'"
+        ) from None
+
+
+def _checked(structure, name):
+    """The leaves, all tensors or variables."""
+    leaves = [unwrapped(x) for x in flatten(structure)]
+    for leaf in leaves:
+        if isinstance(leaf, IndexedSlices):
+            raise TypeError(
+                f"{name}: IndexedSlices must be made dense by convert_to_tensor"
+            )
+        if not isinstance(leaf, (Tensor, Variable)):
+            raise TypeError(
+                f"{name} must be a tensor or variable, or a nest of them, got "
+                f"{type(leaf).__name__}; what NumPy or Python computed has left the tape"
+            )
+    return leaves
+
+
+def _single(value, who, name):
+    value = unwrapped(value)
+    if not isinstance(value, (Tensor, Variable)):
+        raise TypeError(
+            f"{who}: {name} must be a single tensor, got {type(value).__name__}; "
+            "stack or concat several into one"
+        )
+    return value
+
+
+def _bounds(parallel_iterations, memory_limit):
+    """Both as ints of 1 or more, or None."""
+    given = {"parallel_iterations": parallel_iterations, "memory_limit": memory_limit}
+    for name, bound in given.items():
+        if bound is not None and int(bound) < 1:
+            raise ValueError(f"{name} must be 1 or more, or None, got {bound}")
+    return [None if bound is None else int(bound) for bound in given.values()]
+
+
+def _seeds(targets, output_gradients):
+    """One cotangent for each target, None for ones."""
+    if output_gradients is None:
+        return [None] * len(targets)
+    given = flatten(output_gradients)
+    if len(given) != len(targets):
+        raise ValueError(
+            f"output_gradients: {len(given)} given for {len(targets)} targets; there must "
+            "be one for each"
+        )
+    seeds = []
+    for seed, target in zip(given, targets):
+        if seed is not None:
+            with _device_of(target):
+                seed = convert_to_tensor(seed, dtype_hint=target.dtype)
+            if seed.shape != target.shape or seed.dtype != target.dtype:
+                raise ShapeError("output_gradients", "each must have the shape and dtype of "
+                                 "its target", output_gradient=seed, target=target)  # fmt: skip
+        seeds.append(seed)
+    return seeds
+
+
+def _zeros(shape, source):
+    """Zeros in the dtype and on the device of a source."""
+    with _device_of(source):
+        return zeros(shape, source.dtype)
+
+
+def _unit_cotangents(target, picks):
+    """A cotangent for each list of entries, 1 there and 0 elsewhere; of none, zeros.
+
+    A walk with zeros tells which sources an empty target depends on.
+    """
+    shape = tuple(target.shape)
+    for entries in picks or [()]:
+        seed = np.zeros(math.prod(shape), target.dtype.dtype)
+        seed[list(entries)] = 1
+        with _device_of(target):
+            yield convert_to_tensor(seed.reshape(shape))
+
+
+def _stacked(rows, size, shape):
+    """The first ``size`` gradients in one tensor of this shape; None if one is missing."""
+    if any([row is None for row in rows]):
+        return None
+    rows = [convert_to_tensor(row) for row in rows]
+    return reshape(stack(rows)[:size], shape)
+
+
+def _device_of(value):
+    """A context in which new tensors are made beside a tensor or variable."""
+    return devices.use_module(module_of(convert_to_tensor(value)))

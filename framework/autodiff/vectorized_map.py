@@ -1,0 +1,137 @@
+"""`vectorized_map`: a function of one element applied to many at once."""
+
+import warnings
+
+from tapewright.core import nest
+from tapewright.core.composite import composite
+from tapewright.core.errors import MappingError, ShapeError
+from tapewright.core.interpreters import active_readers, reading
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.variable import next_serial
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import stack
+from tapewright.ops.array.shape import broadcast_to
+from tapewright.ops.random.sampling import get_global_generator
+
+from .batching import Batcher, Mapped
+
+__all__ = ["vectorized_map"]
+
+
+@composite
+def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
+    """``fn`` of each element along the first axis, the results stacked; all in one call.
+
+    The ops inside ``fn`` run once for all elements, by their batching rules: as fast as
+    code written for a batch. Gradients pass; tapes, and further maps, may be used inside.
+
+    Args: ``fn``: takes one element, nested like ``elems``, returns any nest of tensors;
+    what does not depend on the element is repeated. ``elems``: a tensor or a nest of
+    them, with one size of the first axis, or 1. ``fallback_to_while_loop``: what cannot
+    be mapped (``fn`` looks at values, draws random numbers or assigns a variable) runs
+    in a loop over the elements, with a warning if ``warn``.
+
+    Raises: ``ShapeError`` (a ValueError) if the first axes do not fit; ``ValueError``
+    for what cannot be mapped if ``fallback_to_while_loop`` is False.
+
+    >>> outer = vectorized_map(lambda a: a[:, None] * a, convert_to_tensor([[1.0, 2.0]]))
+    >>> outer.numpy()
+    array([[[1., 2.],
+            [2., 4.]]], dtype=float32)
+    """
+    tensors = [convert_to_tensor(x) for x in nest.flatten(elems)]
+    count = _common_size(tensors)
+    try:
+        return _at_once(fn, elems, tensors, count)
+    except MappingError as error:
+        why = f"{type(error).__name__}: {error}"
+        if not fallback_to_while_loop:
+            raise ValueError(
+                f"vectorized_map: fn cannot be applied to all elements at once ({why}); "
+                "fallback_to_while_loop=True applies it to one after the other"
+            ) from error
+    results = _one_by_one(fn, elems, tensors, count)
+    if warn:
+        warnings.warn(
+            f"vectorized_map: fn was applied to one element after the other, because {why}",
+            stacklevel=2,
+        )
+    return results
+
+
+def _common_size(tensors):
+    if not tensors:
+        raise ValueError("vectorized_map: elems holds no tensor")
+    for i, tensor in enumerate(tensors):
+        if not tensor.ndim:
+            raise ShapeError("vectorized_map", "elems must have a first axis to go along",
+                             **{f"elems_{i}": tensor})  # fmt: skip
+    sizes = []
+    for size in [tensor.shape[0] for tensor in tensors]:
+        if size not in (1, *sizes):
+            sizes.append(size)
+    if len(sizes) > 1:
+        given = {f"elems_{i}": tensor for i, tensor in enumerate(tensors)}
+        raise ShapeError(
+            "vectorized_map", "the first axes must have one size, or 1", **given
+        )
+    return sizes[0] if sizes else 1
+
+
+class _Mapper(Batcher):
+    """The batcher of one map."""
+
+    __slots__ = ("start",)
+    no_value = (
+        "inside vectorized_map a tensor stands for the elements all at once, so it has "
+        "no one value to look at"
+    )
+
+    def __init__(self):
+        super().__init__()
+        get_global_generator()  # it is there before the map, so that draws are noticed
+        self.start = next_serial()
+
+    def before_assign(self, variable, method, key):
+        """Refuses what each element wants for itself; random numbers are among it."""
+        if variable.serial < self.start:
+            raise MappingError(
+                f"the variable '{variable.path}' is assigned to (drawing random numbers "
+                "does so, too)"
+            )
+
+
+def _at_once(fn, elems, tensors, count):
+    batcher = _Mapper()
+    below = active_readers()
+    values = [batcher.map(x) if x.shape[0] == count else getitem(x, 0) for x in tensors]
+    with reading((*below, batcher)):
+        found = fn(_packed(elems, values))
+        flat = [x if x is None else convert_to_tensor(x) for x in nest.flatten(found)]
+    results = []
+    for x in flat:
+        if type(x) is Mapped and x.owner is batcher:
+            x = x.value
+        elif x is not None:
+            x = broadcast_to(x, (count, *x.array.shape))
+        results.append(x)
+    return _packed(found, results)
+
+
+def _one_by_one(fn, elems, tensors, count):
+    rows, found = [], None
+    for i in range(count):
+        element = [getitem(x, i if x.shape[0] == count else 0) for x in tensors]
+        found = fn(_packed(elems, element))
+        rows.append(nest.flatten(found))
+    if not rows:
+        raise ValueError("vectorized_map: there is no element to apply fn to")
+    results = [
+        None if parts[0] is None else stack([convert_to_tensor(x) for x in parts])
+        for parts in zip(*rows, strict=True)
+    ]
+    return _packed(found, results)
+
+
+def _packed(structure, leaves):
+    return nest.pack(structure, leaves) if nest.is_nested(structure) else leaves[0]

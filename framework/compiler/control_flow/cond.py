@@ -1,0 +1,228 @@
+"""Branches that depend on data: `cond`, `switch_case`, `case`.
+
+Outside of traced functions they are Python's own. Inside, Python decides where it knows the
+answer; else a `Cond` node is written down, which decides in each replay.
+"""
+
+from tapewright.core.nest import assert_same_structure
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.joining import stack
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.math.elementwise import add_n
+from tapewright.ops.math.reduction import reduce_any
+
+from .branches import branch
+from .effects import assert_true
+from .regions import is_seen, spec_of
+from .structures import put_together, take_apart
+
+__all__ = ["case", "cond", "described", "switch_case"]
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; the other one does not run.
+
+    Both return the same structure, with the same shapes and dtypes: a nest of tensors,
+    None for none. In a traced function with a ``pred`` that is traced both are traced,
+    and each replay runs one; gradients and assignments of variables are those of it.
+
+    Raises: ``TypeError`` for what is no function, or if the results differ when traced;
+    ``ValueError`` if ``pred`` is not one value.
+
+    >>> x = convert_to_tensor(3.0)
+    >>> cond(x > 2.0, lambda: x * x, lambda: x).numpy()
+    np.float32(9.0)
+    """
+    for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(function):
+            raise TypeError(
+                f"cond: {argument} must be callable, got {type(function).__name__}"
+            )
+    if not is_tensor(pred):
+        return true_fn() if pred else false_fn()
+    pred = convert_to_tensor(pred)
+    if not is_seen([pred]):
+        return true_fn() if pred else false_fn()
+    _check_scalar("cond", "pred", pred)
+    return _traced("cond", pred != 0 if pred.dtype.dtype.kind != "b" else pred,
+                   {"true_fn": true_fn, "false_fn": false_fn})  # fmt: skip
+
+
+def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
+    """``branch_fns[branch_index]()``; ``default()``, or the last, for any other number.
+
+    Args: ``branch_fns``: a list of functions, or of pairs of a number and a function, or
+    a dict; all return the same structure, as in `cond`.
+
+    Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once.
+
+    >>> switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
+    20
+    """
+    functions = _numbered(branch_fns)
+    index = convert_to_tensor(branch_index)
+    if index.dtype.dtype.kind not in "iu":
+        raise TypeError(
+            f"switch_case: branch_index must be an integer, got {index.dtype.name}"
+        )
+    last = default if default is not None else functions[-1]
+    _check_scalar("switch_case", "branch_index", index)
+    if not is_seen([index]):
+        number = int(index)
+        return functions[number]() if 0 <= number < len(functions) else last()
+    named = {f"branch {i}": function for i, function in enumerate(functions)}
+    if default is not None:
+        named["default"] = default
+    return _traced("switch_case", reshape(index, ()), named)
+
+
+def _numbered(branch_fns):
+    """The functions in the order of their numbers."""
+    if isinstance(branch_fns, dict):
+        pairs = list(branch_fns.items())
+    elif all(callable(f) for f in branch_fns):
+        pairs = list(enumerate(branch_fns))
+    else:
+        pairs = list(branch_fns)
+    if not pairs:
+        raise ValueError("switch_case: branch_fns must hold at least one function")
+    for number, function in pairs:
+        if not isinstance(number, int) or not callable(function):
+            raise TypeError(
+                "switch_case: branch_fns must hold functions, or pairs of an integer from "
+                f"0 and a function, got {number!r}: {function!r}"
+            )
+    pairs.sort(key=lambda pair: pair[0])
+    numbers = [number for number, _ in pairs]
+    if numbers != list(range(len(pairs))):
+        raise ValueError(
+            f"switch_case: the numbers of branch_fns must be 0 to {len(pairs) - 1}, each "
+            f"once, got {numbers}"
+        )
+    return [function for _, function in pairs]
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
+    """The function of the first pair whose condition is true, called; else ``default()``.
+
+    Args: ``pred_fn_pairs``: a list of pairs of a boolean and a function (or a dict with
+    ``tensor.ref()`` as keys). ``exclusive``: more than one true condition is an error.
+
+    Raises: ``InvalidArgumentError`` (a ValueError) if no condition is true and there is no
+    ``default``, or if several are with ``exclusive``.
+
+    >>> x = convert_to_tensor(3)
+    >>> case([(x > 5, lambda: "large"), (x > 2, lambda: "middle")], lambda: "small")
+    'middle'
+    """
+    pairs = _pairs(pred_fn_pairs)
+    preds = [convert_to_tensor(pred) for pred, _ in pairs]
+    if exclusive:
+        count = add_n([cast(pred, "int32") for pred in preds])
+        assert_true(count <= 1, "case: exclusive=True: more than one condition is true")
+    if default is None:
+        assert_true(reduce_any(stack(preds)), "case: none of the conditions is true")
+        *pairs, (_, default) = pairs
+    elif not callable(default):
+        raise TypeError(f"case: default must be callable, got {type(default).__name__}")
+    chosen = default
+    for pred, function in reversed(pairs):
+        chosen = _otherwise(pred, function, chosen)
+    return chosen()
+
+
+def _otherwise(pred, function, other):
+    return lambda: cond(pred, function, other)
+
+
+def _pairs(pred_fn_pairs):
+    if isinstance(pred_fn_pairs, dict):
+        pred_fn_pairs = [
+            (k.deref() if hasattr(k, "deref") else k, f)
+            for k, f in pred_fn_pairs.items()
+        ]
+    pairs = list(pred_fn_pairs)
+    if not pairs:
+        raise ValueError("case: pred_fn_pairs must hold at least one pair")
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
+            raise TypeError(
+                "case: pred_fn_pairs must hold pairs (pred, fn) with a callable fn, got "
+                f"{pair!r}"
+            )
+    return pairs
+
+
+def _check_scalar(who, argument, tensor):
+    if tensor.shape.num_elements() != 1:
+        raise ValueError(
+            f"{who}: {argument} must be a single value, got shape {tensor.shape}"
+        )
+
+
+def _traced(who, choice, functions):
+    """A `Cond` node for functions without arguments; what it gives, in their structure."""
+    structures = {}
+
+    def flat(name, function):
+        def traced():
+            structures[name] = result = function()
+            return [
+                x.__tensor__() if hasattr(type(x), "__tensor__") else x
+                for x in take_apart(result)
+            ]
+
+        return traced
+
+    def check(results):
+        return _agreeing(who, list(functions), structures, results)
+
+    parts = [flat(name, function) for name, function in functions.items()]
+    outputs = branch(who, choice, parts, check=check)
+    return put_together(next(iter(structures.values())), outputs)
+
+
+def _agreeing(who, names, structures, results):
+    """Results as tensors; raises where those of two branches differ."""
+    first, *others = names
+    for name in others:
+        try:
+            assert_same_structure([structures[first]], [structures[name]])
+            fits = len(results[0]) == len(results[names.index(name)])
+        except ValueError:
+            fits = False
+        if not fits:
+            raise TypeError(
+                f"{who}: {first} and {name} must return the same structure, got\n"
+                f"  {first}: {structures[first]!r}\n  {name}: {structures[name]!r}"
+            )
+    columns = [_column(who, names, i, column) for i, column in enumerate(zip(*results))]
+    return [list(row) for row in zip(*columns)] if columns else [[] for _ in names]
+
+
+def _column(who, names, i, column):
+    """What the branches give in one place, as tensors."""
+    if all(x is None for x in column):
+        return column
+    hint = next((x.dtype for x in column if isinstance(x, Tensor)), None)
+    for name, x in zip(names, column):
+        if x is None:
+            raise TypeError(
+                f"{who}: {name} returns None in place {i}, where {names[0]} or another "
+                "branch returns a tensor: let both return one"
+            )
+    column = [convert_to_tensor(x, dtype_hint=hint) for x in column]
+    for name, x in zip(names[1:], column[1:]):
+        if spec_of(x) != spec_of(column[0]):
+            raise TypeError(
+                f"{who}: {names[0]} and {name} must return the same shapes and dtypes; in "
+                f"place {i} {names[0]} gives {described(column[0])}, {name} gives "
+                f"{described(x)}"
+            )
+    return column
+
+
+def described(x):
+    """Shape and dtype of a tensor, for a message."""
+    return f"shape {tuple(x.shape)}, {x.dtype.name}"

@@ -1,0 +1,99 @@
+"""Python that runs in each call: at once in eager mode, in its place in a replay."""
+
+import numpy as np
+
+from tapewright.autodiff.batching import Mapped
+from tapewright.core import devices
+from tapewright.core.errors import InvalidArgumentError, MappingError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import convert_to_tensor, new_tensor
+
+from .text import array_text
+
+__all__ = [
+    "Assert",
+    "assert_true",
+    "host_effect",
+    "lasting_effect",
+    "made_by",
+    "maker_of",
+    "refuse_mapped",
+]
+
+_MAKERS = {}  # kind -> the function of plain values that makes the call of an effect
+maker_of = _MAKERS.get
+
+
+def made_by(kind):
+    """Decorator: ``make(**attributes)`` makes the call of effects of this kind.
+
+    Attributes are plain values: with them an effect can be written into a file, and made
+    again from there.
+    """
+
+    def register(make):
+        _MAKERS[kind] = make
+        return make
+
+    return register
+
+
+def lasting_effect(kind, inputs, **attributes):
+    """A `host_effect` without results, of a kind that attributes describe."""
+    host_effect(kind, _MAKERS[kind](**attributes), inputs, attributes=attributes)
+
+
+def host_effect(kind, call, inputs=(), specs=(), attributes=None):
+    """What ``call`` returns for the arrays of ``inputs``: one tensor for each spec.
+
+    In a traced function it is called in each replay, in the order of all effects.
+    """
+    inputs = [convert_to_tensor(x) for x in inputs]
+    refuse_mapped(kind, inputs)
+    tracer = active_tracer()
+    if tracer is not None:
+        return tracer.effect(kind, call, inputs, attributes, specs)
+    arrays = call(*[np.asarray(devices.to_numpy(x.array)) for x in inputs])
+    return tuple([new_tensor(a) for a in arrays or ()])
+
+
+def refuse_mapped(who, tensors):
+    """Raises ``MappingError`` where a tensor stands for many values at once."""
+    for x in tensors:
+        if type(x) is Mapped:
+            raise MappingError(
+                f"{who} cannot be applied to many values at once: take a Jacobian with "
+                "experimental_use_pfor=False, or map with map_fn instead of vectorized_map"
+            )
+
+
+def assert_true(condition, message, data=(), summarize=3):
+    """Raises ``InvalidArgumentError`` unless all of ``condition`` is true.
+
+    ``data``: tensors whose values belong in the message.
+    """
+    lasting_effect("assert", [condition, *data], message=message, summarize=summarize)
+
+
+@made_by("assert")
+def _assertion(message, summarize=3):
+    def check(condition, *data):
+        if not np.all(condition):
+            values = "".join([f"\n  {array_text(x, summarize)}" for x in data])
+            raise InvalidArgumentError(f"{message}{values}")
+
+    return check
+
+
+def Assert(condition, data, summarize=None, name=None):
+    """Raises ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
+
+    In a traced function it does so in each call: before variables are assigned, as these
+    take their values at the end. ``data``: a list of strings and tensors.
+
+    >>> Assert(convert_to_tensor(2) > 1, ["two is", 2])
+    """
+    texts = [f"\n  {x}" for x in data if isinstance(x, str)]
+    tensors = [x for x in data if not isinstance(x, str)]
+    message = f"Assert: the condition must be true{''.join(texts)}"
+    assert_true(condition, message, tensors, 3 if summarize is None else summarize)

@@ -1,0 +1,156 @@
+"""The body of a loop made to write where it may: rows of what it carries, and of sums.
+
+A carried array of which a step replaces some rows (a `TensorArray`) belongs to the loop
+alone, and need not be copied in each step. A sum to which a step adds some rows (the
+gradient of what it gathers from) need not be made of as many whole arrays.
+"""
+
+import numpy as np
+
+from tapewright.core.primitive import get_primitive
+from tapewright.ops.array.gather import scatter_rows
+from tapewright.ops.array.scatter import (
+    clear_row,
+    clear_rows,
+    put_row,
+    put_rows,
+    row_number,
+)
+
+from ..tracing.graph import Node, is_value
+
+__all__ = ["add_rows", "writing_body"]
+
+WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row))
+
+
+class WriteRows(Node):
+    """Write rows, or zeros, into the first input at the indices of the second."""
+
+    __slots__ = ()
+    overwrites = 0
+
+    @property
+    def name(self):
+        return "write_rows"
+
+    def kernel(self):
+        return _write_rows if self.inputs[1].shape else _write_row
+
+
+def _write_rows(matrix, indices, rows=0):
+    matrix[indices] = rows
+    return (matrix,)
+
+
+def _write_row(array, index, row=0):
+    array[row_number(index, len(array))] = row
+    return (array,)
+
+
+def writing_body(node, body):
+    """``(body, owned, sparse)``: the body of a `Loop` as one that writes in place.
+
+    ``owned``: the numbers of the carried arrays that it writes to; ``sparse``: those of
+    the sums for which it gives rows, and behind them the numbers of these.
+    """
+    body = body.replaced(list(body.nodes), list(body.outputs))
+    owned = [k for k in range(node.carried) if _write_in_place(body, k)]
+    sparse, outputs = [], list(body.outputs[: node.carried])
+    for k, value in enumerate(body.outputs[node.carried :]):
+        rows = _added_rows(body, value) if k < node.summed else None
+        if rows is None:
+            outputs.append(value)
+        else:
+            sparse.append(k)
+            outputs += rows
+    body.outputs = outputs
+    return body, owned, sparse
+
+
+def _users(body, value):
+    return [n for n in body.nodes for x in n.inputs if x is value]
+
+
+def _is_private(body, value, user=None):
+    """Whether a value is used once: by a node, or (None) as an output."""
+    outputs = [x for x in body.outputs if x is value]
+    users = _users(body, value)
+    if user is None:
+        return len(outputs) == 1 and not users
+    return not outputs and len(users) == 1
+
+
+def _node_of(body, value):
+    node = value.node if is_value(value) else None
+    return node if node is not None and node in body.nodes else None
+
+
+def _write_in_place(body, k):
+    """Lets the body write into its carried array ``k``, if it may."""
+    value, out = body.inputs[k], body.outputs[k]
+    tail, node, private = [], _node_of(body, out), _is_private(body, out)
+    reshape = get_primitive("reshape")
+    while private and node is not None and node.op is reshape:
+        tail.append(node)
+        private = _is_private(body, node.inputs[0], node)
+        node = _node_of(body, node.inputs[0])
+    if not private or node is None or node.op not in WRITES:
+        return False
+    if not _leads_to(body, node.inputs[0], value, node):
+        return False
+    twin = WriteRows(None, node.inputs, {}, node.line)
+    twin.outputs = node.outputs
+    last = [twin, *tail[::-1]]  # when all who read the array have done so
+    body.nodes = [n for n in body.nodes if n is not node and n not in tail] + last
+    return True
+
+
+def _leads_to(body, matrix, value, write):
+    """Whether ``matrix`` is the carried value, of which else nothing but rows is read."""
+    reshape, gather = get_primitive("reshape"), get_primitive("gather")
+    chain, user = [write], matrix
+    while True:
+        if any([x is user for x in body.outputs]):
+            return False
+        for node in _users(body, user):
+            if node in chain:
+                continue
+            reads = node.op is gather and node.inputs[1] is not user
+            if not reads and not (node.op is reshape and _only_read(body, node)):
+                return False
+        if user is value:
+            return True
+        node = _node_of(body, user)
+        if node is None or node.op is not reshape:
+            return False
+        chain.append(node)
+        user = node.inputs[0]
+
+
+def _only_read(body, node):
+    """Whether rows are read of what a node gives, and nothing else is done with it."""
+    gather, (value,) = get_primitive("gather"), node.outputs
+    if any([x is value for x in body.outputs]):
+        return False
+    users = _users(body, value)
+    return all([n.op is gather and n.inputs[1] is not value for n in users])
+
+
+def _added_rows(body, value):
+    """What a sum is made of, if that is some rows: these, and their numbers."""
+    node = _node_of(body, value)
+    if node is None or node.op is not scatter_rows.primitive:
+        return None
+    rank = len(node.attributes["shape"])
+    if node.attributes["axis"] % rank or not _is_private(body, value):
+        return None
+    return node.inputs
+
+
+def add_rows(total, rows, indices):
+    """Adds rows to those of ``total`` at ``indices``."""
+    if indices.size == 1:
+        total[int(indices.reshape(()))] += rows.reshape(total.shape[1:])
+    else:
+        np.add.at(total, indices, rows)

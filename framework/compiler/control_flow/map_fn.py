@@ -1,0 +1,304 @@
+"""Loops along the first axis of tensors: `map_fn`, `scan`, `foldl`, `foldr`.
+
+Outside of traced functions they are loops of Python. Inside, a `Loop` node repeats one body,
+unless there are so few rows that it is written down for each.
+"""
+
+from tapewright.core.composite import composite
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import ShapeError, TracingError
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.nest import assert_same_structure, flatten, map_structure
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.array.conversion import stop_gradient
+from tapewright.ops.array.creation import zeros
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.joining import concat, stack
+from tapewright.ops.array.shape import expand_dims
+
+from ..tracing.graph import Graph
+from ..tracing.tracer import EagerFallback, Tracer
+from .cond import described
+from .loops import loop
+from .regions import is_seen, spec_of
+from .structures import as_tensors, put_together, take_apart
+
+__all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
+
+# So many rows are written down one after the other.
+UNROLLED_ROWS = 4
+
+
+@composite
+def map_fn(
+    fn,
+    elems,
+    dtype=None,
+    parallel_iterations=None,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    name=None,
+    fn_output_signature=None,
+):
+    """``fn`` of each row along the first axis, one after the other; the results stacked.
+
+    Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
+    takes a row in the same structure, and may return another. ``fn_output_signature``
+    (or ``dtype``): dtypes or `TensorSpec`, in the structure of the result, which is then
+    held to it. The others have no meaning here, or as in `while_loop`.
+
+    `vectorized_map` makes one call of each op for all rows, which is faster.
+
+    Raises: ``ValueError`` if the first axes do not fit, ``TypeError`` if a result does not.
+
+    >>> map_fn(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
+    array([1, 4, 9], dtype=int32)
+    """
+    rows = _Rows("map_fn", elems)
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    structure = []
+
+    def step(state, row):
+        result = fn(row)
+        structure[:] = [result]
+        return [], _typed(result, signature)
+
+    _, stacks = rows.run(step, [], reverse=False, stacked=True)
+    found = put_together(structure[0], stacks)
+    return found if back_prop else map_structure(stop_gradient, found)
+
+
+def _typed(result, signature):
+    """The leaves as tensors of the dtypes of a signature."""
+    leaves = take_apart(result)
+    if signature is None:
+        return [convert_to_tensor(x) for x in leaves]
+    wanted = flatten(signature)
+    if len(wanted) != len(leaves):
+        raise ValueError(
+            f"map_fn: fn_output_signature has {len(wanted)} entries, but fn returns "
+            f"{len(leaves)} tensors"
+        )
+    found = []
+    for x, spec in zip(leaves, wanted):
+        kind = spec.dtype if isinstance(spec, TensorSpec) else as_dtype(spec)
+        x = convert_to_tensor(x, dtype=kind)
+        if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(x.shape):
+            raise ShapeError("map_fn", f"fn must return shape {spec.shape}", result=x)
+        found.append(x)
+    return found
+
+
+def scan(
+    fn,
+    elems,
+    initializer=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    reverse=False,
+    name=None,
+):
+    """All values of ``a = fn(a, row)`` along the first axis of ``elems``, stacked.
+
+    ``a`` starts as ``initializer``; without one as the first row, which then is the first
+    of the results. ``reverse`` starts at the end, where the first result then stands. Other
+    arguments as in `map_fn`.
+
+    >>> scan(lambda a, x: a + x, convert_to_tensor([1, 2, 3])).numpy()
+    array([1, 3, 6], dtype=int32)
+    """
+    _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
+    found = put_together(like, stacks)
+    return found if back_prop else map_structure(stop_gradient, found)
+
+
+def foldl(
+    fn,
+    elems,
+    initializer=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    name=None,
+):
+    """The last value of ``a = fn(a, row)`` along the first axis of ``elems``; see `scan`.
+
+    >>> foldl(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
+    np.int32(123)
+    """
+    last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
+    found = put_together(like, last)
+    return found if back_prop else map_structure(stop_gradient, found)
+
+
+def foldr(
+    fn,
+    elems,
+    initializer=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    name=None,
+):
+    """As `foldl`, from the last row to the first.
+
+    >>> foldr(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
+    np.int32(321)
+    """
+    last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
+    found = put_together(like, last)
+    return found if back_prop else map_structure(stop_gradient, found)
+
+
+def carry_along(fn, carry, elems, reverse=False):
+    """The last ``carry``, and what ``carry, result = fn(carry, row)`` gave, stacked.
+
+    JAX's ``scan``: ``fn`` keeps the structure, shapes and dtypes of ``carry``; its result
+    is any nest of tensors.
+
+    >>> from tapewright import constant
+    >>> last, sums = carry_along(lambda c, x: (c + x, c * x), 0, constant([1, 2, 3]))
+    >>> last.numpy(), sums.numpy()
+    (np.int32(6), array([0, 2, 9], dtype=int32))
+    """
+    rows = _Rows("scan", elems)
+    like, structure = as_tensors([carry])[0], []
+
+    def step(state, row):
+        after, result = fn(put_together(like, state), row)
+        assert_same_structure([like], [after])
+        structure[:] = [as_tensors([result])[0]]
+        after = [
+            convert_to_tensor(x, dtype_hint=old.dtype)
+            for x, old in zip(take_apart(after), state)
+        ]
+        return after, take_apart(structure[0])
+
+    last, stacks = rows.run(step, take_apart(like), reverse, stacked=True)
+    return put_together(like, last), put_together(structure[0], stacks)
+
+
+def _accumulated(who, fn, elems, initializer, reverse, stacked):
+    """The last state, the stacks of all states, and the structure of a state."""
+    rows = _Rows(who, elems)
+    first = None
+    if initializer is None:
+        if not rows.count:
+            raise ValueError(
+                f"{who}: elems has no row to start with: give an initializer"
+            )
+        first = rows.take_end(reverse)
+        initializer = first
+    like = as_tensors([initializer])[0]
+
+    def step(state, row):
+        result = fn(put_together(like, state), row)
+        try:
+            assert_same_structure([like], [result])
+        except ValueError:
+            raise ValueError(
+                f"{who}: fn must return the structure of the initializer, got\n"
+                f"  initializer: {like!r}\n  fn: {result!r}"
+            ) from None
+        state = [
+            convert_to_tensor(x, dtype_hint=old.dtype)
+            for x, old in zip(take_apart(result), state)
+        ]
+        return state, state if stacked else []
+
+    last, stacks = rows.run(step, take_apart(like), reverse, stacked)
+    if stacked and first is not None:
+        stacks = [_joined(x, y, reverse) for x, y in zip(take_apart(first), stacks)]
+    return last, stacks, like
+
+
+def _joined(first, rows, reverse):
+    first = expand_dims(first, 0)
+    return concat([rows, first] if reverse else [first, rows], 0)
+
+
+class _Rows:
+    """The rows of ``elems``, and what is done with one after the other."""
+
+    def __init__(self, who, elems):
+        self.who = who
+        self.structure = as_tensors([elems])[0]
+        self.tensors = flatten(self.structure)
+        if not self.tensors:
+            raise ValueError(f"{who}: elems must hold at least one tensor")
+        for i, x in enumerate(self.tensors):
+            if not x.ndim:
+                raise ShapeError(who, "elems must have a first axis to go along",
+                                 **{f"elems_{i}": x})  # fmt: skip
+        self.count = self.tensors[0].array.shape[0]
+        if any(x.array.shape[0] != self.count for x in self.tensors):
+            given = {f"elems_{i}": x for i, x in enumerate(self.tensors)}
+            raise ShapeError(who, "elems must have one size of the first axis", **given)
+
+    def take_end(self, reverse):
+        """Takes the row at which one starts away; in the structure of ``elems``."""
+        at, rest = (-1, slice(None, -1)) if reverse else (0, slice(1, None))
+        row = [getitem(x, at) for x in self.tensors]
+        self.tensors = [getitem(x, rest) for x in self.tensors]
+        self.count = self.count - 1
+        return put_together(self.structure, row)
+
+    def run(self, step, state, reverse, stacked):
+        """The last state, and what ``step(state, row)`` gave beside it, stacked."""
+        many = is_size(self.count) or self.count > UNROLLED_ROWS
+        if many and is_seen([*self.tensors, *state]):
+            return self.written(step, state, reverse)
+        found = self.if_traced(step, state, reverse) if many else None
+        if found is not None:
+            return found
+        numbers = range(self.count)
+        rows = {}
+        for i in reversed(numbers) if reverse else numbers:
+            row = [getitem(x, i) for x in self.tensors]
+            state, rows[i] = step(state, put_together(self.structure, row))
+        if not rows:
+            return state, self.nothing(step, state) if stacked else []
+        columns = zip(*[rows[i] for i in numbers])
+        return state, [stack(list(column)) for column in columns]
+
+    def if_traced(self, step, state, reverse):
+        """The same, if what ``step`` uses is traced, and not known to Python; or None."""
+        if active_tracer() is None:
+            return None
+        try:
+            return self.written(step, state, reverse, only_if_traced=True)
+        except EagerFallback:
+            raise
+        except TracingError:  # of a step that only Python can run, or not a loop's
+            return None
+
+    def nothing(self, step, state):
+        """Stacks of no rows: their shapes and dtypes are those of a trace."""
+        tracer = Tracer(Graph(self.who))
+        with reading((tracer,)):
+            row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]
+            _, rows = step(state, put_together(self.structure, row))
+        return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
+
+    def written(self, step, state, reverse, only_if_traced=False):
+        """The same, of a `Loop` node."""
+
+        def body(state, rows, constants):
+            after, stacks = step(state, put_together(self.structure, rows))
+            for i, (x, y) in enumerate(zip(state, after)):
+                if spec_of(x) != spec_of(y):
+                    raise TracingError(
+                        f"{self.who}: fn must keep shapes and dtypes; in place {i} it is "
+                        f"given {described(x)} and returns {described(y)}"
+                    )
+            return after, [], stacks
+
+        found = loop(
+            self.who, body, state, self.tensors, length=self.count, reverse=reverse,
+            only_if_traced=only_if_traced,
+        )  # fmt: skip
+        return None if found is None else (found[0], found[3])

@@ -1,0 +1,192 @@
+"""Control nodes under tapes: one call for a tape, whose gradient is another control node.
+
+Nothing that is computed inside of a branch or body is kept for the gradient; it is computed
+again on the way back, from the inputs (in a loop: from the state before each step) and
+from what effects gave. The gradient is written with nodes of the same kinds, which a tape
+further out records in the same way: so there are gradients of every order.
+"""
+
+from tapewright.autodiff.batching import Mapped
+from tapewright.autodiff.tape import GradientTape
+from tapewright.core.errors import MappingError, TracingError
+from tapewright.core.interpreters import (
+    BARE,
+    Recording,
+    active_reader,
+    active_readers,
+    active_tracer,
+    reading,
+)
+from tapewright.core.record import add_cotangent, from_user, to_user
+from tapewright.core.tensor import IndexedSlices, convert_to_tensor, next_key
+from tapewright.ops.array.gather import dense
+
+from ..tracing.custom_calls import CustomCall
+from ..tracing.graph import reads_by_time
+from ..tracing.interpret import interpret
+
+__all__ = ["is_box", "place", "pulled_back"]
+
+
+def place(node, tensors):
+    """The outputs of a control node, written into the trace and told to tapes above it.
+
+    A node has ``recorded()``: the node that also gives what the gradient needs, and
+    ``gradient(inputs, outputs, cotangents, wanted)``, which gives one for each input.
+    """
+    readers = active_readers()
+    at = max(i for i, reader in enumerate(readers) if reader.traces)
+    for x in tensors:
+        if type(x) is Mapped:
+            raise MappingError(
+                f"{node.name} of a traced function cannot be applied to many values at "
+                "once: take a Jacobian with experimental_use_pfor=False, or map with "
+                "map_fn instead of vectorized_map"
+            )
+    above = [r for r in readers[at + 1 :] if r.takes_calls]
+    _refuse_new_paths(node, above)
+    above = [r for r in above if _tracked(r, node, tensors).count(True)]
+    if not above:
+        return node.append_to(readers[at], tensors)
+    count = len(node.outputs)
+    node, gradient = node.recorded()
+    outputs = node.append_to(readers[at], tensors)
+    for i, reader in enumerate(readers[at + 1 :], at + 1):
+        if reader in above:
+            _record(reader, node, tensors, outputs, gradient, readers[:i])
+    return outputs[:count]
+
+
+def _tracked(reader, node, tensors):
+    """Of each input whether a cotangent must reach it."""
+    kinds = node.input_kinds()
+    return [
+        x.key in reader.known and kind in "fc"
+        for x, kind in zip(tensors, kinds, strict=True)
+    ]
+
+
+def _refuse_new_paths(node, tapes):
+    """Raises where a variable would be a source in the middle of a branch or body."""
+    for graph in node.graphs if tapes else ():
+        for each in [read for reads in reads_by_time(graph) for read in reads]:
+            if any([_follows(tape, each.variable) for tape in tapes]):
+                raise TracingError(
+                    f"{each.line}: the variable '{each.variable.path}' is changed and "
+                    f"then read inside of {node.name}, under a tape that is outside and "
+                    "watches it: put the tape inside as well, or make the variable "
+                    "trainable=False"
+                )
+
+
+def _follows(tape, variable):
+    watched = getattr(tape, "variables", ())
+    return id(variable) in watched or (
+        variable.trainable and getattr(tape, "accessed", False)
+    )
+
+
+def _record(reader, node, tensors, outputs, gradient, below):
+    adjoint = _Adjoint()
+    adjoint.name, adjoint.gradient = node.name, gradient
+    adjoint.tensors, adjoint.outputs = tensors, outputs
+    adjoint.node = node
+    adjoint.tracked = _tracked(reader, node, tensors)
+    adjoint.width = adjoint.tracked.count(True)
+    for out in outputs:
+        if type(out.key) is not int:
+            out.key = next_key()
+    keys = [x.key for x, is_tracked in zip(tensors, adjoint.tracked) if is_tracked]
+    record = (adjoint, tuple([out.key for out in outputs]), *keys)
+    reader.take_call(record, outputs, below)
+    boxes = [
+        out.key
+        for out, kind in zip(outputs, node.output_kinds())
+        if is_box(out) and kind in "fc"
+    ]
+    if boxes and not isinstance(reader, Recording):
+        raise TracingError(
+            f"{node.name}: forward mode through a loop of a traced function needs to know "
+            "how many steps there may be: give it maximum_iterations"
+        )
+    for key in boxes:
+        reader.known.add(key)
+
+
+class _Adjoint:
+    """The backward step of one control node."""
+
+    __slots__ = ("name", "node", "gradient", "tensors", "outputs", "tracked", "width")
+
+    def raw(self, record, g, cotangents, useful):
+        bare = active_reader() is BARE
+        keys = iter(record[2:])
+        keys = [next(keys) if is_tracked else None for is_tracked in self.tracked]
+        wanted = [
+            i
+            for i, key in enumerate(keys)
+            if key is not None and (useful is None or key in useful)
+        ]
+        with reading(() if bare else active_readers()):
+            dense_g = [_dense(c) for c in g]
+            given = [c if is_box(c) else to_user(c, bare) for c in dense_g]
+            found = self.gradient(self.tensors, self.outputs, given, wanted)
+            for i, part in zip(wanted, found, strict=True):
+                if not is_box(part):
+                    part = from_user(part, bare)
+                elif keys[i] in cotangents:
+                    part = self.node.sum_of_boxes(i, cotangents.pop(keys[i]), part)
+                add_cotangent(cotangents, keys[i], part, useful)
+
+    ops = raw
+
+
+def is_box(x):
+    """Whether a tensor is a list of arrays of a length not known before (see `loops`)."""
+    return x is not None and x.array.dtype == object
+
+
+def _dense(g):
+    return dense(g) if isinstance(g, IndexedSlices) else g
+
+
+def pulled_back(graph, inputs, wanted, cotangents, of_variables=()):
+    """The gradients of a graph by its inputs of the numbers ``wanted``; and its outputs.
+
+    ``cotangents``: one for each output, or None. ``of_variables``: pairs of a variable and
+    the number of the input under which it comes in.
+    """
+    with active_tracer().assigning_nothing():  # it was done on the way there
+        return _pulled_back(graph, inputs, wanted, cotangents, of_variables)
+
+
+def _pulled_back(graph, inputs, wanted, cotangents, of_variables):
+    sources = [inputs[i] for i in wanted]
+    variables = [(v, i) for v, i in of_variables if i in wanted and _names(graph, v)]
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([*sources, *[v for v, _ in variables]])
+        outputs = interpret(graph, inputs)
+    pairs = [(out, c) for out, c in zip(outputs, cotangents) if c is not None]
+    if not pairs:
+        return [None] * len(wanted), outputs
+    found = tape.gradient(
+        [out for out, _ in pairs],
+        [*sources, *[v for v, _ in variables]],
+        output_gradients=[c for _, c in pairs],
+    )
+    found = [g if g is None else convert_to_tensor(_dense(g)) for g in found]
+    for (_, i), more in zip(variables, found[len(sources) :]):
+        at = wanted.index(i)
+        if more is not None:
+            found[at] = more if found[at] is None else found[at] + more
+    return found[: len(sources)], outputs
+
+
+def _names(graph, variable):
+    """Whether a custom gradient in the graph answers for this variable."""
+    return any(
+        v is variable
+        for node in graph.nodes
+        if isinstance(node, CustomCall)
+        for v in (*node.variables, *node.sources)
+    )

@@ -1,0 +1,319 @@
+"""`TensorArray`: tensors of one dtype under numbers, written one by one."""
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    OutOfBoundsError,
+    OutOfRangeError,
+    ShapeError,
+    TracingError,
+)
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.ops.array.creation import zeros
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat, split, stack, unstack
+from tapewright.ops.array.scatter import put_row
+
+from .regions import is_seen
+
+__all__ = ["TensorArray"]
+
+
+class ElementError(OutOfBoundsError, OutOfRangeError):
+    """A `TensorArray` has no element of that number."""
+
+
+class TensorArray:
+    """A list of tensors of one dtype and shape, for loops to write to and read from.
+
+    Args: ``dtype``; ``size``: how many; ``dynamic_size``: it grows when written to beyond
+    that (where the index is known while tracing); ``element_shape``: their shape, else that
+    of the first that is written. ``clear_after_read`` and the rest have no meaning here:
+    elements may be read again.
+
+    ``write`` and its kin return the array that holds the new element: go on with that one.
+    (In eager mode it is the same object; in a traced function another.)
+
+    >>> array = TensorArray("float32", size=2)
+    >>> array = array.write(0, 1.0)
+    >>> array = array.write(1, 2.0)
+    >>> array.stack().numpy()
+    array([1., 2.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        dtype,
+        size=None,
+        dynamic_size=None,
+        clear_after_read=None,
+        tensor_array_name=None,
+        handle=None,
+        flow=None,
+        infer_shape=True,
+        element_shape=None,
+        colocate_with_first_write_call=True,
+        name=None,
+    ):
+        self._dtype = as_dtype(dtype)
+        self._dynamic = bool(dynamic_size)
+        self._shape = TensorShape(element_shape)
+        self._infers = infer_shape
+        self._items = [None] * int(0 if size is None else size)
+        self._rows = None  # all elements as one tensor, once the index is traced
+
+    # --- what it is
+
+    @property
+    def dtype(self):
+        return self._dtype
+
+    @property
+    def dynamic_size(self):
+        return self._dynamic
+
+    @property
+    def element_shape(self):
+        return self._shape
+
+    def size(self, name=None):
+        """The number of elements, an int32 tensor."""
+        return convert_to_tensor(self._count(), dtype="int32")
+
+    def _count(self):
+        return len(self._items) if self._rows is None else self._rows.shape[0]
+
+    def __repr__(self):
+        return (
+            f"<TensorArray: size={self._count()}, element_shape={self._shape}, "
+            f"dtype={self._dtype.name}>"
+        )
+
+    # --- writing
+
+    def write(self, index, value, name=None):
+        """The array with ``value`` at ``index``.
+
+        Raises: ``IndexError`` for an index out of range, ``ShapeError`` (a ValueError),
+        ``DTypeError`` (a TypeError) for a value that does not fit.
+        """
+        value = self._fitting("write", value)
+        index = convert_to_tensor(index)
+        if self._rows is None and not is_seen([index]):
+            array = self._open(value)
+            array._put(int(index), value)
+            return array
+        array = self._open(value)
+        rows = array._as_rows("write")
+        array._rows = put_row(rows, index, value)
+        return array
+
+    def _put(self, index, value):
+        if index < 0 or (index >= len(self._items) and not self._dynamic):
+            raise ElementError(
+                f"TensorArray.write: index must be from 0 to {len(self._items) - 1}, got "
+                f"{index}; dynamic_size=True lets it grow"
+            )
+        self._items += [None] * (index + 1 - len(self._items))
+        self._items[index] = value
+
+    def _fitting(self, who, value):
+        value = convert_to_tensor(value, dtype_hint=self._dtype)
+        if value.dtype != self._dtype:
+            raise DTypeError(
+                f"TensorArray.{who}", f"the dtype is {self._dtype.name}", value=value
+            )
+        if not self._shape.is_compatible_with(value.shape):
+            raise ShapeError(
+                f"TensorArray.{who}", f"elements have shape {self._shape}", value=value
+            )
+        return value
+
+    def _open(self, value=None):
+        """The array to write into: itself in eager mode, a copy in a trace."""
+        array = self if active_tracer() is None else self._copy()
+        if value is not None and self._infers:
+            array._shape = self._shape.merge_with(value.shape)
+        return array
+
+    def _copy(self):
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._items = list(self._items)
+        return twin
+
+    def unstack(self, value, name=None):
+        """The array with the rows of ``value`` as elements, from the first on."""
+        value = convert_to_tensor(value, dtype_hint=self._dtype)
+        if not value.ndim:
+            raise ShapeError("TensorArray.unstack", "value must have rows", value=value)
+        count = value.shape[0]
+        if count > self._count() and not self._dynamic:
+            raise ShapeError(
+                "TensorArray.unstack",
+                f"the array has {self._count()} elements",
+                value=value,
+            )
+        if count == self._count() and is_seen([value]):
+            array = self._open()
+            array._shape = self._shape.merge_with(value.shape[1:])
+            array._rows, array._items = self._fitting_rows(value), []
+            return array
+        return self.scatter(range(count), value)
+
+    def _fitting_rows(self, value):
+        if value.dtype != self._dtype:
+            raise DTypeError(
+                "TensorArray.unstack", f"the dtype is {self._dtype.name}", value=value
+            )
+        return value
+
+    def scatter(self, indices, value, name=None):
+        """The array with the rows of ``value`` at ``indices``."""
+        array = self
+        indices = indices if isinstance(indices, range) else list(unstacked(indices))
+        for index, row in zip(indices, unstacked(value, self._dtype), strict=True):
+            array = array.write(index, row)
+        return array
+
+    def split(self, value, lengths, name=None):
+        """The array with consecutive parts of ``value``, of these ``lengths``.
+
+        Raises: ``ShapeError`` (a ValueError) if they do not add up, or are too many.
+        """
+        sizes = [int(n) for n in convert_to_tensor(lengths)]
+        value = convert_to_tensor(value, dtype_hint=self._dtype)
+        if len(sizes) != self._count() and not self._dynamic:
+            what = (
+                f"lengths must name the sizes of {self._count()} elements, got {sizes}"
+            )
+            raise ShapeError("TensorArray.split", what, value=value)
+        array = self._open()
+        for index, part in enumerate(split(value, sizes)):
+            array._put(index, self._fitting("split", part))
+        if self._infers:
+            size = sizes[0] if len(set(sizes)) == 1 else None
+            array._shape = self._shape.merge_with((size, *value.shape[1:]))
+        return array
+
+    # --- reading
+
+    def read(self, index, name=None):
+        """The element at ``index``; zeros if it was never written and its shape is known.
+
+        Raises: ``IndexError`` for an index out of range.
+        """
+        index = convert_to_tensor(index)
+        if self._rows is not None or is_seen([index]):
+            return gather(self._as_rows("read"), index)
+        number = int(index)
+        if not 0 <= number < len(self._items):
+            raise ElementError(
+                f"TensorArray.read: index must be from 0 to {len(self._items) - 1}, got "
+                f"{number}"
+            )
+        return self._element("read", number)
+
+    def _element(self, who, number):
+        found = self._items[number]
+        if found is not None:
+            return found
+        if not self._shape.is_fully_defined():
+            raise InvalidArgumentError(
+                f"TensorArray.{who}: element {number} was never written, and nothing says "
+                "which shape it has: give element_shape"
+            )
+        return zeros(tuple(self._shape), self._dtype)
+
+    def stack(self, name=None):
+        """All elements as one tensor; zeros for those that were never written."""
+        if self._rows is not None:
+            return self._rows
+        if not self._items:
+            shape = tuple(self._shape) if self._shape.is_fully_defined() else ()
+            return zeros((0, *shape), self._dtype)
+        return self._stacked()
+
+    def _stacked(self):
+        """The elements as one tensor; those that are missing as blocks of zeros."""
+        parts, missing = [], 0
+        for i, item in enumerate([*self._items, None]):
+            last = i == len(self._items)
+            if item is not None or last:
+                if missing:
+                    element = self._element("stack", i - missing)
+                    parts.append(zeros((missing, *element.shape), self._dtype))
+                    missing = 0
+                if not last:
+                    if not parts or type(parts[-1]) is not list:
+                        parts.append([])
+                    parts[-1].append(item)
+            else:
+                missing += 1
+        parts = [stack(part) if type(part) is list else part for part in parts]
+        return parts[0] if len(parts) == 1 else concat(parts, 0)
+
+    def gather(self, indices, name=None):
+        """The elements at ``indices`` as one tensor."""
+        return gather(self.stack(), indices)
+
+    def concat(self, name=None):
+        """The elements one after the other along their first axis."""
+        if self._rows is not None:
+            return concat(unstack(self._rows), 0)
+        return concat([self._element("concat", i) for i in range(len(self._items))], 0)
+
+    def identity(self):
+        """The array itself."""
+        return self
+
+    def close(self, name=None):
+        """Does nothing: memory is given back when nobody needs it."""
+
+    # --- for loops
+
+    def _as_rows(self, who):
+        if self._rows is not None:
+            return self._rows
+        if self._dynamic and not self._items:
+            raise TracingError(
+                f"TensorArray.{who}: in a traced function an array cannot grow where the "
+                "index is traced: give its size"
+            )
+        rows = self.stack()
+        self._rows, self._items = rows, []
+        return rows
+
+    def components(self):
+        """The tensor that it is made of in a node; None if the shape is not known yet."""
+        known = self._rows is not None or self._shape.is_fully_defined()
+        if not known and any(x is not None for x in self._items):
+            return list(self._items)
+        return [self.stack()] if known else [None]
+
+    def with_components(self, components):
+        """An array like this one, of these tensors."""
+        twin = self._copy()
+        (twin._rows,), twin._items = components, []
+        if twin._rows is None:
+            twin._items = list(self._items)
+        return twin
+
+    def of_elements(self, other):
+        """This array, with elements of the shape of those of another."""
+        if not other.element_shape.is_fully_defined():
+            raise TracingError(
+                "while_loop: a TensorArray of which nothing says what shape its elements "
+                "have: give it element_shape"
+            )
+        twin = self._copy()
+        twin._shape = other.element_shape
+        return twin
+
+
+def unstacked(value, dtype=None):
+    """The rows of a tensor."""
+    return unstack(convert_to_tensor(value, dtype_hint=dtype))

@@ -1,0 +1,228 @@
+"""`while_loop`: a loop that depends on data.
+
+Outside of traced functions it is a loop of Python. Inside, a few steps are written down one
+after the other where Python knows the condition; else a `Loop` node repeats one body.
+"""
+
+from tapewright.core.errors import TracingError
+from tapewright.core.interpreters import active_readers, active_tracer
+from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.ops.array.conversion import stop_gradient
+from tapewright.ops.math.comparison import logical_and
+
+from ..tracing.tracer import EagerFallback
+from .cond import described
+from .loops import loop
+from .regions import is_seen, spec_of, trace_part
+from .structures import as_tensors, put_together, take_apart
+
+__all__ = ["while_loop"]
+
+# So many steps are written one after the other, if the condition is known while tracing.
+UNROLLED = 16
+
+
+def while_loop(
+    cond,
+    body,
+    loop_vars,
+    shape_invariants=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    maximum_iterations=None,
+    name=None,
+):
+    """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+
+    Args: ``loop_vars``: a list or tuple of tensors, or nests of them, and of `TensorArray`;
+    ``body`` returns the same structure. ``maximum_iterations``: stops after so many steps.
+    ``shape_invariants``: a nest like ``loop_vars`` of shapes which the tensors must keep;
+    an unknown dimension may change as long as Python runs the loop. ``back_prop=False``
+    lets no gradient pass. ``parallel_iterations`` and ``swap_memory`` have no meaning here.
+
+    In a traced function with a condition that is traced, the loop is one node; shapes and
+    dtypes then stay what they are. Its gradient needs the state before each step, and
+    computes the step again.
+
+    Returns: the last values, in the structure of ``loop_vars``.
+
+    Raises: ``ValueError`` if structure or shapes change, ``TypeError`` if dtypes do.
+
+    >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0), [0, 1.0])[1].numpy()
+    np.float32(8.0)
+    """
+    for argument, function in (("cond", cond), ("body", body)):
+        if not callable(function):
+            raise TypeError(
+                f"while_loop: {argument} must be callable, got {type(function).__name__}"
+            )
+    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
+        raise ValueError(
+            "while_loop: loop_vars must be a list or tuple of at least one value, got "
+            f"{loop_vars!r}"
+        )
+    steps = _While(cond, body, loop_vars, shape_invariants)
+    if maximum_iterations is not None and is_seen([maximum_iterations]):
+        found = _bounded(steps, convert_to_tensor(maximum_iterations))
+    else:
+        limit = None if maximum_iterations is None else int(maximum_iterations)
+        found = steps.run(limit)
+    return found if back_prop else map_structure(_without_gradient, found)
+
+
+def _without_gradient(x):
+    return x if hasattr(x, "components") else stop_gradient(x)
+
+
+def _bounded(steps, maximum):
+    """The loop with a counter beside its variables, for a bound that is traced."""
+
+    def cond(i, rest):
+        return logical_and(i < maximum, steps.cond(*rest))
+
+    def body(i, rest):
+        return i + 1, steps.step(rest)
+
+    start = convert_to_tensor(0, dtype=maximum.dtype)
+    counted = _While(cond, body, (start, steps.initial), None)
+    return counted.run(None)[1]
+
+
+class _While:
+    """One call of `while_loop`."""
+
+    def __init__(self, cond, body, loop_vars, invariants):
+        self.cond, self.body = cond, body
+        self.initial = as_tensors(loop_vars)
+        self.shapes, self.unclear = None, False
+        if invariants is not None:
+            leaves = flatten(invariants)
+            if len(leaves) != len(flatten(self.initial)):
+                raise ValueError(
+                    "while_loop: shape_invariants must have the structure of loop_vars"
+                )
+            self.shapes = [getattr(s, "shape", s) for s in leaves]
+
+    def run(self, limit):
+        """The last values, after ``limit`` steps at most."""
+        now, steps = self.initial, 0
+        traced, counted = active_tracer() is not None, False
+        while limit is None or steps < limit:
+            rest = None if limit is None else limit - steps
+            go = self.cond(*now)
+            if traced and is_seen([go]):
+                return self.written(now, rest)
+            if not go:
+                break
+            if traced and is_seen(take_apart(now)):
+                if not counted:
+                    counted, found = True, self.if_long(now, rest)
+                    if found is not None:
+                        return found
+                elif self.unclear and steps >= UNROLLED:
+                    return self.written(now, rest)
+            now = self.step(now)
+            steps += 1
+        return now if type(now) is type(self.initial) else pack(self.initial, now)
+
+    def if_long(self, now, limit):
+        """The last values, of a loop of which it is known that it has many steps; or None.
+
+        None also for a body that only Python can run, with numbers that it knows.
+        """
+        try:
+            found = self.written(now, limit, UNROLLED)
+        except EagerFallback:
+            raise
+        except TracingError:
+            return None
+        self.unclear = found is None
+        return found
+
+    def step(self, now):
+        """The values after a further step."""
+        result = self.body(*now)
+        if type(result) in (list, tuple) and len(result) == len(now):
+            for x, y in zip(result, now):  # the common case is the quick one
+                if type(x) is not Tensor or type(y) is not Tensor:
+                    break
+            else:
+                return result
+        if len(now) == 1 and not isinstance(result, (list, tuple)):
+            result = [result]
+        if type(result) is not type(now) and isinstance(result, (list, tuple)):
+            result = pack(now, result) if len(result) == len(now) else result
+        try:
+            assert_same_structure(now, result)
+        except ValueError:
+            raise ValueError(
+                "while_loop: body must return the structure of loop_vars, got\n"
+                f"  loop_vars: {now!r}\n  body: {result!r}"
+            ) from None
+        return as_tensors(result, now)
+
+    def written(self, now, limit, longer_than=None):
+        """The last values, of a `Loop` node; None if it is not known to be long enough."""
+        now = self._with_known_elements(now)
+        carried = take_apart(now)
+
+        def test(leaves):
+            go = convert_to_tensor(self.cond(*put_together(now, leaves)))
+            if go.shape.num_elements() != 1:
+                raise ValueError(
+                    f"while_loop: cond must return one value, got shape {go.shape}"
+                )
+            return go
+
+        def body(leaves, slices, constants):
+            result = take_apart(self.step(put_together(now, leaves)))
+            self._check(leaves, result, longer_than is not None)
+            return result, [], []
+
+        found = loop(
+            "while_loop", body, carried, test=test, maximum=limit, capacity=limit,
+            longer_than=longer_than,
+        )  # fmt: skip
+        return None if found is None else put_together(now, found[0])
+
+    def _with_known_elements(self, now):
+        """What the body writes into a `TensorArray` says which shape its elements have."""
+        if all(x is not None for x in take_apart(now)):
+            return now
+        specs = [spec_of(x) for x in take_apart(now) if x is not None]
+
+        def probe(*leaves):
+            leaves = iter(leaves)
+            own = [x if x is None else next(leaves) for x in take_apart(now)]
+            return self.step(put_together(now, own))
+
+        result = trace_part("while_loop", probe, specs, active_readers()).results
+        return map_structure(
+            lambda x, y: x.of_elements(y) if hasattr(x, "components") else x,
+            now,
+            result,
+        )
+
+    def _check(self, before, after, tentative):
+        """Raises where a step changes a dtype or shape; a `TracingError` if Python may
+        run the loop."""
+        for i, (x, y) in enumerate(zip(before, after)):
+            if x.array.dtype != y.array.dtype:
+                raise TracingError(
+                    f"while_loop: loop variable {i} enters the loop with dtype "
+                    f"{x.dtype.name}, but has {y.dtype.name} after one step: cast it"
+                )
+            if tuple(x.shape) == tuple(y.shape):
+                continue
+            if self.shapes is not None:
+                raise TracingError(
+                    f"while_loop: loop variable {i} has {described(x)} and then "
+                    f"{described(y)}. Shapes may change in a traced function only while "
+                    "Python knows the condition: make it of numbers that are not traced"
+                )
+            raise (TracingError if tentative else ValueError)(
+                f"while_loop: loop variable {i} enters the loop with shape {x.shape}, but "
+                f"has shape {y.shape} after one step: a loop keeps its shapes"
+            )

@@ -1,0 +1,302 @@
+"""Arguments of a traced function: put in order, converted, and told apart.
+
+A trace is made for *kinds* of arguments: a tensor's shape and dtype, a Python number's
+type and value, the structure around them, and which object any other argument is. A
+`Resource` is known by its spec, and comes in as a tensor, its handle.
+"""
+
+import itertools
+import weakref
+from copy import copy
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+    new_tensor,
+)
+from tapewright.core.variable import Variable, VariableValue, unwrapped
+from tapewright.ops.random.generators import is_lent
+
+from ..tracing.handles import Resource
+
+__all__ = [
+    "Arguments",
+    "Same",
+    "kept",
+    "map_tensors",
+    "named_leaves",
+    "quick_key",
+    "revived",
+]
+
+_LITERALS = {int, bool, str, bytes, type(None), type(...)}
+_TENSOR = "tensor"
+
+
+class Arguments:
+    """What a call gives: ``values``, one for each parameter, and the tensors in them.
+
+    ``static`` is all but the tensors, in a form that can be a key; ``specs`` has a
+    ``(shape, dtype, array module)`` for each tensor, where None stands for an unknown
+    dimension or rank; ``objects`` are weak references to what is known by identity.
+    ``constraints`` are the specs that a signature prescribes.
+    """
+
+    __slots__ = ("values", "tensors", "static", "specs", "objects", "names", "borrowed")
+
+    def __init__(self, values, constraints=None):
+        values = tuple([_with_tensors(x) for x in values])
+        self.values, self.tensors, self.objects = values, [], []
+        self.borrowed = []  # numbers of the tensors that are arrays of the caller
+        self.static = tuple([self._key_of(x) for x in values])
+        self.specs = tuple([_spec_of(x) for x in self.tensors])
+        if constraints is not None:
+            pairs = zip(constraints, self.specs)  # behind them: tensors among defaults
+            wanted = [(*_facts(spec), own[2]) for spec, own in pairs]
+            self.specs = (*wanted, *self.specs[len(wanted) :])
+        pairs = itertools.zip_longest(constraints or (), self.tensors)
+        self.names = [_own_name(spec) or _own_name(x) for spec, x in pairs]
+
+    def _key_of(self, x):
+        kind = type(x)
+        if kind is Tensor:
+            self.tensors.append(x)
+            return _TENSOR
+        if kind in _LITERALS:
+            return kind, x
+        if kind is float:
+            return kind, x.hex()  # 0.0 == -0.0, and nan is not nan
+        if kind is complex:
+            return kind, x.real.hex(), x.imag.hex()
+        if isinstance(x, (Tensor, TensorSpec)):
+            self.tensors.append(x)
+            return _TENSOR
+        if devices.is_array(x):
+            self.tensors.append(self._from_array(x))
+            return _TENSOR
+        if is_nested(x):
+            if isinstance(x, dict):
+                pairs = [(name, self._key_of(x[name])) for name in _sorted(x)]
+                return (kind, *pairs)
+            return (kind, *[self._key_of(item) for item in x])
+        if kind is IndexedSlices:
+            return (kind, *[self._key_of(part) for part in _parts(x)])
+        if isinstance(x, Resource):
+            self.tensors.append(x.handle)
+            return Resource, x.resource_spec
+        if kind in (slice, range):
+            return (kind, *[self._key_of(n) for n in (x.start, x.stop, x.step)])
+        if kind is set:
+            return kind, frozenset(x)
+        if kind is bytearray:
+            return kind, bytes(x)
+        return kind, self._reference(x)
+
+    def _from_array(self, x):
+        """An array as a tensor; one that may be used in place, if only for a while."""
+        plain = type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative
+        if not plain or not x.flags.c_contiguous or devices.current_module() is not np:
+            return convert_to_tensor(x)
+        self.borrowed.append(len(self.tensors))
+        return new_tensor(x)
+
+    def copy_borrowed(self):
+        """Tensors that are arrays of the caller become copies, which may be kept."""
+        for i in self.borrowed:
+            self.tensors[i] = new_tensor(self.tensors[i].array.copy())
+        self.borrowed = []
+
+    def released(self):
+        """The same without a tensor, or an object that it would keep alive."""
+        twin = copy(self)
+        twin.values = tuple([kept(x) for x in self.values])
+        twin.tensors = [TensorSpec(x.shape, x.dtype) for x in self.tensors]
+        return twin
+
+    def _reference(self, x):
+        """A stand-in for an object that does not keep it alive, where that can be."""
+        by_value = _is_hashable(x) and not isinstance(x, Variable)
+        try:
+            reference = weakref.ref(x)
+        except TypeError:
+            return x if by_value else Same(x)
+        self.objects.append(reference)
+        return reference if by_value else Same(reference)
+
+
+def _with_tensors(x):
+    """An argument with the tensors themselves where it has a variable's ``value``."""
+    if is_nested(x):
+        found = any([type(leaf) is VariableValue for leaf in flatten(x)])
+        return map_structure(unwrapped, x) if found else x
+    return unwrapped(x)
+
+
+class Same:
+    """Compares by identity with an object, given as it is or by a weak reference."""
+
+    __slots__ = ("reference", "number")
+
+    def __init__(self, reference):
+        self.reference = reference
+        self.number = id(self.get())
+
+    def get(self):
+        reference = self.reference
+        return reference() if type(reference) is weakref.ref else reference
+
+    def __eq__(self, other):
+        if type(other) is not Same or self.number != other.number:
+            return False
+        own = self.get()  # None: another object may live in its place
+        return self is other or (own is not None and own is other.get())
+
+    def __hash__(self):
+        return self.number
+
+
+class _Weak:
+    """A weak reference, told apart from those that are arguments themselves."""
+
+    __slots__ = ("get",)
+
+    def __init__(self, x):
+        self.get = weakref.ref(x)
+
+
+def kept(value):
+    """What may be remembered of an argument: specs of tensors, objects weakly."""
+    if is_nested(value):
+        return map_structure(kept, value)
+    if isinstance(value, TensorSpec):
+        return value
+    if isinstance(value, Tensor) or devices.is_array(value):
+        dtype = getattr(value.dtype, "dtype", value.dtype)
+        return TensorSpec(value.shape, dtype, getattr(value, "name", None))
+    if type(value) is IndexedSlices:
+        return IndexedSlices(*[kept(part) for part in _parts(value)])
+    if isinstance(value, Resource):
+        return value.stand_in(None)
+    try:
+        return _Weak(value)
+    except TypeError:
+        return value
+
+
+def revived(value):
+    """The argument of which `kept` has kept this, but for its tensors."""
+    if is_nested(value):
+        return map_structure(revived, value)
+    return value.get() if type(value) is _Weak else value
+
+
+def _own_name(x):
+    return x.name if isinstance(x, TensorSpec) else None
+
+
+def _is_hashable(x):
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _sorted(mapping):
+    try:
+        return sorted(mapping)
+    except TypeError:  # keys of several types keep their order, as in `nest`
+        return list(mapping)
+
+
+def _parts(slices):
+    """The tensors of `IndexedSlices`; a dense shape of numbers is a tuple."""
+    shape = slices.dense_shape
+    if shape is not None and not is_tensor(shape):
+        shape = tuple([int(n) for n in shape])
+    return slices.values, slices.indices, shape
+
+
+def _spec_of(x):
+    """The shape, dtype and array module of a tensor or spec."""
+    array = getattr(x, "array", None)
+    if devices.is_array(array):
+        return array.shape, array.dtype, devices.array_module(type(array))
+    return (*_facts(x), devices.current_module())
+
+
+def _facts(spec):
+    shape, dtype = spec.shape, spec.dtype.dtype
+    if shape.rank is None:
+        return None, dtype
+    return tuple([n if type(n) is int else None for n in shape]), dtype
+
+
+def named_leaves(x, name):
+    """Pairs of a name and a leaf of ``x``, in the order of `flatten`: ``name_0_key``."""
+    if isinstance(x, dict) and is_nested(x):
+        for key in _sorted(x):
+            yield from named_leaves(x[key], f"{name}_{key}")
+    elif is_nested(x):
+        for i, item in enumerate(x):
+            yield from named_leaves(item, f"{name}_{i}")
+    else:
+        yield name, x
+
+
+def map_tensors(make, values, names):
+    """``values`` with ``make(tensor, name)`` in the place of each tensor, in their order.
+
+    An array is a tensor here, too, and so is a `TensorSpec`.
+    """
+
+    def mapped(name, leaf):
+        if isinstance(leaf, (Tensor, TensorSpec)) or devices.is_array(leaf):
+            return make(leaf, name)
+        if type(leaf) is IndexedSlices:
+            parts = zip(("values", "indices", "dense_shape"), _parts(leaf), strict=True)
+            return IndexedSlices(*[mapped(f"{name}_{n}", part) for n, part in parts])
+        if isinstance(leaf, Resource):
+            return leaf.with_handle(make(leaf.handle, name))
+        return leaf
+
+    made = []
+    for x, name in zip(values, names, strict=True):
+        leaves = [mapped(*pair) for pair in named_leaves(x, name)]
+        made.append(pack(x, leaves) if is_nested(x) else leaves[0])
+    return tuple(made)
+
+
+def quick_key(args):
+    """What tells arguments apart that are plain tensors and values, or tuples of them, and
+    the tensors.
+
+    The key is None if there are others.
+    """
+    key, tensors = [devices.current_module(), is_lent()], []
+    return (tuple(key), tensors) if _take(args, key, tensors) else (None, None)
+
+
+def _take(args, key, tensors):
+    for x in args:
+        kind = type(x)
+        if kind is Tensor:
+            array = x.array
+            key += (array.shape, array.dtype, type(array))
+            tensors.append(x)
+        elif kind in _LITERALS or (kind is float and x and x == x):  # 0.0 == -0.0
+            key += (kind, x)
+        elif kind is tuple:
+            key += (kind, len(x))
+            if not _take(x, key, tensors):
+                return False
+        else:
+            return False
+    return True

@@ -1,0 +1,474 @@
+"""`ConcreteFunction`: one trace, called with tensors of the kinds it was made for."""
+
+import threading
+from functools import partial
+
+import numpy as np
+
+from tapewright.core.devices import array_module
+from tapewright.core.errors import TracingError
+from tapewright.core.interpreters import (
+    BARE,
+    Recording,
+    active_reader,
+    active_readers,
+    active_tracer,
+)
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    new_tensor,
+)
+
+from ..inspection.pretty import dot_text, plan_text
+from ..inspection.timings import explain, peak_bytes
+from ..passes import pipeline, pooling_passes  # noqa: F401  (passes of its own)
+from ..program.float_errors import quietly
+from ..program.lowering import lower
+from ..program.scheduling import put_back_on_failure
+from ..targets.plan import Plan
+from ..tracing.graph import is_value
+from ..tracing.handles import Resource
+from ..tracing.interpret import interpret
+from ..tracing.linearize import record_call
+from ..tracing.tracer import Symbolic
+from .arguments import Arguments, kept, revived
+from .outputs import packer
+
+__all__ = ["ConcreteFunction", "Form", "UntracedFunction"]
+
+
+class Form:
+    """What a trace was made for: ``values`` for the parameters of a `Signature`.
+
+    A tensor is a `TensorSpec` there, and an object a weak reference to it.
+    """
+
+    def __init__(self, signature, values, named):
+        self.signature, self.values = signature, values
+        self.named = named  # names that specs gave, not parameters
+
+    @classmethod
+    def of(cls, signature, values, named=()):
+        """That of a trace with these values, in which tensors are symbolic."""
+        return cls(signature, [kept(x) for x in values], named)
+
+    def shown(self):
+        """For each parameter what it was given, as it is printed."""
+
+        def text(x):
+            if not isinstance(x, TensorSpec):
+                return x
+            return TensorSpec(
+                x.shape, x.dtype, x.name if x.name in self.named else None
+            )
+
+        for x in self.values:
+            if _has_specs(x):
+                yield map_structure(text, x) if is_nested(x) else text(x)
+            else:
+                yield f"Literal[{revived(x)!r}]"
+
+    def structured(self):
+        """``(args, kwargs)`` of the function, with specs for tensors."""
+        return self.signature.as_call([revived(x) for x in self.values])
+
+    def tensors(self, args, kwargs):
+        """The tensors of a call like the one that was traced; parameters without any
+        need not be given. Raises: ``TypeError``."""
+        given = self.signature.given(args, kwargs)
+        tensors = []
+        pairs = zip(self.signature.parameters, self.values, strict=True)
+        for parameter, wanted in pairs:
+            value = given.get(parameter.name, parameter)
+            if value is parameter:
+                if _has_specs(wanted):
+                    raise TypeError(f"the argument '{parameter.name}' is missing")
+                continue
+            self._collect(parameter.name, value, wanted, tensors)
+        return tensors
+
+    def _collect(self, name, value, wanted, tensors):
+        if isinstance(wanted, TensorSpec):
+            tensors.append(fitting(value, wanted, name))
+        elif isinstance(wanted, IndexedSlices):
+            for part in ("values", "indices", "dense_shape"):
+                label = f"{name}.{part}"
+                own = getattr(value, part, None)
+                self._collect(label, own, getattr(wanted, part), tensors)
+        elif isinstance(wanted, Resource):
+            self._collect_resource(name, value, wanted, tensors)
+        elif is_nested(wanted) and _has_specs(wanted):
+            flat, specs = flatten(value), flatten(wanted)
+            if len(flat) != len(specs):
+                raise TypeError(f"the argument '{name}' must be like {wanted}")
+            for x, spec in zip(flat, specs, strict=True):
+                self._collect(name, x, spec, tensors)
+        elif Arguments((value,)).static != Arguments((revived(wanted),)).static:
+            raise TypeError(
+                f"the argument '{name}' was {revived(wanted)!r} when the function was "
+                f"traced, and is a constant of the trace; got {value!r}"
+            )
+
+    def _collect_resource(self, name, value, wanted, tensors):
+        if getattr(value, "resource_spec", None) != wanted.resource_spec:
+            raise TypeError(
+                f"the argument '{name}' must be like {wanted}, got {value!r}"
+            )
+        tensors.append(value.handle)
+
+
+def _has_specs(values):
+    kinds = (TensorSpec, IndexedSlices, Resource)
+    return any([isinstance(x, kinds) for x in flatten(values)])
+
+
+def fitting(value, spec, name):
+    """``value`` as a tensor that the spec allows. Raises: ``TypeError``."""
+    try:
+        tensor = value
+        if not isinstance(value, Tensor):
+            tensor = convert_to_tensor(value, spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"the argument '{name}' must be {spec}: {error}") from None
+    if not spec.is_compatible_with(tensor):
+        raise TypeError(
+            f"the argument '{name}' must have shape {spec.shape} and dtype "
+            f"{spec.dtype.name}; got shape {tensor.shape}, {tensor.dtype.name}"
+        )
+    return tensor
+
+
+class ConcreteFunction:
+    """One trace: tensors in, tensors out. Made by ``Function.get_concrete_function``.
+
+    It is called like the function, where arguments that are no tensors may be left out,
+    or with its tensors alone, in order or by the names of `inputs`.
+    """
+
+    def __init__(self, graph, structure=0, form=None, tracer=None):
+        self.graph = graph
+        self.structure = structure  # of the outputs: a nest of their numbers and None
+        self.form, self.tracer = form, tracer
+        self.is_planned = None  # else it is interpreted: plans are for NumPy's arrays
+        self.foresight = (), ()  # iterators, and the sizes that they were to give
+        self.sizes = None  # where sizes are open: what finds the trace for those given
+        self.created = () if tracer is None else tracer.created  # variables
+        self.overlooked = {} if tracer is None else _alive(tracer.overlooked)
+        captured = graph.captures.values()
+        self.is_steady = all([type(x) is Tensor for x in captured])
+        self._free = []  # replay functions that no thread uses now
+        self._plan = self._borrows = None
+        self._lock = threading.Lock()
+        self.derived = {}  # patterns of tracked inputs -> what `differentiate` made
+        self.packed = packer(structure)
+
+    # --- calling
+
+    def __call__(self, *args, **kwargs):
+        return self.run(self.tensors_of(args, kwargs))
+
+    def tensors_of(self, args, kwargs):
+        """The input tensors for a call. Raises: ``TypeError`` if it does not fit."""
+        if not kwargs and self._are_inputs(args):
+            return args
+        if self.form is None:
+            return self._flat(args, kwargs)
+        try:
+            return self.form.tensors(args, kwargs)
+        except TypeError as error:
+            try:
+                return self._flat(args, kwargs)
+            except TypeError:
+                raise TypeError(f"{self}\n{error}") from None
+
+    def _are_inputs(self, args):
+        """Whether these are tensors of the very shapes and dtypes of the inputs."""
+        inputs = self.graph.inputs
+        if len(args) != len(inputs):
+            return False
+        for x, value in zip(args, inputs):
+            if type(x) is not Tensor or x.array.shape != value.shape:
+                return False
+            if x.array.dtype != value.dtype:
+                return False
+        return True
+
+    def _flat(self, args, kwargs):
+        """The tensors of a call with nothing but tensors, in order or by name."""
+        values = self.graph.inputs
+        rest = [value.name for value in values[len(args) :]]
+        if len(args) > len(values) or set(rest) != set(kwargs):
+            names = ", ".join([str(value.name) for value in values])
+            raise TypeError(f"the tensors of '{self.name}' are ({names})")
+        tensors = [*args, *[kwargs[name] for name in rest]]
+        pairs = zip(tensors, values, strict=True)
+        return [fitting(x, _spec(value), value.name) for x, value in pairs]
+
+    def run(self, tensors):
+        """The outputs, in their structure, for the tensors among the arguments."""
+        return self.packed(self.flat_call(tensors))
+
+    def holds(self):
+        """Whether the trace may be used again, as far as tensors from outside go.
+
+        Not if one of them has no value any more, or if a tape has come to know one since
+        that is a constant here.
+        """
+        if not self.is_steady:
+            for x in self.graph.captures.values():
+                if type(x) is not Tensor and not _is_traced_now(x):
+                    return False
+        if not self.overlooked or active_reader() is None:
+            return True
+        readers = active_readers()
+        traced = any([r.traces for r in readers])  # then tapes outside are out of sight
+        tapes = [r for r in readers if isinstance(r, Recording)]
+        for reference in self.overlooked.values():
+            key = getattr(reference(), "key", None)
+            if type(key) is int and (traced or any([key in t.known for t in tapes])):
+                return False
+        return True
+
+    def flat_call(self, tensors):
+        """Output tensors for input tensors, whoever watches."""
+        if self.sizes is not None:
+            return self.sizes.pick(tensors).flat_call(tensors)
+        reader = active_reader()
+        if self.is_planned is None and not any([type(x) is Symbolic for x in tensors]):
+            self.is_planned = self._is_numpys(tensors)
+        if not self.is_planned or kernels_are_wrapped("check"):
+            return self.interpreted(tensors)
+        if reader is None or reader is BARE:
+            captures = self.graph.captures
+            if captures:
+                tensors = [*tensors, *captures.values()]
+            return [new_tensor(a) for a in self.replay([x.array for x in tensors])]
+        readers = active_readers()
+        if all([r.looks_on or isinstance(r, Recording) for r in readers]):
+            return record_call(self, tensors, readers)
+        return self.interpreted(tensors)
+
+    def interpreted(self, tensors):
+        """Output tensors, op by op, for whoever watches; all or nothing is done."""
+        run = partial(interpret, self.graph)
+        if active_tracer() is None:
+            written = {id(v): v for node in self.graph.nodes for v in node.writes}
+            run = put_back_on_failure(run, [], written.values())
+        return run(tensors)
+
+    def _is_numpys(self, tensors):
+        """Whether all arrays that it works on are NumPy's."""
+        values = [x for x in (*tensors, *self.graph.captures.values())
+                  if type(x) is Tensor]  # fmt: skip
+        for node in self.graph.nodes:
+            values += [x for x in node.inputs if type(x) is Tensor]
+        arrays = [x.array for x in values]
+        arrays += [v._array for v in self.graph.variables() if v.ndim]
+        return all([array_module(type(a)) is np for a in arrays])
+
+    def replay(self, arrays):
+        """Output arrays for input arrays, seen by nobody."""
+        try:
+            run = self._free.pop()
+        except IndexError:
+            run = quietly(self.plan.instance())
+        try:
+            return run(*arrays)
+        except Exception as error:
+            raise self.plan.explained(error) from None
+        finally:
+            self._free.append(run)
+
+    def borrows(self, tensors):
+        """Whether a replay keeps nothing of the memory of its inputs."""
+        if self.sizes is not None:
+            return self.sizes.pick(tensors).borrows(tensors)
+        if not self.is_planned or active_reader() is not None:
+            return False
+        if self._borrows is None:
+            self._borrows = _leaves_inputs(self.plan)
+        return self._borrows
+
+    @property
+    def plan(self):
+        """The plan, made when it is first needed."""
+        if self._plan is None:
+            with self._lock:
+                if self._plan is None:
+                    self._plan = Plan(lower(pipeline.run(self.graph)), self.name)
+        return self._plan
+
+    # --- what it is made of
+
+    @property
+    def name(self):
+        return self.graph.name
+
+    @property
+    def inputs(self):
+        """The input tensors, symbolic: arguments, then what was captured."""
+        values = [*self.graph.inputs, *self.graph.captures]
+        return [Symbolic(value, self.tracer) for value in values]
+
+    @property
+    def outputs(self):
+        """The output tensors, symbolic unless they are constants."""
+        outputs = self.graph.outputs
+        return [Symbolic(x, self.tracer) if is_value(x) else x for x in outputs]
+
+    @property
+    def structured_input_signature(self):
+        """``(args, kwargs)``: a `TensorSpec` for each tensor, other arguments as given."""
+        if self.form is None:
+            return tuple([_spec(value) for value in self.graph.inputs]), {}
+        return self.form.structured()
+
+    @property
+    def structured_outputs(self):
+        """What a call returns, with a `TensorSpec` for each tensor."""
+        return self.packed([_spec(x) for x in self.graph.outputs])
+
+    @property
+    def variables(self):
+        """The variables that are read or written, each once."""
+        return tuple(self.graph.variables())
+
+    @property
+    def trainable_variables(self):
+        return tuple([v for v in self.variables if v.trainable])
+
+    @property
+    def captured_inputs(self):
+        """The tensors from outside that it uses, and that tapes may know."""
+        return list(self.graph.captures.values())
+
+    # --- showing
+
+    def pretty(self):
+        """The plan as it runs: Python source, a line a call, and what each costs.
+
+        Of a trace for all sizes, that for the sizes of the latest call.
+        """
+        if self.sizes is not None:
+            return self._latest("pretty").pretty()
+        return plan_text(self.plan, self.graph)
+
+    def explain(self, *args, repeats=None):
+        """Times every call of a replay: an `Explanation`, which prints as a table.
+
+        Args: ``args``: tensors to run on, by default ones (zeros for whole numbers);
+        ``repeats``: how many replays. Variables have their values again afterwards.
+        """
+        tensors = [convert_to_tensor(x) for x in args]
+        if self.sizes is not None:
+            sized = self.sizes.pick(tensors) if tensors else self._latest("explain")
+            return sized.explain(*tensors, repeats=repeats)
+        tensors += self.graph.captures.values() if tensors else ()
+        arrays = [x.array for x in tensors] or None
+        return explain(self.plan, self.graph, arrays, repeats)
+
+    def dot(self):
+        """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
+        return dot_text(self.graph)
+
+    @property
+    def peak_bytes(self):
+        """The most memory that a replay holds beside its inputs and the variables."""
+        if self.sizes is not None:
+            return self._latest("peak_bytes").peak_bytes
+        return peak_bytes(self.plan)
+
+    def _latest(self, who):
+        if self.sizes.latest is None:
+            raise ValueError(
+                f"{who}: '{self.name}' is planned for the sizes that it is called with, "
+                "and was not called yet: call it first"
+            )
+        return self.sizes.latest
+
+    def pretty_printed_signature(self, verbose=True):
+        """Parameters, output and captures, as TensorFlow prints them."""
+        args, kwargs = self.structured_input_signature
+        if self.form is None:
+            parameters = [(value.name, "", _spec(value)) for value in self.graph.inputs]
+        else:
+            parameters = [
+                (p.name, f" ({p.kind.name})", x)
+                for p, x in zip(self.form.signature.parameters, self.form.shown())
+            ]
+        outputs = self.structured_outputs
+        if not verbose:
+            listing = ", ".join([f"{name}: {x}" for name, _, x in parameters])
+            return f"({listing}) -> {outputs}"
+        captures = [f"{v.name}: {_spec(v)}" for v in self.graph.captures]
+        captures += [f"{v.path}: {_spec(v)}" for v in self.variables]
+        lines = ["Input Parameters:"]
+        lines += [f"  {name}{kind}: {x}" for name, kind, x in parameters] or ["  None"]
+        lines += ["Output Type:", f"  {outputs}", "Captures:"]
+        return "\n".join(lines + [f"  {c}" for c in captures or ["None"]])
+
+    def __str__(self):
+        return f"ConcreteFunction {self.pretty_printed_signature()}"
+
+    def __repr__(self):
+        return f"<ConcreteFunction {self.name}{self.pretty_printed_signature(False)}>"
+
+
+class UntracedFunction(ConcreteFunction):
+    """A function that is traced for the sizes of each call: none serves them all.
+
+    Its code needs a size, or a rank, as a number. What one trace for all sizes would
+    tell, its outputs and its variables, it refuses to say.
+    """
+
+    def run(self, tensors):
+        return self.sizes.pick(tensors).run(tensors)
+
+    def _unknown(self):
+        raise TracingError(
+            f"'{self.name}' is traced for the sizes that it is called with, so that its "
+            f"outputs and variables are not known before: {self.sizes.reason}"
+        )
+
+    outputs = structured_outputs = variables = property(_unknown)
+
+    def dot(self):
+        self._unknown()
+
+    def pretty_printed_signature(self, verbose=True):
+        """The parameters; of the outputs that they depend on the sizes."""
+        shown = [f"{name}: {_spec(v)}" for name, v in self._parameters()]
+        if not verbose:
+            return f"({', '.join(shown)}) -> <depends on the sizes>"
+        lines = ["Input Parameters:", *[f"  {x}" for x in shown or ["None"]]]
+        return "\n".join([*lines, "Output Type:", "  depends on the sizes"])
+
+    def _parameters(self):
+        return [(value.name, value) for value in self.graph.inputs]
+
+
+def _leaves_inputs(plan):
+    """Whether nothing that outlives a replay shares memory with its inputs."""
+    kept = set(plan.escaping)
+    for call in plan.program.calls:
+        if call.form == "effect":
+            kept.update([array.root for array in call.arrays()])
+    return kept.isdisjoint(plan.program.inputs)
+
+
+def _alive(references):
+    """Weak references to what lives on."""
+    return {name: ref for name, ref in references.items() if ref() is not None}
+
+
+def _is_traced_now(x):
+    return type(x) is Symbolic and not x.tracer.graph.finished
+
+
+def _spec(x):
+    return TensorSpec(x.shape, x.dtype)

@@ -1,0 +1,63 @@
+"""What a traced function returns: its tensors, and the nest that they are put back into."""
+
+from tapewright.core import devices
+from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.tensor import IndexedSlices, is_tensor
+from tapewright.core.tensor_shape import TensorShape
+
+__all__ = ["numbered", "packer"]
+
+
+def packer(structure):
+    """The function that arranges output tensors like ``structure``."""
+    if structure is None:
+        return lambda outputs: None
+    if structure == 0:
+        return lambda outputs: outputs[0]
+    if type(structure) in (list, tuple) and list(structure) == [*range(len(structure))]:
+        return type(structure)
+
+    def filled(leaf, outputs):
+        if isinstance(leaf, IndexedSlices):
+            parts = leaf.values, leaf.indices, leaf.dense_shape
+            return IndexedSlices(*[filled(part, outputs) for part in parts])
+        return None if leaf is None else outputs[leaf]
+
+    if not is_nested(structure):
+        return lambda outputs: filled(structure, outputs)
+    leaves = flatten(structure)
+    return lambda outputs: pack(structure, [filled(x, outputs) for x in leaves])
+
+
+def _is_value(x):
+    """Whether it converts to a tensor: it is one, a number, a text, an array or a shape."""
+    kinds = (bool, int, float, complex, str, bytes, TensorShape)
+    return is_tensor(x) or devices.is_array(x) or isinstance(x, kinds)
+
+
+def numbered(answer, who):
+    """The tensors of what a function returned, and its structure with their numbers."""
+    leaves = []
+
+    def number(leaf):
+        if leaf is None:
+            return None
+        if type(leaf) is IndexedSlices:
+            shape = leaf.dense_shape
+            shape = TensorShape(shape) if type(shape) is tuple else shape
+            return IndexedSlices(
+                number(leaf.values), number(leaf.indices), number(shape)
+            )
+        if not _is_value(leaf):
+            raise TypeError(
+                f"function '{who}' returned {leaf!r}, of type {type(leaf).__name__}: a "
+                "traced function must return tensors, numbers, arrays or None, and nests "
+                "of them"
+            )
+        leaves.append(leaf)
+        return len(leaves) - 1
+
+    if not is_nested(answer):
+        return leaves, number(answer)
+    numbers = [number(leaf) for leaf in flatten(answer)]
+    return leaves, pack(answer, numbers)

@@ -1,0 +1,91 @@
+"""What differs from trace to trace, told once to the user whose function is traced often."""
+
+from collections import deque
+
+from tapewright.core.variable import Variable
+
+from .arguments import named_leaves
+
+__all__ = ["Retraces"]
+
+# So many traces within so many calls call for a word.
+TRACES, CALLS = 5, 10
+
+
+class Retraces:
+    """The latest traces of a function: in which call, for what arguments."""
+
+    def __init__(self, name, relaxed=False):
+        self.name, self.warned = name, False
+        self.relaxed = relaxed  # sizes that differ are left open already
+        self.latest = deque(maxlen=TRACES)
+
+    def note(self, call, names, arguments):
+        """Remembers a trace made in this call; a warning to give, or None."""
+        if self.warned:
+            return None
+        self.latest.append((call, _described(names, arguments)))
+        if len(self.latest) < TRACES or call - self.latest[0][0] >= CALLS:
+            return None
+        self.warned = True
+        calls = call - self.latest[0][0] + 1
+        return (
+            f"function '{self.name}' was traced {TRACES} times in its last {calls} calls: "
+            f"{self._varying()}. A trace costs as much as many replays"
+        )
+
+    def _varying(self):
+        """The arguments that differ, their values, and what to do."""
+        rows = [described for _, described in self.latest]
+        names = list(dict.fromkeys([name for row in rows for name in row]))
+        found, ways = [], []
+        for name in names:
+            seen = [row.get(name, ("none", "nothing")) for row in rows]
+            if all([each == seen[0] for each in seen]):
+                continue
+            texts = dict.fromkeys([text for _, text in seen])
+            found.append(f"the argument '{name}' varies ({', '.join(texts)})")
+            ways += [kind for kind, _ in seen]
+        if not found:
+            return "the device, or what surrounds the calls, varies"
+        return f"{'; '.join(found)}. {_advice(ways, self.relaxed)}"
+
+
+def _advice(kinds, relaxed):
+    advice = []
+    if "number" in kinds:
+        advice.append("Pass a number that changes as a tensor: tw.constant(n)")
+    if "tensor" in kinds and not relaxed:
+        advice.append(
+            "For shapes that change give reduce_retracing=True, or an input_signature "
+            "with None for the dimension"
+        )
+    if "object" in kinds:
+        advice.append("Make objects once, outside of the loop")
+    return ". ".join(advice or ["Give arguments of one structure and rank"])
+
+
+def _described(names, arguments):
+    """Name of each leaf among the arguments -> its kind, and what of it picks the trace."""
+    found, specs = {}, iter(arguments.specs)
+    values = zip(names, arguments.values, strict=True)
+    for name, leaf in [pair for n, x in values for pair in named_leaves(x, n)]:
+        if (
+            hasattr(leaf, "shape")
+            and hasattr(leaf, "dtype")
+            and not isinstance(leaf, Variable)
+        ):
+            found[name] = _tensor_text(next(specs, None))
+        elif isinstance(leaf, (int, float, complex, str, bytes)):
+            text = repr(leaf)
+            found[name] = "number", text if len(text) < 40 else text[:37] + "..."
+        else:
+            found[name] = "object", f"{type(leaf).__name__} at {id(leaf):#x}"
+    return found
+
+
+def _tensor_text(spec):
+    if spec is None:
+        return "tensor", "a tensor"
+    shape, dtype, _ = spec
+    return "tensor", f"{dtype.name}{'[...]' if shape is None else list(shape)}"

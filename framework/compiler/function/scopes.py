@@ -1,0 +1,118 @@
+"""Where code runs: in a trace or eagerly, under which name, after what."""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from tapewright.core.interpreters import active_tracer, reading
+
+__all__ = [
+    "control_dependencies",
+    "executing_eagerly",
+    "group",
+    "init_scope",
+    "inside_function",
+    "name_scope",
+    "no_op",
+]
+
+
+def executing_eagerly() -> bool:
+    """Whether ops run at once here: False while a function is traced."""
+    return active_tracer() is None
+
+
+_INSIDE = ContextVar("inside_function", default=False)
+
+
+def inside_function() -> bool:
+    """Whether a function is being traced here, or in an `init_scope` of its trace."""
+    return _INSIDE.get()
+
+
+@contextmanager
+def inside():
+    """The code of a function, while it is traced."""
+    token = _INSIDE.set(True)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+class init_scope(reading):  # noqa: N801  (used as a statement)
+    """``with init_scope():`` code runs eagerly, outside of traces and unseen by tapes.
+
+    What is computed inside is a constant of the trace around it.
+
+    >>> import tapewright as tw
+    >>> @tw.function
+    ... def f(x):
+    ...     with tw.init_scope():
+    ...         print(tw.executing_eagerly())
+    ...     return x
+    >>> f(tw.constant(1.0)).numpy()
+    True
+    np.float32(1.0)
+    """
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__(())
+
+
+class control_dependencies:  # noqa: N801
+    """``with control_dependencies(inputs):`` what is inside happens after ``inputs``.
+
+    It does anyway: assignments, prints and other effects keep the order of the code, in
+    traces too. Functions among ``inputs`` are called.
+    """
+
+    def __init__(self, control_inputs):
+        self.control_inputs = control_inputs
+
+    def __enter__(self):
+        for each in self.control_inputs or ():
+            if callable(each):
+                each()
+
+    def __exit__(self, *exc):
+        pass
+
+
+def group(*inputs, name=None):
+    """Nothing, once all ``inputs`` are done: None, as they are."""
+
+
+def no_op(name=None):
+    """Does nothing: None."""
+
+
+_SCOPE = ContextVar("name_scope", default="")
+
+
+class name_scope:  # noqa: N801
+    """``with name_scope("block") as scope:`` the name with those around it: ``block/``.
+
+    It names nothing: variables have the path of their owners.
+
+    >>> with name_scope("a"), name_scope("b") as scope:
+    ...     scope
+    'a/b/'
+    """
+
+    def __init__(self, name):
+        if not isinstance(name, str):
+            raise ValueError(f"name_scope: name must be a string, got {name!r}")
+        self.name = name
+        self._tokens = []
+
+    def __enter__(self):
+        # A name that ends in "/" is that of a scope of before, and stands alone.
+        outer = "" if self.name.endswith("/") else _SCOPE.get()
+        scope = f"{outer}{self.name.rstrip('/')}/" if self.name else ""
+        self._tokens.append(_SCOPE.set(scope))
+        return scope
+
+    def __exit__(self, *exc):
+        _SCOPE.reset(self._tokens.pop())

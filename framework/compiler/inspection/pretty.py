@@ -1,0 +1,310 @@
+"""A graph and its plan as text: the nodes, a drawing, and the calls that a replay makes."""
+
+import os
+import re
+
+from ..tracing.graph import Effect, Graph, Read, Store, is_value
+from .costs import call_cost, call_name
+
+__all__ = ["dot_text", "graph_text", "plan_text", "quantity", "short_line", "spec_text"]
+
+_SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
+
+
+# ------------------------------------------------------------------------ small words
+
+
+def spec_text(x):
+    """Dtype and shape in few letters: ``f32[128,10]``; an unknown dimension is ``?``."""
+    name = x.dtype.name
+    stem = name.rstrip("0123456789")
+    if stem != name and stem in _SHORT:
+        name = _SHORT[stem] + name[len(stem) :]
+    if x.shape is None:
+        return f"{name}[...]"
+    sizes = ["?" if n is None else str(n) for n in x.shape]
+    return f"{name}[{','.join(sizes)}]"
+
+
+def quantity(number, unit=""):
+    """A count in three digits: ``12.9 M`` and the unit.
+
+    >>> quantity(12_845_056, "flop"), quantity(512, "B")
+    ('12.8 Mflop', '512 B')
+    """
+    prefixes = iter(("", "k", "M", "G", "T"))
+    prefix = next(prefixes)
+    while abs(number) >= 999.5 and prefix != "T":
+        number, prefix = number / 1000, next(prefixes)
+    whole = prefix == "" or number >= 99.95
+    return f"{number:.0f} {prefix}{unit}" if whole else f"{number:.3g} {prefix}{unit}"
+
+
+def counted(number, one, many=None):
+    """A number with its noun: ``1 node``, ``3 nodes``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def short_line(line):
+    """A line of the user's code without the folder of its file."""
+    return os.path.basename(line) if line else ""
+
+
+def name_line(graph):
+    """A function's name, with what goes in and what comes out."""
+    inputs = [f"{v.name or 'x'}: {spec_text(v)}" for v in graph.inputs]
+    outputs = [spec_text(v if is_value(v) else v.array) for v in graph.outputs]
+    return f"{graph.name}({', '.join(inputs)}) -> {', '.join(outputs) or 'nothing'}"
+
+
+# --------------------------------------------------------------------------- the graph
+
+
+class _Names:
+    """A short name for each value of a graph: ``%name`` of an input, ``%3`` of a node."""
+
+    def __init__(self, graph, outer=None):
+        self.known = {} if outer is None else dict(outer.known)
+        self.count = 0
+        taken = set()
+        for i, value in enumerate((*graph.inputs, *graph.captures)):
+            name = value.name or f"x{i}"
+            name = f"{name}_{i}" if name in taken else name
+            taken.add(name)
+            self.known[value] = f"%{name}"
+
+    def give(self, node):
+        names = []
+        for value in node.outputs:
+            names.append(f"%{self.count}")
+            self.known[value] = names[-1]
+            self.count += 1
+        return names
+
+    def of(self, x):
+        if is_value(x):
+            return self.known.get(x, "%?")
+        array = x.array
+        if getattr(array, "size", 0) == 1 and hasattr(array, "item"):
+            return repr(array.item())
+        return f"const {spec_text(array)}"
+
+
+def graph_text(graph, indent="", outer=None):
+    """The nodes of a graph, a line each: ``%3 = matmul(%1, %2) f32[128,10]``."""
+    names = _Names(graph, outer)
+    lines = [f"{indent}{name_line(graph)}"]
+    for node in graph.nodes:
+        lines.append(f"{indent}    {_node_text(node, names)}")
+        for label, part in subgraphs(node):
+            lines.append(f"{indent}    {label}:")
+            lines.append(graph_text(part, indent + "        ", names))
+    lines.append(f"{indent}    return {', '.join(names.of(x) for x in graph.outputs)}")
+    return "\n".join(lines)
+
+
+def _node_text(node, names):
+    where = f"    # {short_line(node.line)}" if node.line else ""
+    if type(node) is Read:
+        (given,) = names.give(node)
+        spec = spec_text(node.outputs[0])
+        return f"{given} = read '{node.variable.path}' {spec}{where}"
+    if type(node) is Store:
+        return f"store '{node.variable.path}' = {names.of(node.inputs[0])}{where}"
+    inputs = [names.of(x) for x in node.inputs]
+    attributes = [f"{k}={_plain(v)}" for k, v in _told(node).items()]
+    text = f"{node.name}({', '.join([*inputs, *attributes])})"
+    given = names.give(node)
+    if given:
+        specs = ", ".join(spec_text(out) for out in node.outputs)
+        text = f"{', '.join(given)} = {text} {specs}"
+    if type(node) is Effect and node.writes:
+        text += f" writes {_listed(node.writes)}"
+    return text + where
+
+
+def _told(node):
+    """The attributes that are not what they would be anyway, graphs apart."""
+    defaults = getattr(node.op, "defaults", {})
+    return {
+        k: v
+        for k, v in node.attributes.items()
+        if not _graphs_in(v) and not (k in defaults and _same(defaults[k], v))
+    }
+
+
+def _same(a, b):
+    return type(a) is type(b) and a is b or repr(a) == repr(b)
+
+
+def _plain(value):
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _listed(variables, most=4):
+    paths = [f"'{v.path}'" for v in variables]
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]) + more
+
+
+def subgraphs(node):
+    """``(label, graph)`` of the graphs inside a node: branches, bodies of loops."""
+    found = []
+    slots = [s for kind in type(node).__mro__ for s in getattr(kind, "__slots__", ())]
+    for name in slots:
+        if name not in ("op", "inputs", "attributes", "outputs", "line"):
+            found += _labelled(name, getattr(node, name, None))
+    for name, value in node.attributes.items():
+        found += _labelled(name, value)
+    return found
+
+
+def _labelled(name, value):
+    graphs = _graphs_in(value)
+    if len(graphs) < 2:
+        return [(name, graph) for graph in graphs]
+    return [(f"{name}[{i}]", graph) for i, graph in enumerate(graphs)]
+
+
+def _graphs_in(value):
+    if isinstance(value, Graph):
+        return [value]
+    if isinstance(getattr(value, "graph", None), Graph):  # a concrete function
+        return [value.graph]
+    if isinstance(value, (tuple, list)):
+        return [g for each in value for g in _graphs_in(each)]
+    return []
+
+
+def dot_text(graph):
+    """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
+    lines = [f'digraph "{graph.name}" {{', "  node [shape=box, fontname=monospace];"]
+    numbers = {}
+
+    def draw(label, key, style=""):
+        numbers[key] = f"n{len(numbers)}"
+        text = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'  {numbers[key]} [label="{text}"{style}];')
+        return numbers[key]
+
+    for value in (*graph.inputs, *graph.captures):
+        draw(f"{value.name or 'input'}\n{spec_text(value)}", value, ", shape=ellipse")
+    for node in graph.nodes:
+        label, style = node.name, ""
+        if type(node) in (Read, Store):
+            label, style = f"{node.name} {node.variable.path}", ", style=rounded"
+        specs = [spec_text(out) for out in node.outputs]
+        here = draw("\n".join([label, *specs]), node, style)
+        for x in node.inputs:
+            if is_value(x):
+                source = x.node if x.node is not None else x
+                lines.append(f"  {numbers.get(source, here)} -> {here};")
+    for i, x in enumerate(graph.outputs):
+        end = draw(f"output {i}", ("output", i), ", shape=ellipse")
+        if is_value(x):
+            lines.append(f"  {numbers[x.node if x.node is not None else x]} -> {end};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+# ---------------------------------------------------------------------------- the plan
+
+
+def plan_text(plan, graph):
+    """What a replay runs: a heading, and the plan's source with the cost of each line.
+
+    Behind each call: the op, the array that it gives, bytes read and written, operations
+    (and functions like ``exp``, as ``fn``), and the user's line.
+    """
+    parts = ["\n".join(heading(plan, graph)), _annotated(plan), *_blocks(plan)]
+    return "\n\n".join(parts)
+
+
+def heading(plan, graph):
+    """What there is to say of a plan before its calls, as lines."""
+    read, written = {}, {}
+    for node in graph.nodes:
+        if type(node) is not Read:
+            read.update({id(v): v for v in node.reads})
+        else:
+            read.setdefault(id(node.variable), node.variable)
+        written.update({id(v): v for v in node.writes})
+    calls = plan.program.calls
+    after = getattr(plan.program.graph, "nodes", graph.nodes)
+    working = [c for c in calls if c.form not in ("view", "read", "store")]
+    lines = [name_line(graph)]
+    if read:
+        count = counted(len(read), "variable")
+        lines.append(f"  reads {count}: {_listed(read.values(), 6)}")
+    if written:
+        lines.append(f"  writes {len(written)}: {_listed(written.values(), 6)}")
+    nodes = f"{counted(len(graph.nodes), 'node')} traced, {len(after)} after passes"
+    views = counted(len(calls) - len(working), "view or read", "views and reads")
+    lines.append(f"  {nodes}, {counted(len(working), 'array call')}, {views}")
+    size = quantity(plan.arena_size, "B")
+    lines.append(f"  {size} of buffers, used again and again")
+    return lines
+
+
+def _annotated(plan):
+    source = plan.source.rstrip("\n").split("\n")
+    source[0] = _short_signature(source[0])
+    notes = [_note(call, source[i], plan, i) for i, call in enumerate(plan.lines)]
+    notes += [""] * (len(source) - len(notes))
+    noted = [len(text) for text, note in zip(source, notes, strict=False) if note]
+    width = min(max(noted, default=0), 60)
+    return "\n".join(
+        f"{text:<{width}}  # {note}" if note else text
+        for text, note in zip(source, notes, strict=False)
+    )
+
+
+def _blocks(plan):
+    """The sources of the calls that take several ops through the cache row by row."""
+    found = []
+    names = {id(value): name for name, value in plan.bound.items()}
+    for call in plan.program.calls:
+        if call.form == "block":
+            text = call.function.source.rstrip("\n")
+            for name, function in call.function.bound.items():
+                label = getattr(function, "__name__", name)
+                text = re.sub(rf"\b{name}\(", f"{label}(", text)
+            head, _, body = text.partition("\n")
+            name = names.get(id(call.function), call.name)
+            found.append(f"{_short_signature(head.replace('block', name, 1))}\n{body}")
+    return found
+
+
+def _short_signature(text):
+    """The first line, without the bound names that are its defaults."""
+    head, _, rest = text.partition("(")
+    names = [p.strip() for p in rest.rstrip("):").split(",")]
+    return f"{head}({', '.join(n for n in names if n and '=' not in n)}):"
+
+
+def _note(call, text, plan, i):
+    if call is None or text.strip().endswith("= None"):
+        return ""
+    node = call.node
+    where = short_line(getattr(node, "line", None))
+    if call.form in ("read", "store"):
+        return f"{node.name} '{node.variable.path}'  {where}"
+    parts = [call_name(call)]
+    if call.outputs:
+        parts.append(", ".join(spec_text(out) for out in call.outputs))
+    if call.form != "view":
+        parts.append(cost_text(call_cost(call)))
+    return "  ".join([p for p in (*parts, where) if p])
+
+
+def cost_text(cost):
+    """A cost in words: ``434 kB 12.8 Mflop``."""
+    parts = [quantity(cost.nbytes, "B")]
+    if cost.flops:
+        parts.append(quantity(cost.flops, "flop"))
+    if cost.transcendentals:
+        parts.append(quantity(cost.transcendentals, "fn"))
+    return " ".join(parts)
+
+
+Graph.__str__ = graph_text  # `print(concrete.graph)`; `ir` knows nothing of text

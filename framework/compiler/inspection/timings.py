@@ -1,0 +1,353 @@
+"""A plan with a clock at every call: what `explain` shows and the profiler records.
+
+The plan's own source is taken, with a note of the time before each line: what is measured
+is what runs. Measuring a step changes nothing: variables get their values back, and
+effects that could not be undone (a line printed, a Python function called) are left out.
+"""
+
+import ast
+import copy
+import time
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from ..program.float_errors import quietly
+from ..targets.plan import LARGE
+from ..tracing.graph import Read, Store, is_value
+from .costs import call_cost, call_name
+from .pretty import counted, quantity, short_line, spec_text
+
+__all__ = [
+    "Explanation",
+    "Row",
+    "Timed",
+    "bytes_without_reuse",
+    "explain",
+    "peak_bytes",
+]
+
+clock = time.perf_counter_ns
+
+
+# ----------------------------------------------------------------- a plan with a clock
+
+
+class Timed:
+    """A replay function of a plan that notes when each of its lines begins.
+
+    ``timed(*arrays)`` gives the outputs; ``timed.marks`` then are ``(line, time in ns)``
+    of the last replay, in order, the last of them ``(0, end)``. As any other instance it
+    has buffers of its own. ``replacing``: see
+    `Plan.instance`.
+    """
+
+    def __init__(self, plan, replacing=None):
+        self.plan, self.marks = plan, []
+        twin = copy.copy(plan)
+        twin.code = compile(_with_marks(plan.source), f"<plan of {plan.name}>", "exec")
+        twin.bound = {**plan.bound, "_mark": self.marks.append, "_clock": clock}
+        self.run = quietly(twin.instance(replacing))
+
+    def __call__(self, *arrays):
+        marks = self.marks
+        marks.clear()
+        outputs = self.run(*arrays)
+        marks.append((0, clock()))
+        return outputs
+
+    def call_of(self, line):
+        """The call that a line of the source is from, or None."""
+        lines = self.plan.lines
+        return lines[line - 1] if 0 < line <= len(lines) else None
+
+
+def _with_marks(source):
+    """The source with ``_mark((line, _clock()))`` before each statement."""
+    tree = ast.parse(source)
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef):
+            function.body = _marked(function.body)
+    return ast.fix_missing_locations(tree)
+
+
+def _marked(statements):
+    found = []
+    for statement in statements:
+        line = statement.lineno
+        (mark,) = ast.parse(f"_mark(({line}, _clock()))").body
+        for part in ast.walk(mark):  # errors in it would be those of the line
+            if hasattr(part, "lineno"):
+                part.lineno = part.end_lineno = line
+        for part in ("body", "orelse", "finalbody"):
+            if getattr(statement, part, None):
+                setattr(statement, part, _marked(getattr(statement, part)))
+        found += [mark, statement]
+    return found
+
+
+def mark_cost():
+    """What one mark takes, in ns: it is part of every time measured."""
+    marks = []
+    append = marks.append
+    for _ in range(200):
+        append((1, clock()))
+    return min([b[1] - a[1] for a, b in zip(marks, marks[1:], strict=False)])
+
+
+# --------------------------------------------------------------------------- memory
+
+
+def peak_bytes(plan):
+    """The most memory that a replay holds at once beside its inputs and the variables.
+
+    The buffers, and what is new in each replay; what a kernel needs for itself is not
+    known, and not counted.
+    """
+    end, needed = len(plan.program.calls), {}
+    for array, last in plan.read_last.items():
+        needed[array.root] = max(last, needed.get(array.root, 0))
+    change = [0] * (end + 2)
+    for i, call in enumerate(plan.program.calls):
+        if call.form in ("view", "read", "store"):
+            continue
+        for out in call.outputs:
+            placed = out.root in plan.places or out.root in plan.slots
+            if out.root is not out or placed:
+                continue
+            last = needed[out] if out.nbytes >= LARGE else end
+            change[i] += out.nbytes
+            change[max(last, i) + 1] -= out.nbytes
+    most = held = 0
+    for each in change:
+        held += each
+        most = max(most, held)
+    return plan.arena_size + most
+
+
+_VIEWS = {"reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "identity",
+          "stop_gradient", "getitem", "split", "unstack", "crop"}  # fmt: skip
+
+
+def bytes_without_reuse(graph):
+    """The bytes of all results of a graph side by side, as a tape may hold them."""
+    return sum(
+        value.nbytes
+        for node in graph.nodes
+        if type(node) not in (Read, Store) and node.name not in _VIEWS
+        for value in node.outputs
+    )
+
+
+# ------------------------------------------------------------------ what a step costs
+
+
+class Row(NamedTuple):
+    """A call of a plan: its op, function, user's line, result, time and counts.
+
+    ``microseconds`` is for one replay, ``count`` how often the call is made in it.
+    """
+
+    op: str
+    function: str
+    line: str
+    output: str
+    microseconds: float
+    flops: int
+    transcendentals: int
+    nbytes: int
+    count: int
+
+
+class Explanation:
+    """What a replay costs, call by call. Prints as a table, most expensive first.
+
+    ``rows`` are `Row`, in the order of the plan; ``microseconds`` a whole replay;
+    ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay by the plan,
+    ``measured_peak_bytes`` by ``tracemalloc`` (None where that is in use already),
+    ``bytes_without_reuse`` that of all results side by side. ``skipped`` names effects
+    that were not called.
+    """
+
+    def __init__(self, name, rows, microseconds, repeats, memory, skipped=()):
+        self.name, self.rows, self.microseconds = name, rows, microseconds
+        self.repeats, self.skipped = repeats, tuple(skipped)
+        self.peak_bytes, self.measured_peak_bytes, self.bytes_without_reuse = memory
+        self.flops = sum(row.flops for row in rows)
+        self.transcendentals = sum(row.transcendentals for row in rows)
+        self.nbytes = sum(row.nbytes for row in rows)
+
+    def by_op(self):
+        """The rows added up by op and user's line, most time first."""
+        groups = {}
+        for row in self.rows:
+            groups.setdefault((row.op, row.line), []).append(row)
+        merged = []
+        for (op, line), rows in groups.items():
+            sums = [sum(row[i] for row in rows) for i in range(4, 9)]
+            functions = ", ".join(dict.fromkeys(row.function for row in rows))
+            merged.append(Row(op, functions, line, rows[-1].output, *sums))
+        return sorted(merged, key=lambda row: -row.microseconds)
+
+    def __repr__(self):
+        return "\n".join([*self._heading(), "", *_table(self.by_op())])
+
+    def _heading(self):
+        counts = f"{quantity(self.flops, 'flop')}, {quantity(self.nbytes, 'B')} moved"
+        calls = sum(row.count for row in self.rows)
+        lines = [
+            f"{self.name}: {self.microseconds:.1f} us a call "
+            f"({counted(calls, 'array call')}, {counts}; medians of {self.repeats})",
+            f"memory: {quantity(self.peak_bytes, 'B')} at most, all results side by "
+            f"side would take {quantity(self.bytes_without_reuse, 'B')}",
+        ]
+        if self.measured_peak_bytes is not None:
+            measured = quantity(self.measured_peak_bytes, "B")
+            lines[1] += f"; measured {measured}"
+        if self.skipped:
+            lines.append(f"not called: {', '.join(self.skipped)}")
+        return lines
+
+
+def _table(rows):
+    total = sum(row.microseconds for row in rows) or 1.0
+    table = [("us", "share", "calls", "flop", "GFLOP/s", "bytes", "GB/s", "op", "line")]
+    for row in rows:
+        us = max(row.microseconds, 1e-3)
+        speed = f"{row.flops / us / 1e3:.1f}" if row.flops else ""
+        moved = f"{row.nbytes / us / 1e3:.1f}" if row.nbytes else ""
+        flops = quantity(row.flops) if row.flops else ""
+        share = f"{100 * row.microseconds / total:.1f}%"
+        table.append(
+            (f"{row.microseconds:.1f}", share, str(row.count), flops, speed,
+             quantity(row.nbytes, "B"), moved, row.op, short_line(row.line))
+        )  # fmt: skip
+    widths = [max(len(row[i]) for row in table) for i in range(9)]
+    return [
+        "  ".join(
+            [text.rjust(width) for text, width in zip(row[:7], widths[:7], strict=True)]
+            + [row[7].ljust(widths[7]), row[8]]
+        ).rstrip()
+        for row in table
+    ]
+
+
+def explain(plan, graph, arrays=None, repeats=None) -> Explanation:
+    """Times every call of some replays, on these arrays (default: `sample_inputs`).
+
+    Variables have their values again afterwards; effects that write to no variable are
+    left out. ``repeats``: by default as many as fit in a fifth of a second, 3 to 100.
+    """
+    arrays = sample_inputs(plan.program) if arrays is None else list(arrays)
+    replacing, skipped = _left_out(plan.program)
+    with unchanged(graph):
+        timed = Timed(plan, replacing)
+        plain = quietly(plan.instance(replacing))
+        start = clock()
+        plain(*arrays)
+        timed(*arrays)
+        if repeats is None:
+            repeats = min(100, max(3, 200_000_000 // (clock() - start + 1)))
+        times, replays = [], []
+        for _ in range(repeats):
+            start = clock()
+            plain(*arrays)
+            times.append(clock() - start)
+            timed(*arrays)
+            replays.append(_by_line(timed.marks))
+        del plain
+        measured = _measured_peak(plan, replacing, arrays)
+    memory = peak_bytes(plan), measured, bytes_without_reuse(graph)
+    rows = _rows(timed, replays, mark_cost())
+    microseconds = float(np.median(times)) / 1000
+    return Explanation(plan.name, rows, microseconds, repeats, memory, skipped)
+
+
+def _by_line(marks):
+    """Time and number of visits of each line: line -> (ns, count)."""
+    found = {}
+    for (line, start), (_, stop) in zip(marks, marks[1:], strict=False):
+        time_before, count = found.get(line, (0, 0))
+        found[line] = time_before + stop - start, count + 1
+    return found
+
+
+def _rows(timed, replays, overhead):
+    """A row for each call that has lines of its own; reads and views have none."""
+    calls, lines_of = [], {}
+    for line in range(1, len(timed.plan.lines) + 1):
+        call = timed.call_of(line)
+        if call is not None and call.form not in ("view", "read", "store"):
+            if id(call) not in lines_of:
+                calls.append(call)
+            lines_of.setdefault(id(call), []).append(line)
+    rows = []
+    for call in calls:
+        spent, visits = [], 0
+        for replay in replays:
+            seen = [replay[n] for n in lines_of[id(call)] if n in replay]
+            spent.append(sum(max(0, ns - overhead * count) for ns, count in seen))
+            visits = max([count for _, count in seen], default=0)
+        output = ", ".join(spec_text(out) for out in call.outputs)
+        row = Row(call_name(call), call.name, call.node.line or "", output,
+                  float(np.median(spent)) / 1000, *call_cost(call), visits)  # fmt: skip
+        rows.append(row)
+    return rows
+
+
+def _measured_peak(plan, replacing, arrays):
+    import tracemalloc  # for this alone
+
+    if tracemalloc.is_tracing():  # by somebody else, whose figures it would spoil
+        return None
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        run = quietly(plan.instance(replacing))
+        run(*arrays)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def sample_inputs(program):
+    """Arrays that a program takes: ones, and zeros where they are whole numbers."""
+    arrays = []
+    for array in program.inputs:
+        if array.origin == "input" and is_value(array.payload):
+            captured = program.graph.captures.get(array.payload)
+            if captured is not None:
+                arrays.append(captured.array)
+                continue
+        make = np.ones if array.dtype.kind in "fc" else np.zeros
+        arrays.append(make(array.shape, array.dtype))
+    return arrays
+
+
+def _left_out(program):
+    """Stand-ins for effects that cannot be undone, by their calls, and their names."""
+    replacing, names = {}, []
+    for call in program.calls:
+        if call.form == "effect" and not call.node.writes:
+            zeros = tuple([np.zeros(a.shape, a.dtype) for a in call.outputs])
+            replacing[call] = lambda *arrays, zeros=zeros: zeros
+            names.append(call.node.name)
+    return replacing, list(dict.fromkeys(names))
+
+
+@contextmanager
+def unchanged(graph):
+    """The variables of a graph have their values again at the end."""
+    written = {id(v): v for node in graph.nodes for v in node.writes}.values()
+    # Whoever updates in place leaves an array alone that somebody holds; the copies are
+    # for those that do not look.
+    kept = [(v, v._array, v._array.copy()) for v in written]
+    try:
+        yield
+    finally:
+        for variable, array, values in kept:
+            if variable._array is array:
+                array[...] = values
+            else:
+                variable._bind(array)

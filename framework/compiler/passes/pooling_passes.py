@@ -1,0 +1,320 @@
+"""Passes for images: nothing is done to what pooling throws away.
+
+`pool_first`: ``max_pool(relu(x + bias))`` is ``relu(max_pool(x) + bias)``, since both
+grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
+gradient of the bias is a sum over the quarter, in another order. Among entries of a window
+that adding the bias makes equal (by rounding, or as it is infinite), the gradient goes to
+the one largest before. No gradient passes a maximum that is NaN.
+
+`cropped_convolutions`: places of a convolution that lie beyond the last window of the
+pooling behind it are not computed, nor their gradients. Their cotangents are zero, and so
+are their gradients, even where an input that only they see is infinite or NaN.
+"""
+
+from tapewright.ops.array import shape
+from tapewright.ops.convolution import correlation, pooling
+from tapewright.ops.convolution.windows import positions, window_positions
+from tapewright.ops.math import comparison, elementwise
+from tapewright.ops.nn.activation import relu
+
+from ..tracing.graph import is_value
+from .pipeline import graph_pass
+from .rewriting import Rewriter, is_op, is_static, maker
+
+__all__ = ["cropped_convolutions", "pool_first"]
+
+ADD, RELU = elementwise.add.primitive, relu.primitive
+GATE, SUM = comparison.where_positive.primitive, shape.sum_to_shape.primitive
+MAX = pooling.window_max_p.primitive
+ADD_TO_MAXIMA = pooling.add_to_maxima_p.primitive
+SPREAD = pooling.spread_to_maxima_p.primitive
+CONVOLVE = correlation.convolve.primitive
+BACK = correlation.input_gradient.primitive
+FILTERS = correlation.filter_gradient.primitive
+
+
+class _NotAlone(Exception):
+    """Something else depends on what was to be replaced."""
+
+
+def _users(graph):
+    """value -> the nodes that it goes into, and None where it is an output."""
+    users = {}
+    for node in graph.nodes:
+        for x in set(filter(is_value, node.inputs)):
+            users.setdefault(x, []).append(node)
+    for x in filter(is_value, graph.outputs):
+        users.setdefault(x, []).append(None)
+    return users
+
+
+def _are(nodes, primitive, value, place):
+    """Those of the nodes that are of this op and have ``value`` as input ``place``."""
+    return [
+        node for node in nodes
+        if node is not None and is_op(node) and node.op is primitive
+        and node.inputs[place] is value
+    ]  # fmt: skip
+
+
+class _Pooling:
+    """Maxima over windows along several axes, one after another, and their gradients.
+
+    ``levels``: the value that is pooled, the maxima along one axis, ..., the last maxima;
+    ``pools``: the nodes between them. ``paths``: for each gradient of the first value the
+    nodes that spread it, from the last axis to the first.
+    """
+
+    def __init__(self, value, users, longest):
+        self.users, self.levels, self.pools, self.paths = users, [value], [], []
+        axes = set()
+        while len(self.pools) < longest:
+            found = _are(users.get(self.levels[-1], ()), MAX, self.levels[-1], 0)
+            if len(found) != 1 or found[0].attributes["axis"] in axes:
+                break
+            axes.add(found[0].attributes["axis"])
+            self.pools += found
+            self.levels += found[0].outputs
+        if not self.pools:
+            raise _NotAlone
+
+    def follow(self, ends):
+        """Finds the paths to the ``ends``, values that are spread to the first level."""
+        for value in ends:
+            path = []
+            for own, maxima in zip(self.levels, self.levels[1:]):
+                node = maker(value, SPREAD)
+                if node is None or node.inputs[1] is not own:
+                    raise _NotAlone
+                if node.inputs[2] is not maxima or (
+                    path and self.users[value] != path[:1]
+                ):
+                    raise _NotAlone
+                path.insert(0, node)
+                value = node.inputs[0]
+            self.paths.append(path)
+
+    def check(self, *others):
+        """Raises unless all that lies between serves these nodes alone."""
+        ours = {*self.pools, *others}.union(*self.paths)
+        for value in self.levels[:-1]:
+            if not ours.issuperset(self.users[value]):
+                raise _NotAlone
+
+    def axes(self):
+        """The pooled axes, counted from the front."""
+        rank = len(self.levels[0].shape)
+        return [node.attributes["axis"] % rank for node in self.pools]
+
+    def spread(self, rewriter, path, g, levels):
+        """The gradient of the first of new ``levels`` for that of the last."""
+        for node, own, maxima in zip(path, levels[-2::-1], levels[:0:-1]):
+            g = rewriter.make(SPREAD, (g, own, maxima), node.attributes, node.line)
+        return g
+
+
+def _found(nodes, primitive, describe, users):
+    """What ``describe`` finds for nodes of this op, the longest pooling that will do."""
+    for node in nodes:
+        if not is_op(node) or node.op is not primitive:
+            continue
+        if not is_static(node.outputs[0]):
+            continue
+        for longest in (3, 2, 1):
+            try:
+                yield describe(node, users, longest)
+                break
+            except _NotAlone:
+                continue
+
+
+# ------------------------------------------------------------------- the bias and relu
+
+
+class _Activated(_Pooling):
+    """A pooling of ``relu(x + bias)``; ``bias`` may be None."""
+
+    def __init__(self, node, users, longest):
+        (value,) = node.outputs
+        if value.dtype.kind != "f":
+            raise _NotAlone
+        super().__init__(value, users, longest)
+        self.relu, self.x, self.bias, self.adding = node, node.inputs[0], None, None
+        self.gates = _are(users[value], GATE, value, 1)
+        if not is_value(self.x) or any([g.inputs[0] is value for g in self.gates]):
+            raise _NotAlone
+        self.follow([gate.inputs[0] for gate in self.gates])
+        if any([users[gate.inputs[0]] != [gate] for gate in self.gates]):
+            raise _NotAlone
+        self.check(*self.gates)
+        self._find_bias()
+
+    def _find_bias(self):
+        adding = maker(self.x, ADD)
+        if adding is None or self.users[self.x] != [self.relu]:
+            return
+        for x, bias in (adding.inputs, adding.inputs[::-1]):
+            own = bias.shape if is_value(bias) else bias.array.shape
+            full = (1,) * (len(self.x.shape) - len(own)) + tuple(own)
+            same = all([full[axis] == 1 for axis in self.axes()])
+            if is_value(x) and x.shape == self.x.shape and same:
+                self.x, self.bias, self.adding = x, bias, adding
+                return
+
+    def pool(self, rewriter):
+        """Makes the maxima of ``x``, and of them what there was before."""
+        self.now = [rewriter.now(self.x)]
+        for node in self.pools:
+            inputs = (self.now[-1],)
+            self.now.append(rewriter.make(MAX, inputs, node.attributes, node.line))
+        value, line = self.now[-1], self.relu.line
+        if self.bias is not None:
+            inputs = (value, rewriter.now(self.bias), self.now[0])
+            windows = {"windows": tuple(map(_window, self.pools, self.levels))}
+            value = rewriter.make(ADD_TO_MAXIMA, inputs, windows, self.adding.line)
+        self.out = rewriter.make(RELU, (value,), self.relu.attributes, line)
+        rewriter.replace(self.levels[-1], self.out)
+
+    def pool_back(self, rewriter, gate, sums):
+        """Makes the gradient of ``x``; notes where its sums are to be taken."""
+        path = self.paths[self.gates.index(gate)]
+        g = rewriter.now(path[0].inputs[0])
+        g = rewriter.make(GATE, (g, self.out), gate.attributes, gate.line)
+        (value,) = gate.outputs
+        sums[value] = g, set(self.axes())
+        rewriter.replace(value, self.spread(rewriter, path, g, self.now))
+
+
+def _window(node, value):
+    """The attributes of the maxima of ``value`` along an axis, margins as numbers."""
+    axis, size, stride, padding, dilation = [node.attributes[n] for n in MAX.attributes]
+    *margins, _ = window_positions(value.shape[axis], size, stride, padding, dilation)
+    return axis, size, stride, tuple(margins), dilation
+
+
+@graph_pass
+def pool_first(graph):
+    """With maxima taken before what commutes with them."""
+    users, todo, gone, sums = _users(graph), {}, set(), {}
+    for found in _found(graph.nodes, RELU, _Activated, users):
+        gone |= {found.relu, found.adding, *found.pools[:-1]}.union(*found.paths)
+        todo[found.pools[-1]] = found.pool
+        for gate in found.gates:
+            todo[gate] = lambda r, gate=gate, found=found: found.pool_back(
+                r, gate, sums
+            )
+    if not todo:
+        return graph
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        if node in todo:
+            todo[node](rewriter)
+        elif is_op(node) and node.op is SUM and node.inputs[0] in sums:
+            _sum(rewriter, node, *sums[node.inputs[0]])
+        elif node not in gone:
+            rewriter.keep(node)
+    return rewriter.result()
+
+
+def _sum(rewriter, node, pooled, axes):
+    """The sum over what was spread, if it is one over all of the pooled axes."""
+    (value,) = node.outputs
+    rank = len(node.inputs[0].shape)
+    full = (1,) * (rank - len(value.shape)) + value.shape
+    if all([full[axis] == 1 for axis in axes]):
+        made = rewriter.make(SUM, (pooled,), node.attributes, node.line)
+        rewriter.replace(value, made)
+    else:
+        rewriter.keep(node)
+
+
+# ------------------------------------------------------------------- what is not pooled
+
+
+class _Cropped(_Pooling):
+    """A pooling of a convolution that leaves some of its places out."""
+
+    def __init__(self, node, users, longest):
+        (value,) = node.outputs
+        super().__init__(value, users, longest)
+        self.node, self.attributes = node, dict(node.attributes)
+        spreads = _are(users[value], SPREAD, value, 1)
+        self.follow([spread.outputs[0] for spread in spreads])
+        self.check(*_are(users[value], ADD_TO_MAXIMA, value, 2))
+        self._crop()
+        self.gradients = []
+        for spread in spreads:
+            for user in users.get(spread.outputs[0], ()):
+                if not self._is_gradient(user, spread.outputs[0]):
+                    raise _NotAlone
+                self.gradients.append(user)
+
+    def _crop(self):
+        """Takes the places that no window meets from the padding behind."""
+        a = self.attributes
+        sizes, window = (x.shape for x in self.node.inputs)
+        margins, _ = positions(
+            sizes[1:-1], window[:-2], a["strides"], a["padding"], a["dilations"]
+        )
+        dropped = 0
+        for node, axis in zip(self.pools, self.axes()):
+            size, extent = node.attributes["size"], self.levels[0].shape[axis]
+            stride, dilation = node.attributes["stride"], node.attributes["dilation"]
+            before, _, count = window_positions(
+                extent, size, stride, node.attributes["padding"], dilation
+            )
+            rest = extent - (count - 1) * stride - (size - 1) * dilation - 1
+            if before or rest <= 0 or not count or not 0 < axis < len(sizes) - 1:
+                continue
+            front, behind = margins[axis - 1]
+            margins[axis - 1] = front, behind - rest * a["strides"][axis - 1]
+            dropped += rest
+        if not dropped:
+            raise _NotAlone
+        a["padding"] = tuple(margins)
+
+    def _is_gradient(self, node, g):
+        """Whether a node is a gradient of this very convolution."""
+        for primitive, place in ((BACK, 0), (FILTERS, 1)):
+            if node in _are([node], primitive, g, place):
+                own, ours = node.attributes, self.node.attributes
+                names = "strides", "padding", "dilations", "groups"
+                same = all([own[name] == ours[name] for name in names])
+                full = own["size"] if primitive is BACK else node.inputs[0].shape[1:-1]
+                return same and tuple(full) == tuple(self.node.inputs[0].shape[1:-1])
+        return False
+
+    def crop(self, rewriter):
+        node = self.node
+        inputs = rewriter.inputs(node)
+        made = rewriter.make(CONVOLVE, inputs, self.attributes, node.line)
+        rewriter.replace(node.outputs[0], made)
+
+    def crop_gradient(self, rewriter, node):
+        attributes = {**node.attributes, "padding": self.attributes["padding"]}
+        made = rewriter.make(node.op, rewriter.inputs(node), attributes, node.line)
+        rewriter.replace(node.outputs[0], made)
+
+
+@graph_pass
+def cropped_convolutions(graph):
+    """With convolutions that make no more than the pooling behind them looks at."""
+    users, todo = _users(graph), {}
+    for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
+        todo[found.node] = found.crop
+        for node in found.gradients:
+            todo[node] = lambda r, node=node, found=found: found.crop_gradient(r, node)
+        for node in {*found.pools}.union(*found.paths):
+            todo[node] = lambda r, node=node: _again(r, node)
+    if not todo:
+        return graph
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        todo.get(node, rewriter.keep)(*([rewriter] if node in todo else [node]))
+    return rewriter.result()
+
+
+def _again(rewriter, node):
+    """The node on what its inputs are now, of which it has its shape."""
+    made = rewriter.make(node.op, rewriter.inputs(node), node.attributes, node.line)
+    rewriter.replace(node.outputs[0], made)

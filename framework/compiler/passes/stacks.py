@@ -1,0 +1,141 @@
+"""A graph written anew with pairs of values stacked, as `shared_weights` finds them."""
+
+import numpy as np
+
+from tapewright.core.tensor import new_tensor
+from tapewright.ops.array import joining
+from tapewright.ops.array.indexing import getitem_p
+
+from ..tracing.graph import is_value
+from .rewriting import Rewriter
+
+__all__ = ["Pair", "Sum", "Writer", "spec_of"]
+
+CONCAT, GETITEM = joining.concat_p.primitive, getitem_p.primitive
+
+
+class Pair:
+    """Two values, the second below the first: a copy of both, or an op on pairs.
+
+    ``inputs``: a `Pair`, or what both sides share, for each input of ``node``.
+    """
+
+    __slots__ = ("values", "node", "inputs", "stack")
+
+    def __init__(self, values, node=None, inputs=()):
+        self.values, self.node, self.inputs = values, node, inputs
+        self.stack = None  # the value of the new graph, once it is made
+
+
+class Sum:
+    """A sum of two products, or sums, over rows: one over the rows of both."""
+
+    __slots__ = ("node", "inputs")
+
+    def __init__(self, node, inputs):
+        self.node, self.inputs = node, inputs  # the first of the two terms; pairs
+
+
+def spec_of(x):
+    """What has the shape and dtype of an input: the value, or the constant's array."""
+    return x if is_value(x) else x.array
+
+
+class Writer(Rewriter):
+    """Writes the graph anew, each thing after all that it needs."""
+
+    def __init__(self, stacker):
+        super().__init__(stacker.graph)
+        self.pairs, self.partner = stacker.pairs, stacker.partner
+        self.sums, self.done, self.busy = stacker.sums, set(), set()
+
+    def written(self):
+        """The new graph; the old one if pairs wait for each other in a circle."""
+        terms = {x.node for node in self.sums for x in node.inputs}
+        waiting = []  # pairs that come before the next effect
+        try:
+            for node in self.graph.nodes:
+                pairs = [self.partner[v] for v in node.outputs if v in self.partner]
+                waiting += pairs
+                if node.is_effect:
+                    while waiting:
+                        self.demand(waiting.pop())
+                if not pairs and node not in terms:
+                    self.demand(node)
+            for pair in waiting:
+                self.demand(pair)
+        except _Circle:
+            return self.graph
+        return self.result()
+
+    def demand(self, unit):
+        """Writes a node or a pair, after all that it needs."""
+        waiting = [unit]
+        while waiting:
+            unit = waiting[-1]
+            needed = [] if unit in self.done else self.needs(unit)
+            if not needed:
+                if unit not in self.done:
+                    self.write(unit)
+                    self.done.add(unit)
+                waiting.pop()
+            elif unit in self.busy:
+                raise _Circle
+            else:
+                self.busy.add(unit)
+                waiting += needed
+
+    def needs(self, unit):
+        """The nodes and pairs that have to be written before a node or a pair."""
+        if type(unit) is Pair:
+            inputs = unit.values if unit.node is None else unit.inputs
+        else:
+            inputs = self.sums.get(unit, unit).inputs
+        units = [x if type(x) is Pair else self.unit(x) for x in inputs]
+        return [u for u in units if u is not None and u not in self.done]
+
+    def unit(self, x):
+        """What gives a value: a pair or a node; None for inputs and constants."""
+        if not is_value(x):
+            return None
+        return self.partner[x] if x in self.partner else x.node
+
+    def write(self, unit):
+        if type(unit) is Pair:
+            self.write_pair(unit)
+        elif unit in self.sums:
+            found, out = self.sums[unit], unit.outputs[0]
+            spec = out.shape, out.dtype
+            self.replace(out, self.joint(found.node, found.inputs, spec, unit.line))
+        else:
+            self.keep(unit)
+
+    def joint(self, node, inputs, spec, line):
+        """The op of a node on stacks."""
+        inputs = [x.stack if type(x) is Pair else self.now(x) for x in inputs]
+        return self.make(node.op, inputs, node.attributes, line, spec)
+
+    def write_pair(self, pair):
+        """The stack of two values; where an op makes it, each value is a part of it."""
+        first, second = [spec_of(v) for v in pair.values]
+        rows, total = first.shape[0], first.shape[0] + second.shape[0]
+        spec = (total, *first.shape[1:]), first.dtype
+        if pair.node is None:
+            pair.stack = self.copy([self.now(v) for v in pair.values], spec)
+            return
+        line = pair.node.line
+        pair.stack = self.joint(pair.node, pair.inputs, spec, line)
+        for value, part in zip(pair.values, ([0, rows, None], [rows, total, None])):
+            spec = value.shape, value.dtype
+            index = {"index": (part,)}
+            self.replace(value, self.make(GETITEM, [pair.stack], index, line, spec))
+
+    def copy(self, values, spec):
+        if not any(map(is_value, values)):
+            return new_tensor(np.concatenate([x.array for x in values]))
+        line = next((x.node.line for x in values if is_value(x) and x.node), None)
+        return self.make(CONCAT, values, {"axis": 0}, line, spec)
+
+
+class _Circle(Exception):
+    """Two pairs each of which needs the other first."""

@@ -1,0 +1,115 @@
+"""All or nothing: what keeps the variables of a step that fails halfway.
+
+A replay stores new values at its end, but some nodes change variables in the middle: an
+update by an optimizer, in place, and what assigns before it. So what may fail moves in
+front of them, with all that it needs. What may fail and needs their results cannot; then
+the variables are kept before the step, and put back.
+"""
+
+from ..tracing.graph import Read, Store, is_value
+
+__all__ = ["may_fail", "put_back_on_failure", "safely_ordered"]
+
+UPDATE = "apply_gradients"
+# Effects whose place among the updates nobody can tell.
+INDEPENDENT = frozenset(["assert", "print"])
+
+
+def may_fail(node):
+    """Whether a node may raise when it runs."""
+    if node.hands_on or type(node) in (Read, Store):
+        return False
+    if node.op is None:
+        inner = [n for graph in node.graphs for n in graph.nodes]
+        if inner:
+            return any([may_fail(n) for n in inner])
+        return node.is_effect and not _is_safe_update(node)
+    return node.op.raises_on_values(
+        *[getattr(x, "array", x).dtype for x in node.inputs]
+    )
+
+
+def _is_safe_update(node):
+    """Return whether a node is an update by an optimizer that runs no code of the user's."""
+    return node.name == UPDATE and not node.call.may_fail
+
+
+def safely_ordered(graph):
+    """``(nodes, variables)``: nodes in a better order, and what is to be kept all the same.
+
+    The variables come in two lists: those that are written to in place, and others.
+    """
+    nodes = graph.nodes
+    first = next((i for i, node in enumerate(nodes) if _commits(node)), len(nodes))
+    tail = nodes[first:]
+    if not any([may_fail(node) for node in tail]):
+        return nodes, ([], [])
+    bound, wanted, moved = _bound_late(tail), set(), set()
+    for node in reversed(tail):
+        if node not in bound and (
+            may_fail(node) or not wanted.isdisjoint(node.outputs)
+        ):
+            moved.add(node)
+            wanted.update(_values(node))
+    early = [node for node in tail if node in moved]
+    late = [node for node in tail if node not in moved]
+    return [*nodes[:first], *early, *late], _to_keep(late)
+
+
+def _commits(node):
+    """Whether a node changes a variable for good."""
+    return type(node) is Store or (node.is_effect and bool(node.writes))
+
+
+def _bound_late(tail):
+    """The nodes that stay behind a change of variables: it comes first for them, too."""
+    bound, made, written, ordered = set(), set(), set(), False
+    called = False  # whether a host call may have assigned, to any variable
+    for node in tail:
+        needs = not made.isdisjoint(_values(node))
+        needs = needs or any([called or id(v) in written for v in node.reads])
+        seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
+        if (
+            needs
+            or _commits(node)
+            or (seen and (ordered or node.name not in INDEPENDENT))
+        ):
+            bound.add(node)
+            made.update(node.outputs)
+            written.update([id(v) for v in node.writes])
+            ordered = ordered or seen
+            called = called or (seen and node.name not in INDEPENDENT)
+    return bound
+
+
+def _values(node):
+    return [x for x in node.inputs if is_value(x)]
+
+
+def _to_keep(late):
+    """The variables that change before something that may fail."""
+    fallible = [i for i, node in enumerate(late) if may_fail(node)]
+    before = late[: fallible[-1] + 1] if fallible else []
+    in_place, others = {}, {}
+    for node in before:
+        group = others if type(node) is Store else in_place
+        group.update({id(v): v for v in node.writes})
+    return list(in_place.values()), [v for k, v in others.items() if k not in in_place]
+
+
+def put_back_on_failure(run, in_place, others):
+    """``run`` that leaves these variables as they were if it raises."""
+    if not (in_place or others):
+        return run
+
+    def guarded(*arrays):
+        kept = [(v, v._array.copy()) for v in in_place]
+        kept += [(v, v._array) for v in others]
+        try:
+            return run(*arrays)
+        except BaseException:
+            for variable, array in kept:
+                variable._bind(array)
+            raise
+
+    return guarded

@@ -1,0 +1,1 @@
+"""Targets turn a Program into something to call."""

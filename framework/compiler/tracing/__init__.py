@@ -1,0 +1,1 @@
+"""Python calls become a Graph of op nodes."""

@@ -1,0 +1,36 @@
+"""A graph with formulas for its sizes, copied with numbers in their place."""
+
+from tapewright.core.interpreters import reading
+from tapewright.core.symbolic_shape import evaluated, sizes_in_use, with_sizes
+
+from .graph import Graph
+from .interpret import interpret
+from .tracer import Tracer
+
+__all__ = ["bind", "now_bound"]
+
+
+def bind(graph, sizes):
+    """A copy of a graph with numbers for its sizes (`dimension.Size` -> number).
+
+    It is interpreted by a tracer: every op infers its result again, and so checks its
+    inputs for these very sizes. Tensors of sizes become constants. What is captured stays
+    captured, and constants stay constants, whatever tapes have come to know of them.
+    """
+    twin = Graph(graph.name, graph.parent)
+    tracer = Tracer(twin)
+    with reading((tracer,)), with_sizes(sizes):
+        env = {value: tracer.capture(x) for value, x in graph.captures.items()}
+        tracer.birth = 0
+        inputs = [
+            tracer.input(evaluated(v.shape, sizes), v.dtype, v.name)
+            for v in graph.inputs
+        ]
+        tracer.finish(interpret(graph, inputs, env))
+    return twin
+
+
+def now_bound(graphs):
+    """Graphs inside of one that is being copied: copied themselves, else as they are."""
+    sizes = sizes_in_use()
+    return graphs if sizes is None else tuple([bind(graph, sizes) for graph in graphs])

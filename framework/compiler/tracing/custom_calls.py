@@ -1,0 +1,190 @@
+"""The node of a call with a gradient of its own, as `custom_gradient` writes it down.
+
+A replay does not notice it: it hands on what the ops inside the call gave. Where the graph
+is interpreted under a tape, the tape is given the call with its gradient function, which
+by then is a graph, too.
+"""
+
+import threading
+
+from tapewright.autodiff.custom_gradient import ask_for_gradients, note_call
+from tapewright.core.errors import TracingError
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.symbolic_shape import sizes_in_use, with_sizes
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.variable import Variable
+
+from .graph import Graph, Node, is_value
+from .interpret import interpret
+
+__all__ = ["CustomCall", "finish_gradients"]
+
+# Gradients of gradients of gradients are looked into when it is found what they use.
+DEPTH = 4
+
+
+def finish_gradients(tracer, gradients):
+    """Ends the trace of a gradient function. Returns: for each, its output, or None."""
+    outputs, places = [], []
+    for gradient in gradients:
+        places.append(None if gradient is None else len(outputs))
+        if gradient is not None:
+            outputs.append(convert_to_tensor(gradient))
+    tracer.finish(outputs)
+    return places
+
+
+class CustomCall(Node):
+    """``outputs``, with the gradient that a Python function or a graph gives.
+
+    ``sources`` are the arguments of the call: the numbers of their values among the
+    inputs, variables, or None for what is neither. ``variables`` are those that were read
+    inside, for which ``gradient`` answers too.
+    """
+
+    __slots__ = (
+        "tracer",
+        "title",
+        "sources",
+        "variables",
+        "gradient",
+        "_backward",
+        "_failure",
+        "_lock",
+    )
+    hands_on = True
+
+    def __init__(self, tracer, title, values, sources, variables, gradient, line=None):
+        inputs, self.sources = list(values), []
+        for x in sources:
+            if is_value(x) or isinstance(x, Tensor):
+                self.sources.append(len(inputs))
+                inputs.append(x)
+            else:
+                self.sources.append(x if isinstance(x, Variable) else None)
+        super().__init__(None, tuple(inputs), {}, line)
+        self.tracer, self.title = tracer, title
+        self.variables, self.gradient = list(variables), gradient
+        self._backward = self._failure = None
+        self._lock = threading.RLock()
+        specs = [x if is_value(x) else x.array for x in values]
+        self.give([(x.shape, x.dtype) for x in specs])
+
+    @property
+    def name(self):
+        return "custom_call"
+
+    def backward(self):
+        """The graph of the gradient function, and where each gradient is in its outputs.
+
+        Its inputs are the cotangents of the outputs; what else it uses of the graph of
+        the call is captured. It is traced when it is first asked for. Raises what the
+        gradient function raises.
+        """
+        failure = self.failure()
+        if failure is not None:
+            raise failure
+        return self._backward
+
+    def failure(self):
+        """The exception of tracing the gradient function, or None."""
+        with self._lock:
+            if self._backward is None and self._failure is None:
+                try:
+                    self._backward = self._traced()
+                except Exception as error:  # the user's, for whoever wants the gradient
+                    self._failure = error
+            return self._failure
+
+    @property
+    def has_gradient(self):
+        """Return whether the gradients have the shapes of the sources."""
+        if self.failure() is not None:
+            return False
+        graph, places = self._backward
+        sources = [self.inputs[s] if type(s) is int else s for s in self.sources]
+        return all(
+            place is None
+            or source is None
+            or TensorShape(graph.outputs[place].shape).is_compatible_with(source.shape)
+            for place, source in zip(places, [*sources, *self.variables], strict=True)
+        )
+
+    def _traced(self):
+        graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
+        tracer = type(self.tracer)(graph)
+        tracer.around = self.tracer
+        with reading((tracer,)):
+            cotangents = [
+                tracer.input(v.shape, v.dtype, f"cotangent_{i}")
+                for i, v in enumerate(self.outputs)
+            ]
+            answer = ask_for_gradients(
+                self.gradient, cotangents, len(self.sources), self.variables, self.title
+            )
+            return graph, finish_gradients(tracer, answer)
+
+    def interpret(self, args, env):
+        """The outputs for values that are there, told to the tapes as one call."""
+        sources = [args[s] if type(s) is int else s for s in self.sources]
+        if active_tracer() is None:
+            # Else it would keep all that the function has computed.
+            env = {symbol: env[symbol] for symbol in self.reach() if symbol in env}
+        gradient = _Gradient(self, env)
+        outputs = args[: len(self.outputs)]
+        return note_call(self.title, sources, self.variables, outputs, gradient)
+
+    def reach(self):
+        """The symbols that its gradient uses, and the gradients of that: symbol -> tensor.
+
+        A gradient function that calls itself has gradients without end. They look no
+        further back than the first ones: what is new at no depth is not sought deeper.
+        """
+        found, level = {}, [self]
+        for _ in range(DEPTH):
+            before, deeper = len(found), []
+            for node in level:
+                if node.failure() is not None:  # told to whoever asks for that gradient
+                    continue
+                graph, _ = node.backward()
+                for x in graph.captures.values():
+                    if hasattr(x, "symbol"):
+                        found[x.symbol] = x
+                deeper += [n for n in graph.nodes if type(n) is CustomCall]
+            if len(found) == before or not deeper:
+                break
+            level = deeper
+        return found
+
+
+class _Gradient:
+    """The gradient function of one call: its graph, on the values of that call."""
+
+    __slots__ = ("node", "env", "sizes")
+
+    def __init__(self, node, env):
+        self.node, self.env = node, env
+        self.sizes = sizes_in_use()
+
+    def __call__(self, *cotangents, variables=None):
+        graph, places = self.node.backward()
+        env = dict(self.env)
+        for value, x in graph.captures.items():
+            env[value] = self._found(x) if hasattr(x, "symbol") else x
+        with with_sizes(self.sizes):
+            outputs = interpret(graph, cotangents, env)
+        found = [None if n is None else outputs[n] for n in places]
+        if variables is None:
+            return found
+        count = len(self.node.sources)
+        return found[:count], found[count:]
+
+    def _found(self, x):
+        if x.symbol not in self.env:
+            raise TracingError(
+                f"{self.node.line}: the gradient of {self.node.title} uses {x} of the "
+                "traced function around it, in a gradient of its gradient only: use it "
+                "in the gradient function, too"
+            )
+        return self.env[x.symbol]

@@ -1,0 +1,1 @@
+"""What a value is, and what an op is."""

@@ -1,0 +1,297 @@
+"""Products that add to what is there already: calls of BLAS that NumPy does not offer.
+
+NumPy's own products overwrite. The library that it computes with can do
+``out = alpha * a @ b + beta * out`` in one pass, and is asked for it through ctypes: only
+where it is an OpenBLAS within reach whose answers were checked, and unless
+``TAPEWRIGHT_BLAS_CALLS=0`` is in the environment. Elsewhere NumPy computes the same in two
+passes. Leans on `openblas` and on NumPy.
+"""
+
+import functools
+import os
+
+import numpy as np
+
+from . import openblas
+
+__all__ = [
+    "axpby",
+    "gemm",
+    "is_called",
+    "note",
+    "set_blas_calls",
+    "sum_of_squares",
+]
+
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
+_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+# Entries of a row of `sum_of_squares`: longer ones lose digits, shorter ones take longer.
+ROW = 1024
+
+_state = {"library": None, "note": "not asked for yet"}
+
+
+def gemm(a, b, out, alpha=1.0, beta=0.0):
+    """``out = alpha * a @ b + beta * out``, in place; returns ``out``.
+
+    Args: matrices of one dtype; ``out`` overlaps neither of the others. With ``beta=0``
+    what ``out`` held, NaN included, does not matter.
+    Raises: ``ValueError`` if the shapes do not fit.
+
+    >>> import numpy as np
+    >>> a = np.ones((2, 3), np.float32)
+    >>> gemm(a, a.T, np.ones((2, 2), np.float32), beta=2.0)
+    array([[5., 5.],
+           [5., 5.]], dtype=float32)
+    """
+    if beta == 0 and alpha == 1 and out.flags.c_contiguous:
+        if 1 in (a.size, b.size):  # `np.dot` scales by a lone entry, and 0 drops NaN
+            return np.multiply(a, b, out=out)
+        return np.dot(a, b, out=out)  # the same routine, sooner
+    call = _bound_gemm(a, b, out, alpha, beta)
+    if call is None:
+        return _by_hand(a, b, out, alpha, beta)
+    call()
+    return out
+
+
+def axpby(alpha, x, beta, y):
+    """``y = alpha * x + beta * y``, in place; returns ``y``. Both of one shape and dtype.
+
+    >>> import numpy as np
+    >>> axpby(2.0, np.ones(3), 0.5, np.ones(3))
+    array([2.5, 2.5, 2.5])
+    """
+    library, letter = _that_fits(x, y)
+    if library is None:
+        y *= y.dtype.type(beta)
+        return _add_by_hand(alpha, x, y)
+    library.axpby(letter, y.size, alpha, x, beta, y)
+    return y
+
+
+def sum_of_squares(xp, x):
+    """``sum(|x| ** 2)`` over all entries of an array of ``xp``.
+
+    One product over everything would add entry to entry, and lose digits: 0.4 % of the
+    sum over 16 million. So rows are summed by BLAS, and the rows' sums in pairs.
+
+    >>> import numpy as np
+    >>> sum_of_squares(np, np.array([[3.0, 4.0]]))
+    np.float64(25.0)
+    """
+    flat = x.reshape(-1)
+    if xp is not np or flat.size <= ROW or flat.dtype.char not in "fdFD":
+        return xp.vdot(flat, flat)
+    whole = flat.size - flat.size % ROW
+    rows, rest = flat[:whole].reshape(-1, ROW), flat[whole:]
+    total = np.add.reduce(np.vecdot(rows, rows))
+    return total + np.vdot(rest, rest) if rest.size else total
+
+
+# ---------------------------------------------------------------------- NumPy's way
+
+
+def _by_hand(a, b, out, alpha, beta):
+    product = np.matmul(a, b)
+    if product.shape != out.shape:
+        raise ValueError(
+            f"gemm: a and b make a product of shape {product.shape}, which out must have; "
+            f"got {out.shape}"
+        )
+    if alpha != 1:
+        product *= product.dtype.type(alpha)
+    if beta == 0:
+        out[...] = product
+        return out
+    if beta != 1:
+        out *= out.dtype.type(beta)
+    out += product
+    return out
+
+
+def _add_by_hand(alpha, x, y):
+    y += x if alpha == 1 else x * x.dtype.type(alpha)
+    return y
+
+
+# -------------------------------------------------------------------------- BLAS's way
+
+
+def _bound_gemm(a, b, out, alpha, beta):
+    """The call of BLAS with all its arguments in place, or None where it does not fit."""
+    library = _library()
+    if library is None or a.ndim != 2 or b.ndim != 2:
+        return None
+    letter = _LETTERS.get(out.dtype)
+    left, right, target = _layout(a), _layout(b), _layout(out)
+    (m, k), (k2, n) = a.shape, b.shape
+    if k != k2 or out.shape != (m, n):
+        raise ValueError(
+            f"gemm: a {a.shape} @ b {b.shape} does not make out {out.shape}: shapes must "
+            "be (m, k), (k, n) and (m, n)"
+        )
+    if letter is None or not a.dtype == b.dtype == out.dtype or not out.size or not k:
+        return None
+    if left is None or right is None or target is None or target[0] == TRANSPOSED:
+        return None
+    return library.gemm(letter, left, right, target, (m, n, k), alpha, beta, a, b, out)
+
+
+def _layout(x):
+    """``(how, leading dimension)`` of a matrix as BLAS takes it, or None."""
+    rows, columns = x.shape
+    down, along = x.strides
+    each = x.itemsize
+    if (along == each or columns == 1) and _leads(down, each, columns, rows):
+        return PLAIN, max(down // each, columns) if rows > 1 else max(columns, 1)
+    if (down == each or rows == 1) and _leads(along, each, rows, columns):
+        return TRANSPOSED, max(along // each, rows) if columns > 1 else max(rows, 1)
+    return None
+
+
+def _leads(stride, each, length, count):
+    return count == 1 or (stride % each == 0 and stride // each >= max(length, 1))
+
+
+def _that_fits(x, y):
+    """The library, and its letter for two arrays in the same order; else None twice."""
+    library, letter = _library(), _LETTERS.get(y.dtype)
+    if x.shape != y.shape:
+        raise ValueError(
+            f"axpby: x and y must have one shape, got {x.shape}, {y.shape}"
+        )
+    if library is None or letter is None or x.dtype != y.dtype or not y.size:
+        return None, None
+    plain = x.flags.c_contiguous and y.flags.c_contiguous
+    if not plain and not (x.flags.f_contiguous and y.flags.f_contiguous):
+        return None, None
+    return library, letter
+
+
+class _Library:
+    """The functions that are called, with the types of their numbers."""
+
+    def __init__(self, ctypes):
+        self.ctypes = ctypes
+        wide = "USE64BITINT" in openblas.text("openblas_get_config")
+        self.index = ctypes.c_int64 if wide else ctypes.c_int32
+        self.real = {"s": ctypes.c_float, "d": ctypes.c_double}
+        self.functions = {}
+        for letter in "sd":
+            self.functions[f"{letter}gemm"] = self.function(f"{letter}gemm")
+            vector = ctypes.c_void_p, self.index
+            kinds = self.index, self.real[letter], *vector, self.real[letter], *vector
+            # What numbers become is fixed here, where calls are made anew each time.
+            self.functions[f"{letter}axpby"] = self.function(f"{letter}axpby", *kinds)
+
+    def function(self, name, *kinds):
+        """Called with the GIL released, unlike what config calls."""
+        c = self.ctypes
+        address = c.cast(openblas.symbol(f"cblas_{name}"), c.c_void_p).value
+        return c.CFUNCTYPE(None, *kinds)(address)
+
+    def address(self, array):
+        try:
+            return self.ctypes.addressof(self.ctypes.c_char.from_buffer(array))
+        except (TypeError, ValueError):  # it is read-only, or in Fortran's order
+            return array.__array_interface__["data"][0]
+
+    def pointer(self, array):
+        found = self.ctypes.c_void_p(array.__array_interface__["data"][0])
+        found.array = array  # lives as long as the call
+        return found
+
+    def gemm(self, letter, left, right, target, sizes, alpha, beta, a, b, out):
+        c, index, real = self.ctypes, self.index, self.real[letter]
+        m, n, k = map(index, sizes)
+        return functools.partial(
+            self.functions[f"{letter}gemm"],
+            c.c_int(ROW_MAJOR), c.c_int(left[0]), c.c_int(right[0]), m, n, k,
+            real(alpha), self.pointer(a), index(left[1]), self.pointer(b),
+            index(right[1]), real(beta), self.pointer(out), index(target[1]),
+        )  # fmt: skip
+
+    def axpby(self, letter, size, alpha, x, beta, y):
+        function, x, y = (
+            self.functions[f"{letter}axpby"],
+            self.address(x),
+            self.address(y),
+        )
+        function(size, alpha, x, 1, beta, y, 1)
+
+
+# ------------------------------------------------------------------------- switching
+
+
+def _library():
+    if _state["note"] == "not asked for yet":
+        switch = os.environ.get("TAPEWRIGHT_BLAS_CALLS", "")
+        if switch.lower() in ("0", "off", "false", "no"):
+            _state["note"] = f"off: TAPEWRIGHT_BLAS_CALLS={switch}"
+        else:
+            set_blas_calls(True)
+    return _state["library"]
+
+
+def is_called(dtype) -> bool:
+    """Whether BLAS computes sums and products of this NumPy dtype, not NumPy."""
+    return dtype in _LETTERS and _library() is not None
+
+
+def set_blas_calls(on: bool) -> None:
+    """Whether accumulating products may go to NumPy's BLAS library directly.
+
+    Where it is not an OpenBLAS within reach, or computes something else than NumPy, NumPy
+    is used all the same; ``tw.config.show()`` says why.
+    """
+    if not on:
+        _state.update(library=None, note="switched off")
+        return
+    try:
+        library = _Library(openblas.ctypes)
+        _state.update(library=library, note="directly, for products that add")
+        if not _agrees():
+            _state.update(library=None, note="not used: it computed other products")
+    except (
+        openblas.Unavailable,
+        OSError,
+        AttributeError,
+        ValueError,
+        TypeError,
+    ) as reason:
+        _state.update(library=None, note=f"not used: {reason}")
+
+
+def _agrees():
+    """Products of small integers, exact in any order, in every layout."""
+    numbers = np.resize(np.arange(-8, 9), (13, 17))
+    for dtype in _LETTERS:
+        a = numbers.astype(dtype)
+        for left in (a[:5, :7], a.T[:5, :7]):
+            for right in (a[:7, :3], a.T[:7, :3]):
+                out = a[6:11, 8:11].copy()
+                wanted = 2 * (left @ right) - out
+                call = _bound_gemm(left, right, out, 2.0, -1.0)
+                if call is None:
+                    return False
+                call()
+                if not np.array_equal(out, wanted):
+                    return False
+        x, y = a.ravel(), a[::-1].ravel()
+        wanted = 3 * x + y
+        axpby(3.0, x, 1.0, y)
+        if not np.array_equal(y, wanted):
+            return False
+        wanted = 2 * y - x
+        axpby(-1.0, x, 2.0, y)
+        if not np.array_equal(y, wanted):
+            return False
+    return True
+
+
+def note():
+    """A line for ``tw.config.show()``."""
+    _library()
+    return _state["note"]

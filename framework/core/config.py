@@ -1,0 +1,289 @@
+"""Settings of the process, and a report of what is in effect.
+
+Importing tapewright makes one setting, where it is known to help and the user has not
+decided otherwise: glibc keeps freed arrays instead of unmapping them (off with
+``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints what was done and, where
+nothing was, why. The passes that make traced functions fast are switched here, too.
+"""
+
+import contextlib
+import functools
+import os
+import sys
+
+import numpy as np
+
+from . import blas, openblas
+from .openblas import Unavailable
+
+__all__ = [
+    "apply_defaults",
+    "functions_run_eagerly",
+    "graph_pass_is_on",
+    "graph_passes",
+    "offer_graph_pass",
+    "plans_are_verified",
+    "report",
+    "run_functions_eagerly",
+    "set_graph_passes",
+    "set_malloc",
+    "show",
+]
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+VARIABLES = (
+    *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
+    *("LD_PRELOAD", "GLIBC_TUNABLES"),
+    *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
+    *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+)
+
+_malloc = {"tuned": False, "note": "not asked for"}
+_run_eagerly = False  # what is decorated with `function`
+_passes = {}  # name -> whether it is on, in the order in which they run
+_verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
+
+
+@functools.cache
+def apply_defaults() -> None:
+    """Make the default settings, once per process; ``import tapewright`` calls this.
+
+    Raises: nothing because of a setting; what kept one from being made is noted for
+    ``show``.
+
+    >>> from tapewright import config
+    >>> config.apply_defaults()
+    """
+    try:
+        _default_malloc()
+    except (Unavailable, OSError, AttributeError, ValueError) as reason:
+        _malloc["note"] = str(reason)
+
+
+def set_malloc(tuned: bool = True) -> None:
+    """Let the C library keep freed memory for the next array, or give it back again.
+
+    By default glibc maps large arrays one by one and returns a freed block to the
+    kernel. Each new temporary then faults its pages in again, which costs more than the
+    arithmetic on it. Tuned, blocks up to 32 MB come from the heap, and the heap shrinks
+    only once 256 MB at its end are free: the process may hold that much more memory.
+
+    Args: ``tuned``: False sets both thresholds to glibc's initial 128 KB and releases
+    what is free now. glibc's own adjusting of them, ended by the first call, does not
+    come back; ``TAPEWRIGHT_MALLOC=0`` before import leaves it alone.
+    Raises: ``RuntimeError`` where malloc is not glibc's.
+    Reference: mallopt(3) and malloc_trim(3) of the Linux manual.
+
+    >>> from tapewright import config
+    >>> config.set_malloc(True)  # doctest: +SKIP
+    """
+    libc = _glibc()
+    mapped, kept = (32 * 1024, 256 * 1024) if tuned else (128, 128)  # KB
+    for option, size in (M_MMAP_THRESHOLD, mapped), (M_TRIM_THRESHOLD, kept):
+        if libc.mallopt(option, size * 1024) != 1:
+            raise Unavailable(f"malloc refused a threshold of {size} KB")
+    if not tuned:
+        libc.malloc_trim(0)
+    note = f"mmap threshold {mapped} KB, trim threshold {kept} KB"
+    _malloc.update(tuned=bool(tuned), note=note)
+
+
+def plans_are_verified() -> bool:
+    """Return whether plans of traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
+
+    A verifier then follows, after each step of planning, which value each piece of
+    memory holds, and raises ``VerificationError`` where an instruction would read
+    another. It costs time when a function is traced, and nothing when it is off.
+    """
+    return _verify
+
+
+def _glibc():
+    """The C library, where it is glibc and serves malloc."""
+    preload = os.environ.get("LD_PRELOAD", "")
+    if any(name in preload for name in ("jemalloc", "tcmalloc", "mimalloc")):
+        raise Unavailable(f"malloc is not glibc's: LD_PRELOAD={preload}")
+    if sys.platform != "linux" or not _known(os.confstr, "CS_GNU_LIBC_VERSION"):
+        raise Unavailable("malloc can be tuned with glibc only")
+    return openblas.load(None)
+
+
+def _default_malloc():
+    _stop_if_switched_off("TAPEWRIGHT_MALLOC")
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    for name in ("mmap_threshold", "trim_threshold"):
+        if f"MALLOC_{name.upper()}_" in os.environ or f"malloc.{name}=" in tunables:
+            raise Unavailable(f"left alone: the environment sets malloc's {name}")
+    set_malloc(True)
+
+
+def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
+    """Switch passes over the graphs of traced functions on or off.
+
+    A pass changes how a trace is computed, not its results. Three passes add in another
+    order, so that results may differ by rounding: ``pool_first`` and
+    ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off until it
+    is switched on. The others keep every bit. Plans made before stay as they are.
+
+    Args: ``every``: True or False for all passes; then single ones by name.
+    Raises: ``ValueError`` for a name that is none of a pass.
+
+    >>> from tapewright import config
+    >>> config.set_graph_passes(False, dead_nodes=True)
+    >>> [name for name, on in config.report()["graph_passes"].items() if on]
+    ['dead_nodes']
+    >>> config.set_graph_passes(True, shared_weights=False)
+    """
+    if unknown := switches.keys() - _passes.keys():
+        raise ValueError(
+            f"set_graph_passes: there is no pass {', '.join(sorted(unknown))};"
+            f"\n  the passes are {', '.join(_passes)}."
+        )
+    if every is not None:
+        _passes.update(dict.fromkeys(_passes, bool(every)))
+    _passes.update({name: bool(on) for name, on in switches.items()})
+
+
+@contextlib.contextmanager
+def graph_passes(every: bool | None = None, /, **switches: bool):
+    """`set_graph_passes`, until the end of the block.
+
+    >>> from tapewright import config
+    >>> with config.graph_passes(common_subexpressions=False):
+    ...     config.report()["graph_passes"]["common_subexpressions"]
+    False
+    """
+    before = dict(_passes)
+    set_graph_passes(every, **switches)
+    try:
+        yield
+    finally:
+        _passes.update(before)
+
+
+def offer_graph_pass(name: str, on: bool = True) -> None:
+    """Make a pass known by name, on or off until it is switched."""
+    _passes.setdefault(name, on)
+
+
+def graph_pass_is_on(name: str) -> bool:
+    """Whether a pass is to be made."""
+    return _passes[name]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Let traced functions run as plain Python, to look inside them; False: as ever.
+
+    Traces that were made before stay.
+
+    >>> from tapewright import config
+    >>> config.run_functions_eagerly(True)
+    >>> config.functions_run_eagerly()
+    True
+    >>> config.run_functions_eagerly(False)
+    """
+    global _run_eagerly
+    _run_eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` was told last."""
+    return _run_eagerly
+
+
+def _stop_if_switched_off(name):
+    if os.environ.get(name, "").lower() in ("0", "off", "false", "no"):
+        raise Unavailable(f"off: {name}={os.environ[name]}")
+
+
+def report() -> dict:
+    """What ``show`` prints, as a dict of strings, numbers, lists and dicts.
+
+    A value that cannot be known here is None.
+
+    >>> from tapewright import config
+    >>> sorted(config.report())  # doctest: +ELLIPSIS
+    ['blas', 'cpu_flags', 'cupy', 'environment', 'graph_passes', 'malloc', ...]
+    >>> sorted(config.report()["blas"])
+    ['calls', 'config', 'core', 'library', 'threads']
+    """
+    library = {
+        "library": _known(openblas.library_file),
+        "config": _known(openblas.text, "openblas_get_config"),
+        "core": _known(openblas.core),
+        "threads": _known(openblas.threads),
+    }
+    vectors = [f for f in openblas.cpu_flags() if f.startswith(("avx", "fma", "amx"))]
+    return {
+        "tapewright": _version(),
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "cupy": _cupy(),
+        "blas": library | {"calls": blas.note()},
+        "malloc": dict(_malloc),
+        "graph_passes": dict(_passes),
+        "cpu_flags": sorted(vectors),
+        "environment": {name: os.environ.get(name) for name in VARIABLES},
+    }
+
+
+def _known(function, *args):
+    try:
+        return function(*args)
+    except (Unavailable, OSError, AttributeError, ValueError):
+        return None
+
+
+def _version():
+    from importlib import metadata  # slow to import, and only the report needs it
+
+    try:
+        return metadata.version("tapewright")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _cupy():
+    """Presence of CuPy, found without importing it: that may take seconds."""
+    from importlib import util
+
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        found = _known(util.find_spec, "cupy")
+        return "installed, not imported" if found else "not installed"
+    try:
+        return f"{cupy.__version__}, devices: {cupy.cuda.runtime.getDeviceCount()}"
+    except (RuntimeError, AttributeError) as error:  # CUDA's errors are RuntimeErrors
+        return f"imported, devices unknown: {error}"
+
+
+def show(file=None) -> None:
+    """Print versions, BLAS, malloc, CPU flags and environment switches, aligned.
+
+    Args: ``file``: where to, like that of ``print``.
+
+    >>> from tapewright import config
+    >>> config.show()  # doctest: +ELLIPSIS
+    tapewright ...
+    """
+    facts = report()
+    library, malloc = facts["blas"], facts["malloc"]
+    variables = [f"{k}={v}" for k, v in facts["environment"].items() if v is not None]
+    off = [name for name, on in facts["graph_passes"].items() if not on]
+    lines = {
+        "tapewright": facts["tapewright"],
+        "Python": facts["python"],
+        "NumPy": facts["numpy"],
+        "CuPy": facts["cupy"],
+        "BLAS": library["library"] or "not OpenBLAS, or not within reach",
+        "  built as": library["config"] or "unknown",
+        "  kernels": library["core"] or "unknown",
+        "  called": library["calls"],
+        "  threads": library["threads"] or "unknown",
+        "malloc": f"{'tuned' if malloc['tuned'] else 'not tuned'} ({malloc['note']})",
+        "graph passes": f"all but {', '.join(off)}" if off else "all on",
+        "CPU flags": " ".join(facts["cpu_flags"]) or "unknown",
+        "environment": " ".join(variables) or "none set",
+    }
+    for name, value in lines.items():
+        print(f"{name:<12} {value}", file=file)

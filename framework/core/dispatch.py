@@ -1,0 +1,246 @@
+"""Entries: the functions that users call, one closure for each primitive.
+
+They make the common calls straight: tensors (and Python numbers) seen by nobody or by one
+tape, and arrays in a bare walk. Whatever else comes goes to ``Primitive.general``.
+"""
+
+import inspect
+
+import numpy as np
+
+from .interpreters import BARE, Lost, Recording, active_reader, astray
+from .tensor import Tensor, module_of, new_tensor, next_key
+from .variable import Variable
+
+__all__ = ["make_entry", "number_beside"]
+
+ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
+
+# Python numbers beside float32: a ufunc takes a rank 0 array in half the time that a
+# Python float costs it. Never zero: 0.0 == -0.0 would find the other one.
+_CONSTANTS = {}
+
+
+def _beside(number, tensor):
+    """A Python number as a tensor of the other operand's kind, or None if it needs care."""
+    array = tensor.array
+    kind = array.dtype.kind
+    if type(number) is not int and not (type(number) is float and kind in "fc"):
+        return None
+    if kind not in "fciu":
+        return None
+    try:
+        xp = module_of(tensor)
+        constant = new_tensor(xp.asarray(number, dtype=array.dtype))
+    except OverflowError:
+        return None
+    if number and array.dtype is float32 and xp is np:
+        if len(_CONSTANTS) > 1000:
+            _CONSTANTS.clear()
+        _CONSTANTS[number] = constant
+    return constant
+
+
+def number_beside(number, tensor):
+    """`_beside`, after a look at the numbers already met."""
+    array = tensor.array
+    if array.dtype is float32 and (
+        type(array) is ndarray or type(array) is numpy_float32
+    ):
+        known = _CONSTANTS.get(number)
+        if known is not None:
+            return known
+    return _beside(number, tensor)
+
+
+def _usual(kinds):
+    """The dtype that needs no look at its kind, if there is one."""
+    return float32 if kinds and "f" in kinds else None
+
+
+def _unary_entry(op):
+    kernels, packs, flat, kinds = op.kernels, op.packs, op.flat, op.kinds
+    usual = _usual(kinds)
+
+    def entry(x, name=None):
+        reader = active_reader()
+        if type(x) is not Tensor or (
+            reader is not None and type(reader) is not Recording
+        ):
+            if reader is BARE:
+                return kernels[type(x)](x)
+            if type(x) is Tensor and not reader.sees_plain:
+                return op.run((x,), {})
+            if type(x) is Variable:
+                return entry(x.read())
+            return op.general((x,), {})
+        array = x.array
+        if kinds and array.dtype is not usual and array.dtype.kind not in kinds:
+            raise op.wrong_kind(x)
+        out = Tensor()
+        try:
+            out.array = kernels[type(array)](array)
+        except Exception as error:
+            raise op.explain(error, (x,), {}) from None
+        if reader is None or flat or x.key not in reader.known:
+            key = x.key
+            known = key is None or type(key) is Lost
+            out.key = key if known else astray(op, reader, (key,))
+        else:
+            pack = packs.get("x") or op.adjoint((True,), "x")
+            out.key = key = next_key()
+            reader.known.add(key)
+            reader.records.append(pack(None, out, x))
+        return out
+
+    return entry
+
+
+def _binary_entry(op):
+    kernels, packs, flat, constants = op.kernels, op.packs, op.flat, _CONSTANTS
+    kinds, usual = op.kinds, _usual(op.kinds)
+
+    def entry(x, y, name=None):
+        reader = active_reader()
+        if reader is not None and type(reader) is not Recording:
+            if reader is BARE:
+                return kernels[type(x)](x, y)
+            if reader.sees_plain or type(x) is not Tensor:
+                return op.general((x, y), {})
+            if type(y) is not Tensor and type(y) is not float:
+                return op.general((x, y), {})
+            reader = None
+        if type(y) is not Tensor:
+            if type(y) is Variable:
+                return entry(x, y.read())
+            if type(x) is not Tensor:
+                return op.general((x, y), {})
+            number, y = y, None
+            if type(number) is float or type(number) is int:
+                kind = type(x.array)  # as in number_beside, without its call
+                if x.array.dtype is float32 and (
+                    kind is ndarray or kind is numpy_float32
+                ):
+                    y = constants.get(number)
+                if y is None:
+                    y = _beside(number, x)
+            if y is None:
+                return op.general((x, number), {})
+        elif type(x) is not Tensor:
+            if type(x) is Variable:
+                return entry(x.read(), y)
+            number, x = x, _beside(x, y)
+            if x is None:
+                return op.general((number, y), {})
+        elif x is y and op.on_itself is not None:
+            return op.on_itself(x)
+        a, b = x.array, y.array
+        if a.dtype is not b.dtype:
+            return op.general((x, y), {})
+        if kinds and a.dtype is not usual and a.dtype.kind not in kinds:
+            raise op.wrong_kind(x)
+        out = Tensor()
+        try:
+            out.array = result = kernels[type(a)](a, b)
+        except Exception as error:
+            raise op.explain(error, (x, y), {}) from None
+        out.key = None
+        if reader is None:
+            key, other = x.key, y.key
+            if type(key) is not int and (key is other or other is None):
+                out.key = key  # None, or what one of them has lost
+            else:
+                out.key = astray(op, reader, (key, other))
+            return out
+        if flat:  # in one input or both
+            reader.note(op, (x, y), {}, out)
+            return out
+        known = reader.known
+        if x.key in known:
+            if y.key not in known:
+                shown = y.key is None and a.shape == result.shape
+                pattern = "x" if shown else None
+            else:
+                pattern = "xy" if a.shape == b.shape else None
+        elif y.key in known:
+            shown = x.key is None and b.shape == result.shape
+            pattern = "y" if shown else None
+        else:
+            if x.key is not None or y.key is not None:
+                out.key = astray(op, reader, (x.key, y.key))
+            return out
+        if pattern is None:  # a cotangent must be summed down, or a loss noted
+            reader.note(op, (x, y), {}, out)
+        else:
+            pack = packs.get(pattern) or op.adjoint(
+                ("x" in pattern, "y" in pattern), pattern
+            )
+            out.key = key = next_key()
+            known.add(key)
+            reader.records.append(pack(None, out, x, y))
+        return out
+
+    return entry
+
+
+def _general_entry(op):
+    count, names, convert = len(op.inputs), op.attributes, op.convert
+    required = [i for i, name in enumerate(names, 1) if name not in op.defaults]
+    least = count + max(required, default=0)
+    most = -1 if op.variadic else count + len(names)
+    kernels = op.kernels
+
+    def entry(*args, **kwargs):
+        if kwargs or not least <= len(args) <= most:
+            return op.general(*op.bind(args, kwargs))
+        attributes = op.defaults
+        if len(args) > count:
+            attributes = dict(attributes)
+            for name, value in zip(names, args[count:]):
+                try:
+                    attributes[name] = (
+                        convert[name](value) if name in convert else value
+                    )
+                except (TypeError, ValueError) as error:
+                    what = f"{op.name}: argument {name!r}: {error}"
+                    raise type(error)(what) from None
+            args = args[:count]
+        if active_reader() is BARE and not isinstance(args[0], Tensor):
+            return kernels[type(args[0])](*args, **attributes)
+        return op.general(args, attributes)
+
+    return entry
+
+
+def _signature(op):
+    """What ``help`` shows in place of ``(*args, **kwargs)``."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    plain = {**op.defaults, "name": None}
+    required_first = sorted(op.attributes, key=plain.__contains__)
+    names = [*op.inputs, *required_first, "name"]
+    parameters = [
+        inspect.Parameter(n, kind, default=plain.get(n, inspect.Parameter.empty))
+        for n in names
+    ]
+    return inspect.Signature(parameters)
+
+
+def make_entry(op):
+    """The function that calls ``op``, with its docstring and the decorators of its rules."""
+    if op.attributes or op.variadic or op.multiple or len(op.inputs) > 2:
+        entry = _general_entry(op)
+    else:
+        entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)
+        code = entry.__code__  # its arguments get the names that the kernel gives them
+        names = (*op.inputs, *code.co_varnames[len(op.inputs) :])
+        entry.__code__ = code.replace(co_varnames=names)
+    kernel = op.kernel
+    entry.__name__ = entry.__qualname__ = op.name
+    entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
+    if op.attributes or op.variadic:
+        entry.__signature__ = _signature(op)
+    for attribute in ("vjp", "no_gradient", "batch", "diagonal", "infer", "kernel_for"):
+        setattr(entry, attribute, getattr(op, attribute))
+    entry.primitive = op
+    op.entry = entry
+    return entry

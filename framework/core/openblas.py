@@ -1,0 +1,99 @@
+"""The OpenBLAS that NumPy computes with: its functions, found through ctypes."""
+
+import functools
+import os
+import sys
+
+try:
+    import ctypes
+except ImportError:  # a Python built without libffi
+    ctypes = None
+
+__all__ = [
+    "Unavailable",
+    "core",
+    "cpu_flags",
+    "ctypes",
+    "library_file",
+    "load",
+    "symbol",
+    "text",
+    "threads",
+]
+
+
+class Unavailable(RuntimeError):
+    """Something of the C library or of BLAS that is not there; the message says why."""
+
+
+def load(path, mode=0):
+    """A loaded library, whose functions are called with the GIL held."""
+    if ctypes is None:
+        raise Unavailable("this Python has no ctypes")
+    return ctypes.PyDLL(path, mode=mode)
+
+
+@functools.cache
+def symbol(name):
+    """Function ``name`` of the OpenBLAS that NumPy computes with.
+
+    A symbol is looked up in NumPy's extension and in all it is linked to: that finds
+    this copy of the library among several, and NOLOAD never loads another.
+    """
+    extension = _numpy_extension()
+    if extension is None or not hasattr(os, "RTLD_NOLOAD"):
+        raise Unavailable("NumPy's BLAS library is not within reach")
+    library = load(extension.__file__, mode=os.RTLD_NOLOAD)
+    for prefix in ("", "scipy_"):  # NumPy's wheels rename what OpenBLAS exports
+        for suffix in ("", "64_"):
+            if function := getattr(library, f"{prefix}{name}{suffix}", None):
+                return function
+    raise Unavailable(f"NumPy's BLAS has no {name}: not OpenBLAS, or built for one CPU")
+
+
+def text(name):
+    """The string that a function of OpenBLAS returns."""
+    function = symbol(name)
+    function.restype = ctypes.c_char_p
+    return function().decode()
+
+
+def core():
+    """The name of the kernels that OpenBLAS chose for this CPU."""
+    return text("openblas_get_corename")
+
+
+def threads():
+    """The number of threads that OpenBLAS uses."""
+    return symbol("openblas_get_num_threads")()
+
+
+@functools.cache
+def cpu_flags():
+    """Linux's flags of the first processor, less those that NumPy finds unusable.
+
+    NumPy asks the CPU itself, and there valgrind and emulators hide what they lack.
+    """
+    try:
+        with open("/proc/cpuinfo") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        flags = ""
+    usable = getattr(_numpy_extension(), "__cpu_features__", {})
+    return frozenset(f for f in flags.split() if usable.get(f.upper(), True))
+
+
+def library_file():
+    """File name of the loaded OpenBLAS: the mapping that holds one of its functions."""
+    function = symbol("openblas_get_config")
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    with open("/proc/self/maps") as mappings:
+        for line in mappings:
+            low, _, high = line.split(None, 1)[0].partition("-")
+            if int(low, 16) <= address < int(high, 16):
+                return os.path.basename(line.rstrip())
+    return None
+
+
+def _numpy_extension():
+    return sys.modules.get("numpy._core._multiarray_umath")

@@ -1,0 +1,658 @@
+"""Primitives: a name with rules, and the one point where every op call passes.
+
+A `Primitive` owns an array kernel ``kernel(xp, inputs..., *, attributes...)``, ``infer``
+(specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
+``diagonal`` rule (see `rules`). Calling the op asks the active reader (`readers`) what
+to do. The closures of `entry` make the common calls straight; everything else goes
+through ``Primitive.general``.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from . import devices
+from .dispatch import make_entry, number_beside
+from .dtypes import as_dtype
+from .errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    NumericsError,
+    OpError,
+    ResourceExhaustedError,
+    TracingError,
+)
+from .interpreters import BARE, Readers, active_reader, perform, stamp
+from .op_registry import find_op, list_ops, register_op
+from .record import make_pack, parameters
+from .symbolic_dim import is_size
+from .symbolic_shape import whole
+from .tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+    to_array,
+)
+
+__all__ = [
+    "Axes",
+    "DTypeName",
+    "Primitive",
+    "Shape",
+    "Whole",
+    "get_primitive",
+    "list_ops",
+    "kernels_are_wrapped",
+    "primitive",
+    "register_gradient",
+    "wrap_kernels",
+]
+
+
+# --------------------------------------------------------- attributes are plain values
+
+
+def Axes(value):
+    """None, one axis or several, as plain ints."""
+    if value is None or type(value) is int:
+        return value
+    try:
+        if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
+            return tuple([whole(axis) for axis in value])
+        return whole(value)
+    except (MappingError, TracingError):
+        raise
+    except TypeError:
+        raise TypeError(f"axes must be integers, got {value!r}") from None
+
+
+def Shape(value):
+    """A tuple of plain ints from any mixture of ints, tensors and arrays."""
+    if type(value) is int:
+        return (value,)
+    if hasattr(value, "atom"):  # a shape of unknown rank, in a trace for all of them
+        return value
+    try:
+        if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
+            return (whole(value),)
+        return tuple([whole(n) for n in value])
+    except (MappingError, TracingError):
+        raise
+    except TypeError:
+        raise TypeError(f"must be made of integers, got {value!r}") from None
+
+
+def Whole(value):
+    """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
+    try:
+        return whole(value)
+    except (MappingError, TracingError):
+        raise
+    except TypeError:
+        raise TypeError(f"must be an integer, got {value!r}") from None
+
+
+def DTypeName(value):
+    """The name of a dtype."""
+    return None if value is None else as_dtype(value).name
+
+
+# ---------------------------------------------------------------------- primitives
+
+
+class _Kernels(dict):
+    """Array type -> the kernel bound to its array module, filled at first sight."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op):
+        self.op = op
+
+    def __missing__(self, array_type):
+        bound = self.plain(array_type)
+        if self.op.quiet and devices.array_module(array_type) is np:
+            bound = np.errstate(all="ignore")(bound)
+        for wrapper in _wrappers.values():
+            bound = wrapper(self.op, bound)
+        self[array_type] = bound
+        return bound
+
+    def plain(self, array_type):
+        """The kernel bound to its array module, with nothing wrapped around it: it may
+        make NumPy warn, which a replay is quiet about."""
+        xp = devices.array_module(array_type)
+        kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
+        return _forwarded(kernel, xp, self.op) or partial(kernel, xp)
+
+
+def _forwarded(kernel, xp, op):
+    """The function of ``xp`` to which a kernel merely hands its inputs, or None.
+
+    ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``: a call less for each op.
+    """
+    if op.attributes or op.variadic:
+        return None
+    calls, token = [], object()
+    markers = [object() for _ in op.inputs]
+
+    class Probe:
+        def __getattr__(self, name):
+            def call(*args):
+                calls.append((name, list(args)))
+                return token
+
+            return call
+
+    try:
+        result = kernel(Probe(), *markers)
+    except Exception:  # the kernel does more with its inputs than forward them
+        return None
+    if result is token and len(calls) == 1 and calls[0][1] == markers:
+        return getattr(xp, calls[0][0])
+    return None
+
+
+# What NumPy's abbreviations of dtypes stand for.
+_KINDS = {"f": "floating", "c": "complex", "i": "whole numbers", "u": "whole numbers",
+          "b": "boolean", "U": "strings"}  # fmt: skip
+
+# In what NumPy says of dtypes that a function does not take.
+_NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
+
+
+class Primitive:
+    """One op: its kernel, its rules and its adjoints.
+
+    ``inputs`` are the positional parameters of the kernel after ``xp`` (a single
+    ``*values`` makes it variadic), ``attributes`` its keyword-only ones with defaults.
+    An annotation on an attribute is the function that makes it a plain value.
+    """
+
+    def __init__(
+        self,
+        kernel,
+        *,
+        name=None,
+        type_name=None,
+        broadcasts=False,
+        alike=None,
+        multiple=False,
+        quiet=False,
+        floating=False,
+        kinds=None,
+        may_raise=None,
+        sizes=False,
+        new_memory=False,
+        grows=False,
+    ):
+        code = kernel.__code__
+        names = code.co_varnames
+        positional = code.co_argcount
+        self.name = name or kernel.__name__.strip("_")
+        self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
+        self.kernel = kernel
+        self.is_own = kernel.__module__.startswith("tapewright.")
+        self.variadic = bool(code.co_flags & 0x04)  # CO_VARARGS
+        keywords = names[positional : positional + code.co_kwonlyargcount]
+        if self.variadic:
+            self.inputs = (names[positional + len(keywords)],)
+        else:
+            self.inputs = names[1:positional]
+        if "out" in self.inputs:
+            raise TypeError(
+                f"{self.name}: an input may not be named 'out', the output's name"
+            )
+        self.attributes = tuple(keywords)
+        self.defaults = dict(kernel.__kwdefaults__ or {})
+        annotations = kernel.__annotations__
+        self.convert = {n: Whole if f is int else f for n, f in annotations.items()}
+        self.broadcasts = broadcasts
+        self.multiple = multiple  # the kernel returns a tuple
+        self.quiet = quiet  # infinities and NaN are answers, not accidents
+        self.new_memory = new_memory  # outputs never share memory with inputs
+        self.grows = grows  # the attributes say how large the output is
+        # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
+        self.kinds = "fc" if floating else kinds
+        if may_raise is None:  # of ops of the user's own nothing is known
+            may_raise = not self.is_own
+        self.may_raise = may_raise
+        self.sizes = sizes
+        self.alike = self.inputs if alike is None else alike  # inputs of one dtype
+        self.elementwise = False  # each output entry depends on one entry of an input
+        self.flat = set()
+        self.rules = {}
+        self.registered = None  # a rule for all inputs, from RegisterGradient
+        self.batch_rule = None
+        self.diagonal_rule = None
+        self.infer_rule = None
+        self.device_kernels = {}
+        self.kernels = _Kernels(self)
+        self.packs = {}
+        self.on_itself = None  # a unary op for op(x, x), where that is cheaper
+        register_op(self)
+
+    def __repr__(self):
+        return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
+
+    def raises_on_values(self, *dtypes):
+        """Return whether the kernel may raise for values of inputs of these NumPy dtypes."""
+        kinds = self.may_raise
+        return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
+
+    # --- attaching rules
+
+    def vjp(self, *inputs):
+        """Decorator: the VJP rule of these inputs.
+
+        The rule gets the cotangent, then what it names: an input, ``out``, an attribute,
+        or ``<input>_shape`` and ``<input>_dtype``, which do not keep the input alive.
+        """
+        self._check_inputs(inputs)
+
+        def attach(rule):
+            self._check_residuals(rule)
+            for name in inputs:
+                self.rules[name] = rule
+            self.packs.clear()
+            return rule
+
+        return attach
+
+    def no_gradient(self, *inputs):
+        """Declares the op flat in these inputs (default: all): the gradient is None."""
+        self._check_inputs(inputs)
+        self.flat.update(inputs or self.inputs)
+
+    def batch(self, rule):
+        """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
+        self.batch_rule = rule
+        return rule
+
+    def diagonal(self, rule):
+        """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
+        self.diagonal_rule = rule
+        return rule
+
+    def infer(self, rule):
+        """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
+        self.infer_rule = rule
+        return rule
+
+    def kernel_for(self, module_name):
+        """Decorator: another kernel for the arrays of one module ("numpy", "cupy").
+
+        "formulas" are NumPy's arrays of objects, see ``sizes``.
+        """
+
+        def attach(kernel):
+            self.device_kernels[module_name] = kernel
+            self.kernels.clear()
+            return kernel
+
+        return attach
+
+    def _check_inputs(self, names):
+        for name in names:
+            if name not in self.inputs:
+                raise TypeError(
+                    f"{self.name} has no input {name!r}, only {self.inputs}"
+                )
+
+    def _check_residuals(self, rule):
+        for name in parameters(rule)[1:]:
+            stem = name.removesuffix("_shape").removesuffix("_dtype")
+            if not (name == "out" or name in self.attributes or stem in self.inputs):
+                raise TypeError(
+                    f"{self.name}: a VJP rule names an unknown residual {name!r}"
+                )
+
+    # --- calling
+
+    def bind(self, args, kwargs):
+        """Inputs and plain attributes from a call in any of Python's forms."""
+        kwargs = dict(kwargs)
+        kwargs.pop("name", None)
+        attributes = dict(self.defaults)
+        if self.variadic:
+            inputs, rest = self._variadic_inputs(args, kwargs)
+        else:
+            count = len(self.inputs)
+            inputs, rest = list(args[:count]), args[count:]
+            for name in self.inputs[len(inputs) :]:
+                if name not in kwargs:
+                    raise TypeError(f"{self.name}: the argument {name!r} is missing")
+                inputs.append(kwargs.pop(name))
+        if len(rest) > len(self.attributes) and isinstance(
+            rest[-1], str | None
+        ):  # name
+            rest = rest[:-1]
+        for name, value in zip(self.attributes, rest, strict=False):
+            if name in kwargs:
+                raise TypeError(f"{self.name}: got {name!r} twice")
+            kwargs[name] = value
+        if len(rest) > len(self.attributes):
+            raise TypeError(f"{self.name}: too many arguments, got {len(args)}")
+        for name, value in kwargs.items():
+            if name not in self.attributes:
+                listing = ", ".join(self.inputs + self.attributes)
+                raise TypeError(
+                    f"{self.name} has no argument {name!r}; its arguments are {listing}"
+                )
+            convert = self.convert.get(name)
+            try:
+                attributes[name] = value if convert is None else convert(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
+        for name in self.attributes:
+            if name not in attributes:
+                raise TypeError(f"{self.name}: the argument {name!r} is missing")
+        return tuple(inputs), attributes
+
+    def _variadic_inputs(self, args, kwargs):
+        name = self.inputs[0]
+        if name in kwargs:
+            return tuple(kwargs.pop(name)), args
+        if not args:
+            raise TypeError(f"{self.name}: the argument {name!r} is missing")
+        if isinstance(args[0], (list, tuple)):
+            return tuple(args[0]), args[1:]
+        is_one = isinstance(args[0], Tensor) or devices.is_array(args[0])
+        if is_one and self.attributes and len(args) == 1:  # its rows are meant
+            return tuple(args[0]), ()
+        return args, ()
+
+    def general(self, inputs, attributes):
+        """The op on anything that converts to tensors, under any readers."""
+        reader = active_reader()
+        if reader is BARE:
+            return self.run_bare(inputs, attributes)
+        inputs = self.as_tensors(inputs)
+        if self.on_itself is not None and inputs[0] is inputs[1]:
+            return self.on_itself(inputs[0])
+        if reader is None:
+            outputs = self.run(inputs, attributes)
+            for x in inputs:
+                if x.key is not None:
+                    stamp(self, inputs, outputs)
+                    break
+            return outputs
+        if type(reader) is Readers:
+            return perform(self, inputs, attributes, reader)
+        return reader.read(self, inputs, attributes, ())
+
+    def as_tensors(self, inputs):
+        """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
+        tensors, complete = [], True
+        for x in inputs:
+            if type(x) is Tensor:
+                tensors.append(x)
+            elif hasattr(type(x), "__tensor__"):
+                tensors.append(x.__tensor__())
+            elif isinstance(x, Tensor):
+                tensors.append(x)
+            else:
+                tensors.append(None)
+                complete = False
+        if not complete:
+            self._convert_rest(inputs, tensors)
+        if len(tensors) > 1:
+            first = tensors[0].array.dtype
+            for tensor in tensors:
+                if tensor.array.dtype is not first:  # it may be right all the same
+                    self._check_dtypes(tensors)
+                    break
+        return tensors
+
+    def _convert_rest(self, inputs, tensors):
+        names = self.names(inputs)
+        kin = [t for t, n in zip(tensors, names) if t is not None and n in self.alike]
+        like = kin[0] if kin else next((t for t in tensors if t is not None), None)
+        module = None if like is None else module_of(like)
+        order = list(enumerate(zip(inputs, names)))
+        if self.variadic and not kin:  # in a list a whole number follows the floats
+            order.sort(key=lambda item: type(item[1][0]) is int)
+        for i, (value, name) in order:
+            if tensors[i] is not None:
+                continue
+            if kin and name in self.alike and type(value) in (float, int):
+                tensors[i] = number_beside(value, kin[0])
+                if tensors[i] is not None:
+                    continue
+            hint = kin[0].array.dtype if kin and name in self.alike else None
+            try:
+                if is_size(value):
+                    tensors[i] = convert_to_tensor(value, dtype_hint=hint)
+                elif isinstance(value, (list, tuple)):
+                    with devices.use_module(module or devices.current_module()):
+                        tensors[i] = convert_to_tensor(value, dtype_hint=hint)
+                else:
+                    tensors[i] = new_tensor(to_array(value, None, hint, module))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
+            if not kin and name in self.alike:
+                kin = [tensors[i]]
+
+    def _check_dtypes(self, tensors):
+        first = None
+        for name, tensor in zip(self.names(tensors), tensors):
+            if name in self.alike:
+                dtype = tensor.array.dtype
+                if first is None:
+                    first = dtype
+                elif dtype is not first and dtype != first:
+                    given = {} if self.variadic else dict(zip(self.inputs, tensors))
+                    raise DTypeError(
+                        self.name,
+                        f"the dtypes must be the same, got {first} and {dtype}; "
+                        "cast one to the other",
+                        **given,
+                    )
+
+    def names(self, inputs):
+        """The name of each input."""
+        return self.inputs * len(inputs) if self.variadic else self.inputs
+
+    def run(self, inputs, attributes):
+        """The kernel on tensors; its result wrapped."""
+        arrays = [x.array for x in inputs]
+        if self.kinds and arrays[0].dtype.kind not in self.kinds:
+            raise self.wrong_kind(inputs[0])
+        kind = type(arrays[0]) if arrays else devices.current_module().ndarray
+        if self.grows:
+            self._check_fits(inputs, attributes)
+        try:
+            result = self.kernels[kind](*arrays, **attributes)
+        except Exception as error:
+            for x in inputs:
+                if hasattr(x, "record_op"):  # it stands for the input of a model
+                    return x.record_op(self, inputs, attributes)
+            raise self.explain(error, inputs, attributes) from None
+        if type(result) is tuple:
+            return tuple([new_tensor(array) for array in result])
+        return new_tensor(result)
+
+    def _check_fits(self, inputs, attributes):
+        """Raises: ``ResourceExhaustedError`` for an output larger than the memory."""
+        if not all([devices.is_array(x.array) for x in inputs]):
+            return  # of a model that is put together: sizes may be unknown
+        entries = math.prod(map(_entries, attributes.values()))
+        if entries * math.prod([max(x.array.size, 1) for x in inputs]) > _SMALL:
+            specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+            out = self.infer_rule(*specs, **attributes)
+            devices.check_fits(self.name, out.shape, out.dtype.dtype)
+
+    def run_bare(self, inputs, attributes):
+        """The kernel on arrays, as the rules call it in a walk that nobody records."""
+        array = inputs[0]
+        if isinstance(array, Tensor):  # a residual that is no array: a mixed structure
+            inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
+            array = inputs[0]
+        return self.kernels[type(array)](*inputs, **attributes)
+
+    def wrong_kind(self, x):
+        """The error for a dtype that the op does not take."""
+        words = [_KINDS[kind] for kind in self.kinds]
+        wanted = " or ".join(dict.fromkeys(words))
+        what = f"{self.inputs[0]} must be {wanted}; cast converts it"
+        return DTypeError(self.name, what, **{self.inputs[0]: x})
+
+    def explain(self, error, inputs, attributes):
+        """The readable error: what `infer` says of these inputs, else the kernel's own."""
+        if isinstance(error, NumericsError):  # the numbers, not the shapes
+            return error
+        for x in inputs:
+            if hasattr(x, "stray"):  # traced, and no trace has seen this call
+                x.stray()
+        unchecked = self.infer_rule is None
+        if not (unchecked or isinstance(error, (MemoryError, RecursionError))):
+            specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+            try:
+                self.inferred(specs, attributes)
+            except (TypeError, ValueError, LookupError, NotImplementedError) as clearer:
+                return clearer
+        return self.explain_kernel(error, inputs)
+
+    def inferred(self, specs, attributes):
+        """The spec of the output, or a tuple of specs; raises what is wrong with these."""
+        if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
+            raise self.wrong_kind(specs[0])
+        try:
+            return self.infer_rule(*specs, **attributes)
+        except ValueError as error:
+            raise _as_op_error(error) from None
+
+    def explain_kernel(self, error, inputs):
+        """The readable error for one of the kernel's, of inputs that `infer` accepts."""
+        if isinstance(error, NumericsError):
+            return error
+        if isinstance(error, MemoryError):
+            return ResourceExhaustedError(f"{self.name}: {error}")
+        if any(words in str(error) for words in _NO_LOOP):
+            kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
+            names = {} if self.variadic else dict(zip(self.inputs, inputs))
+            return DTypeError(self.name, f"there is no such op for {kinds}", **names)
+        given = ", ".join(f"{tuple(x.shape)} {x.dtype.name}" for x in inputs)
+        error = _as_op_error(error)
+        error.add_note(f"in the op {self.name} on {given}")
+        return error
+
+    # --- adjoints
+
+    def adjoint(self, tracked, pattern=None):
+        """``pack(attributes, out, *inputs)``: the record of a call with these inputs tracked.
+
+        Generated from the rules' signatures when a pattern is first met. A ``pattern``
+        names one in which no cotangent needs to be summed down.
+        """
+        pack = make_pack(self, tracked, self.broadcasts and pattern is None)
+        self.packs[pattern or tracked] = pack
+        return pack
+
+
+_SMALL = 1 << 20  # entries: no machine is short of memory for so many
+
+
+def _entries(value):
+    """The product of the numbers above 1 in an attribute: a bound for how it grows."""
+    if type(value) is int:
+        return max(value, 1)
+    if isinstance(value, tuple):
+        return math.prod([_entries(v) + (type(v) is tuple) for v in value])
+    return 1
+
+
+def _as_op_error(error):
+    """A plain ``ValueError`` of a kernel or rule as TensorFlow's class for it."""
+    if isinstance(error, ValueError) and not isinstance(error, OpError):
+        return InvalidArgumentError(str(error))
+    return error
+
+
+def primitive(kernel=None, **options):
+    """Decorator: makes an op of an array kernel ``kernel(xp, inputs..., *, attributes...)``.
+
+    Options: ``name`` and ``type_name`` (TensorFlow's op type, for error messages and
+    `RegisterGradient`), ``broadcasts`` (cotangents are summed down to their primals),
+    ``alike`` (the inputs that share a dtype; default all), ``multiple`` (the kernel
+    returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
+    ``quiet`` (infinities and NaN are answers: NumPy does not warn of them), ``floating``
+    (integers and booleans are refused; NumPy would make them float64), ``kinds`` (the
+    kinds of dtypes taken, as NumPy abbreviates them: "iufc"), ``may_raise`` (the kernel
+    raises for some values of valid shapes and dtypes: True, or the kinds of dtypes for
+    which it does; True is assumed of ops outside of tapewright), ``sizes`` (arithmetic
+    that shapes follow: the kernel does with arrays of formulas what it does with ints),
+    ``new_memory`` (no output is ever a view of an input, or an input itself), ``grows``
+    (attributes may ask for an output far larger than the inputs: it is refused where the
+    memory cannot hold it).
+
+    The op takes its inputs by position or name, its attributes likewise, and ``name``.
+    """
+    if kernel is None:
+        return lambda kernel: primitive(kernel, **options)
+    op = Primitive(kernel, **options)
+    early = _EARLY_GRADIENTS.pop(op.type_name, None) or _EARLY_GRADIENTS.pop(
+        op.name, None
+    )
+    if early is not None:
+        op.registered = early
+    return make_entry(op)
+
+
+# ----------------------------------------------------------- a look at every kernel
+
+_wrappers = {}  # what for -> wrapper(op, kernel)
+
+
+def wrap_kernels(wrapper, purpose="check"):
+    """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was.
+
+    There is one wrapper for each purpose, "check" or "profile"; one is around the other.
+    """
+    global _wrappers  # a new dict each time: other threads may be reading the old one
+    others = {name: each for name, each in _wrappers.items() if name != purpose}
+    _wrappers = others if wrapper is None else {**others, purpose: wrapper}
+    for op in list_ops():
+        op.kernels.clear()
+
+
+def kernels_are_wrapped(purpose=None):
+    """Whether every step must be an op's kernel: rules do not run on bare arrays then."""
+    return bool(_wrappers) if purpose is None else purpose in _wrappers
+
+
+# ------------------------------------------------------------- gradients by name
+
+_EARLY_GRADIENTS = {}  # registered before the op is defined
+
+
+def get_primitive(name) -> Primitive:
+    """The primitive of that name, ours (``matmul``) or TensorFlow's (``MatMul``)."""
+    return find_op(name)
+
+
+def register_gradient(type_name, function):
+    """Gives the op that lacks one a gradient ``function(op, *cotangents)``.
+
+    Raises: ``KeyError`` if the op has a rule already.
+    """
+    try:
+        op = get_primitive(type_name)
+    except ValueError:
+        if type_name in _EARLY_GRADIENTS:
+            raise KeyError(
+                f"Registering two gradients with name {type_name!r}! Unregister by "
+                "leaving one out"
+            ) from None
+        _EARLY_GRADIENTS[type_name] = function
+        return
+    if op.rules or op.flat or op.registered is not None:
+        raise KeyError(
+            f"Registering two gradients with name {type_name!r}! "
+            f"The op {op.name!r} has its rules already"
+        )
+    op.registered = function
+    op.packs.clear()

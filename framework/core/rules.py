@@ -1,0 +1,212 @@
+"""Ready-made rules: the shape, batching and diagonal rules that kinds of ops share.
+
+A *batch* rule sees inputs that carry a mapped axis in front (``mapped[i]`` says which)
+and gives an output that carries it too.
+
+A *diagonal* rule serves Jacobians. A mapped value may be diagonal in one of its axes: it
+stands for one value per index of that axis, each zero but at its own index. The rule
+gets that axis for each input, counted from the end (-1 is the last; None where the input
+is not mapped), and answers on which axis of the output, counted from the end, the output
+is diagonal; None if it is not.
+"""
+
+from operator import index
+
+from .errors import DTypeError, InvalidArgumentError, ShapeError
+from .primitive import get_primitive, primitive
+from .symbolic_dim import NeedsSize
+from .symbolic_shape import agree
+from .tensor import TensorSpec
+from .tensor_shape import AnyShape, TensorShape
+
+__all__ = [
+    "broadcast_shape",
+    "diagonal_elementwise",
+    "elementwise",
+    "infer_elementwise",
+    "known_rank",
+    "lift",
+    "normalize_axis",
+    "same_dtype",
+]
+
+
+def broadcast_shape(*shapes):
+    """The shape to which all broadcast, by NumPy's rules; None dimensions stay open.
+
+    Raises: ``ValueError`` if two known dimensions disagree.
+
+    >>> broadcast_shape((3, 1), (2,))
+    TensorShape([3, 2])
+    """
+    if any([getattr(s, "rank", 0) is None for s in shapes]):
+        return _of_unknown_rank(shapes)
+    result = []
+    for i in range(-max(map(len, shapes), default=0), 0):
+        size = 1
+        for shape in shapes:
+            other = shape[i] if len(shape) >= -i else 1
+            if other is size or (type(other) is int and other == 1):
+                continue
+            if size is None or (type(size) is int and size == 1):
+                size = other
+            elif not agree(size, other):
+                listing = " and ".join(str(tuple(s)) for s in shapes)
+                raise InvalidArgumentError(
+                    f"shapes {listing} do not broadcast together"
+                )
+            elif type(other) is int:  # which an unknown size beside it must be
+                size = other
+        result.append(size)
+    return TensorShape(result)
+
+
+def _of_unknown_rank(shapes):
+    """The broadcast shape where a rank is unknown: known if all others are scalars."""
+    found = None
+    for shape in shapes:
+        if getattr(shape, "rank", 0) is None:
+            if found is not None and not (
+                isinstance(found, AnyShape) and isinstance(shape, AnyShape)
+                and found == shape
+            ):  # fmt: skip
+                return TensorShape(None)
+            found = shape
+        elif len(shape):
+            return TensorShape(None)
+    return found
+
+
+def normalize_axis(who, axis, rank, name="axis"):
+    """A tuple of axes from 0 to rank - 1; None means all.
+
+    Raises: ``ValueError`` for an axis out of range or named twice.
+    """
+    if rank is None:
+        raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is not known")
+    if axis is None:
+        return tuple(range(rank))
+    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    axes = tuple([index(a) for a in axes])
+    for a in axes:
+        if not -rank <= a < max(rank, 0):
+            raise InvalidArgumentError(
+                f"{who}: {name} must be from {-rank} to {rank - 1} for rank {rank}, got {a}"
+            )
+    axes = tuple([a % rank for a in axes])
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"{who}: {name} names an axis twice: {axis}")
+    return axes
+
+
+def known_rank(who, name, spec):
+    """The rank of an input. Raises: ``NeedsSize`` in a trace for all ranks."""
+    if spec.shape.rank is None:
+        raise NeedsSize(f"{who}: the rank of {name} is not known before the call")
+    return spec.shape.rank
+
+
+def same_dtype(who, **specs):
+    """Their dtype. Raises: ``DTypeError`` if they differ."""
+    dtypes = {spec.dtype for spec in specs.values()}
+    if len(dtypes) > 1:
+        raise DTypeError(who, "the dtypes must be the same", **specs)
+    return dtypes.pop()
+
+
+def infer_elementwise(op, result_dtype=None):
+    """The infer rule: shapes broadcast; the dtype is the inputs', or ``result_dtype``."""
+
+    def infer(*specs, **attributes):
+        given = dict(zip(op.inputs, specs))
+        alike = {n: s for n, s in given.items() if n in op.alike}
+        dtype = same_dtype(op.name, **alike)
+        if op.kinds and dtype.dtype.kind not in op.kinds:
+            raise op.wrong_kind(specs[0])
+        try:
+            shape = broadcast_shape(*[s.shape for s in specs])
+        except ValueError as error:
+            raise ShapeError(op.name, str(error), **given) from None
+        if result_dtype is not None:
+            dtype = result_dtype(dtype) if callable(result_dtype) else result_dtype
+        return TensorSpec(shape, dtype)
+
+    return infer
+
+
+def lift(mapped, *inputs):
+    """Mapped inputs given further axes behind the mapped one, so that all broadcast.
+
+    A mapped ``[m, 3]`` beside an unmapped ``[2, 3]`` becomes ``[m, 1, 3]``.
+    """
+    ranks = [x.array.ndim - m for x, m in zip(inputs, mapped)]
+    rank = max(ranks)
+    if min(ranks) == rank:
+        return inputs
+    reshape = get_primitive("reshape").entry
+    lifted = []
+    for x, is_mapped, its_rank in zip(inputs, mapped, ranks):
+        if is_mapped and its_rank < rank:
+            shape = x.array.shape
+            x = reshape(x, shape[:1] + (1,) * (rank - its_rank) + shape[1:])
+        lifted.append(x)
+    return lifted
+
+
+def batch_elementwise(op):
+    """The batch rule: the op itself, once the inputs' axes are lined up."""
+
+    def batch(mapped, *inputs, **attributes):
+        if len(inputs) > 1:
+            inputs = lift(mapped, *inputs)
+        return op.entry(*inputs, **attributes)
+
+    return batch
+
+
+def diagonal_elementwise(op, zero_when):
+    """The diagonal rule: the axis stays, if off the diagonal zeros give zero.
+
+    ``zero_when``: sets of inputs; when just the inputs of one set are zero, so is the
+    output.
+    """
+
+    def diagonal(axes, *inputs, **attributes):
+        mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
+        if mapped not in zero_when:
+            return None
+        axis = size = None
+        for x, its_axis in zip(inputs, axes):
+            if its_axis is not None:
+                its_size = x.array.shape[its_axis]
+                if axis is not None and (axis, size) != (its_axis, its_size):
+                    return None
+                axis, size = its_axis, its_size
+        for x in inputs:
+            shape = x.array.shape
+            # an axis of size 1 may be repeated, and then holds the value everywhere
+            if len(shape) >= -axis and shape[axis] not in (1, size):
+                return None
+        return axis
+
+    return diagonal
+
+
+def elementwise(kernel=None, *, zero_when=(), result_dtype=None, **options):
+    """Decorator: an op that works entry by entry, its inputs broadcast together.
+
+    Brings the three rules above along. ``result_dtype`` is the dtype of the output, or a
+    function of the inputs' (default: the same); the other options are `primitive`'s.
+    """
+    if kernel is None:
+        return lambda kernel: elementwise(
+            kernel, zero_when=zero_when, result_dtype=result_dtype, **options
+        )
+    options.setdefault("broadcasts", kernel.__code__.co_argcount > 2)
+    op = primitive(kernel, **options).primitive
+    op.elementwise = True
+    op.infer_rule = infer_elementwise(op, result_dtype)
+    op.batch_rule = batch_elementwise(op)
+    if zero_when:
+        op.diagonal_rule = diagonal_elementwise(op, zero_when)
+    return op.entry

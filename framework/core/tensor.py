@@ -1,0 +1,551 @@
+"""Values: `Tensor`, its static description `TensorSpec`, and how Python values become one.
+
+A Tensor is an array that is never written to, and a key by which tapes know it. It has
+no method named like one of ndarray's (``mean``, ``sum``, ``reshape``, ...): NumPy would
+call it, and ``np.mean(tensor)`` could not leave the tape. Its operators come from
+``ops/operators.py``.
+"""
+
+import itertools
+
+import numpy as np
+
+from . import devices
+from .dtypes import BY_NUMPY, as_dtype, float32
+from .errors import DTypeError, InvalidArgumentError, ShapeError
+from .nest import is_nested
+from .symbolic_shape import sized
+from .tensor_shape import TensorShape
+
+__all__ = [
+    "IndexedSlices",
+    "Reference",
+    "Tensor",
+    "TensorShape",
+    "TensorSpec",
+    "constant",
+    "convert_to_tensor",
+    "is_tensor",
+]
+
+# A tape knows a tensor by its key, not by id(): tensors die early, and ids come back.
+next_key = itertools.count(1).__next__
+
+
+class Tensor:
+    """An immutable array with TensorFlow's face; made by `constant` and by every op."""
+
+    __slots__ = ("array", "key", "_keras_mask", "__weakref__")
+    # ndarray (op) Tensor must reach our reflected operator; __array_ufunc__ = None would
+    # do it too, but then np.max(tensor) could not reduce.
+    __array_priority__ = 1000
+    __hash__ = None
+
+    @property
+    def shape(self):
+        return TensorShape(self.array.shape)
+
+    @property
+    def dtype(self):
+        return BY_NUMPY.get(self.array.dtype) or as_dtype(self.array.dtype)
+
+    @property
+    def ndim(self):
+        return self.array.ndim
+
+    @property
+    def device(self):
+        module = devices.array_module(type(self.array))
+        if module is np:
+            return "/CPU:0"
+        return f"/GPU:{self.array.device.id}"
+
+    def get_shape(self):
+        return self.shape
+
+    def set_shape(self, shape):
+        """Checks that the shape is what the caller says."""
+        self.shape.assert_is_compatible_with(shape)
+
+    def numpy(self):
+        """A copy as a NumPy array, or a NumPy scalar where the rank is 0.
+
+        Strings come as bytes, in UTF-8.
+        """
+        if self.key is not None:
+            export_hook(self, "numpy()")
+        array = _exported(self.array)
+        if isinstance(array, np.generic):
+            return array
+        return array.copy() if array.ndim else array[()]
+
+    def to_numpy(self):
+        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        return self.numpy()
+
+    def ref(self):
+        """A hashable stand-in, for sets and dict keys; `deref` gives the tensor back."""
+        return Reference(self)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.key is not None:
+            export_hook(self, "a NumPy function")
+        array = np.asarray(_exported(self.array))
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        if copy:
+            return array.copy()
+        view = array.view()
+        view.flags.writeable = False  # the tensor, and tapes, still hold it
+        return view
+
+    def _scalar(self, kind):
+        if self.key is not None:
+            export_hook(self, f"{kind.__name__}()")
+        array = devices.to_numpy(self.array)
+        if array.size != 1:
+            raise TypeError(
+                f"Only a tensor with one element converts to {kind.__name__}; "
+                f"this one has shape {self.shape}"
+            )
+        return array.item()
+
+    def __float__(self):
+        return float(self._scalar(float))
+
+    def __int__(self):
+        return int(self._scalar(int))
+
+    def __complex__(self):
+        return complex(self._scalar(complex))
+
+    def __bool__(self):
+        if self.array.size != 1:
+            raise ValueError(
+                "The truth value of a tensor with more than one element is ambiguous "
+                f"(shape {self.shape}); use reduce_all or reduce_any"
+            )
+        return bool(self._scalar(bool))
+
+    def __index__(self):
+        if self.array.dtype.kind not in "iu" or self.array.ndim:
+            raise TypeError(
+                "Only an integer tensor of rank 0 can be an index, "
+                f"not shape {self.shape}, {self.dtype.name}"
+            )
+        return self._scalar(int)
+
+    def __len__(self):
+        if not self.array.ndim:
+            raise TypeError("A tensor of rank 0 has no len()")
+        return self.array.shape[0]
+
+    def __iter__(self):
+        if not self.array.ndim:
+            raise TypeError("Cannot iterate over a tensor of rank 0")
+        return (self[i] for i in range(self.array.shape[0]))
+
+    def __format__(self, spec):
+        return format(self.numpy(), spec)
+
+    def __str__(self):
+        return (
+            f"tf.Tensor({self._text(str)}, shape={self.shape}, dtype={self.dtype.name})"
+        )
+
+    def __repr__(self):
+        return (
+            f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
+            f"numpy={self._text(repr)}>"
+        )
+
+    def _text(self, form):
+        array = _exported(self.array)
+        if array.ndim == 0:
+            return str(array[()])
+        text = form(array)
+        return f"\n{text}" if "\n" in text else text  # columns stay aligned
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return constant, (devices.to_numpy(self.array),)
+
+
+def _exported(array):
+    """The array for NumPy; strings as TensorFlow has them, objects that are bytes."""
+    array = devices.to_numpy(array)
+    if array.dtype.kind != "U":
+        return array
+    return np.char.encode(array, *_ENCODING).astype(object)
+
+
+# Bytes that are no text pass through strings unchanged.
+_ENCODING = ("utf-8", "surrogateescape")
+
+
+class Reference:
+    """What ``tensor.ref()`` and ``variable.ref()`` give: compares and hashes by identity."""
+
+    __slots__ = ("_referent",)
+
+    def __init__(self, referent):
+        self._referent = referent
+
+    def deref(self):
+        return self._referent
+
+    def __eq__(self, other):
+        return isinstance(other, Reference) and self._referent is other._referent
+
+    def __hash__(self):
+        return id(self._referent)
+
+    def __repr__(self):
+        return f"<Reference wrapping {self._referent!r}>"
+
+
+class TensorSpec:
+    """Shape and dtype without values; either may be unknown in part.
+
+    >>> TensorSpec([None, 3], "float32")
+    TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
+    """
+
+    __slots__ = ("shape", "dtype", "name")
+
+    def __init__(self, shape, dtype=float32, name=None):
+        self.shape = TensorShape(shape)
+        self.dtype = as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, value):
+        """Whether a tensor or spec could be one of these."""
+        return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, TensorSpec)
+            and self.shape == other.shape
+            and self.dtype is other.dtype
+        )
+
+    def __hash__(self):
+        return hash((tuple(self.shape), self.shape.rank, self.dtype))
+
+    def __repr__(self):
+        return (
+            f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+        )
+
+
+class IndexedSlices:
+    """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
+
+    Row ``indices[i]`` holds ``values[i]``; an index that comes twice counts twice.
+    ``convert_to_tensor`` makes it dense; optimizers apply it as it is.
+    """
+
+    __slots__ = ("values", "indices", "dense_shape")
+    __array_ufunc__ = None
+
+    def __init__(self, values, indices, dense_shape=None):
+        self.values = values
+        self.indices = indices
+        self.dense_shape = dense_shape
+
+    @property
+    def dtype(self):
+        return as_dtype(self.values.dtype)
+
+    @property
+    def shape(self):
+        if self.dense_shape is None:
+            return TensorShape(None)
+        if sized(self.dense_shape):
+            return TensorShape(self.dense_shape)
+        if hasattr(self.dense_shape, "known_sizes"):  # of a trace: it may have no value
+            known = self.dense_shape.known_sizes()
+            rank = self.dense_shape.shape[0]
+            return TensorShape(
+                (None,) * rank if known is None else tuple(known.tolist())
+            )
+        return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
+
+    def with_values(self, values):
+        """The same rows with other values."""
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
+    def __neg__(self):
+        return self.with_values(-self.values)
+
+    def __repr__(self):
+        return (
+            f"IndexedSlices(indices={self.indices!r}, values={self.values!r}, "
+            f"dense_shape={self.shape})"
+        )
+
+
+def is_tensor(value) -> bool:
+    """Whether ``value`` is a Tensor, Variable or IndexedSlices."""
+    return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
+
+
+def new_tensor(array):
+    """A Tensor around an array that nobody will write to."""
+    tensor = Tensor()
+    tensor.array = array
+    tensor.key = None
+    return tensor
+
+
+def module_of(tensor):
+    """The array module behind a tensor; behind one that stands for many, theirs."""
+    while not devices.is_array(tensor.array):
+        if not hasattr(tensor, "value"):  # it has no values, only a shape
+            return devices.current_module()
+        tensor = tensor.value
+    return devices.array_module(type(tensor.array))
+
+
+def export_hook(tensor, how):
+    """Told when a value that tapes may know leaves for NumPy or Python; see `readers`."""
+
+
+# Packs a list of tensors, cast to a dtype unless it is None; of `ops/array/joining.py`, so that
+# a gradient passes through ``[x, y]`` where a tensor is wanted.
+pack_hook = None
+# Makes a tensor of numbers that follow from unknown sizes: ``hook(value, dtype, hint)``.
+size_hook = None
+
+
+def constant(value, dtype=None, shape=None, name=None):
+    """A tensor holding ``value``: a number, nested list, array or tensor.
+
+    Python floats become float32 and ints int32 (int64 if they need it); arrays keep
+    their dtype. A tensor of the right dtype is returned as it is: gradients pass.
+    ``shape`` reshapes, or repeats a single value.
+
+    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``, ``ValueError`` if a
+    list is ragged or ``shape`` holds another number of elements.
+
+    >>> constant([[1, 2], [3, 4]], dtype="float32")
+    <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)>
+    """
+    if isinstance(value, Tensor) and shape is None and dtype in (None, value.dtype):
+        return value
+    array = to_array(value, dtype)
+    if shape is not None:
+        xp, shape = devices.array_module(type(array)), tuple(TensorShape(shape))
+        if array.size == 1:
+            devices.check_fits("constant", shape, array.dtype)
+            array = xp.full(shape, array.reshape(()))
+        elif array.size != TensorShape(shape).num_elements():
+            raise ShapeError(
+                "constant",
+                f"shape {shape} does not hold {array.size} elements",
+                value=array,
+            )
+        else:
+            array = array.reshape(shape)
+    return new_tensor(array)
+
+
+def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
+    """``value`` as a tensor: itself if it is one, its value if it is a Variable.
+
+    ``dtype`` demands an element type; ``dtype_hint`` is only followed where that loses
+    nothing. A list may hold tensors: gradients pass through it.
+
+    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than demanded.
+    """
+    if isinstance(value, Tensor):
+        tensor = value
+    elif hasattr(type(value), "__tensor__"):
+        tensor = value.__tensor__()
+    elif is_nested(value) and _holds_tensors(value):
+        hint = dtype or dtype_hint or _first_dtype(value)
+        parts = [
+            convert_to_tensor(v, None if is_tensor(v) else dtype, hint) for v in value
+        ]
+        tensor = pack_hook(parts, dtype)
+    else:
+        try:
+            return new_tensor(to_array(value, dtype, dtype_hint))
+        except TypeError:
+            if not sized(value):
+                raise
+        return size_hook(value, dtype, dtype_hint)
+    if dtype is not None and tensor.dtype != dtype:
+        raise DTypeError(
+            "convert_to_tensor", f"dtype must be {as_dtype(dtype).name}", value=tensor
+        )
+    return tensor
+
+
+def _holds_tensors(nested):
+    return any(
+        is_tensor(item) or (is_nested(item) and _holds_tensors(item)) for item in nested
+    )
+
+
+def _first_dtype(nested):
+    for item in nested:
+        if is_tensor(item):
+            return item.dtype
+        if is_nested(item) and _holds_tensors(item):
+            return _first_dtype(item)
+    return None
+
+
+_NARROW = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+}
+_INT32 = np.iinfo(np.int32)
+# What may become what without a word: "f" to "f" or "c", an int to anything but bool;
+# True and False count as 1 and 0, so that a mask may be a factor.
+_FREE = {
+    "b": "biufc",
+    "i": "iufc",
+    "u": "iufc",
+    "f": "fc",
+    "c": "c",
+    "U": "U",
+}
+
+
+def to_array(value, dtype=None, hint=None, module=None):
+    """``value`` as a fresh array of ``module`` (default: its own, or the current one)."""
+    if hasattr(type(value), "__tensor__"):
+        value = value.__tensor__()
+    if isinstance(value, Tensor):
+        tensor, value = value, value.array
+        if not devices.is_array(value):  # it stands for many, or for none yet
+            value = np.asarray(tensor)  # which raises, and says so
+    if devices.is_array(value):
+        own = devices.array_module(type(value))
+        if value.dtype.kind not in "biufcU":
+            value = _as_strings(value)
+        wanted = _wanted_dtype(value.dtype, value, dtype, hint)
+        module = module or (own if own is not np else devices.current_module())
+        if module is not own:
+            value = devices.copy_to(module, value)
+        return module.array(value, dtype=wanted, copy=True)
+    if isinstance(value, TensorShape):
+        value, dtype = _known_dims(value, dtype)
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        raise ValueError(
+            f"Cannot convert a ragged sequence to a tensor: {error}"
+        ) from None
+    if array.dtype.kind in "US" and array.size:
+        array = _as_strings(np.array(value, dtype=object))  # no numbers among them
+    if array.dtype.kind not in "biufcU":
+        too_large = array.size and all(isinstance(n, int) for n in array.flat)
+        raise TypeError(
+            f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
+            + (" does not fit into int64" if too_large else "")
+        )
+    natural, first = array.dtype, _dtype_of_first(value)
+    if first is None:  # Python numbers are single precision
+        natural = _NARROW.get(natural, natural)
+        if natural.kind == "i" and array.size and not _fits_int32(array):
+            natural = array.dtype
+        if not array.size and (dtype or hint) is not None:  # of any kind, then
+            natural = as_dtype(dtype or hint).dtype
+    elif first.kind == natural.kind == "f":
+        natural = first
+    wanted = _wanted_dtype(natural, value, dtype, hint)
+    if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
+        limits = np.iinfo(wanted)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise TypeError(f"{_shorten(value)} does not fit into {wanted.name}")
+    with np.errstate(over="ignore"):
+        fitted = array.astype(wanted)
+    if first is None and wanted is float32.dtype and dtype is None and hint is None:
+        if (np.isinf(fitted) & np.isfinite(array)).any():
+            raise InvalidArgumentError(
+                f"{_shorten(value)} does not fit into float32; dtype='float64' holds it"
+            )
+    module = module or devices.current_module()
+    return fitted if module is np else module.asarray(fitted)
+
+
+def _known_dims(shape, dtype):
+    """The dimensions of a shape, and their dtype: int32, or int64 where they need it."""
+    if dtype not in (None, "int32", "int64"):
+        raise TypeError(f"Cannot convert {shape!r} to {as_dtype(dtype).name}")
+    if not shape.is_fully_defined():
+        raise InvalidArgumentError(f"Cannot convert {shape!r}, which is known in part")
+    dims = list(shape)
+    narrow = max(dims, default=0) <= _INT32.max
+    return dims, dtype or ("int32" if narrow else "int64")
+
+
+def _as_strings(array):
+    """What is no array of numbers: bytes, or objects that are strings."""
+    if array.dtype.kind == "S":
+        return np.char.decode(array, *_ENCODING)
+    if array.dtype.kind == "O" and all(
+        [isinstance(x, str | bytes) for x in array.flat]
+    ):
+        return _texts(array)
+    hint = ""
+    if array.dtype.kind == "O":
+        hint = (
+            "; where all of it are numbers of one shape, astype('float32') makes it one"
+        )
+    raise TypeError(
+        f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
+        f"{_shorten(array)}{hint}"
+    )
+
+
+def _texts(array):
+    """An array of strings from one of objects that are strings or bytes."""
+    texts = [x.decode(*_ENCODING) if isinstance(x, bytes) else x for x in array.flat]
+    return np.array(texts, dtype=str).reshape(array.shape)
+
+
+def _fits_int32(array):
+    return array.min() >= _INT32.min and array.max() <= _INT32.max
+
+
+def _dtype_of_first(value):
+    """The dtype of the first leaf, None if it is a Python number."""
+    while is_nested(value) and len(value):
+        value = value[0]
+    if is_tensor(value):
+        return value.dtype.dtype
+    return value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
+
+
+def _wanted_dtype(natural, value, dtype, hint):
+    if dtype is not None:
+        wanted = as_dtype(dtype).dtype
+        is_strict = natural.kind == "U" or not devices.is_array(value)
+        if is_strict and wanted.kind not in _FREE.get(natural.kind, ""):
+            raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
+        return wanted
+    if hint is not None:
+        wanted = as_dtype(hint).dtype
+        if wanted.kind in _FREE.get(natural.kind, ""):
+            return wanted
+    return natural
+
+
+def _shorten(value):
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -1,0 +1,209 @@
+"""Shapes as values: a tuple of dimensions in which `None` stands for an unknown one.
+
+While a function is traced for all sizes a `dimension.Dim` stands for an unknown one: it
+computes like a number, and shows itself as None.
+"""
+
+from .symbolic_dim import Dim, Size, is_size
+
+__all__ = ["AnyShape", "TensorShape"]
+
+
+class TensorShape(tuple):
+    """The dimensions of a tensor; ``TensorShape(None)`` when not even the rank is known.
+
+    A tuple in every other respect: it compares, hashes, indexes and unpacks like one.
+
+    >>> TensorShape([7, 10]), str(TensorShape([7, None])), TensorShape([2, 3])[1:]
+    (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
+    """
+
+    def __new__(cls, dims=()):
+        if isinstance(dims, TensorShape):
+            return dims
+        if dims is None:
+            shape = super().__new__(cls)
+            shape.rank = None
+            return shape
+        if not hasattr(dims, "__iter__"):
+            dims = (dims,)
+        shape = super().__new__(
+            cls, [None if d is None else _dimension(d) for d in dims]
+        )
+        shape.rank = len(shape)
+        return shape
+
+    @property
+    def dims(self):
+        """As a list; None if the rank is unknown."""
+        return None if self.rank is None else self.as_list()
+
+    @property
+    def ndims(self):
+        return self.rank
+
+    def as_list(self):
+        """The dimensions as a list, None where unknown.
+
+        Raises: ``ValueError`` if not even the rank is known.
+        """
+        if self.rank is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape")
+        return [None if is_size(d) else d for d in self]
+
+    def num_elements(self):
+        """The product of the dimensions, or None while one is unknown."""
+        if not self.is_fully_defined():
+            return None
+        product = 1
+        for dim in self:
+            product *= dim
+        return product
+
+    def is_fully_defined(self):
+        return self.rank is not None and not any(
+            [d is None or is_size(d) for d in self]
+        )
+
+    def is_compatible_with(self, other):
+        """Whether some fully known shape fits both.
+
+        >>> TensorShape([None, 3]).is_compatible_with([2, 3])
+        True
+        """
+        other = TensorShape(other)
+        if self.rank is None or other.rank is None:
+            return True
+        return len(self) == len(other) and all(
+            _is_open(a) or _is_open(b) or a == b
+            for a, b in zip(self, other, strict=True)
+        )
+
+    def assert_is_compatible_with(self, other):
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def merge_with(self, other):
+        """What is known of either. Raises: ``ValueError`` if they contradict."""
+        other = TensorShape(other)
+        self.assert_is_compatible_with(other)
+        if self.rank is None or other.rank is None:
+            return other if self.rank is None else self
+        pairs = zip(self, other, strict=True)
+        return TensorShape([b if a is None else a for a, b in pairs])
+
+    def concatenate(self, other):
+        """The dimensions of self, then those of other."""
+        other = TensorShape(other)
+        if self.rank is None or other.rank is None:
+            return TensorShape(None)
+        return TensorShape(tuple(self) + tuple(other))
+
+    def __add__(self, other):
+        return self.concatenate(other)
+
+    def __radd__(self, other):
+        return TensorShape(other).concatenate(self)
+
+    def __getitem__(self, index):
+        if self.rank is None:
+            return TensorShape(None) if isinstance(index, slice) else None
+        item = super().__getitem__(index)
+        return TensorShape(item) if isinstance(index, slice) else item
+
+    def __eq__(self, other):
+        if other is None:
+            return self.rank is None
+        if isinstance(other, TensorShape):
+            return self.rank == other.rank and _alike(self, other)
+        if isinstance(other, (list, tuple)):
+            return self.rank is not None and _alike(self, other)
+        return NotImplemented
+
+    def __ne__(self, other):
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self):
+        return super().__hash__()
+
+    def __bool__(self):
+        return self.rank is not None
+
+    def __str__(self):
+        return "<unknown>" if self.rank is None else str(tuple(self.as_list()))
+
+    def __repr__(self):
+        return f"TensorShape({self.dims})"
+
+    def __reduce__(self):
+        return TensorShape, (self.dims,)
+
+
+class AnyShape(TensorShape):
+    """The shape of input ``input`` of a function that is traced for all ranks.
+
+    It is equal to itself; what else is asked of it is answered for an example, and noted,
+    or raises `NeedsSize`, as a `Dim` does.
+    """
+
+    def __new__(cls, input, scope):  # noqa: A002  (as in `Size`)
+        shape = tuple.__new__(cls)
+        shape.rank, shape.atom, shape.scope = None, Size(input, None), scope
+        return shape
+
+    @property
+    def size(self):
+        """The number of entries."""
+        return Dim.of(self.atom, self.scope)
+
+    def _needs_rank(self, *args):
+        raise self.scope.missing(
+            "the rank of a tensor, or one of its dimensions,", True
+        )
+
+    __len__ = __iter__ = __getitem__ = __contains__ = concatenate = _needs_rank
+    __hash__ = as_list = _needs_rank
+
+    def is_fully_defined(self):
+        return False
+
+    def num_elements(self):
+        return None
+
+    def __eq__(self, other):
+        if other is None:
+            return True
+        if not isinstance(other, (tuple, list)):
+            return NotImplemented
+        if isinstance(other, AnyShape):
+            if other.atom == self.atom:
+                return True
+            return self.scope.same_shape(self.atom, other.atom)
+        return self.scope.same_shape(self.atom, tuple(other))
+
+    def __reduce__(self):
+        return TensorShape, (None,)
+
+
+def _is_open(dim):
+    """Whether it may be any number: None, or an unknown one when its trace is over."""
+    return dim is None or (is_size(dim) and dim.scope.closed)
+
+
+def _alike(shape, other):
+    """Equal dimension by dimension; of another rank is decided by the ranks."""
+    if len(shape) != len(other):
+        return False
+    return tuple.__eq__(tuple(shape), tuple(other))
+
+
+def _dimension(value):
+    if type(value) is Dim:
+        return value
+    number = value.__index__()
+    if number < 0:
+        raise ValueError(
+            f"TensorShape: dimensions are 0 or more, or None; got {number}"
+        )
+    return number

@@ -1,0 +1,411 @@
+"""Variables: values that change, and tell the tapes when they are read."""
+
+import itertools
+import threading
+from copy import deepcopy
+
+import numpy as np
+
+from . import devices
+from .dtypes import BY_NUMPY, as_dtype
+from .errors import DTypeError, ShapeError
+from .interpreters import (
+    BARE,
+    Lost,
+    Origin,
+    Recording,
+    active_reader,
+    active_readers,
+    active_tracer,
+    reading,
+)
+from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
+from .tensor_shape import TensorShape
+
+__all__ = ["Variable", "changes", "writing"]
+
+next_serial = itertools.count().__next__
+# Another object after each change of several variables at once: who finds the same one
+# before and after reading these has values that belong together.
+changes = [object()]
+
+
+class Variable:
+    """A tensor that can be assigned to; tapes watch trainable ones when they are read.
+
+    Args: ``initial_value``, anything `constant` takes, or a function that returns it;
+    ``trainable``; ``name``; ``dtype``; ``shape``, to demand one. While a function is
+    traced, such a function runs at once, outside of the trace.
+
+    An assignment binds a new array and never writes into the old one, which tapes and
+    tensors may still hold. Integers can be variables, but have no gradient.
+
+    Threads: a read gives a whole value, the one before a change or the one after it;
+    `assign_add` and `assign_sub` of several threads all count. Values of two variables,
+    read while another thread trains, may be those of two steps.
+
+    >>> v = Variable([1.0, 2.0])
+    >>> v.assign_add([1.0, 1.0]).numpy()
+    array([2., 3.], dtype=float32)
+    """
+
+    __slots__ = (
+        "_array",
+        "trainable",
+        "serial",
+        "_name",
+        "_path",
+        "_lost",
+        "_lock",
+        "__weakref__",
+        "__dict__",
+    )
+    __array_priority__ = 1000
+    __hash__ = None
+
+    def __init__(
+        self, initial_value, trainable=True, *, name=None, dtype=None, shape=None
+    ):
+        self._lock = threading.RLock()  # held by the thread that writes
+        tracer = active_tracer()
+        if callable(initial_value):
+            with reading(active_readers() if tracer is None else ()):
+                initial_value = initial_value()
+        if initial_value is None:
+            raise ValueError("Variable: initial_value must be given")
+        if isinstance(initial_value, (list, tuple)):  # it may hold tensors
+            initial_value = convert_to_tensor(initial_value, dtype)
+        if tracer is not None:
+            initial_value = tracer.create(self, initial_value)
+        self._bind(to_array(initial_value, dtype))
+        if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
+            raise ShapeError(
+                "Variable",
+                f"the shape must be {TensorShape(shape)}",
+                initial_value=self,
+            )
+        self.trainable = bool(True if trainable is None else trainable)
+        self.serial = next_serial()  # tapes list variables in order of construction
+        self._name = name or "Variable"
+        self._path = None
+        # The key of what is read while no tape watches: for explanations only.
+        self._lost = self._mark()
+
+    # --- reading
+
+    def read(self):
+        """The value now, as a tensor; every tape that watches this variable is told."""
+        reader = active_reader()
+        if type(reader) is Recording:
+            known = reader.reads.get(id(self))
+            if known is not None and known.array is self._array:
+                return known
+            tensor = self._value()
+            reader.read_variable(self, tensor)
+            return tensor
+        tensor = self._value()
+        if reader is None or reader is BARE:
+            return tensor
+        readers = active_readers()
+        for each in reversed(readers):
+            if each.traces:
+                tensor = each.value_of_variable(self)
+                break
+        if isinstance(readers[-1], Recording):
+            known = readers[-1].reads.get(id(self))
+            if known is not None and _is_value(known, self._array, tensor):
+                tensor = known
+        for each in readers:
+            each.read_variable(self, tensor)
+        return tensor
+
+    def _mark(self):
+        return Lost((Origin("variable", self.serial, self.path),))
+
+    def _value(self):
+        """The value, for no tape."""
+        tensor = new_tensor(self._array)
+        tensor.key = self._lost
+        return tensor
+
+    read_value = read
+    __tensor__ = read
+
+    @property
+    def value(self):
+        """The value now: a property as in Keras, and a method as in TensorFlow.
+
+        >>> v = Variable(2.0)
+        >>> v.value.numpy(), v.value().numpy()
+        (np.float32(2.0), np.float32(2.0))
+        """
+        return VariableValue(self.read())
+
+    @property
+    def shape(self):
+        return TensorShape(self._array.shape)
+
+    @property
+    def dtype(self):
+        return BY_NUMPY.get(self._array.dtype) or as_dtype(self._array.dtype)
+
+    @property
+    def ndim(self):
+        return self._array.ndim
+
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, name):
+        self._name = name
+        self._lost = self._mark()
+
+    @property
+    def path(self):
+        """The name with those of the owners in front: ``dense/kernel``."""
+        return self._path or self._name
+
+    @path.setter
+    def path(self, path):
+        self._path = path
+        self._lost = self._mark()
+
+    def get_shape(self):
+        return self.shape
+
+    def numpy(self):
+        """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
+        return self._value().numpy()
+
+    def to_numpy(self):
+        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        return self.numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        return self._value().__array__(dtype, copy)
+
+    def ref(self):
+        """A hashable stand-in, for sets and dict keys."""
+        return Reference(self)
+
+    def __float__(self):
+        return float(self._value())
+
+    def __int__(self):
+        return int(self._value())
+
+    def __complex__(self):
+        return complex(self._value())
+
+    def __bool__(self):
+        return bool(self._value())
+
+    def __index__(self):
+        return self._value().__index__()
+
+    def __len__(self):
+        return len(self._value())
+
+    def __iter__(self):
+        return iter(self.read())
+
+    def __format__(self, spec):
+        return format(self._value(), spec) if spec else str(self)
+
+    # --- assigning
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        """Takes ``value``, of the same shape and dtype, as the value. Returns self.
+
+        Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
+        """
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign", value)
+        else:
+            self._bind(self._fitting("assign", value))
+        return self
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        """Adds ``delta``. Returns self."""
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign_add", delta)
+        else:
+            delta = self._fitting("assign_add", delta)
+            with self._lock:
+                self._bind(self._array + delta)
+        return self
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        """Subtracts ``delta``. Returns self."""
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.assign(self, "assign_sub", delta)
+        else:
+            delta = self._fitting("assign_sub", delta)
+            with self._lock:
+                self._bind(self._array - delta)
+        return self
+
+    def _fitting(self, method, value):
+        """The array of ``value``, checked; readers are told what it will go into."""
+        own = self._array
+        if hasattr(type(value), "__tensor__"):
+            value = convert_to_tensor(value)
+        key = value.key if isinstance(value, Tensor) else None
+        for reader in active_readers():
+            reader.before_assign(self, method, key)
+        if isinstance(value, Tensor):
+            array = value.array
+            if not devices.is_array(array):  # it stands for many, and will say so
+                array = np.asarray(value)
+        else:
+            module = devices.array_module(type(own))
+            array = to_array(value, None, own.dtype, module)
+        self.check_assigned(method, array)
+        return array
+
+    def check_assigned(self, method, array):
+        """Raises unless an array, or what is known of one, fits the variable."""
+        own, who = self._array, f"Variable.{method}"
+        if array.dtype != own.dtype:
+            raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}", value=array)
+        if array.shape != own.shape:
+            raise ShapeError(
+                who, f"Shape mismatch: the variable '{self.path}' has shape {self.shape}, "
+                f"the assigned value {TensorShape(array.shape)}", value=array
+            )  # fmt: skip
+
+    def _bind(self, array):
+        """The array becomes the value; nobody may write to it afterwards."""
+        if isinstance(array, np.generic):
+            array = np.asarray(array)
+        with self._lock:  # an optimizer may be about to give its own array back
+            self._array = array
+
+    def __getattr__(self, name):
+        if name == "_array":  # an optimizer writes into it: wait until it is back
+            with self._lock:
+                return object.__getattribute__(self, name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
+
+    # --- showing, copying
+
+    def __repr__(self):
+        tensor = new_tensor(self._array)
+        return (
+            f"<tf.Variable {self.path!r} shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={tensor._text(repr)}>"
+        )
+
+    def __copy__(self):
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo):
+        twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
+        twin._path = self._path
+        memo[id(self)] = twin
+        vars(twin).update(deepcopy(vars(self), memo))
+        return twin
+
+    def __reduce__(self):
+        array = devices.to_numpy(self._array)
+        values = array, self.trainable, self._name, self._path
+        return _rebuild, values, vars(self) or None
+
+
+class writing:  # noqa: N801  (used as a statement)
+    """``with writing(variables):`` no other thread writes to them; reading goes on.
+
+    All take locks in one order, so that two threads never wait for each other. It may be
+    entered again, inside too, and by any thread.
+    """
+
+    __slots__ = ("takes", "gives")
+
+    def __init__(self, variables):
+        locks = {id(v._lock): v._lock for v in variables}  # some variables share one
+        ordered = [locks[number] for number in sorted(locks)]
+        self.takes = [lock.acquire for lock in ordered]
+        self.gives = [lock.release for lock in ordered]
+
+    def __enter__(self):
+        taken = 0
+        try:
+            for take in self.takes:
+                take()
+                taken += 1
+        except BaseException:
+            for give in self.gives[:taken]:
+                give()
+            raise
+
+    def __exit__(self, *exc):
+        for give in self.gives:
+            give()
+
+
+class VariableValue:
+    """The tensor of `Variable.value`, which gives itself when it is called.
+
+    Every op takes it for the tensor, which it stays when the variable changes; attributes
+    are the tensor's.
+    """
+
+    __slots__ = ("_tensor",)
+    __array_priority__ = 1000
+    __hash__ = None
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __call__(self):
+        return self._tensor
+
+    __tensor__ = __call__
+
+    def __getattr__(self, name):
+        if name == "_tensor":  # while it is being copied
+            raise AttributeError(name)
+        return getattr(self._tensor, name)
+
+    def __reduce__(self):
+        return VariableValue, (self._tensor,)
+
+
+def unwrapped(value):
+    """The tensor that a `VariableValue` stands for; anything else as it is."""
+    return value._tensor if type(value) is VariableValue else value
+
+
+def _delegated(name):
+    def method(self, *args):
+        return getattr(self._tensor, name)(*args)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "array bool complex float format index int iter len repr str".split()
+):  # Python looks for these on the class
+    setattr(VariableValue, f"__{_name}__", _delegated(f"__{_name}__"))
+
+
+def _rebuild(array, trainable, name, path):
+    variable = Variable(array, trainable, name=name)
+    variable.path = path
+    return variable
+
+
+def _is_value(known, array, tensor):
+    """Whether an earlier read of a variable gave the value that it has now."""
+    if known.array is array:
+        return True
+    symbol = getattr(tensor, "symbol", None)  # in a trace
+    return symbol is not None and getattr(known, "symbol", None) is symbol

@@ -1,0 +1,188 @@
+"""`tw.debugging`: the user's lines in explanations, and a stop at the first NaN.
+
+Both are off by default, cost nothing then, and hold for the whole process when on.
+"""
+
+from tapewright.compiler.control_flow.effects import lasting_effect, made_by
+from tapewright.core import devices
+from tapewright.core.errors import NumericsError
+from tapewright.core.interpreters import trace_lines, user_line
+from tapewright.core.primitive import wrap_kernels
+from tapewright.core.tensor import convert_to_tensor
+
+from . import assertions
+from .assertions import *
+
+__all__ = sorted(
+    [
+        *assertions.__all__,
+        "check_numerics",
+        "disable_check_numerics",
+        "disable_traceback",
+        "enable_check_numerics",
+        "enable_traceback",
+    ]
+)
+
+# What computes the same without the accident.
+STABLE = {
+    "log": "log1p(x) for log(1 + x), nn.log_softmax(x) for log(softmax(x)), "
+    "nn.log_sigmoid(x) for log(sigmoid(x)), math.xlogy(a, x) for a * log(x), "
+    "or a bound from below: log(maximum(x, epsilon))",
+    "exp": "nn.softplus(x) for log(1 + exp(x)), reduce_logsumexp(x) for "
+    "log(reduce_sum(exp(x))), nn.softmax(x) for a quotient of them, or subtract the "
+    "largest x first",
+    "divide": "math.divide_no_nan(x, y), which is 0 where y is 0",
+    "reciprocal": "math.divide_no_nan(1.0, x), which is 0 where x is 0",
+    "rsqrt": "rsqrt(x + epsilon)",
+    "sqrt": "sqrt(maximum(x, 0.0)); norm(x) for sqrt(reduce_sum(x ** 2))",
+    "pow": "pow(maximum(x, epsilon), y) for powers that are no whole numbers",
+    "expm1": "a bound from above: expm1(minimum(x, bound))",
+    "square": "reduce_logsumexp, or norm, which scale before they square",
+    "cosh": "a bound: cosh(clip_by_value(x, -bound, bound))",
+    "sinh": "a bound: sinh(clip_by_value(x, -bound, bound))",
+    "acos": "acos(clip_by_value(x, -1.0, 1.0))",
+    "asin": "asin(clip_by_value(x, -1.0, 1.0))",
+    "atanh": "a bound within (-1, 1)",
+    "reduce_prod": "exp(reduce_sum(log(x))), or logarithms throughout",
+    "zero_safe_divide": "a bound that keeps the forward pass away from the pole",
+    "zero_safe_multiply": "a bound that keeps the forward pass away from the pole",
+}
+
+
+def enable_traceback():
+    """Tapes made from here on remember the user's file and line of every op.
+
+    `GradientTape.explain` and `GradientTape.summary` then name them, and so do the errors
+    of `enable_check_numerics` in a gradient. Recording takes several times as long.
+    """
+    trace_lines(True)
+
+
+def disable_traceback():
+    """Takes `enable_traceback` back."""
+    trace_lines(False)
+
+
+def enable_check_numerics():
+    """Stops at the first op that makes a NaN or an infinity, forward or backward.
+
+    The op raises ``FloatingPointError``: its name, the shapes and ranges of its inputs,
+    the user's line and, where one is known, the stable way to compute the same. An
+    infinity that an op only hands on (the ``-inf`` of a mask) is let pass.
+
+    >>> import tapewright as tw
+    >>> tw.debugging.enable_check_numerics()
+    >>> try:
+    ...     tw.math.log(tw.constant([1.0, 0.0]))
+    ... except FloatingPointError as error:
+    ...     print(str(error).splitlines()[0])
+    ... finally:
+    ...     tw.debugging.disable_check_numerics()
+    log made an infinity (1 of 2 entries)
+    """
+    wrap_kernels(_checked)
+
+
+def disable_check_numerics():
+    """Takes `enable_check_numerics` back."""
+    wrap_kernels(None)
+
+
+def check_numerics(tensor, message, name=None):
+    """``tensor``, unless an entry is NaN or infinite; in a traced function in each call.
+
+    Raises: ``FloatingPointError`` with ``message``.
+    """
+    tensor = convert_to_tensor(tensor)
+    lasting_effect("check_numerics", [tensor], message=message)
+    return tensor
+
+
+@made_by("check_numerics")
+def _numbers_checked(message):
+    def check(array):
+        found = _accident(array)
+        if found:
+            raise NumericsError(f"{message}: the tensor has {found}")
+
+    return check
+
+
+def _checked(op, kernel):
+    """The kernel, and a look at what it made."""
+
+    def run(*arrays, **attributes):
+        result = kernel(*arrays, **attributes)
+        for out in result if type(result) is tuple else (result,):
+            found = _accident(out)
+            if found and _is_new(out, arrays):
+                raise NumericsError(_report(op, found, arrays, attributes))
+        return result
+
+    return run
+
+
+def _is_floating(array):
+    return getattr(getattr(array, "dtype", None), "kind", None) in ("f", "c")
+
+
+def _accident(array):
+    """What is wrong with an array, in words; None if all entries are finite."""
+    if not _is_floating(array):
+        return None
+    xp = devices.array_module(type(array))
+    if bool(xp.isfinite(array).all()):
+        return None
+    total = array.size
+    parts = []
+    for count, one in (
+        (int(xp.isnan(array).sum()), "NaN"),
+        (int(xp.isinf(array).sum()), "an infinity"),
+    ):
+        if count:
+            parts.append(f"{one} ({count} of {total} entries)")
+    return " and ".join(parts)
+
+
+def _is_new(out, arrays):
+    """Whether the op made the accident, and did not just hand it on."""
+    xp = devices.array_module(type(out))
+    inputs = [x for x in arrays if _is_floating(x)]
+    if any(bool(xp.isnan(x).any()) for x in inputs):
+        return True  # NaN came in from outside of all ops: stop here, too
+    if any(bool(xp.isinf(x).any()) for x in inputs):
+        return bool(xp.isnan(out).any())
+    return True
+
+
+def _report(op, found, arrays, attributes):
+    lines = [f"{op.name} made {found}"]
+    names = op.names(arrays)
+    for name, array in zip(names, arrays):
+        lines.append(f"    {name}: {_range(array)}")
+    for name, value in attributes.items():
+        lines.append(f"    {name} = {value!r}")
+    line = user_line(always=True)
+    if line:
+        lines.append(f"    at {line}")
+    if op.name in STABLE:
+        lines.append(f"    stable instead: {STABLE[op.name]}")
+    return "\n".join(lines)
+
+
+def _range(array):
+    if not hasattr(array, "dtype"):
+        return repr(array)
+    text = f"shape {tuple(array.shape)}, {array.dtype}"
+    if not array.size or array.dtype.kind not in "fciu":
+        return text
+    values = devices.to_numpy(array)
+    if values.dtype.kind == "c":
+        values = abs(values)
+        text += ", modulus"
+    finite = values[abs(values) < float("inf")] if values.dtype.kind == "f" else values
+    if finite.size:
+        text += f" from {finite.min():.6g} to {finite.max():.6g}"
+    other = values.size - finite.size
+    return text + (f", {other} not finite" if other else "")

@@ -1,0 +1,320 @@
+"""The assertions of `tw.debugging`: about values, in each call; about shapes, at once."""
+
+import numpy as np
+
+from tapewright.compiler.control_flow.effects import Assert, lasting_effect, made_by
+from tapewright.compiler.control_flow.text import array_text
+from tapewright.core import devices
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.core.tensor_shape import TensorShape
+
+__all__ = [
+    "Assert",
+    "assert_all_finite",
+    "assert_equal",
+    "assert_greater",
+    "assert_greater_equal",
+    "assert_integer",
+    "assert_less",
+    "assert_less_equal",
+    "assert_near",
+    "assert_negative",
+    "assert_non_negative",
+    "assert_non_positive",
+    "assert_none_equal",
+    "assert_positive",
+    "assert_proper_iterable",
+    "assert_rank",
+    "assert_rank_at_least",
+    "assert_rank_in",
+    "assert_same_float_dtype",
+    "assert_scalar",
+    "assert_shapes",
+    "assert_type",
+    "is_numeric_tensor",
+]
+
+
+# ---------------------------------------------------------------------- about values
+
+
+def _held(who, given, message, summarize, **settings):
+    """Raises, now or in each replay, unless the condition holds for all entries."""
+    lasting_effect(
+        who, given.values(), names=list(given), message=message or "",
+        summarize=3 if summarize is None else int(summarize), **settings,
+    )  # fmt: skip
+
+
+def _condition(who, words, condition):
+    """Lets `_held` know what ``who`` demands: in words, and of arrays."""
+
+    @made_by(who)
+    def make(names, message, summarize):
+        def check(*arrays):
+            holds = np.asarray(condition(*arrays))
+            if not holds.all():
+                raise InvalidArgumentError(
+                    _report(who, words, holds, names, arrays, message, summarize)
+                )
+
+        return check
+
+
+def _report(who, words, holds, names, arrays, message, summarize):
+    at = tuple([int(i) for i in np.argwhere(~holds)[0]])
+    lines = [] if not message else [message]
+    lines.append(
+        f"{who}: {words} must hold for all entries, it does not for "
+        f"{holds.size - int(holds.sum())} of {holds.size}, first at index {list(at)}"
+    )
+    for name, array in zip(names, arrays):
+        text = array_text(array, summarize)
+        lines.append(f"  {name}, shape {array.shape}: {text}")
+    return "\n".join(lines)
+
+
+def _pair(x, y):
+    """Two tensors of one dtype, as for an op."""
+    if is_tensor(y) and not is_tensor(x):
+        y = convert_to_tensor(y)
+        return convert_to_tensor(x, dtype_hint=y.dtype), y
+    x = convert_to_tensor(x)
+    return x, convert_to_tensor(y, dtype_hint=x.dtype)
+
+
+def _comparison(name, words, function):
+    def assertion(x, y, message=None, summarize=None, name=None):
+        x, y = _pair(x, y)
+        _held(assertion.__name__, {"x": x, "y": y}, message, summarize)
+
+    _condition(name, words, function)
+    assertion.__name__ = assertion.__qualname__ = name
+    assertion.__doc__ = (
+        f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries; they "
+        "broadcast.\n\n    In a traced function it is checked in each call. "
+        "``message`` opens the error; ``summarize``: so\n    many entries of each end of an "
+        "axis are shown."
+    )
+    return assertion
+
+
+assert_equal = _comparison("assert_equal", "x == y", np.equal)
+assert_greater = _comparison("assert_greater", "x > y", np.greater)
+assert_greater_equal = _comparison("assert_greater_equal", "x >= y", np.greater_equal)
+assert_less = _comparison("assert_less", "x < y", np.less)
+assert_less_equal = _comparison("assert_less_equal", "x <= y", np.less_equal)
+
+
+def assert_none_equal(x, y, summarize=None, message=None, name=None):
+    """Raises ``InvalidArgumentError`` unless ``x != y`` for all entries."""
+    x, y = _pair(x, y)
+    _held("assert_none_equal", {"x": x, "y": y}, message, summarize)
+
+
+_condition("assert_none_equal", "x != y", np.not_equal)
+
+
+def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
+    """Raises ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
+
+    Both tolerances are ten times the spacing of numbers at 1 by default.
+    """
+    x, y = _pair(x, y)
+    kind = x.dtype.dtype
+    usual = 10 * np.finfo(kind).eps if kind.kind in "fc" else 0
+    rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
+    tolerances = {"rtol": float(rtol), "atol": float(atol)}
+    _held("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
+
+
+@made_by("assert_near")
+def _near(names, message, summarize, rtol, atol):
+    words = f"abs(x - y) <= {atol:.3g} + {rtol:.3g} * abs(y)"
+
+    def check(x, y):
+        holds = np.abs(x - y) <= atol + rtol * np.abs(y)
+        if not holds.all():
+            raise InvalidArgumentError(
+                _report("assert_near", words, holds, names, (x, y), message, summarize)
+            )
+
+    return check
+
+
+def _sign(name, words, function):
+    def assertion(x, message=None, summarize=None, name=None):
+        _held(assertion.__name__, {"x": convert_to_tensor(x)}, message, summarize)
+
+    _condition(name, words, function)
+    assertion.__name__ = assertion.__qualname__ = name
+    assertion.__doc__ = (
+        f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries.\n\n    In a "
+        "traced function it is checked in each call."
+    )
+    return assertion
+
+
+assert_positive = _sign("assert_positive", "x > 0", lambda x: x > 0)
+assert_non_negative = _sign("assert_non_negative", "x >= 0", lambda x: x >= 0)
+assert_negative = _sign("assert_negative", "x < 0", lambda x: x < 0)
+assert_non_positive = _sign("assert_non_positive", "x <= 0", lambda x: x <= 0)
+
+
+def assert_all_finite(x, message, name=None):
+    """``x``, unless an entry is NaN or infinite: then ``InvalidArgumentError``."""
+    x = convert_to_tensor(x)
+    if x.dtype.dtype.kind not in "fc":
+        raise TypeError(f"assert_all_finite: x must be floating, got {x.dtype.name}")
+    _held("assert_all_finite", {"x": x}, message, None)
+    return x
+
+
+_condition("assert_all_finite", "isfinite(x)", np.isfinite)
+
+
+# ----------------------------------------------------------- about shapes and dtypes
+
+
+def assert_rank(x, rank, message=None, name=None):
+    """Raises ``ValueError`` unless ``x`` has this rank."""
+    _check_rank(
+        "assert_rank", x, lambda n: n == int(rank), f"rank {int(rank)}", message
+    )
+
+
+def assert_rank_at_least(x, rank, message=None, name=None):
+    """Raises ``ValueError`` unless ``x`` has this rank or a higher one."""
+    words = f"rank {int(rank)} or more"
+    _check_rank("assert_rank_at_least", x, lambda n: n >= int(rank), words, message)
+
+
+def assert_rank_in(x, ranks, message=None, name=None):
+    """Raises ``ValueError`` unless ``x`` has one of these ranks."""
+    ranks = [int(r) for r in ranks]
+    words = f"one of the ranks {ranks}"
+    _check_rank("assert_rank_in", x, lambda n: n in ranks, words, message)
+
+
+def assert_scalar(tensor, message=None, name=None):
+    """``tensor``; raises ``ValueError`` unless it has rank 0."""
+    tensor = convert_to_tensor(tensor)
+    _check_rank("assert_scalar", tensor, lambda n: n == 0, "rank 0", message)
+    return tensor
+
+
+def _check_rank(who, x, condition, words, message):
+    x = convert_to_tensor(x)
+    if not condition(x.ndim):
+        opening = f"{message}. " if message else ""
+        raise InvalidArgumentError(
+            f"{opening}{who}: the tensor must have {words}, got rank {x.ndim}, shape "
+            f"{x.shape}"
+        )
+
+
+def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
+    """Raises ``ValueError`` unless tensors have these shapes.
+
+    Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes, None
+    for any, or names: a name stands for the same size everywhere. A first entry of ``...``
+    or ``"*"`` stands for any number of axes.
+
+    >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([3.0])
+    >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
+    """
+    pairs = list(shapes.items()) if isinstance(shapes, dict) else list(shapes)
+    opening, sizes = f"{message}. " if message else "", {}
+    for number, (tensor, wanted) in enumerate(pairs):
+        tensor = tensor.deref() if hasattr(tensor, "deref") else tensor
+        actual = tuple(convert_to_tensor(tensor).shape)
+        who = f"{opening}assert_shapes: tensor {number} of shape {actual}"
+        wanted = _entries(who, wanted)
+        if wanted and wanted[0] in (..., "*"):
+            wanted = wanted[1:]
+            fits = len(wanted) <= len(actual)
+            actual = actual[len(actual) - len(wanted) :]
+        else:
+            fits = len(wanted) == len(actual)
+        if not fits:
+            raise InvalidArgumentError(f"{who} must have rank {len(wanted)}")
+        for axis, (size, entry) in enumerate(zip(actual, wanted)):
+            known = sizes.setdefault(entry, size) if isinstance(entry, str) else entry
+            if known is not None and known != size:
+                raise InvalidArgumentError(
+                    f"{who} must have size {known} ({entry}) in axis {axis}"
+                )
+
+
+def _entries(who, wanted):
+    if isinstance(wanted, (list, tuple, TensorShape)):
+        entries = list(wanted)
+    elif isinstance(wanted, str):
+        entries = list(wanted)
+    else:
+        raise InvalidArgumentError(
+            f"{who}: the shape must be a list or tuple, got {wanted!r}"
+        )
+    return [
+        int(e) if isinstance(e, str) and e.isdigit() else None if e == "." else e
+        for e in entries
+    ]
+
+
+def assert_type(tensor, tf_type, message=None, name=None):
+    """Raises ``TypeError`` unless ``tensor`` has this dtype."""
+    tensor, wanted = convert_to_tensor(tensor), as_dtype(tf_type)
+    if tensor.dtype != wanted:
+        opening = f"{message}. " if message else ""
+        raise TypeError(
+            f"{opening}assert_type: the dtype must be {wanted.name}, got "
+            f"{tensor.dtype.name}"
+        )
+
+
+def assert_integer(x, message=None, name=None):
+    """Raises ``TypeError`` unless ``x`` is of integers."""
+    x = convert_to_tensor(x)
+    if x.dtype.dtype.kind not in "iu":
+        opening = f"{message}. " if message else ""
+        raise TypeError(
+            f"{opening}assert_integer: the dtype must be one of integers, got {x.dtype.name}"
+        )
+
+
+def assert_same_float_dtype(tensors=None, dtype=None):
+    """The floating dtype of all tensors, or ``dtype``; float32 if nothing is given.
+
+    Raises: ``ValueError`` if they differ, or are not floating.
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    for tensor in tensors or ():
+        own = convert_to_tensor(tensor).dtype
+        wanted = own if wanted is None else wanted
+        if own != wanted:
+            raise InvalidArgumentError(
+                f"assert_same_float_dtype: all must be {wanted.name}, got {own.name}"
+            )
+    wanted = as_dtype("float32") if wanted is None else wanted
+    if wanted.dtype.kind != "f":
+        raise InvalidArgumentError(
+            f"assert_same_float_dtype: the dtype must be floating, got {wanted.name}"
+        )
+    return wanted
+
+
+def assert_proper_iterable(values):
+    """Raises ``TypeError`` for what is iterable, but one value: a tensor, array, string."""
+    single = is_tensor(values) or devices.is_array(values)
+    if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            "assert_proper_iterable: values must be a list, tuple or the like, got "
+            f"{type(values).__name__}"
+        )
+
+
+def is_numeric_tensor(tensor):
+    """Whether it is a tensor of numbers."""
+    return is_tensor(tensor) and tensor.dtype.dtype.kind in "iufc"

@@ -1,0 +1,141 @@
+"""`tw.keras.random`: Keras' draws, each with a ``seed``.
+
+None draws from the global stream, an int from a stream of its own that starts anew at each
+call, a `SeedGenerator` from a stream that goes on.
+"""
+
+import functools
+
+from tapewright.core.dtypes import as_dtype, int64
+from tapewright.core.floatx import default_float
+from tapewright.core.primitive import Shape
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.layers.seeds import SeedGenerator
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.shape import broadcast_to, transpose
+from tapewright.ops.nn.dropout import apply_dropout
+from tapewright.ops.random.distributions import (
+    checked_bounds,
+    checked_floating,
+    checked_logits,
+    draw_binomial,
+    draw_categorical,
+    draw_gamma,
+    draw_normal,
+    draw_shuffled,
+    draw_uniform,
+)
+from tapewright.ops.random.generators import Generator, one_stream
+
+__all__ = [
+    "SeedGenerator",
+    "beta",
+    "binomial",
+    "categorical",
+    "dropout",
+    "gamma",
+    "normal",
+    "randint",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
+
+
+def _stream(seed):
+    if isinstance(seed, Generator):
+        return seed.stream()
+    if seed is None or isinstance(seed, int):
+        return one_stream(seed)
+    raise ValueError(
+        "keras.random: seed must be an integer, a SeedGenerator or None, got "
+        f"{type(seed).__name__}"
+    )
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    """Normally distributed numbers.
+
+    >>> normal((2, 3), seed=1).shape
+    TensorShape([2, 3])
+    """
+    dtype = checked_floating("normal", dtype or default_float())
+    return draw_normal(_stream(seed), Shape(shape), mean, stddev, dtype)
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+    dtype = checked_floating("truncated_normal", dtype or default_float())
+    return draw_normal(_stream(seed), Shape(shape), mean, stddev, dtype, truncated=True)
+
+
+def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    """Numbers from ``minval`` up to, and without, ``maxval``."""
+    dtype = checked_floating("uniform", dtype or default_float())
+    bounds = checked_bounds("uniform", minval, maxval, dtype)
+    return draw_uniform(_stream(seed), Shape(shape), *bounds)
+
+
+def randint(shape, minval, maxval, dtype="int32", seed=None):
+    """Integers from ``minval`` up to, and without, ``maxval``."""
+    dtype = as_dtype(dtype)
+    if not dtype.is_integer:
+        raise ValueError(f"randint: dtype must be an integer type, got {dtype.name}")
+    bounds = checked_bounds("randint", minval, maxval, int64)
+    return cast(draw_uniform(_stream(seed), Shape(shape), *bounds), dtype)
+
+
+def categorical(logits, num_samples, dtype="int32", seed=None):
+    """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
+
+    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
+    """
+    logits = checked_logits(logits)
+    return cast(draw_categorical(_stream(seed), logits, num_samples, int64), dtype)
+
+
+def dropout(inputs, rate, noise_shape=None, seed=None):
+    """Zeroes each entry with probability ``rate``: ``inputs * mask / (1 - rate)``.
+
+    ``noise_shape``: the shape of the mask, None for the sizes of ``inputs``; axes of size
+    1 share one draw.
+    """
+    if not 0 <= rate <= 1:
+        raise ValueError(f"dropout: rate must be from 0 to 1, got {rate!r}")
+    if rate == 1:
+        return zeros_like(inputs)
+    stream = functools.partial(_stream, seed)
+    return apply_dropout("dropout", inputs, rate, noise_shape, stream)
+
+
+def shuffle(x, axis=0, seed=None):
+    """The entries of ``x`` along ``axis`` in random order."""
+    x = convert_to_tensor(x)
+    order = list(range(x.ndim))
+    order[0], order[axis] = order[axis], order[0]
+    return transpose(draw_shuffled(_stream(seed), transpose(x, order)), order)
+
+
+def gamma(shape, alpha, dtype=None, seed=None):
+    """Numbers with the density ``x ** (alpha - 1) * exp(-x)``, up to a factor."""
+    dtype, shape = checked_floating("gamma", dtype or default_float()), Shape(shape)
+    return _gamma(_stream(seed), shape, alpha, dtype)
+
+
+def _gamma(stream, shape, alpha, dtype):
+    return draw_gamma(stream, shape, broadcast_to(cast(alpha, dtype), shape), None)
+
+
+def beta(shape, alpha, beta, dtype=None, seed=None):
+    """Numbers with the density ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor."""
+    dtype, shape = checked_floating("beta", dtype or default_float()), Shape(shape)
+    other = seed + 1 if isinstance(seed, int) else seed  # draws that do not depend
+    first = _gamma(_stream(seed), shape, alpha, dtype)
+    return first / (first + _gamma(_stream(other), shape, beta, dtype))
+
+
+def binomial(shape, counts, probabilities, dtype=None, seed=None):
+    """How many of ``counts`` trials succeed, each with probability ``probabilities``."""
+    drawn = draw_binomial(_stream(seed), Shape(shape), counts, probabilities, int64)
+    return cast(drawn, dtype or default_float())

@@ -1,0 +1,1 @@
+"""Make, shape, join, index and sort tensors."""

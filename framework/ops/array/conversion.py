@@ -1,0 +1,344 @@
+"""Ops that keep a value or a part of it: dtypes, complex numbers, passing on.
+
+`cast` and its kin; a complex number from its parts, its parts and its conjugate; the
+identity, with and without a gradient. A real input gets a real gradient, and a complex
+one a complex one.
+"""
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import DTypeName, primitive
+from tapewright.core.rules import elementwise
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
+
+from ..math.comparison import greater_equal, less_equal, logical_and, masked
+
+__all__ = [
+    "bitcast",
+    "cast",
+    "complex",
+    "conj",
+    "identity",
+    "identity_n",
+    "imag",
+    "real",
+    "saturate_cast",
+    "stop_gradient",
+]
+
+
+# -------------------------------------------------------------------------- dtypes
+
+
+@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True)
+def cast_p(xp, x, *, dtype: DTypeName):
+    to = dtypes.as_dtype(dtype).dtype
+    if x.dtype.kind == "c" and to.kind != "c":
+        x = x.real
+    if x.dtype.kind == "U" and to.kind != "U":
+        raise TypeError("strings are no numbers")  # NumPy would read them
+    return x.astype(to)
+
+
+@cast_p.kernel_for("formulas")
+def _(xp, x, *, dtype):
+    return x
+
+
+@cast_p.infer
+def _(x, dtype):
+    if x.dtype == dtypes.string and dtype != dtypes.string:
+        raise DTypeError("cast", f"strings cannot become {dtype}", x=x)
+    return TensorSpec(x.shape, dtype)
+
+
+@cast_p.vjp("x")
+def _(g, x_dtype):
+    return cast(g, x_dtype)
+
+
+def cast(x, dtype, name=None):
+    """``x`` in another dtype; of a complex number cast to a real one, the real part.
+
+    Only between floating and complex numbers do gradients pass. Raises: ``DTypeError``
+    for strings, whatever they spell.
+    """
+    dtype = dtypes.as_dtype(dtype)
+    if isinstance(x, IndexedSlices):
+        return x.with_values(cast(x.values, dtype))
+    if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):
+        return _as_it_is(x)
+    if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
+        return cast_p(x, dtype=dtype.name)
+    return cast_p(convert_to_tensor(x), dtype=dtype.name)
+
+
+def _as_it_is(x):
+    """``x`` as a tensor; in a walk that nobody records, the array that it is."""
+    return x if isinstance(x, Tensor) else identity(x)
+
+
+@elementwise(name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}])
+def _saturate_cast(xp, value, *, dtype: DTypeName):
+    to = dtypes.as_dtype(dtype).dtype
+    low, high = _limits(value.dtype, to)
+    limited = xp.minimum(xp.maximum(value, low), high)
+    return limited if limited.dtype == to else limited.astype(to)
+
+
+def _limits(given, to):
+    """The least and the largest number of dtype ``given`` that dtype ``to`` can hold."""
+    (low, high), (least, largest) = _range(given), _range(to)
+    limits = []
+    for own, other in ((low, least), (high, largest)):
+        limit = given.type(own if abs(own) <= abs(other) else other)
+        if given.kind == "f" and abs(_exact(limit)) > abs(other):  # rounded outwards
+            limit = np.nextafter(limit, given.type(0))
+        limits.append(limit)
+    return limits
+
+
+def _range(dtype):
+    info = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    return _exact(info.min), _exact(info.max)
+
+
+def _exact(number):
+    """A Python int, or an infinite float: numbers of any two dtypes compare exactly."""
+    return float(number) if np.isinf(number) else int(number)
+
+
+@_saturate_cast.infer
+def _(value, dtype):
+    return TensorSpec(value.shape, dtype)
+
+
+@_saturate_cast.vjp("value")
+def _(g, value, value_dtype, dtype):
+    low, high = _limits(value_dtype, dtypes.as_dtype(dtype).dtype)
+    inside = logical_and(
+        greater_equal(value, float(low)), less_equal(value, float(high))
+    )
+    return masked(cast(g, value_dtype), inside)
+
+
+def saturate_cast(value, dtype, name=None):
+    """`cast`, of what ``dtype`` cannot hold to the nearest that it can.
+
+    Gradients pass between floating numbers, where the value is not limited.
+
+    Raises: ``TypeError`` for booleans.
+
+    >>> saturate_cast([-3.0, 7.9, 300.0], "uint8").numpy()
+    array([  0,   7, 255], dtype=uint8)
+    """
+    value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
+    for name, given in (("value", value.dtype), ("dtype", dtype)):
+        if given.is_bool or given == dtypes.string:
+            raise TypeError(f"saturate_cast: {name} must be numeric, got {given.name}")
+    if not dtype.is_complex:
+        return _saturate_cast(real(value), dtype=dtype.name)
+    if value.dtype.is_complex and value.dtype.size <= dtype.size:
+        return cast(value, dtype)
+    parts = [_saturate_cast(part, dtype=dtype.real_dtype.name)
+             for part in (real(value), imag(value))]  # fmt: skip
+    return _complex(*parts)
+
+
+@primitive(name="bitcast", type_name="Bitcast")
+def _bitcast(xp, input, *, type: DTypeName):
+    to = dtypes.as_dtype(type).dtype
+    size, new_size = input.dtype.itemsize, to.itemsize
+    if size == new_size:
+        return input.view(to)
+    if size > new_size:
+        return xp.ascontiguousarray(input).reshape(*input.shape, 1).view(to)
+    if not input.ndim or input.shape[-1] * size != new_size:
+        raise InvalidArgumentError(
+            "bitcast: the last axis must fill one entry of the new type"
+        )
+    return xp.ascontiguousarray(input).view(to)[..., 0]
+
+
+_bitcast.no_gradient()
+
+
+@_bitcast.infer
+def _(input, type):
+    to = dtypes.as_dtype(type)
+    dims, size = list(input.shape), input.dtype.size
+    if size > to.size:
+        dims.append(size // to.size)
+    elif size < to.size:
+        if not dims or dims[-1] not in (None, to.size // size):
+            what = f"to make {to.name} of it, the last axis must have size {to.size // size}"
+            raise ShapeError("bitcast", what, input=input)
+        dims.pop()
+    return TensorSpec(dims, to)
+
+
+@_bitcast.batch
+def _(mapped, input, *, type):
+    return _bitcast(input, type=type)
+
+
+def bitcast(input, type, name=None):
+    """The same bytes read as another dtype; the gradient is None.
+
+    To a smaller dtype a last axis is added, to a larger one the last axis vanishes.
+
+    Raises: ``ShapeError`` if that axis does not have the right size, ``TypeError`` for
+    booleans and strings.
+
+    >>> bitcast(1.0, "int32").numpy()
+    np.int32(1065353216)
+    """
+    input, to = convert_to_tensor(input), dtypes.as_dtype(type)
+    for name, given in (("input", input.dtype), ("type", to)):
+        if given.is_bool or given == dtypes.string:
+            raise TypeError(f"bitcast: {name} must be numeric, got {given.name}")
+    return _bitcast(input, type=to.name)
+
+
+# ----------------------------------------------------------------- complex numbers
+
+
+def _complex_of(dtype):
+    return "complex64" if dtype == "float32" else "complex128"
+
+
+@elementwise(
+    name="complex",
+    type_name="Complex",
+    zero_when=[{"real", "imag"}],
+    result_dtype=_complex_of,
+)
+def _complex(xp, real, imag):
+    if real.dtype.kind != "f" or real.dtype.itemsize < 4:
+        what = "real and imag must be float32 or float64"
+        raise DTypeError("complex", what, real=real, imag=imag)
+    real, imag = xp.broadcast_arrays(real, imag)
+    result = xp.empty(real.shape, _complex_of(real.dtype))
+    result.real[...], result.imag[...] = real, imag  # 1j * inf has NaN for a real part
+    return result
+
+
+@_complex.vjp("real")
+def _(g):
+    return real(g)
+
+
+@_complex.vjp("imag")
+def _(g):
+    return -imag(g)
+
+
+def complex(real, imag, name=None):  # noqa: A001
+    """``real + i * imag`` of two float32 or float64 tensors."""
+    return _complex(real, imag)
+
+
+def real_dtype(dtype):
+    """The dtype of the parts of a complex number; of a real one, its own."""
+    return dtype.real_dtype
+
+
+@elementwise(
+    name="real", type_name="Real", zero_when=[{"input"}], result_dtype=real_dtype
+)
+def _real(xp, input):
+    return xp.real(input)
+
+
+@_real.vjp("input")
+def _(g, input_dtype):
+    return cast(g, input_dtype)
+
+
+def real(input, name=None):
+    """The real part; a real tensor is returned as it is."""
+    return _real(input) if _is_complex(input) else _as_it_is(input)
+
+
+@elementwise(
+    name="imag", type_name="Imag", zero_when=[{"input"}], result_dtype=real_dtype
+)
+def _imag(xp, input):
+    return xp.imag(input)
+
+
+@_imag.vjp("input")
+def _(g, input_dtype):
+    return cast(g, input_dtype) * -1j
+
+
+def imag(input, name=None):
+    """The imaginary part; zeros for a real tensor, without a gradient."""
+    return _imag(input if _is_complex(input) else stop_gradient(input))
+
+
+@elementwise(name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc")
+def _conj(xp, x):
+    return xp.conj(x)
+
+
+@_conj.vjp("x")
+def _(g):
+    return conj(g)
+
+
+def conj(x, name=None):
+    """The complex conjugate; a real tensor is returned as it is."""
+    return _conj(x) if _is_complex(x) else _as_it_is(x)
+
+
+def _is_complex(x):
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return convert_to_tensor(x).dtype.is_complex
+    return dtype.kind == "c" if isinstance(dtype, np.dtype) else dtype.is_complex
+
+
+# ---------------------------------------------------------------------- passing on
+
+
+@elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True)
+def identity(xp, input):
+    """``input`` as another tensor; gradients pass."""
+    return input
+
+
+@identity.vjp("input")
+def _(g):
+    return g
+
+
+@elementwise(zero_when=[{"input"}], sizes=True)
+def set_apart(xp, input):
+    """``input`` as another tensor, in traced functions too.
+
+    What is computed from it there is computed again: it is not the same as what is
+    computed from ``input``, and so neither merged with it nor kept for it.
+    """
+    return input[...]
+
+
+@set_apart.vjp("input")
+def _(g):
+    return g
+
+
+def identity_n(input, name=None):
+    """The tensors of a list, each as another tensor; gradients pass."""
+    return [identity(each) for each in input]
+
+
+@elementwise(type_name="StopGradient", zero_when=[{"input"}], sizes=True)
+def stop_gradient(xp, input):
+    """``input``, through which no gradient passes: it counts as a constant."""
+    return input
+
+
+stop_gradient.no_gradient()

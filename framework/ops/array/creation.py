@@ -1,0 +1,298 @@
+"""Tensors made from nothing but a shape: zeros, ones, ranges, unit matrices.
+
+They are constants: no gradient passes, except through the value of `fill` and the ends
+of `linspace`.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.composite import composite
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+    TracingError,
+)
+from tapewright.core.interpreters import BARE, active_reader, active_tracer, user_line
+from tapewright.core.primitive import Shape, Whole
+from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
+from tapewright.core.symbolic_shape import sized
+from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+
+from ..math.comparison import equal, less
+from .conversion import cast
+from .shape import broadcast_to, expand_dims, reshape
+from .sizes import arange, filled, known_as_sizes
+
+__all__ = [
+    "eye",
+    "fill",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "range",
+    "sequence_mask",
+    "zeros",
+    "zeros_like",
+]
+
+_range = range  # the name is ours below
+
+
+def zeros(shape, dtype=dtypes.float32, name=None):
+    """A tensor of zeros.
+
+    >>> zeros([2, 3]).shape
+    TensorShape([2, 3])
+    """
+    dims = Shape(shape)
+    if sized(dims):
+        return filled(dims, 0, dtype)
+    _check_dims("zeros", dims, dtype)
+    return new_tensor(devices.current_module().zeros(dims, _numpy(dtype)))
+
+
+def ones(shape, dtype=dtypes.float32, name=None):
+    """A tensor of ones. Raises: ``TypeError`` for strings, of which none is one."""
+    dims = Shape(shape)
+    if dtypes.as_dtype(dtype) == dtypes.string:
+        raise DTypeError("ones", "dtype must be numeric or bool, got string")
+    if sized(dims):
+        return filled(dims, 1, dtype)
+    _check_dims("ones", dims, dtype)
+    return new_tensor(devices.current_module().ones(dims, _numpy(dtype)))
+
+
+def _check_dims(who, dims, dtype):
+    """Raises: ``ValueError`` for a negative size, ``MemoryError`` for sizes too large."""
+    if dims and min(dims) < 0:
+        raise InvalidArgumentError(f"{who}: sizes must be 0 or more, got {dims}")
+    devices.check_fits(who, dims, _numpy(dtype))
+
+
+def fill(dims, value, name=None):
+    """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
+    value = convert_to_tensor(value)
+    if known_rank("fill", "value", value) != 0:
+        raise InvalidArgumentError(
+            f"fill: value must be a scalar, got shape {value.shape}"
+        )
+    dims = Shape(dims)
+    if any([n < 0 for n in dims]):
+        raise InvalidArgumentError(f"fill: dims must be 0 or more, got {dims}")
+    return broadcast_to(value, dims)
+
+
+@composite
+def zeros_like(input, dtype=None, name=None):
+    """Zeros in the shape, and the dtype if none is named, of ``input``."""
+    return _like("zeros_like", input, dtype)
+
+
+@composite
+def ones_like(input, dtype=None, name=None):
+    """Ones in the shape, and the dtype if none is named, of ``input``."""
+    return _like("ones_like", input, dtype)
+
+
+def _like(function, input, dtype):
+    bare = active_reader() is BARE
+    like = new_tensor(input) if bare else convert_to_tensor(input)
+    make = getattr(module_of(like), function.removesuffix("_like"))
+    array = like.array
+    if sized(array.shape):
+        number = 0 if function == "zeros_like" else 1
+        return filled(array.shape, number, array.dtype if dtype is None else dtype)
+    result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
+    return result if bare else new_tensor(result)
+
+
+def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
+    """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
+    xp = devices.current_module()
+    rows = Whole(num_rows)
+    columns = rows if num_columns is None else Whole(num_columns)
+    lead = () if batch_shape is None else Shape(batch_shape)
+    if sized((*lead, rows, columns)):
+        matrix = equal(expand_dims(_steps(rows), 1), _steps(columns))
+        matrix = cast(matrix, dtype)
+        return broadcast_to(matrix, (*lead, rows, columns))
+    _check_dims("eye", (*lead, rows, columns), dtype)
+    matrix = xp.eye(rows, columns, dtype=_numpy(dtype))
+    if batch_shape is not None:
+        matrix = xp.array(xp.broadcast_to(matrix, lead + matrix.shape))
+    return new_tensor(matrix)
+
+
+def linspace(start, stop, num, name=None, axis=0):
+    """``num`` evenly spaced values from ``start`` to ``stop``, both included.
+
+    >>> linspace(0.0, 1.0, 5).numpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    start = convert_to_tensor(start)
+    stop = convert_to_tensor(stop, dtype_hint=start.dtype)
+    if int(num) < 1:
+        raise InvalidArgumentError(f"linspace: num must be 1 or more, got {int(num)}")
+    devices.check_fits("linspace", (int(num),), start.dtype.dtype)
+    if not start.dtype.is_differentiable:
+        start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
+    shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
+    try:
+        dims = broadcast_shape(start.shape, stop.shape)
+    except ValueError as error:
+        raise ShapeError("linspace", str(error), start=start, stop=stop) from None
+    start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
+    rank = len(dims) + 1
+    (at,) = normalize_axis("linspace", axis, rank)
+    xp = module_of(start)
+    shares = new_tensor(
+        xp.asarray(shares.reshape([-1 if i == at else 1 for i in _range(rank)]))
+    )
+    # Both ends are met exactly, and so is the middle of what is symmetric.
+    return expand_dims(start, at) * (1.0 - shares) + expand_dims(stop, at) * shares
+
+
+@composite
+def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
+    """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
+
+    Raises: ``ValueError`` if ``delta`` is 0, or leads away from ``limit``.
+
+    >>> range(3).numpy(), range(1.0, 2.0, 0.5).numpy()
+    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+    """
+    if limit is None:
+        start, limit = 0, start
+    if known_as_sizes(start, limit, delta):
+        return _range_of_sizes(start, limit, delta, dtype)
+    parts = [convert_to_tensor(v, dtype_hint=dtype) for v in (start, limit, delta)]
+    if dtype is None:  # integers beside floating numbers take their dtype
+        given = [p.array.dtype for p in parts]
+        dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
+    start, limit, delta = (_number(p) for p in parts)
+    values = _stepped(start, limit, delta, _numpy(dtype))
+    return new_tensor(devices.current_module().asarray(values))
+
+
+def _number(x):
+    """The Python number that a tensor of rank 0 holds."""
+    if not devices.is_array(x.array):
+        x.__index__()  # it has no value, and says so
+    return devices.to_numpy(x.array).item()
+
+
+def _stepped(start, limit, delta, dtype):
+    """The array of a range, with TensorFlow's numbers: each is rounded by itself."""
+    whole = all([type(n) is int for n in (start, limit, delta)])
+    if not whole and dtype.kind == "f":
+        start, limit, delta = (dtype.type(n) for n in (start, limit, delta))
+    if delta == 0:
+        raise InvalidArgumentError("range: delta must not be 0")
+    if not (whole or np.isfinite([start, limit, delta]).all()):
+        raise InvalidArgumentError(
+            f"range: start, limit and delta must be finite, got {start}, {limit}, {delta}"
+        )
+    if (limit > start) if delta < 0 else (limit < start):
+        way = "<=" if delta > 0 else ">="
+        raise InvalidArgumentError(
+            f"range: start must be {way} limit where delta is {delta}, got start {start} "
+            f"and limit {limit}"
+        )
+    count = -((start - limit) // delta) if whole else math.ceil((limit - start) / delta)
+    devices.check_fits("range", (count,), np.int64)
+    steps = np.arange(count)
+    if not whole:
+        steps = steps.astype(type(delta))
+    return (steps * delta + start).astype(dtype)
+
+
+def _range_of_sizes(start, limit, delta, dtype):
+    """A range of integers some of which follow from unknown sizes."""
+    given = [getattr(v, "dtype", None) for v in (start, limit, delta)]
+    dtypes_given = [d.dtype for d in given if d is not None]
+    if dtype is None:
+        dtype = np.result_type(*dtypes_given) if dtypes_given else dtypes.int32
+    start, limit, delta = Whole(start), Whole(limit), Whole(delta)
+    if delta == 0:
+        raise InvalidArgumentError("range: delta must not be 0")
+    if (limit - start) * delta < 0:
+        way = "<=" if delta > 0 else ">="
+        raise InvalidArgumentError(
+            f"range: start must be {way} limit where delta is {delta}"
+        )
+    steps = _steps(-((start - limit) // delta))
+    return cast(steps * delta + start, dtype)
+
+
+def _steps(count):
+    """``0, 1, ...``: so many whole numbers."""
+    if sized(count):
+        return arange(count=count)
+    devices.check_fits("range", (count,), np.int64)
+    return new_tensor(devices.current_module().arange(count, dtype=np.int64))
+
+
+def meshgrid(*args, indexing="xy", name=None):
+    """The coordinates of a grid: each vector repeated along the axes of all the others.
+
+    Shapes: of vectors with ``m``, ``n``, ... entries tensors ``[n, m, ...]``, or with
+    ``indexing="ij"`` ``[m, n, ...]``. Gradients pass to the vectors.
+
+    >>> x, y = meshgrid([1, 2, 3], [4, 5])
+    >>> x.numpy()
+    array([[1, 2, 3],
+           [1, 2, 3]], dtype=int32)
+    >>> y.numpy()
+    array([[4, 4, 4],
+           [5, 5, 5]], dtype=int32)
+    """
+    if indexing not in ("xy", "ij"):
+        raise InvalidArgumentError(
+            f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}"
+        )
+    vectors = [reshape(convert_to_tensor(v), [-1]) for v in args]
+    axes = list(_range(len(vectors)))  # the axis along which each goes
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    dims = [0] * len(vectors)
+    for vector, axis in zip(vectors, axes):
+        dims[axis] = vector.shape[0]
+    lines = [[1] * a + [-1] + [1] * (len(dims) - a - 1) for a in axes]
+    return [broadcast_to(reshape(v, line), dims) for v, line in zip(vectors, lines)]
+
+
+def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
+    """For each length a row of ``maxlen`` entries, of which as many are true.
+
+    ``maxlen`` is the greatest length if not given.
+
+    >>> sequence_mask([1, 3, 2]).numpy()
+    array([[ True, False, False],
+           [ True,  True,  True],
+           [ True,  True, False]])
+    """
+    lengths = convert_to_tensor(lengths)
+    wide = dtypes.float64 if lengths.dtype.is_floating else dtypes.int64
+    lengths = cast(lengths, wide)
+    if maxlen is None:
+        if not devices.is_array(lengths.array):
+            kind = MappingError if active_tracer() is None else TracingError
+            raise kind(
+                f"{user_line(always=True)}: sequence_mask: maxlen must be given where "
+                "lengths is mapped or traced"
+            )
+        maxlen = lengths.array.max() if lengths.array.size else 0
+    with devices.use_module(module_of(lengths)):
+        count = Whole(maxlen) if known_as_sizes(maxlen) else int(maxlen)
+        places = cast(_steps(count), lengths.dtype)
+    return cast(less(places, expand_dims(lengths, -1)), dtype)
+
+
+def _numpy(dtype):
+    return dtypes.as_dtype(dtype).dtype

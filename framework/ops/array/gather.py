@@ -1,0 +1,572 @@
+"""Ops that pick entries by number: gather, masks, repetition; and sparse gradients.
+
+Whatever picks along several axes at once numbers the entries of these axes in one row
+(`flat_index`) and gathers along it. `scatter_rows` is the adjoint of gather.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.composite import composite
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    OutOfBoundsError,
+    ShapeError,
+)
+from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+
+from ..math.comparison import where
+from ..math.reduction import clip_by_norm
+from .conversion import cast
+from .joining import all_mapped, concat
+from .shape import broadcast_to, expand_dims, reshape, squeeze, transpose
+
+__all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
+
+
+# ---------------------------------------------------------------------------- gather
+
+
+@primitive(
+    name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True,
+    new_memory=True,
+)  # fmt: skip
+def gather_p(xp, params, indices, *, axis: Axes = 0):
+    _refuse_others(indices)
+    return xp.take(params, indices, axis=axis)
+
+
+def _refuse_others(indices):
+    """Raises: ``TypeError`` for what is no integer; False and True would be 0 and 1."""
+    if indices.dtype.kind not in "iu":
+        raise TypeError
+
+
+@gather_p.kernel_for("formulas")
+def _(xp, params, indices, *, axis=0):
+    return xp.take(params, indices.astype(int), axis=axis)
+
+
+@gather_p.kernel_for("numpy")
+def _(xp, params, indices, *, axis=0):
+    _refuse_others(indices)
+    if not indices.size or indices.min() >= 0:
+        try:
+            return np.take(params, indices, axis=axis)
+        except np.exceptions.AxisError:
+            raise
+        except IndexError:  # told with what was given, below
+            pass
+    size = params.shape[axis]
+    raise OutOfBoundsError(
+        f"gather: indices must be from 0 to {size - 1}, got {_misfit(indices, size)}"
+    )
+
+
+def _misfit(indices, size):
+    """One of those that are out of range."""
+    low = int(indices.min())
+    return low if low < 0 else int(indices.max())
+
+
+gather_p.no_gradient("indices")
+
+
+@gather_p.infer
+def _(params, indices, axis):
+    (at,) = normalize_axis("gather", axis, params.shape.rank)
+    _check_whole("gather", indices)
+    dims = params.shape[:at] + indices.shape + params.shape[at + 1 :]
+    return TensorSpec(dims, params.dtype)
+
+
+def _check_whole(who, indices, name="indices"):
+    if not indices.dtype.is_integer:
+        raise DTypeError(who, f"{name} must be integers", **{name: indices})
+
+
+@gather_p.vjp("params")
+def _(g, indices, indices_shape, params_shape, axis):
+    if axis % len(params_shape) == 0 and may_be_sparse(g):
+        flat = reshape(indices, (math.prod(indices_shape),))
+        rows = reshape(g, (math.prod(indices_shape), *params_shape[1:]))
+        return IndexedSlices(rows, flat, params_shape)
+    return scatter_rows(g, indices, shape=params_shape, axis=axis)
+
+
+def is_eager(tensor):
+    """Not under a batcher or tracer, whose values are tensors of another class."""
+    return not isinstance(tensor, Tensor) or type(tensor) is Tensor
+
+
+def may_be_sparse(tensor):
+    """Not under a batcher: what stands for many has no rows to name."""
+    return not hasattr(tensor, "owner")
+
+
+@gather_p.batch
+def _(mapped, params, indices, *, axis):
+    if not mapped[1]:
+        return gather_p(params, indices, axis % (params.array.ndim - 1) + 1)
+    if not mapped[0]:
+        moved = gather_p(params, indices, axis)
+        at = axis % params.array.ndim
+        order = [at, *range(at), *range(at + 1, moved.array.ndim)]
+        return transpose(moved, order)
+    count, at = params.array.shape[0], axis % (params.array.ndim - 1)
+    lead = list(range(1, at + 1))
+    tail = list(range(at + 2, params.array.ndim))
+    rows = transpose(params, [0, at + 1, *lead, *tail])
+    size, rest = params.array.shape[at + 1], rows.array.shape[2:]
+    picked = gather_p(reshape(rows, (count * size, *rest)), offset(indices, size), 0)
+    depth = indices.array.ndim
+    where_lead = list(range(depth, depth + at))
+    where_tail = list(range(depth + at, picked.array.ndim))
+    return transpose(picked, [0, *where_lead, *range(1, depth), *where_tail])
+
+
+@gather_p.diagonal
+def _(axes, params, indices, *, axis):
+    rank = len(params.shape)
+    if axes[1] is not None or axes[0] + rank == axis % rank:
+        return None
+    in_front = axes[0] + rank < axis % rank
+    return axes[0] - (len(indices.shape) - 1 if in_front else 0)
+
+
+def offset(indices, size):
+    """Mapped indices into rows of ``size`` as indices into all rows, one after another."""
+    array = indices.array
+    xp = devices.array_module(type(array))
+    starts = xp.arange(array.shape[0], dtype=xp.int64) * size
+    return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
+
+
+@primitive(name="scatter_rows", alike=(), may_raise=True, grows=True)
+def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
+    """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
+    full = xp.zeros(shape, g.dtype)
+    index = (slice(None),) * (axis % len(shape)) + (indices,)
+    if g.dtype.kind == "c":  # a GPU adds real numbers only where several meet,
+        xp.add.at(full.real, index, g.real)
+        xp.add.at(full.imag, index, g.imag)
+    elif g.dtype == xp.int64:  # and of the long integers those without a sign
+        xp.add.at(full.view(xp.uint64), index, g.view(xp.uint64))
+    else:
+        xp.add.at(full, index, g)
+    return full
+
+
+@scatter_rows.kernel_for("numpy")
+def _(xp, g, indices, *, shape, axis=0):
+    """As above: where no index comes twice, in a thirtieth of the time, else in a fifth."""
+    at = axis % len(shape)
+    lead, size, tail = math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
+    picks = np.reshape(indices, -1)
+    full = np.zeros((lead, size, tail), g.dtype)
+    rows = np.reshape(g, (lead, picks.size, tail))
+    if _are_distinct(picks, size):
+        full[:, picks] = rows
+    else:
+        numbers = picks.astype(np.int64)[:, None] * tail + np.arange(tail)
+        for part, row in zip(full, rows):
+            np.add.at(part.reshape(-1), numbers.reshape(-1), row.reshape(-1))
+    return full.reshape(shape)
+
+
+def _are_distinct(picks, size):
+    """Whether no index comes twice. Raises: ``IndexError`` if one is out of range."""
+    if not picks.size:
+        return True
+    if picks.min() < 0 or picks.max() >= size:
+        raise OutOfBoundsError(
+            f"indices must be from 0 to {size - 1}, got {_misfit(picks, size)}"
+        )
+    if 8 * picks.size < size:
+        ordered = np.sort(picks)
+        return not (ordered[1:] == ordered[:-1]).any()
+    return np.bincount(picks.astype(np.intp, copy=False)).max() <= 1
+
+
+scatter_rows.no_gradient("indices")
+
+
+@scatter_rows.infer
+def _(g, indices, shape, axis):
+    (at,) = normalize_axis("scatter_rows", axis, len(shape))
+    _check_whole("scatter_rows", indices)
+    wanted = shape[:at] + tuple(indices.shape) + shape[at + 1 :]
+    if not g.shape.is_compatible_with(wanted):
+        raise ShapeError("scatter_rows", f"g must have shape {wanted}",
+                         g=g, indices=indices)  # fmt: skip
+    return TensorSpec(shape, g.dtype)
+
+
+@scatter_rows.vjp("g")
+def _(c, indices, axis):
+    return gather_p(c, indices, axis)
+
+
+@scatter_rows.batch
+def _(mapped, g, indices, *, shape, axis):
+    at = axis % len(shape)
+    if not mapped[1]:
+        full = (g.array.shape[0], *shape)
+        return scatter_rows(g, indices, shape=full, axis=at + 1)
+    g, indices = all_mapped(mapped, (g, indices))
+    count, depth, rank = g.array.shape[0], indices.array.ndim, g.array.ndim
+    lead, tail = list(range(1, at + 1)), list(range(at + depth, rank))
+    rows = transpose(g, [0, *range(at + 1, at + depth), *lead, *tail])
+    rest = (*shape[:at], *shape[at + 1 :])
+    picks = offset(indices, shape[at])
+    full = scatter_rows(rows, picks, shape=(count * shape[at], *rest), axis=0)
+    full = reshape(full, (count, shape[at], *rest))
+    after = list(range(at + 2, len(shape) + 1))
+    return transpose(full, [0, *range(2, at + 2), 1, *after])
+
+
+@scatter_rows.diagonal
+def _(axes, g, indices, *, shape, axis):
+    at, behind = axis % len(shape), len(shape) - axis % len(shape) - 1
+    if axes[1] is not None:
+        return None
+    if -axes[0] <= behind:
+        return axes[0]
+    in_front = axes[0] + len(g.shape)
+    return in_front - len(shape) if in_front < at else None
+
+
+# ------------------------------------------------------- several axes as one
+
+
+@primitive(name="flat_index", may_raise=True)
+def flat_index(
+    xp, indices, *, dims: Shape, batch: Shape = (), wrap=False, who="flat_index"
+):
+    """The numbers of entries, counted row by row, from their coordinates.
+
+    The last axis of ``indices`` holds coordinates along axes of the sizes ``dims``. Its
+    first axes are ``batch``, and each of them counts within its own. ``wrap`` lets
+    negative coordinates count from the end. ``who`` is the op to be named in errors.
+    """
+    places = indices.astype(xp.int64)
+    if xp is np:
+        _check_range(places, dims, wrap, who)
+    total = xp.zeros(places.shape[:-1], xp.int64)
+    for i, size in enumerate(dims):
+        place = places[..., i]
+        if wrap:
+            place = xp.where(place < 0, place + size, place)
+        total = total * size + place
+    if batch:
+        starts = xp.arange(math.prod(batch)) * math.prod(dims)
+        ahead = total.ndim - len(batch)
+        total = total + starts.reshape(tuple(batch) + (1,) * ahead)
+    return total
+
+
+def _check_range(places, dims, wrap, who):
+    if not places.size:
+        return
+    axes = tuple(range(places.ndim - 1))
+    lows, highs = places.min(axis=axes), places.max(axis=axes)
+    for axis, (low, high, size) in enumerate(zip(lows, highs, dims)):
+        least = -size if wrap else 0
+        if low < least or high >= size:
+            raise OutOfBoundsError(
+                f"{who}: indices must be from {least} to {size - 1} along the axis "
+                f"{axis} of {tuple(dims)}, got {low if low < least else high}"
+            )
+
+
+flat_index.no_gradient()
+
+
+@flat_index.infer
+def _(indices, dims, batch, wrap, who):
+    _check_whole(who, indices)
+    if indices.shape[-1] not in (None, len(dims)):
+        raise ShapeError(
+            who, f"the last axis of indices must have size {len(dims)}", indices=indices
+        )
+    return TensorSpec(indices.shape[:-1], dtypes.int64)
+
+
+@flat_index.batch
+def _(mapped, indices, *, dims, batch, wrap, who):
+    depth, rank = len(batch), indices.array.ndim
+    if depth:  # the batch axes stay in front
+        rest = range(depth + 1, rank)
+        indices = transpose(indices, [*range(1, depth + 1), 0, *rest])
+    flat = flat_index(indices, dims=dims, batch=batch, wrap=wrap, who=who)
+    if depth:
+        flat = transpose(flat, [depth, *range(depth), *range(depth + 1, rank - 1)])
+    return flat
+
+
+@primitive(name="flatnonzero")
+def flatnonzero(xp, condition):
+    """The numbers of the entries that are true, counted row by row."""
+    return xp.flatnonzero(condition).astype(xp.int64)
+
+
+flatnonzero.no_gradient()
+
+
+@flatnonzero.infer
+def _(condition):
+    return TensorSpec([None], dtypes.int64)
+
+
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    """The slices of ``params`` along ``axis`` that ``indices`` names.
+
+    Shape: that of ``params`` with the axis replaced by the shape of ``indices``. The
+    first ``batch_dims`` axes are common to both, and each of their entries picks from
+    its own; ``axis`` is by default the first behind them. Along axis 0 the gradient is
+    `IndexedSlices`.
+
+    Raises: ``IndexError`` for an index that is negative or too large (on a GPU it is
+    not looked for), ``ShapeError`` if the common axes differ.
+
+    >>> gather([10, 20, 30], [2, 0]).numpy()
+    array([30, 10], dtype=int32)
+    >>> gather([[1, 2], [3, 4]], [[1], [0]], batch_dims=1).numpy()
+    array([[2],
+           [3]], dtype=int32)
+    """
+    if not batch_dims:
+        return gather_p(params, indices, 0 if axis is None else axis)
+    params, indices = convert_to_tensor(params), whole_numbers("gather", indices)
+    dims, places = tuple(params.shape), tuple(indices.shape)
+    common = int(batch_dims) + (len(places) if batch_dims < 0 else 0)
+    if not 0 <= common <= len(places):
+        raise InvalidArgumentError(
+            f"gather: batch_dims must be from {-len(places)} to {len(places)}, the rank "
+            f"of indices; got {batch_dims}"
+        )
+    axis = common if axis is None else int(axis)
+    (at,) = normalize_axis("gather", axis, len(dims))
+    if at < common or dims[:common] != places[:common]:
+        raise ShapeError(
+            "gather", f"the first batch_dims={common} axes must be the same, and axis="
+            f"{axis} not be one of them", params=params, indices=indices,
+        )  # fmt: skip
+    inner = dims[common:at]  # axes between, each entry of which takes the same picks
+    if inner:
+        places = (*places[:common], *(1,) * len(inner), *places[common:])
+        wide = (*places[:common], *inner, *places[at:])
+        indices = broadcast_to(reshape(indices, places), wide)
+    flat = flat_index(
+        expand_dims(indices, -1), dims=(dims[at],), batch=dims[:at], who="gather"
+    )
+    rows = reshape(params, (math.prod(dims[: at + 1]), *dims[at + 1 :]))
+    return gather_p(rows, flat, 0)
+
+
+def whole_numbers(who, value, name="indices"):
+    """A tensor of integers. Raises: ``DTypeError`` if they are not."""
+    indices = convert_to_tensor(value)
+    _check_whole(who, indices, name)
+    return indices
+
+
+def gather_nd(params, indices, batch_dims=0, name=None):
+    """The entries or slices of ``params`` at the coordinates in the last axis of ``indices``.
+
+    Shape: ``indices.shape[:-1] + params.shape[k:]`` for ``k`` coordinates each; with
+    ``batch_dims``, so many first axes are common to both.
+
+    Raises: ``IndexError`` for a coordinate out of range, ``ShapeError`` if there are
+    more coordinates than axes.
+
+    >>> gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
+    array([2, 3], dtype=int32)
+    """
+    params, indices = convert_to_tensor(params), whole_numbers("gather_nd", indices)
+    dims, places, common = tuple(params.shape), tuple(indices.shape), int(batch_dims)
+    count = places[-1] if places else 0
+    if not places or common + count > len(dims):
+        raise ShapeError(
+            "gather_nd", "the last axis of indices must hold coordinates, at most "
+            f"{len(dims) - common}", params=params, indices=indices,
+        )  # fmt: skip
+    if not 0 <= common < len(places) or dims[:common] != places[:common]:
+        raise ShapeError("gather_nd", f"the first batch_dims={common} axes must be the "
+                         "same", params=params, indices=indices)  # fmt: skip
+    if count == 1 and not common:
+        return gather_p(params, squeeze(indices, -1), 0)
+    depth = common + count
+    flat = flat_index(
+        indices, dims=dims[common:depth], batch=dims[:common], who="gather_nd"
+    )
+    return gather_p(reshape(params, (math.prod(dims[:depth]), *dims[depth:])), flat, 0)
+
+
+# ------------------------------------------------------------- what picks by gathering
+
+
+@composite
+def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
+    """The entries where ``mask``, a part of the shape from ``axis`` on, is true.
+
+    The axes of the mask (default: the first ones) become one.
+
+    >>> boolean_mask([1, 2, 3], [True, False, True]).numpy()
+    array([1, 3], dtype=int32)
+    """
+    tensor, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
+    shape, depth = tuple(tensor.shape), len(mask.shape)
+    (at,) = normalize_axis("boolean_mask", int(axis or 0), len(shape) or 1)
+    if (
+        not mask.dtype.is_bool
+        or depth == 0
+        or shape[at : at + depth] != tuple(mask.shape)
+    ):
+        raise ShapeError("boolean_mask", "mask must be boolean, with the sizes of the axes "
+                         f"from {at} on", tensor=tensor, mask=mask)  # fmt: skip
+    flat = reshape(tensor, (*shape[:at], math.prod(mask.shape), *shape[at + depth :]))
+    return gather_p(flat, flatnonzero(mask), at)
+
+
+@composite
+def repeat(input, repeats, axis=None, name=None):
+    """Each entry along ``axis`` ``repeats`` times: one number, or one for each entry.
+
+    Without an axis, the entries of the flattened input.
+
+    >>> repeat([1, 2], 2).numpy()
+    array([1, 1, 2, 2], dtype=int32)
+    >>> repeat([[1, 2], [3, 4]], [2, 1], axis=0).numpy()
+    array([[1, 2],
+           [1, 2],
+           [3, 4]], dtype=int32)
+    """
+    input, repeats = convert_to_tensor(input), Shape(repeats)
+    if axis is None:
+        input, axis = reshape(input, [-1]), 0
+    (axis,) = normalize_axis("repeat", int(axis), input.shape.rank)
+    dims = tuple(input.shape)
+    if any(n < 0 for n in repeats):
+        raise InvalidArgumentError(
+            f"repeat: repeats must not be negative, got {repeats}"
+        )
+    if len(repeats) == 1:
+        wide = (*dims[: axis + 1], repeats[0], *dims[axis + 1 :])
+        spread = broadcast_to(expand_dims(input, axis + 1), wide)
+        return reshape(
+            spread, (*dims[:axis], dims[axis] * repeats[0], *dims[axis + 1 :])
+        )
+    if not agree(len(repeats), dims[axis]):
+        raise ShapeError(
+            "repeat", f"repeats must be one number, or {dims[axis]}, one for each entry "
+            f"along axis {axis}; got {len(repeats)}", input=input,
+        )  # fmt: skip
+    picks = np.repeat(np.arange(len(repeats)), repeats)
+    return gather_p(input, new_tensor(module_of(input).asarray(picks)), axis)
+
+
+def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
+    """The first ``seq_lengths[i]`` entries of example ``i`` in opposite order.
+
+    ``seq_axis`` counts the steps, ``batch_axis`` (default 0) the examples; what lies
+    behind the length of an example stays.
+
+    >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
+    array([[2, 1, 3],
+           [6, 5, 4]], dtype=int32)
+    """
+    if seq_axis is None:
+        raise InvalidArgumentError("reverse_sequence: seq_axis must be given")
+    input = convert_to_tensor(input)
+    lengths = whole_numbers("reverse_sequence", seq_lengths, "seq_lengths")
+    rank = len(input.shape)
+    steps, examples = normalize_axis(
+        "reverse_sequence", (int(seq_axis), int(batch_axis or 0)), rank
+    )
+    size = input.shape[steps]
+    if tuple(lengths.shape) != (input.shape[examples],):
+        raise ShapeError(
+            "reverse_sequence", "seq_lengths must be one number for each example",
+            input=input, seq_lengths=lengths,
+        )  # fmt: skip
+    order = [examples, steps, *(i for i in range(rank) if i not in (examples, steps))]
+    _check_lengths(lengths.array, size)
+    lengths = expand_dims(cast(lengths, dtypes.int64), 1)
+    step = new_tensor(module_of(input).arange(size))
+    picks = where(step < lengths, lengths - 1 - step, step)
+    turned = gather(transpose(input, order), picks, batch_dims=1)
+    return transpose(turned, [order.index(i) for i in range(rank)])
+
+
+def _check_lengths(lengths, size):
+    """On a GPU nobody looks: it would have to wait."""
+    if (
+        isinstance(lengths, np.ndarray)
+        and not ((lengths >= 0) & (lengths <= size)).all()
+    ):
+        raise InvalidArgumentError(
+            f"reverse_sequence: seq_lengths must be from 0 to {size}, got {lengths}"
+        )
+
+
+def embedding_lookup(params, ids, max_norm=None, name=None):
+    """The rows of ``params`` that ``ids`` names; its gradient is `IndexedSlices`.
+
+    Args: ``params``: a table of rows, or a list of its parts, one behind the other;
+    ``max_norm``: the length to which longer rows are scaled down.
+
+    >>> embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1]).numpy()
+    array([[3., 4.],
+           [3., 4.]], dtype=float32)
+    """
+    if isinstance(params, (list, tuple)) and params and np.ndim(params[0]) > 1:
+        params = params[0] if len(params) == 1 else concat(params, axis=0)
+    ids = whole_numbers("embedding_lookup", ids, "ids")
+    rows = gather_p(params, ids, 0)
+    if max_norm is None:
+        return rows
+    return clip_by_norm(rows, max_norm, list(range(len(ids.shape), len(rows.shape))))
+
+
+# ----------------------------------------------------------------- sparse gradients
+
+
+def dense(slices):
+    """`IndexedSlices` as the tensor (in a bare walk: the array) that it stands for.
+
+    Raises: ``ValueError`` without a ``dense_shape``.
+    """
+    if slices.dense_shape is None:
+        raise InvalidArgumentError(
+            "IndexedSlices without a dense_shape cannot become a tensor"
+        )
+    return scatter_rows(
+        slices.values, slices.indices, shape=tuple(slices.shape), axis=0
+    )
+
+
+def add_slices(slices, other):
+    """Two sparse gradients stay sparse; with a dense one the sum is dense."""
+    if not isinstance(other, IndexedSlices):
+        return dense(slices) + other
+    values = concat([slices.values, other.values], axis=0)
+    both = [slices.indices, other.indices]
+    if both[0].dtype != both[1].dtype:
+        both = [cast(indices, dtypes.int64) for indices in both]
+    indices = concat(both, axis=0)
+    shape = slices.dense_shape
+    return IndexedSlices(values, indices, other.dense_shape if shape is None else shape)

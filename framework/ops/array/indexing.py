@@ -1,0 +1,610 @@
+"""Ops that pick entries by position: indexing with ``[]``, slices, one_hot, argmax.
+
+A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice,
+``"newaxis"`` and ``"..."``. Arrays and masks in an index are turned into a gather.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    OutOfBoundsError,
+    ShapeError,
+)
+from tapewright.core.primitive import Axes, DTypeName, Shape, Whole, primitive
+from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_shape import sized, whole
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+)
+
+from ..math.comparison import where
+from .conversion import cast, identity
+from .gather import boolean_mask, flat_index, gather_p, is_eager
+from .joining import stack, unstack
+from .shape import broadcast_to, reshape, transpose
+
+__all__ = ["argmax", "argmin", "one_hot", "slice", "strided_slice"]
+
+_slice = slice
+
+
+# --------------------------------------------------------------------- basic indexing
+
+
+def Index(value):
+    """A basic index as plain values; see the head of this file."""
+    items = value if isinstance(value, tuple) else (value,)
+    return tuple([_plain(item) for item in items])
+
+
+def _plain(item):
+    if type(item) is int:
+        return item
+    if isinstance(item, _slice):
+        return [
+            n if n is None or type(n) is int else whole(n)
+            for n in (item.start, item.stop, item.step)
+        ]
+    if item is None:
+        return "newaxis"
+    if item is Ellipsis:
+        return "..."
+    if isinstance(item, list):
+        return item  # plain already, as are the words
+    if isinstance(item, str) and item in ("newaxis", "..."):
+        return item
+    if is_size(item):
+        return item
+    if isinstance(item, bool) or not hasattr(item, "__index__"):
+        raise TypeError(
+            "An index must be made of integers, slices, ..., None, and arrays of "
+            f"integers or booleans, got {item!r}"
+        )
+    return whole(item)
+
+
+def _numpy_index(index):
+    words = {"newaxis": None, "...": Ellipsis}
+    return tuple(
+        [
+            words[i] if isinstance(i, str) else _slice(*i) if isinstance(i, list) else i
+            for i in index
+        ]
+    )
+
+
+@primitive(name="getitem", type_name="StridedSlice", sizes=True)
+def getitem_p(xp, x, *, index: Index):
+    return x[_numpy_index(index)]
+
+
+@getitem_p.infer
+def _(x, index):
+    if sized(tuple(x.shape)) or sized(index):
+        return TensorSpec(_indexed_sizes(x.shape, index), x.dtype)
+    try:
+        dims = _indexed(x.shape, index, 2**20)
+    except IndexError as error:
+        raise OutOfBoundsError(f"{error}; the tensor has shape {x.shape}") from None
+    if None in tuple(x.shape):
+        for size in (2**20 + 1, 1):  # what follows from an unknown size is unknown
+            try:
+                other = _indexed(x.shape, index, size)
+            except IndexError:  # there is no such entry in so small a tensor
+                continue
+            dims = [n if n == m else None for n, m in zip(dims, other)]
+    return TensorSpec(dims, x.dtype)
+
+
+def _indexed(shape, index, unknown):
+    """The shape of an indexed tensor, by NumPy's own rules on an array of no weight."""
+    shape = [unknown if n is None else n for n in shape]
+    return np.broadcast_to(np.zeros((), np.int8), shape)[_numpy_index(index)].shape
+
+
+def _indexed_sizes(shape, index):
+    """The same where sizes are formulas."""
+    words = list(index)
+    used = len([i for i in words if i not in ("newaxis", "...")])
+    if used > len(shape) or words.count("...") > 1:
+        raise OutOfBoundsError(f"too many indices for a tensor of shape {shape}")
+    at = words.index("...") if "..." in words else len(words)
+    words[at : at + 1] = [[None, None, None]] * (len(shape) - used)
+    sizes, dims = iter(shape), []
+    for word in words:
+        if word == "newaxis":
+            dims.append(1)
+            continue
+        size = next(sizes)
+        if isinstance(word, list):
+            dims.append(_sliced(size, *word))
+        elif not -size <= word < size:
+            raise OutOfBoundsError(f"index {word} is out of range for a size of {size}")
+    return dims
+
+
+def _sliced(size, start, stop, step):
+    """The number of entries of a slice, as Python has it; any of these may be a formula."""
+    step = 1 if step is None else step
+    if step == 0:
+        raise InvalidArgumentError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if start is None else _clipped(start, size, low, high)
+    stop = last if stop is None else _clipped(stop, size, low, high)
+    span = (stop - start) if step > 0 else (start - stop)
+    return 0 if span < 0 else -(-span // (step if step > 0 else -step))
+
+
+def _clipped(n, size, low, high):
+    """An end of a slice, counted from the start, within bounds."""
+    n = n + size if n < 0 else n
+    return low if n < low else high if n > high else n
+
+
+@getitem_p.vjp("x")
+def _(g, x_shape, index):
+    return _scatter_index(g, shape=x_shape, index=index)
+
+
+@getitem_p.batch
+def _(mapped, x, *, index):
+    return getitem_p(x, index=([None, None, None], *index))
+
+
+@getitem_p.diagonal
+def _(axes, x, *, index):
+    shape, whole = x.array.shape, [None, None, None]
+    words, used = list(index), len([i for i in index if i not in ("newaxis", "...")])
+    at = words.index("...") if "..." in words else len(words)
+    words[at : at + 1] = [whole] * (len(shape) - used)
+    axis, outgoing, found = len(shape) + axes[0], [], None
+    taken = 0  # axes of x that the words so far have used
+    for word in words:
+        if word == "newaxis":
+            outgoing.append(None)
+            continue
+        if isinstance(word, list):
+            outgoing.append(taken)
+            if taken == axis and word == whole:
+                found = len(outgoing) - 1
+        taken += 1
+    return None if found is None else found - len(outgoing)
+
+
+@primitive(name="scatter_index")
+def _scatter_index(xp, g, *, shape: Shape, index: Index):
+    """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
+    full = xp.zeros(shape, g.dtype)
+    full[_numpy_index(index)] = g
+    return full
+
+
+@_scatter_index.infer
+def _(g, shape, index):
+    return TensorSpec(shape, g.dtype)
+
+
+@_scatter_index.vjp("g")
+def _(c, index):
+    return getitem_p(c, index=index)
+
+
+@_scatter_index.batch
+def _(mapped, g, *, shape, index):
+    size = g.array.shape[0]
+    return _scatter_index(g, shape=(size, *shape), index=([None, None, None], *index))
+
+
+# ------------------------------------------------------------- every index of Python's
+
+_BASIC = frozenset([int, _slice, type(None), type(Ellipsis)])
+
+
+def getitem(x, index):
+    """``x[index]``, by NumPy's rules: ints, slices, ``...``, ``None``, arrays and masks.
+
+    Integer arrays broadcast together; the axes that they give stand where they stand, or
+    in front if slices stand between them. A mask counts as the coordinates of its true
+    entries. The gradient of one array along the first axis is `IndexedSlices`.
+
+    Raises: ``IndexError`` for an index out of range or one too many, ``TypeError`` for
+    what is no index (True and False, too), ``ShapeError`` for arrays that do not fit.
+    """
+    items = index if type(index) is tuple else (index,)
+    for item in items:
+        if type(item) not in _BASIC and _is_array_index(item):
+            return _pick(x, items)
+    return getitem_p.primitive.general((x,), {"index": Index(items)})
+
+
+def _is_array_index(item):
+    if isinstance(item, (list, tuple, np.ndarray, np.bool_)):
+        return True
+    return is_tensor(item) and (
+        len(item.shape) > 0 or item.dtype.is_bool or not _is_number(item)
+    )
+
+
+def _is_number(item):
+    """Whether a tensor of rank 0 is one number for an index: known, or as a size."""
+    known = getattr(item, "known_sizes", None)
+    return is_eager(item) if known is None else known() is not None
+
+
+def _pick(x, items):
+    """Indexing with arrays among the items."""
+    x = convert_to_tensor(x)
+    if len(items) == 1 and x.array.ndim:  # the common case, in half the time
+        array = _index_array(items[0], x)
+        if not array.dtype.is_bool:
+            if not array.shape.rank:  # as for a number, no slices come back
+                x = identity(x)
+            return gather_p(x, _from_the_start(array, x, 0), 0)
+    basic, arrays, order = _sorted_out(x, items)
+    if any(item != _WHOLE for item in basic):
+        x = getitem_p.primitive.general((x,), {"index": Index(basic)})
+    if len(arrays) > 1:
+        arrays = [entry for at, array in arrays for entry in _coordinates(x, at, array)]
+    first = arrays[0][0]
+    if len(arrays) > 1:
+        picked, depth = _pick_together(x, arrays)
+    elif arrays[0][1].dtype.is_bool:
+        picked, depth = boolean_mask(x, arrays[0][1], first), 1
+    else:
+        depth = len(arrays[0][1].shape)
+        picked = gather_p(x, _from_the_start(arrays[0][1], x, first), first)
+    between = _slice(order.index(True), len(order) - order[::-1].index(True))
+    if first and not all(order[between]):  # their axes go in front, as in NumPy
+        rank = len(picked.shape)
+        moved = range(first, first + depth)
+        picked = transpose(picked, [*moved, *range(first), *range(first + depth, rank)])
+    return picked
+
+
+_WHOLE = _slice(None)
+
+
+def _sorted_out(x, items):
+    """The basic part of an index, the arrays with their axes in what it gives, and which
+    items count as arrays (ints do, beside arrays), for the order of the axes."""
+    basic, arrays, order, axis = [], [], [], 0
+    for item in _spelled_out(x, items):
+        if isinstance(item, Tensor):
+            depth = len(item.shape) if item.dtype.is_bool else 1
+            if not depth:  # a single truth value: an axis of size 1, kept or not
+                item = reshape(item, (1,))
+            arrays.append((axis, item))
+            basic += [_WHOLE] * depth if depth else [None]
+            order.append(True)
+            axis += max(depth, 1)
+        elif item is Ellipsis:  # it stands for no axis, but between arrays it counts
+            order.append(False)
+        else:
+            is_int = item is not None and not isinstance(item, _slice)
+            basic.append(item)
+            order.append(is_int)
+            axis += not is_int
+    return tuple(basic), arrays, order
+
+
+def _spelled_out(x, items):
+    """The items with arrays as tensors and slices in place of ``...``, if there are axes
+    left for it."""
+    rank, used, entries = len(x.shape), 0, []
+    for item in items:
+        if type(item) not in _BASIC and _is_array_index(item):
+            item = _index_array(item, x)
+            used += len(item.shape) if item.dtype.is_bool else 1
+        elif item is not None and item is not Ellipsis:
+            used += 1
+        entries.append(item)
+    if used > rank:
+        raise OutOfBoundsError(
+            f"The index names {used} axes, the tensor has shape {x.shape}"
+        )
+    places = [i for i, item in enumerate(entries) if item is Ellipsis]
+    if len(places) > 1:
+        raise OutOfBoundsError("An index can hold one ellipsis (...) only")
+    left = [_WHOLE] * (rank - used)
+    if not places:
+        return entries + left
+    return entries[: places[0]] + (left or [...]) + entries[places[0] + 1 :]
+
+
+def _index_array(item, x):
+    """An array or list of an index as a tensor beside ``x``."""
+    if is_tensor(item):
+        array = convert_to_tensor(item)
+    else:
+        with devices.use_module(module_of(x)):
+            array = convert_to_tensor(list(item) if isinstance(item, tuple) else item)
+        if isinstance(item, (list, tuple)) and not array.array.size:
+            array = cast(array, dtypes.int64)
+    if not (array.dtype.is_bool or array.dtype.is_integer):
+        raise DTypeError(
+            "getitem", "an index must be of integers or booleans", index=array
+        )
+    return array
+
+
+def _coordinates(x, at, array):
+    """A mask as one array of coordinates for each of its axes; integers as they are."""
+    if not array.dtype.is_bool:
+        return [(at, array)]
+    shape = tuple(x.shape[at : at + len(array.shape)])
+    if shape != tuple(array.shape):
+        raise ShapeError(
+            "getitem",
+            f"a mask for axes of the sizes {shape} must have them",
+            mask=array,
+        )
+    columns = unstack(where(array), axis=1, num=len(shape))
+    return [(at + i, column) for i, column in enumerate(columns)]
+
+
+def _pick_together(x, arrays):
+    """The entries at coordinates along several axes, which become one; and how many axes
+    the coordinates give."""
+    dims, given = tuple(x.shape), dict(arrays)
+    first, last = min(given), max(given)
+    try:
+        shape = tuple(broadcast_shape(*[tuple(a.shape) for a in given.values()]))
+    except ValueError as error:
+        raise ShapeError("getitem", f"the arrays of an index: {error}") from None
+    # A whole axis between them becomes an array too: all lie side by side then.
+    between = [axis for axis in range(first, last + 1) if axis not in given]
+    full = (*shape, *[dims[axis] for axis in between])
+    coordinates = []
+    for axis in range(first, last + 1):
+        if axis in given:
+            places = cast(given[axis], dtypes.int64)
+            places = reshape(places, (*places.shape, *(1,) * len(between)))
+        else:
+            behind = len(between) - between.index(axis) - 1
+            places = new_tensor(module_of(x).arange(dims[axis]))
+            places = reshape(places, (dims[axis], *(1,) * behind))
+        coordinates.append(broadcast_to(places, full))
+    flat = flat_index(
+        stack(coordinates, axis=-1),
+        dims=dims[first : last + 1],
+        wrap=True,
+        who="getitem",
+    )
+    count = math.prod(dims[first : last + 1])
+    rows = reshape(x, (*dims[:first], count, *dims[last + 1 :]))
+    return gather_p(rows, flat, first), len(shape)
+
+
+def _from_the_start(indices, x, axis):
+    """Indices some of which may count from the end, as such that do not."""
+    size, array = x.shape[axis], indices.array
+    if array.dtype.kind == "u":
+        return indices
+    if is_eager(indices) and module_of(indices) is np:
+        if not array.size or array.min() >= 0:
+            return indices
+        if array.min() < -size or array.max() >= size:
+            wrong = array.min() if array.min() < -size else array.max()
+            raise OutOfBoundsError(
+                f"index {wrong} is out of range for axis {axis} of the shape {x.shape}"
+            )
+    indices = cast(indices, dtypes.int64)
+    return where(indices < 0, indices + size, indices)
+
+
+def slice(input_, begin, size, name=None):  # noqa: A001
+    """``size[i]`` entries from ``begin[i]`` on along axis ``i``; size -1 takes the rest.
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
+    array([[2, 3],
+           [5, 6]], dtype=int32)
+    """
+    x, begin, size = convert_to_tensor(input_), Shape(begin), Shape(size)
+    if not len(begin) == len(size) == len(x.shape):
+        raise ShapeError(
+            "slice", f"begin {begin} and size {size} must have one entry for each axis",
+            input_=x,
+        )  # fmt: skip
+    for axis, (b, n, full) in enumerate(zip(begin, size, x.shape)):
+        if b < 0 or n < -1 or b + max(n, 0) > full:
+            raise ShapeError(
+                "slice", f"begin {b} and size {n} leave axis {axis}", input_=x
+            )
+    index = [[b, None if n == -1 else b + n, None] for b, n in zip(begin, size)]
+    return getitem_p(x, index=tuple(index))
+
+
+def strided_slice(
+    input_,
+    begin,
+    end,
+    strides=None,
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+    var=None,
+    name=None,
+):
+    """``input_[begin[0]:end[0]:strides[0], ...]``, an index written in numbers.
+
+    Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that end
+    of the slice open, ``ellipsis_mask`` makes it ``...``, ``new_axis_mask`` a new axis,
+    and ``shrink_axis_mask`` the single entry at ``begin[i]``. ``var`` is not supported.
+
+    Raises: ``ValueError`` for a stride of 0 or lists of different lengths.
+
+    >>> strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
+    array([4, 2], dtype=int32)
+    """
+    if var is not None:
+        raise InvalidArgumentError(
+            "strided_slice: var, for sliced assignment, must be None"
+        )
+    begin, end = Shape(begin), Shape(end)
+    strides = (1,) * len(begin) if strides is None else Shape(strides)
+    if not len(begin) == len(end) == len(strides):
+        raise InvalidArgumentError(
+            "strided_slice: begin, end and strides must have one length, got "
+            f"{len(begin)}, {len(end)} and {len(strides)}"
+        )
+    index = []
+    for i, (first, last, step) in enumerate(zip(begin, end, strides)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            index.append("...")
+        elif new_axis_mask & bit:
+            index.append("newaxis")
+        elif shrink_axis_mask & bit:
+            index.append(first)
+        elif not step:
+            raise InvalidArgumentError(f"strided_slice: strides[{i}] must not be 0")
+        else:
+            open_first, open_last = begin_mask & bit, end_mask & bit
+            index.append(
+                [None if open_first else first, None if open_last else last, step]
+            )
+    return getitem_p(input_, index=tuple(index))
+
+
+# ------------------------------------------------------------------- whole numbers
+
+
+@primitive(name="one_hot", type_name="OneHot", quiet=True, may_raise="f", grows=True)
+def one_hot_p(
+    xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"
+):
+    if indices.dtype.kind not in "iuf" or depth < 0:
+        raise TypeError
+    if indices.dtype.kind == "f" and not (indices == xp.floor(indices)).all():
+        raise InvalidArgumentError("one_hot: floating indices must be whole numbers")
+    hits = indices[..., None] == xp.arange(depth)
+    return xp.moveaxis(hits.astype(dtype), -1, axis)
+
+
+one_hot_p.no_gradient()
+
+
+@one_hot_p.infer
+def _(indices, depth, axis, dtype):
+    if not (indices.dtype.is_integer or indices.dtype.is_floating):
+        raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
+    if depth < 0:
+        raise InvalidArgumentError(f"one_hot: depth must be 0 or more, got {depth}")
+    rank = known_rank("one_hot", "indices", indices)
+    (at,) = normalize_axis("one_hot", axis, rank + 1)
+    return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)
+
+
+@one_hot_p.batch
+def _(mapped, indices, *, depth, axis, dtype):
+    return one_hot_p(indices, depth, axis % indices.array.ndim + 1, dtype)
+
+
+def one_hot(
+    indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None
+):
+    """``on_value`` (1) at each index, ``off_value`` (0) elsewhere, along a new ``axis``.
+
+    The new axis has size ``depth`` and is the last unless ``axis`` says otherwise. An
+    index out of range gives a row of ``off_value``. Floating indices must be whole.
+
+    Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype.
+
+    >>> one_hot([1, 0], 3).numpy()
+    array([[0., 1., 0.],
+           [1., 0., 0.]], dtype=float32)
+    """
+    axis = -1 if axis is None else axis
+    if on_value is None and off_value is None:
+        return one_hot_p(indices, Whole(depth), axis, dtype or dtypes.float32)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
+    on, off = _values_of_one_hot(on_value, off_value, dtype)
+    return where(one_hot_p(indices, Whole(depth), axis, dtypes.bool), on, off)
+
+
+def _values_of_one_hot(on_value, off_value, dtype):
+    """Both as tensors of one dtype: ``dtype``, else that of those that are given."""
+    given = {"on_value": on_value, "off_value": off_value}
+    given = {n: convert_to_tensor(v, dtype_hint=dtype) for n, v in given.items()
+             if v is not None}  # fmt: skip
+    dtypes_given = {x.dtype for x in given.values()} | ({dtype} - {None})
+    if len(dtypes_given) > 1:
+        what = "on_value, off_value and dtype must be of one dtype"
+        raise DTypeError("one_hot", what, **given)
+    (dtype,) = dtypes_given
+    for name, default in (("on_value", 1), ("off_value", 0)):
+        if name not in given:
+            given[name] = convert_to_tensor(default, dtype)
+    return given["on_value"], given["off_value"]
+
+
+@primitive(name="argmax", type_name="ArgMax")
+def _argmax(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+    _check_ordered("argmax", input)
+    return xp.argmax(input, axis=axis).astype(output_type)
+
+
+@primitive(name="argmin", type_name="ArgMin")
+def _argmin(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+    _check_ordered("argmin", input)
+    return xp.argmin(input, axis=axis).astype(output_type)
+
+
+def _check_ordered(who, input):
+    if input.dtype.kind in "cU":
+        what = "input must be made of real numbers, which have an order"
+        raise DTypeError(who, what, input=input)
+    if not input.ndim:  # NumPy takes a scalar for a vector
+        normalize_axis(who, 0, 0)
+
+
+for _op in (_argmax, _argmin):
+    _op.no_gradient()
+
+    @_op.infer
+    def _(input, axis, output_type):
+        (at,) = normalize_axis("argmax", axis, input.shape.rank)
+        if type(input.shape[at]) is int and not input.shape[at]:
+            what = f"axis {axis} must not be empty: it has no largest and no smallest entry"
+            raise ShapeError("argmax", what, input=input)
+        dims = [n for i, n in enumerate(input.shape) if i != at]
+        return TensorSpec(dims, output_type)
+
+    @_op.batch
+    def _(mapped, input, *, axis, output_type, op=_op):
+        return op(
+            input, axis=axis % (input.array.ndim - 1) + 1, output_type=output_type
+        )
+
+
+def argmax(input, axis=None, output_type=dtypes.int64, name=None):
+    """The index of the largest entry along ``axis`` (default 0), the first of equals."""
+    axis, output_type = _place("argmax", axis, output_type)
+    return _argmax(input, axis=axis, output_type=output_type)
+
+
+def argmin(input, axis=None, output_type=dtypes.int64, name=None):
+    """The index of the smallest entry along ``axis`` (default 0), the first of equals."""
+    axis, output_type = _place("argmin", axis, output_type)
+    return _argmin(input, axis=axis, output_type=output_type)
+
+
+def _place(who, axis, output_type):
+    output_type = dtypes.int64 if output_type is None else dtypes.as_dtype(output_type)
+    if not output_type.is_integer:
+        raise TypeError(f"{who}: output_type must be integer, got {output_type.name}")
+    return 0 if axis is None else axis, output_type

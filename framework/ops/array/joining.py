@@ -1,0 +1,518 @@
+"""Ops that put tensors together and take them apart: join, split, pad, reverse, roll.
+
+Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` and crop.
+`all_mapped` serves batching rules of ops with several inputs.
+"""
+
+import numpy as np
+
+from tapewright.core import dtypes, tensor
+from tapewright.core.composite import composite
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.interpreters import BARE, active_reader
+from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.rules import known_rank, lift, normalize_axis
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_shape import agree, whole
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+
+from ..math.comparison import where
+from .conversion import cast
+from .shape import broadcast_to, from_the_end, reshape, sum_to_shape
+
+__all__ = [
+    "concat",
+    "pad",
+    "reverse",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+]
+
+
+# -------------------------------------------------------------------- joining, splitting
+
+
+@primitive(name="concat", type_name="ConcatV2", sizes=True)
+def concat_p(xp, *values, axis: Axes):
+    return xp.concatenate(values, axis=axis)
+
+
+@concat_p.infer
+def _(*values, axis):
+    first = values[0]
+    (at,) = normalize_axis("concat", axis, first.shape.rank)
+    for value in values[1:]:
+        same_rank = value.shape.rank == first.shape.rank
+        if not same_rank or any(
+            i != at and not agree(a, b)
+            for i, (a, b) in enumerate(zip(value.shape, first.shape))
+        ):
+            raise ShapeError("concat", f"all axes but {at} must have the same size",
+                             first=first, other=value)  # fmt: skip
+    dims = list(first.shape)
+    sizes = [v.shape[at] for v in values]
+    dims[at] = None if any([n is None for n in sizes]) else sum(sizes)
+    return TensorSpec(dims, first.dtype)
+
+
+@concat_p.vjp("values")
+def _(g, values_shape, axis):
+    return _split(g, sizes=[s[axis] for s in values_shape], axis=axis)
+
+
+@concat_p.batch
+def _(mapped, *values, axis):
+    rank = values[0].array.ndim - mapped[0]
+    return concat_p(all_mapped(mapped, values), axis=axis % rank + 1)
+
+
+@concat_p.diagonal
+def _(axes, *values, axis):
+    rank = len(values[0].shape)
+    return axes[0] if set(axes) == {axes[0]} and axes[0] + rank != axis % rank else None
+
+
+def concat(values, axis, name=None):
+    """The tensors of a list, one behind the other along an existing axis.
+
+    A tensor in place of the list is returned as it is.
+
+    >>> concat([[1, 2], [3]], axis=0).numpy()
+    array([1, 2, 3], dtype=int32)
+    """
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if axis is None:  # NumPy would flatten them
+        raise TypeError("concat: axis must be an integer, got None")
+    return concat_p(values, axis=axis)
+
+
+def all_mapped(mapped, values):
+    """The values, those without a mapped axis repeated along one."""
+    size = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
+    return [
+        v if m else broadcast_to(v, (size, *v.array.shape))
+        for v, m in zip(values, mapped)
+    ]
+
+
+@primitive(type_name="Pack", sizes=True)
+def stack(xp, *values, axis: Axes = 0):
+    """The tensors of a list, all of one shape, along a new axis.
+
+    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    return xp.stack(values, axis=axis)
+
+
+@stack.infer
+def _(*values, axis):
+    first = values[0]
+    for value in values[1:]:
+        if not value.shape.is_compatible_with(first.shape):
+            raise ShapeError(
+                "stack", "all shapes must be the same", first=first, other=value
+            )
+    (at,) = normalize_axis("stack", axis, known_rank("stack", "values", first) + 1)
+    dims = list(first.shape)
+    return TensorSpec(dims[:at] + [len(values)] + dims[at:], first.dtype)
+
+
+@stack.vjp("values")
+def _(g, axis):
+    return unstack(g, axis=axis)
+
+
+@stack.batch
+def _(mapped, *values, axis):
+    rank = values[0].array.ndim - mapped[0] + 1
+    return stack(all_mapped(mapped, values), axis=axis % rank + 1)
+
+
+@stack.diagonal
+def _(axes, *values, axis):
+    rank = len(values[0].shape)
+    if set(axes) != {axes[0]}:
+        return None
+    return axes[0] - (axis % (rank + 1) > rank + axes[0])
+
+
+def _pack(tensors, dtype):
+    return stack(tensors if dtype is None else [cast(x, dtype) for x in tensors])
+
+
+tensor.pack_hook = _pack
+
+
+@primitive(name="split", type_name="SplitV", multiple=True, sizes=True)
+def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
+    ends = np.cumsum(sizes)
+    index = [slice(None)] * value.ndim
+    parts = []
+    for size, end in zip(sizes, ends):
+        index[axis] = slice(int(end) - size, int(end))
+        parts.append(value[tuple(index)])
+    return tuple(parts)
+
+
+@_split.infer
+def _(value, sizes, axis):
+    (at,) = normalize_axis("split", axis, value.shape.rank)
+    if not agree(value.shape[at], sum(sizes)):
+        raise ShapeError(
+            "split",
+            f"sizes {sizes} do not add up to the size of axis {at}",
+            value=value,
+        )
+    shapes = [list(value.shape) for _ in sizes]
+    for dims, size in zip(shapes, sizes):
+        dims[at] = size
+    return tuple([TensorSpec(dims, value.dtype) for dims in shapes])
+
+
+@_split.vjp("value")
+def _(g, axis):
+    return concat(list(g), axis=axis)
+
+
+@_split.batch
+def _(mapped, value, *, sizes, axis):
+    return _split(value, sizes=sizes, axis=axis % (value.array.ndim - 1) + 1)
+
+
+@_split.diagonal
+def _(axes, value, *, sizes, axis):
+    return _unless(axes, value, axis)
+
+
+def _unless(axes, value, axis):
+    """The diagonal axis, unless it is one of these."""
+    rank = len(value.shape)
+    others = [a % rank for a in ((axis,) if isinstance(axis, int) else axis)]
+    return None if axes[0] + rank in others else axes[0]
+
+
+def split(value, num_or_size_splits, axis=0, num=None, name=None):
+    """A list of pieces along ``axis``: so many of equal size, or of the sizes listed.
+
+    One size may be -1, for the rest. Raises: ``ShapeError`` if the sizes do not add up
+    to the size of the axis.
+
+    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4, 5], [2, -1])]
+    [[1, 2], [3, 4, 5]]
+    """
+    bare = active_reader() is BARE
+    value = value if bare else convert_to_tensor(value)
+    (axis,) = normalize_axis("split", int(axis), len(value.shape))
+    size = value.shape[axis]
+    several = isinstance(num_or_size_splits, (list, tuple))
+    if not several and np.ndim(num_or_size_splits) == 0:
+        count = int(num_or_size_splits)
+        if count < 1 or size % count:
+            raise ShapeError(
+                "split", f"axis {axis} does not divide into {count}", value=value
+            )
+        sizes = (size // count,) * count
+    else:
+        sizes = list(Shape(num_or_size_splits))
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = size - sum(n for n in sizes if n != -1)
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise ShapeError("split", f"sizes {tuple(sizes)} do not add up to {size}, the size "
+                             f"of axis {axis}", value=value)  # fmt: skip
+        if num not in (None, len(sizes)):
+            raise InvalidArgumentError(
+                f"split: num={num}, but {len(sizes)} sizes are given"
+            )
+    return list(_split(value, sizes=sizes, axis=axis))
+
+
+MOST_SLICES = 1 << 20
+
+
+@primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True)
+def _unstack(xp, value, *, axis: Axes = 0):
+    return tuple(xp.moveaxis(value, axis, 0))
+
+
+@_unstack.infer
+def _(value, axis):
+    (at,) = normalize_axis("unstack", axis, value.shape.rank)
+    dims = list(value.shape)
+    count = dims.pop(at)
+    if count is None:
+        raise ShapeError("unstack", f"the size of axis {at} must be known", value=value)
+    if count > MOST_SLICES:
+        raise ShapeError("unstack", f"a graph has room for {MOST_SLICES} slices, axis {at} "
+                         f"has {count}", value=value)  # fmt: skip
+    return tuple([TensorSpec(dims, value.dtype)] * count)
+
+
+@_unstack.vjp("value")
+def _(g, axis):
+    return stack(list(g), axis=axis)
+
+
+@_unstack.batch
+def _(mapped, value, *, axis):
+    return _unstack(value, axis=axis % (value.array.ndim - 1) + 1)
+
+
+@_unstack.diagonal
+def _(axes, value, *, axis):
+    rank = len(value.shape)
+    kept = _unless(axes, value, axis)
+    return kept if kept is None else kept + (axis % rank > rank + axes[0])
+
+
+def unstack(value, num=None, axis=0, name=None):
+    """A list of the slices of ``value`` along ``axis``, which disappears.
+
+    Raises: ``ValueError`` if ``num`` is given, and is not their number.
+
+    >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]], axis=1)]
+    [[1, 3], [2, 4]]
+    """
+    parts = list(_unstack(value, axis=axis))
+    if num is not None and num != len(parts):
+        raise InvalidArgumentError(
+            f"unstack: num={num}, but axis {axis} has {len(parts)} slices"
+        )
+    return parts
+
+
+# ------------------------------------------------------------------- padding, repeating
+
+
+def Paddings(value):
+    """Pairs (before, after), one for each axis, as plain ints."""
+    return tuple([(_width(before), _width(after)) for before, after in value])
+
+
+def _width(n):
+    return n if is_size(n) else whole(n) if hasattr(n, "known_sizes") else int(n)
+
+
+@primitive(
+    name="pad",
+    type_name="PadV2",
+    alike=("tensor", "constant_values"),
+    sizes=True,
+    grows=True,
+)
+def _pad(xp, tensor, constant_values, *, paddings: Paddings):
+    dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
+    padded = xp.empty(dims, tensor.dtype)
+    padded[...] = constant_values
+    padded[tuple([slice(b, b + n) for n, (b, a) in zip(tensor.shape, paddings)])] = (
+        tensor
+    )
+    return padded
+
+
+@_pad.infer
+def _(tensor, constant_values, paddings):
+    if len(paddings) != tensor.shape.rank or any(
+        n < 0 for pair in paddings for n in pair
+    ):
+        raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
+                         f"{paddings}", tensor=tensor)  # fmt: skip
+    if constant_values.shape.rank != 0:
+        raise ShapeError("pad", "constant_values must be a scalar",
+                         constant_values=constant_values)  # fmt: skip
+    dims = [None if n is None else n + sum(p) for n, p in zip(tensor.shape, paddings)]
+    return TensorSpec(dims, tensor.dtype)
+
+
+@_pad.vjp("tensor")
+def _(g, tensor_shape, paddings):
+    return _crop(g, paddings=paddings)
+
+
+@_pad.vjp("constant_values")
+def _(g, paddings, constant_values_dtype):
+    inside = _crop(g, paddings=paddings)
+    return sum_to_shape(g, ()) - sum_to_shape(inside, ())
+
+
+@_pad.batch
+def _(mapped, tensor, constant_values, *, paddings):
+    if mapped[1]:
+        tensor, constant_values = lift(
+            (True, True), *all_mapped(mapped, (tensor, constant_values))
+        )
+        inside = new_tensor(module_of(tensor).ones(tensor.array.shape, bool))
+        inside = _pad(inside, False, paddings=((0, 0), *paddings))
+        padded = _pad(tensor, False, paddings=((0, 0), *paddings))
+        return where(inside, padded, constant_values)
+    return _pad(tensor, constant_values, paddings=((0, 0), *paddings))
+
+
+@_pad.diagonal
+def _(axes, tensor, constant_values, *, paddings):
+    return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
+
+
+@primitive(name="crop")
+def _crop(xp, x, *, paddings: Paddings):
+    """The adjoint of `pad`: ``x`` without a margin."""
+    return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
+
+
+@_crop.infer
+def _(x, paddings):
+    dims = [None if n is None else n - sum(p) for n, p in zip(x.shape, paddings)]
+    return TensorSpec(dims, x.dtype)
+
+
+@_crop.vjp("x")
+def _(g, paddings):
+    return _pad(g, 0, paddings=paddings)
+
+
+@_crop.batch
+def _(mapped, x, *, paddings):
+    return _crop(x, paddings=((0, 0), *paddings))
+
+
+def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
+    """``tensor`` with a margin: ``paddings[i] = (before, after)`` entries on axis ``i``.
+
+    ``mode``: "CONSTANT" (filled with ``constant_values``), "REFLECT" (mirrored, the edge
+    once) or "SYMMETRIC" (mirrored, the edge twice).
+
+    >>> pad([1, 2], [[1, 1]]).numpy()
+    array([0, 1, 2, 0], dtype=int32)
+    """
+    mode, tensor = str(mode).upper(), convert_to_tensor(tensor)
+    if mode == "CONSTANT":
+        if tensor.dtype.is_bool and isinstance(constant_values, int):
+            constant_values = bool(constant_values)
+        if tensor.dtype == dtypes.string and type(constant_values) is int:
+            constant_values = ""
+        return _pad(tensor, constant_values, paddings=paddings)
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise InvalidArgumentError(
+            f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
+        )
+    edge, paddings = 1 if mode == "REFLECT" else 0, Paddings(paddings)
+    if len(paddings) != len(tensor.shape) or any(n < 0 for p in paddings for n in p):
+        raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
+                         f"{paddings}", tensor=tensor)  # fmt: skip
+    for axis, (before, after) in enumerate(paddings):
+        if not before and not after:
+            continue
+        size = tensor.shape[axis]
+        if max(before, after) > size - edge:
+            raise ShapeError(
+                "pad", f"mode {mode} mirrors at most {size - edge} entries of axis {axis}",
+                tensor=tensor,
+            )  # fmt: skip
+        head, rest = split(tensor, [before + edge, size - before - edge], axis)
+        tail = split(tensor, [size - after - edge, after + edge], axis)[1]
+        head = split(head, [edge, before], axis)[1]
+        tail = split(tail, [after, edge], axis)[0]
+        tensor = concat([reverse(head, axis), tensor, reverse(tail, axis)], axis=axis)
+    return tensor
+
+
+@primitive(type_name="ReverseV2", sizes=True)
+def reverse(xp, tensor, *, axis: Axes):
+    """The entries in opposite order along one or several axes."""
+    if axis is None:
+        raise TypeError  # where NumPy would take all axes
+    return xp.flip(tensor, axis)
+
+
+@reverse.infer
+def _(tensor, axis):
+    if axis is None:
+        raise TypeError("reverse: axis must be given, one axis or several, got None")
+    normalize_axis("reverse", axis, tensor.shape.rank)
+    return tensor
+
+
+@reverse.vjp("tensor")
+def _(g, axis):
+    return reverse(g, axis)
+
+
+@reverse.batch
+def _(mapped, tensor, *, axis):
+    return reverse(tensor, from_the_end(axis, tensor.array.ndim - 1))
+
+
+@reverse.diagonal
+def _(axes, tensor, *, axis):
+    return _unless(axes, tensor, axis)
+
+
+@primitive(type_name="Roll", sizes=True)
+def roll(xp, input, *, shift: Axes, axis: Axes):
+    """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
+
+    Several shifts go with several axes; an axis that comes twice moves by both.
+
+    >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
+    array([3, 4, 0, 1, 2], dtype=int32)
+    """
+    if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
+        raise ValueError  # where NumPy would repeat the one
+    if axis is None or shift is None:
+        raise ValueError  # where NumPy would roll all of it as one row
+    return xp.roll(input, shift, axis)
+
+
+@roll.infer
+def _(input, shift, axis):
+    if axis is None or shift is None:
+        raise InvalidArgumentError(
+            f"roll: shift and axis must be given, got {shift} and {axis}"
+        )
+    if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
+        raise InvalidArgumentError(
+            f"roll: shift and axis must be two numbers or two lists of one length, got "
+            f"{shift} and {axis}"
+        )
+    for each in (axis,) if isinstance(axis, int) else axis:  # one may come twice
+        normalize_axis("roll", each, input.shape.rank)
+    return input
+
+
+@roll.vjp("input")
+def _(g, shift, axis):
+    back = -shift if isinstance(shift, int) else [-n for n in shift]
+    return roll(g, shift=back, axis=axis)
+
+
+@roll.batch
+def _(mapped, input, *, shift, axis):
+    return roll(input, shift=shift, axis=from_the_end(axis, input.array.ndim - 1))
+
+
+@roll.diagonal
+def _(axes, input, *, shift, axis):
+    return _unless(axes, input, axis)
+
+
+@composite
+def tile(input, multiples, name=None):
+    """``input`` repeated ``multiples[i]`` times along axis ``i``.
+
+    >>> tile([1, 2], [2]).numpy()
+    array([1, 2, 1, 2], dtype=int32)
+    """
+    input, multiples = convert_to_tensor(input), Shape(multiples)
+    dims = tuple(input.shape)
+    if len(multiples) != len(dims):
+        raise ShapeError("tile", f"multiples {multiples} must have one entry for each axis",
+                         input=input)  # fmt: skip
+    spread = [n for m, d in zip(multiples, dims) for n in (1, d)]
+    full = [n for m, d in zip(multiples, dims) for n in (m, d)]
+    tiled = broadcast_to(reshape(input, spread), full)
+    return reshape(tiled, [m * d for m, d in zip(multiples, dims)])

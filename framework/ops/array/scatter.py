@@ -1,0 +1,399 @@
+"""Ops that put entries where numbers say: scatter, partition, stitch.
+
+The axes to which coordinates point are laid in one row (`gather.flat_index`), the rest in
+another: what is written are rows of a matrix.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError, OutOfBoundsError, ShapeError
+from tapewright.core.primitive import Shape, primitive
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+
+from ..math.comparison import equal, masked
+from ..math.reduction import reduce_max, reduce_min
+from .conversion import cast
+from .gather import (
+    flat_index,
+    flatnonzero,
+    gather_p,
+    offset,
+    scatter_rows,
+    whole_numbers,
+)
+from .joining import all_mapped, concat
+from .shape import reshape
+
+__all__ = [
+    "dynamic_partition",
+    "dynamic_stitch",
+    "scatter_nd",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
+]
+
+
+# ---------------------------------------------------------------------------- adding
+
+
+def scatter_nd(indices, updates, shape, name=None):
+    """Zeros of ``shape`` with ``updates`` added at the coordinates ``indices``.
+
+    The last axis of ``indices`` holds ``k`` coordinates; the shape of ``updates`` is
+    ``indices.shape[:-1] + shape[k:]``. What meets at one place is summed.
+
+    Raises: ``IndexError`` for a coordinate out of range, ``ShapeError``.
+
+    >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
+    array([0., 4., 0., 2.], dtype=float32)
+    """
+    shape, updates = Shape(shape), convert_to_tensor(updates)
+    flat, rows, matrix = _as_rows("scatter_nd", indices, updates, shape)
+    return reshape(scatter_rows(rows, flat, shape=matrix, axis=0), shape)
+
+
+def _as_rows(who, indices, updates, shape):
+    """Numbers of rows, updates as rows, and the shape of the matrix that they go to."""
+    indices = whole_numbers(who, indices)
+    lead, depth = tuple(indices.shape[:-1]), (tuple(indices.shape) or (0,))[-1]
+    if not indices.shape.rank or depth > len(shape):
+        raise ShapeError(who, "the last axis of indices must hold coordinates, at most "
+                         f"{len(shape)}", indices=indices)  # fmt: skip
+    if tuple(updates.shape) != lead + tuple(shape[depth:]):
+        raise ShapeError(who, f"updates must have shape {lead + tuple(shape[depth:])}",
+                         indices=indices, updates=updates)  # fmt: skip
+    count, width = math.prod(lead), math.prod(shape[depth:])
+    flat = reshape(flat_index(indices, dims=shape[:depth], who=who), (count,))
+    return flat, reshape(updates, (count, width)), (math.prod(shape[:depth]), width)
+
+
+def tensor_scatter_nd_add(tensor, indices, updates, name=None):
+    """``tensor`` with ``updates`` added at the coordinates ``indices``; see `scatter_nd`.
+
+    >>> tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
+    array([13,  1,  7], dtype=int32)
+    """
+    tensor, updates = _alike(tensor, updates)
+    return tensor + scatter_nd(indices, updates, tensor.shape)
+
+
+def tensor_scatter_nd_sub(tensor, indices, updates, name=None):
+    """``tensor`` with ``updates`` subtracted at ``indices``; see `scatter_nd`."""
+    tensor, updates = _alike(tensor, updates)
+    return tensor - scatter_nd(indices, updates, tensor.shape)
+
+
+def _alike(tensor, updates):
+    tensor = convert_to_tensor(tensor)
+    return tensor, convert_to_tensor(updates, dtype_hint=tensor.dtype)
+
+
+# -------------------------------------------------------------------------- replacing
+
+
+@primitive(
+    type_name="TensorScatterUpdate",
+    alike=("matrix", "rows"),
+    may_raise=True,
+    sizes=True,
+)
+def put_rows(xp, matrix, indices, rows):
+    """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
+    if not len(indices):
+        return matrix.copy()
+    last = _last_writers(xp, indices, len(matrix))
+    hit = (last >= 0)[:, None]
+    return xp.where(hit, xp.take(rows, xp.maximum(last, 0), axis=0), matrix)
+
+
+@put_rows.kernel_for("numpy")
+def _(xp, matrix, indices, rows):
+    full = matrix.copy()
+    full[indices] = rows
+    return full
+
+
+@put_rows.kernel_for("formulas")
+def _(xp, matrix, indices, rows):
+    full = matrix.copy()
+    full[indices.astype(int)] = rows
+    return full
+
+
+def _last_writers(xp, indices, count):
+    """For each row the place of the last index that names it, or -1."""
+    last = xp.full(count, -1, xp.int32)
+    xp.maximum.at(last, indices, xp.arange(len(indices), dtype=xp.int32))
+    return last
+
+
+def _infer_rows(matrix, indices, rows):
+    return matrix
+
+
+def _batch_rows(op):
+    """The batch rule of an op on the rows of a matrix: all matrices as one."""
+
+    def batch(mapped, matrix, indices, *rows):
+        matrix, indices, *rows = all_mapped(mapped, (matrix, indices, *rows))
+        count, size, width = matrix.array.shape
+        flat = reshape(offset(indices, size), (-1,))
+        rows = [reshape(r, (flat.array.size, width)) for r in rows]
+        full = op(reshape(matrix, (count * size, width)), flat, *rows)
+        return reshape(full, (count, size, width))
+
+    return batch
+
+
+put_rows.no_gradient("indices")
+put_rows.infer(_infer_rows)
+put_rows.batch(_batch_rows(put_rows))
+
+
+@put_rows.vjp("matrix")
+def _(g, indices):
+    return clear_rows(g, indices)
+
+
+@put_rows.vjp("rows")
+def _(g, indices, matrix_shape):
+    return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
+
+
+@primitive(alike=(), may_raise=True)
+def clear_rows(xp, matrix, indices):
+    """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
+    full = matrix.copy()
+    full[indices] = 0
+    return full
+
+
+clear_rows.no_gradient("indices")
+clear_rows.batch(_batch_rows(clear_rows))
+
+
+@clear_rows.infer
+def _(matrix, indices):
+    return matrix
+
+
+@clear_rows.vjp("matrix")
+def _(g, indices):
+    return clear_rows(g, indices)
+
+
+@primitive(may_raise=True)
+def is_last(xp, indices, *, count: int):
+    """Whether no later one of the ``indices`` is the same, as a column."""
+    places = xp.arange(len(indices), dtype=xp.int32)
+    return (_last_writers(xp, indices, count)[indices] == places)[:, None]
+
+
+is_last.no_gradient()
+
+
+@is_last.infer
+def _(indices, count):
+    return TensorSpec((indices.shape[0], 1), "bool")
+
+
+@is_last.batch
+def _(mapped, indices, *, count):
+    size, each = indices.array.shape
+    flat = reshape(offset(indices, count), (size * each,))
+    return reshape(is_last(flat, count=size * count), (size, each, 1))
+
+
+@primitive(alike=("params", "row"), may_raise=True)
+def put_row(xp, params, index, row):
+    """``params`` with ``row`` in the place of that at ``index``, one number."""
+    full = params.copy()
+    full[row_number(index, len(params))] = row
+    return full
+
+
+def row_number(index, size):
+    """An index as a number; raises where there is no such row."""
+    number = int(index)
+    if not 0 <= number < size:
+        raise OutOfBoundsError(f"the index must be from 0 to {size - 1}, got {number}")
+    return number
+
+
+@primitive(alike=(), may_raise=True)
+def clear_row(xp, params, index):
+    """``params`` with zeros in the row at ``index``; its own adjoint."""
+    full = params.copy()
+    full[row_number(index, len(params))] = 0
+    return full
+
+
+for _op in (put_row, clear_row):
+    _op.no_gradient("index")
+
+    @_op.infer
+    def _(params, index, *row):
+        return params
+
+    @_op.vjp("params")
+    def _(g, index):
+        return clear_row(g, index)
+
+
+@put_row.vjp("row")
+def _(g, index):
+    return gather_p(g, index, 0)
+
+
+def tensor_scatter_nd_update(tensor, indices, updates, name=None):
+    """``tensor`` with ``updates`` in the place of the entries at ``indices``.
+
+    Shapes as in `scatter_nd`. Of several for one place the last counts, for the value
+    and for the gradient.
+
+    >>> tensor_scatter_nd_update([1, 2, 3], [[2], [0]], [8, 9]).numpy()
+    array([9, 2, 8], dtype=int32)
+    """
+    return _written("tensor_scatter_nd_update", put_rows, tensor, indices, updates)
+
+
+def _written(who, op, tensor, indices, updates):
+    tensor, updates = _alike(tensor, updates)
+    shape = tuple(tensor.shape)
+    flat, rows, matrix = _as_rows(who, indices, updates, shape)
+    return reshape(op(reshape(tensor, matrix), flat, rows), shape)
+
+
+# ---------------------------------------------------------------------- the extremes
+
+
+@primitive(type_name="TensorScatterMax", alike=("matrix", "rows"), may_raise=True)
+def max_rows(xp, matrix, indices, rows):
+    """``matrix`` with its rows at ``indices`` raised to ``rows`` where these are larger."""
+    return _extremes(xp, xp.maximum, matrix, indices, rows)
+
+
+@primitive(type_name="TensorScatterMin", alike=("matrix", "rows"), may_raise=True)
+def min_rows(xp, matrix, indices, rows):
+    """``matrix`` with its rows at ``indices`` lowered to ``rows`` where these are smaller."""
+    return _extremes(xp, xp.minimum, matrix, indices, rows)
+
+
+def _extremes(xp, function, matrix, indices, rows):
+    width = matrix.shape[1]
+    full = matrix.reshape(-1).copy()
+    numbers = indices[:, None] * width + xp.arange(width)
+    function.at(full, numbers.reshape(-1), rows.reshape(-1))
+    return full.reshape(matrix.shape)
+
+
+for _op in (max_rows, min_rows):
+    _op.no_gradient("indices")
+    _op.infer(_infer_rows)
+    _op.batch(_batch_rows(_op))
+
+    @_op.vjp("matrix")
+    def _(g, matrix, indices, rows, out):
+        ties, _ = _ties(matrix, indices, rows, out)
+        return g * cast(equal(matrix, out), g.dtype) / ties
+
+    @_op.vjp("rows")
+    def _(g, matrix, indices, rows, out):
+        ties, winners = _ties(matrix, indices, rows, out)
+        return gather_p(g / ties, indices, 0) * winners
+
+
+def _ties(matrix, indices, rows, out):
+    """How many have the value of each entry of ``out``, and which of the ``rows`` do."""
+    winners = cast(equal(rows, gather_p(out, indices, 0)), matrix.dtype)
+    others = scatter_rows(winners, indices, shape=tuple(matrix.shape), axis=0)
+    return others + cast(equal(matrix, out), matrix.dtype), winners
+
+
+def tensor_scatter_nd_max(tensor, indices, updates, name=None):
+    """``tensor`` with its entries at ``indices`` raised to ``updates`` where larger.
+
+    Shapes as in `scatter_nd`. Ties share the gradient equally.
+
+    >>> tensor_scatter_nd_max([1, 5, 3], [[0], [1]], [4, 4]).numpy()
+    array([4, 5, 3], dtype=int32)
+    """
+    return _written("tensor_scatter_nd_max", max_rows, tensor, indices, updates)
+
+
+def tensor_scatter_nd_min(tensor, indices, updates, name=None):
+    """``tensor`` with its entries at ``indices`` lowered to ``updates`` where smaller.
+
+    Shapes as in `scatter_nd`. Ties share the gradient equally.
+    """
+    return _written("tensor_scatter_nd_min", min_rows, tensor, indices, updates)
+
+
+# ------------------------------------------------------------- partition and stitch
+
+
+def dynamic_partition(data, partitions, num_partitions, name=None):
+    """A list of ``num_partitions`` tensors: part ``i`` holds what ``partitions`` calls i.
+
+    The shape of ``partitions`` is that of the first axes of ``data``; they become one.
+
+    Raises: ``ValueError`` for a partition out of range (on a GPU it is not looked for).
+
+    >>> even, odd = dynamic_partition([5, 6, 7], [0, 1, 0], 2)
+    >>> even.numpy(), odd.numpy()
+    (array([5, 7], dtype=int32), array([6], dtype=int32))
+    """
+    data = convert_to_tensor(data)
+    partitions = whole_numbers("dynamic_partition", partitions, "partitions")
+    depth, count = len(partitions.shape), int(num_partitions)
+    if tuple(data.shape[:depth]) != tuple(partitions.shape):
+        raise ShapeError("dynamic_partition", "partitions must have the shape of the first "
+                         "axes of data", data=data, partitions=partitions)  # fmt: skip
+    numbers = partitions.array
+    if module_of(partitions) is np and isinstance(numbers, np.ndarray | np.generic):
+        wrong = numbers[(numbers < 0) | (numbers >= count)]
+        if wrong.size:
+            raise InvalidArgumentError(
+                f"dynamic_partition: partitions must be from 0 to {count - 1}, "
+                f"got {wrong.flat[0]}"
+            )
+    rows = reshape(data, (math.prod(partitions.shape), *data.shape[depth:]))
+    return [gather_p(rows, flatnonzero(equal(partitions, i)), 0) for i in range(count)]
+
+
+def dynamic_stitch(indices, data, name=None):
+    """The inverse of `dynamic_partition`: row ``indices[i][j]`` is ``data[i][j]``.
+
+    Of several for one row the last counts; a row that none names is zero.
+
+    Raises: ``ShapeError`` if the rows differ in shape.
+
+    >>> dynamic_stitch([[0, 2], [1]], [[5, 7], [6]]).numpy()
+    array([5, 6, 7], dtype=int32)
+    """
+    if len(indices) != len(data) or not len(data):
+        raise InvalidArgumentError(
+            "dynamic_stitch: indices and data must be lists of one length, got "
+            f"{len(indices)} and {len(data)}"
+        )
+    indices = [whole_numbers("dynamic_stitch", i) for i in indices]
+    data = [convert_to_tensor(d) for d in data]
+    rest = tuple(data[0].shape[len(indices[0].shape) :])
+    for places, part in zip(indices, data):
+        if tuple(part.shape) != tuple(places.shape) + rest:
+            raise ShapeError("dynamic_stitch", f"data must have shape indices + {rest}",
+                             indices=places, data=part)  # fmt: skip
+    flat = concat([reshape(cast(i, "int64"), (i.array.size,)) for i in indices], axis=0)
+    count = int(reduce_max(flat)) + 1 if flat.array.size else 0
+    if flat.array.size and int(reduce_min(flat)) < 0:
+        raise InvalidArgumentError("dynamic_stitch: indices must not be negative")
+    width = math.prod(rest)
+    rows = concat([reshape(d, (i.array.size, width)) for i, d in zip(indices, data)], 0)
+    xp = module_of(rows)
+    blank = new_tensor(xp.zeros((count, width), rows.array.dtype))
+    return reshape(put_rows(blank, flat, rows), (count, *rest))

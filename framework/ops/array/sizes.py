@@ -1,0 +1,192 @@
+"""Tensors that follow from unknown sizes: what stands in a graph for their numbers.
+
+While a function is traced for unknown dimensions, ``tw.shape(x)`` has no value yet. It is
+a node of the op `sizes`, which holds the formulas (`dimension.Dim`); when the sizes are
+known it becomes a constant. What small integer ops make of such tensors (an entry, a
+product, a list of several) is again known as formulas, so that it may be a shape.
+"""
+
+import numpy as np
+
+from tapewright.core import devices, dtypes, tensor
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.primitive import DTypeName, get_primitive, primitive
+from tapewright.core.symbolic_dim import NeedsSize, is_size
+from tapewright.core.symbolic_shape import sized
+from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
+
+__all__ = [
+    "arange",
+    "as_constant",
+    "filled",
+    "known_as_sizes",
+    "known_result",
+    "known_sizes",
+    "size_tensor",
+]
+
+
+@primitive
+def sizes(xp, *, values, dtype: DTypeName = "int32"):
+    """A tensor of numbers that follow from sizes: a nest of ints and formulas."""
+    return xp.asarray(values, dtypes.as_dtype(dtype).dtype)
+
+
+@sizes.infer
+def _(values, dtype):
+    return TensorSpec(np.array(values, object).shape, dtype)
+
+
+@primitive
+def arange(xp, *, count, dtype: DTypeName = "int64"):
+    """The numbers from 0 to ``count - 1``, for a count that is a formula."""
+    return xp.arange(count, dtype=dtypes.as_dtype(dtype).dtype)
+
+
+@arange.infer
+def _(count, dtype):
+    return TensorSpec([count], dtype)
+
+
+for _op in (sizes, arange):
+    _op.no_gradient()
+
+
+def as_constant(op, attributes):
+    """The tensor that one of these ops gives, if all sizes are known; else None."""
+    if op not in (sizes.primitive, arange.primitive) or sized(attributes):
+        return None
+    return new_tensor(op.kernel(devices.current_module(), **attributes))
+
+
+# ------------------------------------------------------------------ numbers as tensors
+
+
+def size_tensor(value, dtype=None, hint=None):
+    """A formula, or a nest of formulas, numbers and tensors of them, as a tensor."""
+    entries = np.array(_entries(value), object)
+    floating = any([is_size(n) and n.form[0] != "poly" for n in entries.flat])
+    natural = dtypes.float32 if floating else dtypes.int32
+    if dtype is None and hint is not None and (
+        not floating or dtypes.as_dtype(hint).dtype.kind in "fc"
+    ):  # fmt: skip
+        dtype = hint
+    dtype = natural if dtype is None else dtypes.as_dtype(dtype)
+    return _as_tensor(entries, dtype.dtype)
+
+
+def _entries(value):
+    """A nest of tensors and numbers as a nest of numbers and formulas."""
+    if isinstance(value, (list, tuple)):
+        return tuple([_entries(v) for v in value])
+    if isinstance(value, Tensor):
+        known = known_sizes(value)
+        if known is None:
+            raise NeedsSize(
+                "A list of sizes holds a tensor that is not known as a size: convert "
+                "its entries one by one, and stack them"
+            )
+        return tuple(known.tolist()) if known.ndim else known.item()
+    return value
+
+
+def _as_tensor(entries, dtype):
+    """An array of numbers and formulas as a tensor; a constant if it has no formula."""
+    values = _nest(entries)
+    if not sized(values):
+        return new_tensor(devices.current_module().asarray(entries.astype(dtype)))
+    tracer = active_tracer()
+    if tracer is None:
+        raise NeedsSize(
+            "The size of an unknown dimension was used after its function was traced"
+        )
+    attributes = {"values": values, "dtype": dtype.name}
+    return tracer.read(sizes.primitive, [], attributes, ())
+
+
+def _nest(entries):
+    if not entries.ndim:
+        return entries.item()
+    return tuple([_nest(np.asarray(row, object)) for row in entries])
+
+
+tensor.size_hook = size_tensor
+
+
+# ------------------------------------------------------- tensors known to hold formulas
+
+
+def known_sizes(x):
+    """The numbers and formulas that a tensor holds, an array of objects, or None.
+
+    For a tensor that is being traced: where they follow from sizes. For a constant: where
+    it is a small one of integers.
+    """
+    symbol = getattr(x, "symbol", None)
+    if symbol is None:
+        array = x.array
+        plain = devices.is_array(array) and array.dtype.kind in "iu"
+        if not plain or array.size > _SMALL:
+            return None
+        return np.asarray(devices.to_numpy(array), object)
+    node = symbol.node
+    if node is None or node.op is not sizes.primitive:
+        return None
+    values = np.empty(symbol.shape, object)
+    values[...] = node.attributes["values"]
+    return values
+
+
+_SMALL = 64
+# Numbers of other dtypes wrap around where formulas do not.
+_WIDE = ("int32", "int64")
+
+
+def known_result(op, inputs, attributes):
+    """What an op gives for tensors known as formulas, as tensors; None if it is unknown."""
+    if not op.sizes or sized(attributes):
+        return None
+    arrays = []
+    for x in inputs:
+        entries = known_sizes(x)
+        if entries is None or x.array.dtype.name not in _WIDE:
+            return None
+        arrays.append(entries)
+    inferred = op.infer_rule(
+        *[TensorSpec(x.array.shape, x.array.dtype) for x in inputs], **attributes
+    )
+    specs = inferred if type(inferred) in (tuple, list) else (inferred,)
+    kinds = [spec.dtype.dtype for spec in specs]
+    if not all([kind.name in _WIDE or kind.kind == "f" for kind in kinds]):
+        return None
+    kernel = op.device_kernels.get("formulas", op.kernel)
+    try:
+        result = kernel(np, *arrays, **attributes)
+    except NeedsSize:  # as an index, say
+        return None
+    if type(inferred) not in (tuple, list):
+        return _as_tensor(np.asarray(result, object), kinds[0])
+    pairs = zip(result, kinds, strict=True)
+    return tuple([_as_tensor(np.asarray(r, object), kind) for r, kind in pairs])
+
+
+def known_as_sizes(*values):
+    """Whether one of these numbers and tensors is a formula, and the others are known."""
+    if not any([is_size(v) or hasattr(v, "symbol") for v in values]):
+        return False
+    unknown = False
+    for value in values:
+        entries = known_sizes(value) if isinstance(value, Tensor) else None
+        if entries is not None:
+            value = _nest(entries)
+        elif not (type(value) is int or is_size(value)):
+            return False
+        unknown = unknown or sized(value)
+    return unknown
+
+
+def filled(shape, number, dtype):
+    """A tensor of this shape, which holds formulas, with one number everywhere."""
+    xp = devices.current_module()
+    number = new_tensor(xp.asarray(number, dtypes.as_dtype(dtype).dtype))
+    return get_primitive("broadcast_to").entry(number, shape)

@@ -1,0 +1,489 @@
+"""Ops of order: sorting, the largest entries, unique entries, places in sorted rows.
+
+Equal entries keep their order, as in TensorFlow, and NaN comes last. Gradients pass
+through `sort` and the values of `top_k`, back to where the entries came from.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+)
+from tapewright.core.primitive import Axes, DTypeName, primitive
+from tapewright.core.rules import normalize_axis, same_dtype
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..math.comparison import less, less_equal
+from ..math.reduction import reduce_all
+from .conversion import cast
+from .joining import all_mapped
+from .shape import reshape
+
+__all__ = [
+    "argsort",
+    "in_top_k",
+    "invert_permutation",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "searchsorted",
+    "sort",
+    "top_k",
+    "unique",
+    "unique_with_counts",
+]
+
+TopKV2 = namedtuple("TopKV2", ["values", "indices"])
+Unique = namedtuple("Unique", ["y", "idx"])
+UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
+
+
+# ---------------------------------------------------------------------------- sorting
+
+
+@primitive(name="sort", type_name="Sort")
+def _sort(xp, values, *, axis: Axes = -1, descending=False):
+    if not descending:
+        return xp.sort(_sortable(values), axis=axis)
+    return _opposite(xp, xp.sort(_opposite(xp, _sortable(values)), axis=axis))
+
+
+@primitive(name="argsort", type_name="ArgSort")
+def _argsort(xp, values, *, axis: Axes = -1, descending=False):
+    values = _opposite(xp, _sortable(values)) if descending else _sortable(values)
+    return xp.argsort(values, axis=axis, kind="stable").astype(xp.int32)
+
+
+def _sortable(values):
+    if values.dtype.kind == "c" or not values.ndim:
+        raise TypeError("there is no order")
+    return values
+
+
+def _opposite(xp, values):
+    """What sorts in the opposite order; twice gives the values back."""
+    return xp.negative(values) if values.dtype.kind == "f" else xp.invert(values)
+
+
+def _infer_sorted(op, dtype=None):
+    def infer(values, axis, descending):
+        normalize_axis(op.name, axis, values.shape.rank)
+        if values.dtype.is_complex:
+            raise DTypeError(op.name, "complex numbers have no order", values=values)
+        return TensorSpec(values.shape, dtype or values.dtype)
+
+    return infer
+
+
+for _op, _dtype in ((_sort, None), (_argsort, dtypes.int32)):
+    _op.infer(_infer_sorted(_op.primitive, _dtype))
+
+    @_op.batch
+    def _(mapped, values, *, axis, descending, op=_op):
+        return op(values, axis % (values.array.ndim - 1) + 1, descending)
+
+
+@_sort.vjp("values")
+def _(g, values, values_shape, axis, descending):
+    order = _argsort(values, axis, descending)
+    return place_along_axis(g, order, size=values_shape[axis], axis=axis)
+
+
+_argsort.no_gradient()
+
+
+def sort(values, axis=-1, direction="ASCENDING", name=None):
+    """The entries of each row, along ``axis``, in order; or "DESCENDING".
+
+    Gradients go where the entries came from. NaN comes last either way.
+
+    >>> sort([3.0, 1.0, 2.0]).numpy()
+    array([1., 2., 3.], dtype=float32)
+    """
+    return _sort(values, axis, _descends("sort", direction))
+
+
+def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
+    """The indices, int32, that sort each row along ``axis``.
+
+    Equal entries keep their order, whether ``stable`` is asked for or not.
+
+    >>> argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
+    array([0, 2, 1], dtype=int32)
+    """
+    return _argsort(values, axis, _descends("argsort", direction))
+
+
+def _descends(who, direction):
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise InvalidArgumentError(
+            f"{who}: direction must be 'ASCENDING' or 'DESCENDING', got {direction!r}"
+        )
+    return direction == "DESCENDING"
+
+
+# ------------------------------------------------------------------- the largest entries
+
+
+@primitive(name="top_k", type_name="TopKV2", multiple=True)
+def _top_k(xp, input, *, k: int = 1, index_type: DTypeName = "int32"):
+    _check_k(input, k)
+    indices = xp.argsort(_opposite(xp, input), axis=-1, kind="stable")[..., :k]
+    return xp.take_along_axis(input, indices, axis=-1), indices.astype(index_type)
+
+
+@_top_k.kernel_for("numpy")
+def _(xp, input, *, k, index_type):
+    _check_k(input, k)
+    keys = _opposite(np, input)
+    indices = _smallest(keys, k) if 0 < 8 * k < keys.shape[-1] else None
+    if indices is None:
+        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(input, indices, axis=-1), indices.astype(index_type)
+
+
+def _check_k(input, k):
+    if not 0 <= k <= input.shape[-1] or input.dtype.kind == "c":
+        raise InvalidArgumentError("k does not fit")
+
+
+def _smallest(keys, k):
+    """The places of the ``k`` smallest, of equals the first; None if that takes a sort."""
+    indices = np.sort(np.argpartition(keys, k - 1, axis=-1)[..., :k], axis=-1)
+    found = np.take_along_axis(keys, indices, axis=-1)
+    last = found.max(axis=-1, keepdims=True)
+    if np.count_nonzero(keys <= last) != found.size:  # ties with what was left out; NaN
+        return None
+    order = np.argsort(found, axis=-1, kind="stable")
+    return np.take_along_axis(indices, order, axis=-1)
+
+
+@_top_k.infer
+def _(input, k, index_type):
+    if input.shape.rank == 0 or input.dtype.is_complex:
+        raise ShapeError("top_k", "input must have rows of real numbers", input=input)
+    size = input.shape[-1]
+    if k < 0 or (size is not None and k > size):
+        raise ShapeError(
+            "top_k",
+            f"k must be from 0 to the size of the last axis, got {k}",
+            input=input,
+        )
+    dims = (*input.shape[:-1], k)
+    return TensorSpec(dims, input.dtype), TensorSpec(dims, index_type)
+
+
+@_top_k.vjp("input")
+def _(g, out, input_shape):
+    return place_along_axis(g[0], out[1], size=input_shape[-1], axis=-1)
+
+
+@_top_k.batch
+def _(mapped, input, *, k, index_type):
+    return _top_k(input, k, index_type)
+
+
+def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa: A002
+    """The ``k`` largest entries of each row (the last axis), and where they are.
+
+    Returns: a named tuple ``(values, indices)``, in descending order; of equals the first
+    comes first. Gradients pass through the values.
+
+    >>> values, indices = top_k([1.0, 4.0, 2.0, 4.0], k=3)
+    >>> values.numpy(), indices.numpy()
+    (array([4., 4., 2.], dtype=float32), array([1, 3, 2], dtype=int32))
+    """
+    return TopKV2(*_top_k(input, k, index_type))
+
+
+@primitive(type_name="InTopKV2", alike=())
+def in_top_k(xp, targets, predictions, *, k: int):
+    """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
+
+    All classes tied with the last of them count. A row that is not finite, or whose
+    target is no class, gives False.
+
+    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``.
+
+    >>> in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], 1).numpy()
+    array([False,  True])
+    """
+    (batch, classes), (rows,) = predictions.shape, targets.shape
+    if rows != batch or targets.dtype.kind not in "iu":
+        raise ValueError("shapes differ")
+    if not classes:
+        return xp.zeros(batch, bool)
+    valid = (targets >= 0) & (targets < classes)
+    places = xp.where(valid, targets, 0)[:, None]
+    chosen = xp.take_along_axis(predictions, places, axis=1)
+    better = (predictions > chosen).sum(axis=1)
+    return valid & (better < k) & xp.isfinite(predictions).all(axis=1)
+
+
+in_top_k.no_gradient()
+
+
+@in_top_k.infer
+def _(targets, predictions, k):
+    given = {"targets": targets, "predictions": predictions}
+    if not targets.dtype.is_integer:
+        raise DTypeError("in_top_k", "targets must be integers", **given)
+    ranks = targets.shape.rank, predictions.shape.rank
+    if ranks != (1, 2) or not targets.shape.is_compatible_with(predictions.shape[:1]):
+        what = "targets must be [batch], and predictions [batch, classes]"
+        raise ShapeError("in_top_k", what, **given)
+    return TensorSpec(targets.shape, dtypes.bool)
+
+
+@in_top_k.batch
+def _(mapped, targets, predictions, *, k):
+    targets, predictions = all_mapped(mapped, (targets, predictions))
+    count, batch, classes = predictions.array.shape
+    flat = reshape(targets, (count * batch,))
+    found = in_top_k(flat, reshape(predictions, (count * batch, classes)), k)
+    return reshape(found, (count, batch))
+
+
+# ---------------------------------------------------- entries by place, for the rules above
+
+
+@primitive(alike=(), may_raise=True)
+def take_along_axis(xp, x, indices, *, axis: Axes = -1):
+    """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
+    return xp.take_along_axis(x, indices, axis=axis)
+
+
+@take_along_axis.infer
+def _(x, indices, axis):
+    (at,) = normalize_axis("take_along_axis", axis, x.shape.rank)
+    dims = list(x.shape)
+    dims[at] = indices.shape[at]
+    return TensorSpec(dims, x.dtype)
+
+
+@take_along_axis.vjp("x")
+def _(g, indices, x_shape, axis):
+    return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
+
+
+@primitive(alike=(), may_raise=True)
+def place_along_axis(xp, x, indices, *, size: int, axis: Axes = -1):
+    """The adjoint of `take_along_axis`, for indices that come once in each row."""
+    x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
+    count = indices.shape[-1]
+    result = xp.zeros((*x.shape[:-1], size), x.dtype)
+    if x.size:
+        rows = result.reshape(-1, size)
+        lines = xp.arange(rows.shape[0])[:, None]
+        rows[lines, indices.reshape(-1, count)] = x.reshape(-1, count)
+    return xp.moveaxis(result, -1, axis)
+
+
+@place_along_axis.infer
+def _(x, indices, size, axis):
+    (at,) = normalize_axis("place_along_axis", axis, x.shape.rank)
+    dims = list(x.shape)
+    dims[at] = size
+    return TensorSpec(dims, x.dtype)
+
+
+@place_along_axis.vjp("x")
+def _(g, indices, axis):
+    return take_along_axis(g, indices, axis)
+
+
+for _op in (take_along_axis, place_along_axis):
+    _op.no_gradient("indices")
+
+    @_op.batch
+    def _(mapped, x, indices, *, axis, op=_op, **attributes):
+        x, indices = all_mapped(mapped, (x, indices))
+        at = axis % (x.array.ndim - 1) + 1
+        return op(x, indices, axis=at, **attributes)
+
+
+# ------------------------------------------------------------ unique entries, sorted rows
+
+
+@primitive(name="unique", type_name="Unique", multiple=True)
+def _unique(xp, x, *, out_idx: DTypeName = "int32"):
+    """The entries in the order in which they first come, where each is, how often."""
+    if x.ndim != 1:
+        raise ValueError("not a list")
+    _, first, places, count = xp.unique(
+        x, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = xp.argsort(first)
+    rank = xp.argsort(order)
+    idx = rank[places.reshape(-1)].astype(out_idx)
+    return x[first[order]], idx, count[order].astype(out_idx)
+
+
+_unique.no_gradient()
+
+
+@_unique.infer
+def _(x, out_idx):
+    if x.shape.rank != 1:
+        raise ShapeError("unique", "x must have one axis", x=x)
+    return (
+        TensorSpec([None], x.dtype),
+        TensorSpec(x.shape, out_idx),
+        TensorSpec([None], out_idx),
+    )
+
+
+@_unique.batch
+def _(mapped, x, *, out_idx):
+    raise MappingError(
+        "unique: each mapped value has a number of unique entries of its own"
+    )
+
+
+def unique(x, out_idx=dtypes.int32, name=None):
+    """The unique entries of a list, in the order in which they first come.
+
+    Returns: a named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``. No gradient passes.
+
+    >>> y, idx = unique([3, 1, 3, 2])
+    >>> y.numpy(), idx.numpy()
+    (array([3, 1, 2], dtype=int32), array([0, 1, 0, 2], dtype=int32))
+    """
+    return Unique(*_unique(x, out_idx)[:2])
+
+
+def unique_with_counts(x, out_idx=dtypes.int32, name=None):
+    """As `unique`, and how often each entry comes: ``(y, idx, count)``.
+
+    >>> unique_with_counts([3, 1, 3, 2]).count.numpy()
+    array([2, 1, 1], dtype=int32)
+    """
+    return UniqueWithCounts(*_unique(x, out_idx))
+
+
+@primitive(name="searchsorted", type_name="SearchSorted")
+def _searchsorted(xp, sorted_sequence, values, *, right=False, out_type: DTypeName):
+    side = "right" if right else "left"
+    if sorted_sequence.ndim == 1 and values.ndim:
+        return xp.searchsorted(sorted_sequence, values, side=side).astype(out_type)
+    *lead, size = sorted_sequence.shape
+    *other_lead, count = values.shape
+    if lead != other_lead:
+        raise InvalidArgumentError("rows differ")
+    found = xp.empty(values.shape, out_type)
+    rows, wanted = (
+        sorted_sequence.reshape(-1, size or 1),
+        values.reshape(-1, count or 1),
+    )
+    flat = found.reshape(-1, count or 1)
+    for i in range(len(wanted)):
+        row = rows[i] if size else rows.reshape(-1)
+        flat[i] = xp.searchsorted(row, wanted[i], side=side)
+    return found
+
+
+_searchsorted.no_gradient()
+
+
+@_searchsorted.infer
+def _(sorted_sequence, values, right, out_type):
+    given = {"sorted_sequence": sorted_sequence, "values": values}
+    same_dtype("searchsorted", **given)
+    lead, other = sorted_sequence.shape[:-1], values.shape[:-1]
+    ranks = sorted_sequence.shape.rank, values.shape.rank
+    if 0 in ranks or (ranks[0] > 1 and not lead.is_compatible_with(other)):
+        what = "both must have rows (the last axis), and the same axes before them"
+        raise ShapeError("searchsorted", what, **given)
+    return TensorSpec(values.shape, out_type)
+
+
+@_searchsorted.batch
+def _(mapped, sorted_sequence, values, *, right, out_type):
+    if not mapped[0] and sorted_sequence.array.ndim == 1:
+        return _searchsorted(sorted_sequence, values, right, out_type)
+    sequence, values = all_mapped(mapped, (sorted_sequence, values))
+    count, *lead, size = sequence.array.shape
+    shape = values.array.shape
+    if not lead:  # one sorted row for values of any shape
+        values = reshape(values, (count, -1) if values.array.size else (count, 0))
+    return reshape(_searchsorted(sequence, values, right, out_type), shape)
+
+
+def searchsorted(
+    sorted_sequence, values, side="left", out_type=dtypes.int32, name=None
+):
+    """Where each value would go in its sorted row: how many entries are smaller.
+
+    With ``side="right"``: how many are smaller or equal. Rows are the last axis; the axes
+    before it must be the same, or ``sorted_sequence`` be a single row.
+
+    >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
+    array([0, 1, 3], dtype=int32)
+    """
+    if side not in ("left", "right"):
+        raise InvalidArgumentError(
+            f"searchsorted: side must be 'left' or 'right', got {side!r}"
+        )
+    out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
+    if not out_type.is_integer:
+        raise TypeError(f"searchsorted: out_type must be integer, got {out_type.name}")
+    return _searchsorted(sorted_sequence, values, side == "right", out_type.name)
+
+
+@primitive(type_name="InvertPermutation", may_raise=True)
+def invert_permutation(xp, x):
+    """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
+
+    >>> invert_permutation([2, 0, 1]).numpy()
+    array([1, 2, 0], dtype=int32)
+    """
+    if x.ndim != 1 or x.dtype.kind not in "iu":
+        raise ValueError("no permutation")
+    if xp is np and (np.sort(x) != np.arange(x.size)).any():
+        raise InvalidArgumentError(
+            f"invert_permutation: x must hold each number from 0 to {x.size - 1} once, "
+            f"got {x}"
+        )
+    result = xp.empty(x.shape, x.dtype)
+    result[x] = xp.arange(x.size, dtype=x.dtype)
+    return result
+
+
+invert_permutation.no_gradient()
+
+
+@invert_permutation.infer
+def _(x):
+    if x.shape.rank != 1 or not x.dtype.is_integer:
+        raise ShapeError("invert_permutation", "x must be a list of integers", x=x)
+    return x
+
+
+@invert_permutation.batch
+def _(mapped, x):
+    return cast(_argsort(x, -1), x.array.dtype)
+
+
+def is_non_decreasing(x, name=None):
+    """Whether each entry of ``x``, flattened, is as large as the one before; NaN is not.
+
+    >>> is_non_decreasing([1, 1, 2]).numpy()
+    np.True_
+    """
+    x = reshape(convert_to_tensor(x), [-1])
+    return reduce_all(less_equal(x[:-1], x[1:]))
+
+
+def is_strictly_increasing(x, name=None):
+    """Whether each entry of ``x``, flattened, is larger than the one before; NaN is not.
+
+    >>> is_strictly_increasing([1, 1, 2]).numpy()
+    np.False_
+    """
+    x = reshape(convert_to_tensor(x), [-1])
+    return reduce_all(less(x[:-1], x[1:]))

@@ -1,0 +1,371 @@
+"""Convolutions of one to three dimensions, their transposes, depthwise and separable ones.
+
+TensorFlow's names and arguments for the primitives of `correlation`.
+"""
+
+import math
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.primitive import Shape
+from tapewright.core.rules import same_dtype
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+
+from ..array.shape import reshape, transpose
+from .correlation import convolve, input_gradient
+from .windows import (
+    CHANNELS_LAST,
+    is_channels_first,
+    positions,
+    spatial_numbers,
+    spatial_padding,
+)
+
+__all__ = [
+    "atrous_conv2d",
+    "atrous_conv2d_transpose",
+    "conv1d",
+    "conv1d_transpose",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "conv_transpose",
+    "convolution",
+    "depthwise_conv2d",
+    "separable_conv2d",
+]
+
+
+# ------------------------------------------------------------- arguments, as in TensorFlow
+
+
+def _moved(x, channels_to_front):
+    """Channels from the end to the place behind the batch, or back."""
+    rank = len(x.shape)
+    last = rank - 1
+    if channels_to_front:
+        return transpose(x, (0, last, *range(1, last)))
+    return transpose(x, (0, *range(2, rank), 1))
+
+
+def _operands(who, rank, x, filters, kind="input"):
+    """Both as tensors of one dtype and of the right ranks; further batch axes folded."""
+    hint = filters.dtype if is_tensor(filters) else None
+    x = convert_to_tensor(x, dtype_hint=hint)
+    filters = convert_to_tensor(filters, dtype_hint=x.dtype)
+    if len(x.shape) < rank + 2 or len(filters.shape) != rank + 2:
+        raise ShapeError(who, f"{kind} must have rank {rank + 2} or more and filters rank "
+                         f"{rank + 2}", **{kind: x, "filters": filters})  # fmt: skip
+    same_dtype(who, **{kind: x, "filters": filters})
+    if x.dtype.is_bool:
+        raise TypeError(f"{who}: {kind} must be numbers, not {x.dtype.name}")
+    lead = tuple(x.shape)[: -rank - 1]
+    if len(lead) > 1:
+        x = reshape(x, (math.prod(lead), *tuple(x.shape)[-rank - 1 :]))
+    return x, filters, lead
+
+
+def _unfolded(out, lead):
+    return reshape(out, (*lead, *tuple(out.shape)[1:])) if len(lead) > 1 else out
+
+
+def _convolve(
+    who, rank, input, filters, strides, padding, data_format, dilations, depthwise=False
+):
+    first = is_channels_first(who, data_format, rank)
+    x, filters, lead = _operands(who, rank, input, filters)
+    strides = spatial_numbers(who, "strides", strides, rank, first)
+    dilations = spatial_numbers(who, "dilations", dilations, rank, first)
+    padding = spatial_padding(who, padding, rank, first)
+    channels = x.shape[1 if first else -1]
+    *window, depth, count = filters.shape
+    if depthwise:
+        groups, fits = depth, channels == depth
+        rule = f"input must have {depth} channels, as axis -2 of the filter has"
+        filters = reshape(filters, (*window, 1, depth * count))
+    else:
+        groups = max(channels // max(depth, 1), 1)
+        fits = channels == groups * depth and count % groups == 0
+        rule = f"input must have {depth} channels, as axis -2 of filters has" + (
+            f", or a multiple of them that divides {count}" if depth < channels else ""
+        )
+    if not fits:
+        raise ShapeError(who, rule, input=x, filters=filters)
+    if first:
+        x = _moved(x, False)
+    size = tuple(x.shape)[1:-1]
+    _, counts = positions(size, window, strides, padding, dilations)
+    if 0 in counts and 0 not in size:
+        raise ShapeError(who, f"filters with dilations {dilations} reach beyond the input",
+                         input=x, filters=filters)  # fmt: skip
+    out = convolve(x, filters, strides, padding, dilations, groups)
+    return _unfolded(_moved(out, True) if first else out, lead)
+
+
+# ---------------------------------------------------------------------------- convolution
+
+
+def convolution(
+    input,
+    filters,
+    strides=None,
+    padding="VALID",
+    data_format=None,
+    dilations=None,
+    name=None,
+):
+    """Filters slid over one, two or three spatial axes: as `conv1d`, `conv2d`, `conv3d`.
+
+    Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters``
+    ``[*window, channels, filters]``; the rank of ``filters`` tells how many axes.
+    """
+    hint = input.dtype if is_tensor(input) else None
+    filters = convert_to_tensor(filters, dtype_hint=hint)
+    rank = len(filters.shape) - 2
+    if rank not in CHANNELS_LAST:
+        raise ShapeError("convolution", "filters must have rank 3, 4 or 5",
+                         filters=filters)  # fmt: skip
+    return _convolve(
+        "convolution", rank, input, filters, strides, padding, data_format, dilations
+    )
+
+
+def conv1d(
+    input, filters, stride, padding, data_format="NWC", dilations=None, name=None
+):
+    """``out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]``.
+
+    Shapes and arguments as for `conv2d`, with one spatial axis; ``data_format`` "NWC" or
+    "NCW".
+    """
+    return _convolve(
+        "conv1d", 1, input, filters, stride, padding, data_format, dilations
+    )
+
+
+def conv2d(
+    input, filters, strides, padding, data_format="NHWC", dilations=None, name=None
+):
+    """Each output pixel is the product of its window of the input with the filters.
+
+        out[n, y, x, o] = sum_{i, j, c} input[n, y * s + i * d, x * s + j * d, c]
+                                        * filters[i, j, c, o]
+
+    Args: ``strides`` s and ``dilations`` d: an int, or one for each spatial axis (with 1
+    for batch and channels too, if you like); ``padding``: "VALID", "SAME" (zeros around,
+    so that stride 1 keeps the size) or a list of pairs (before, after) for all four axes;
+    ``data_format``: "NHWC" or "NCHW", of input and output.
+    Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
+    ``[window_height, window_width, channels, filters]``. Filters of fewer channels, by a
+    factor ``g``, make a grouped convolution: the i-th part of the input channels makes
+    the i-th part of the output channels.
+    Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
+    input; ``ValueError`` for wrong ``strides``, ``padding``, ``data_format``.
+
+    >>> image = [[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]]]
+    >>> conv2d(image, [[[[1.0]], [[-1.0]]]], 1, "VALID").numpy()[0, :, :, 0]
+    array([[-1., -1.],
+           [-1., -1.]], dtype=float32)
+    """
+    return _convolve(
+        "conv2d", 2, input, filters, strides, padding, data_format, dilations
+    )
+
+
+def conv3d(
+    input, filters, strides, padding, data_format="NDHWC", dilations=None, name=None
+):
+    """`conv2d` with a third spatial axis, depth: ``[batch, depth, height, width, channels]``.
+
+    ``data_format``: "NDHWC" or "NCDHW".
+    """
+    return _convolve(
+        "conv3d", 3, input, filters, strides, padding, data_format, dilations
+    )
+
+
+def atrous_conv2d(value, filters, rate, padding, name=None):
+    """`conv2d` with holes: its taps lie ``rate`` pixels apart (``dilations=rate``)."""
+    return _convolve("atrous_conv2d", 2, value, filters, 1, padding, "NHWC", rate)
+
+
+def depthwise_conv2d(
+    input, filter, strides, padding, data_format=None, dilations=None, name=None
+):
+    """Each channel convolved with filters of its own, ``multiplier`` of them.
+
+        out[n, y, x, c * multiplier + m] =
+            sum_{i, j} input[n, y * s + i * d, x * s + j * d, c] * filter[i, j, c, m]
+
+    Shapes: ``filter`` ``[window_height, window_width, channels, multiplier]``; the rest
+    as for `conv2d`.
+    """
+    return _convolve(
+        "depthwise_conv2d", 2, input, filter, strides, padding, data_format, dilations,
+        depthwise=True,
+    )  # fmt: skip
+
+
+def separable_conv2d(
+    input,
+    depthwise_filter,
+    pointwise_filter,
+    strides,
+    padding,
+    data_format=None,
+    dilations=None,
+    name=None,
+):
+    """`depthwise_conv2d`, then a `conv2d` of window 1 x 1 that mixes the channels.
+
+    Shapes: ``depthwise_filter`` ``[window_height, window_width, channels, multiplier]``,
+    ``pointwise_filter`` ``[1, 1, channels * multiplier, filters]``.
+    """
+    pointwise = convert_to_tensor(pointwise_filter)
+    if len(pointwise.shape) != 4 or tuple(pointwise.shape)[:2] != (1, 1):
+        raise ShapeError("separable_conv2d", "pointwise_filter must be [1, 1, channels * "
+                         "multiplier, filters]", pointwise_filter=pointwise)  # fmt: skip
+    between = depthwise_conv2d(
+        input, depthwise_filter, strides, padding, data_format, dilations
+    )
+    first = is_channels_first("separable_conv2d", data_format, 2)
+    if between.shape[1 if first else -1] != pointwise.shape[2]:
+        raise ShapeError("separable_conv2d", "axis -2 of pointwise_filter must have size "
+                         f"channels * multiplier, {between.shape[1 if first else -1]}",
+                         pointwise_filter=pointwise)  # fmt: skip
+    return conv2d(between, pointwise, 1, "VALID", data_format or "NHWC")
+
+
+# --------------------------------------------------------------- transposed convolution
+
+
+def _convolve_transpose(
+    who, rank, input, filters, output_shape, strides, padding, data_format, dilations
+):
+    first = is_channels_first(who, data_format, rank)
+    g, filters, lead = _operands(who, rank, input, filters)
+    strides = spatial_numbers(who, "strides", strides, rank, first)
+    dilations = spatial_numbers(who, "dilations", dilations, rank, first)
+    padding = spatial_padding(who, padding, rank, first)
+    if first:
+        g = _moved(g, False)
+    dims = Shape(output_shape)
+    window = tuple(filters.shape)[:-2]
+    if len(dims) in (rank, rank + 2):
+        size = dims if len(dims) == rank else dims[2:] if first else dims[1:-1]
+        _, counts = positions(size, window, strides, padding, dilations)
+    else:
+        size, counts = None, ()
+    depth, count = tuple(filters.shape)[-2:]
+    batch = g.shape[0] if len(lead) > 1 else lead[0]
+    others = (dims[0], dims[1 if first else -1]) if len(dims) == rank + 2 else None
+    if counts != tuple(g.shape)[1:-1] or others not in (None, (batch, depth)):
+        sized = None if size is None else ", which asks for an input of size"
+        raise ShapeError(
+            who,
+            "output_shape must have the batch of the input, the channels of axis -2 of "
+            f"filters, and a size whose convolution has that of the input; got {dims}"
+            + (f"{sized} {counts}" if sized else ""),
+            input=g,
+            filters=filters,
+        )
+    if g.shape[-1] != count:
+        raise ShapeError(who, f"input must have as many channels as axis -1 of filters, "
+                         f"{count}", input=g, filters=filters)  # fmt: skip
+    out = input_gradient(g, filters, size, strides, padding, dilations, 1)
+    return _unfolded(_moved(out, True) if first else out, lead)
+
+
+def conv_transpose(
+    input,
+    filters,
+    output_shape,
+    strides,
+    padding="SAME",
+    data_format=None,
+    dilations=None,
+    name=None,
+):
+    """As `conv1d_transpose`, `conv2d_transpose`, `conv3d_transpose`, by rank of ``filters``."""
+    hint = input.dtype if is_tensor(input) else None
+    filters = convert_to_tensor(filters, dtype_hint=hint)
+    rank = len(filters.shape) - 2
+    if rank not in CHANNELS_LAST:
+        raise ShapeError("conv_transpose", "filters must have rank 3, 4 or 5",
+                         filters=filters)  # fmt: skip
+    return _convolve_transpose(
+        "conv_transpose", rank, input, filters, output_shape, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+def conv1d_transpose(
+    input,
+    filters,
+    output_shape,
+    strides,
+    padding="SAME",
+    data_format="NWC",
+    dilations=None,
+    name=None,
+):
+    """`conv2d_transpose` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    return _convolve_transpose(
+        "conv1d_transpose", 1, input, filters, output_shape, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+def conv2d_transpose(
+    input,
+    filters,
+    output_shape,
+    strides,
+    padding="SAME",
+    data_format="NHWC",
+    dilations=None,
+    name=None,
+):
+    """The gradient of `conv2d` by its input, with ``input`` as cotangent.
+
+        out[n, y, x, o] = sum_{i, j, c} input[n, (y - i * d) / s, (x - j * d) / s, c]
+                                        * filters[i, j, o, c]   where s divides
+
+    Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
+    ``[window_height, window_width, filters, channels]``; ``output_shape`` in full, or its
+    spatial part: several sizes may have the same convolution. The rest as for `conv2d`.
+    Raises: ``ShapeError`` if `conv2d` would not turn ``output_shape`` into the input's.
+
+    >>> x = [[[[1.0], [2.0]]]]
+    >>> conv2d_transpose(x, [[[[1.0]], [[3.0]]]], (1, 1, 4, 1), (1, 2)).numpy().ravel()
+    array([1., 3., 2., 6.], dtype=float32)
+    """
+    return _convolve_transpose(
+        "conv2d_transpose", 2, input, filters, output_shape, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+def conv3d_transpose(
+    input,
+    filters,
+    output_shape,
+    strides,
+    padding="SAME",
+    data_format="NDHWC",
+    dilations=None,
+    name=None,
+):
+    """`conv2d_transpose` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    return _convolve_transpose(
+        "conv3d_transpose", 3, input, filters, output_shape, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None):
+    """The gradient of `atrous_conv2d` by its input; see `conv2d_transpose`."""
+    return _convolve_transpose(
+        "atrous_conv2d_transpose", 2, value, filters, output_shape, 1, padding, "NHWC",
+        rate,
+    )  # fmt: skip

@@ -1,0 +1,411 @@
+"""The convolution and its two adjoints: primitives for one to three dimensions.
+
+Each of the three is linear in both inputs and each is the adjoint of the others, which
+gives derivatives of every order: the convolution, its gradient by the input (which is
+the transposed convolution), and its gradient by the filters. They are primitives because a
+window is a copy and a matrix product, far from what ops could compose.
+
+Kernels work in the memory order ``[channels, width, height, batch]``, the exact reverse of
+TensorFlow's: windows, bias and pooling then move long runs of neighbours (pooling takes
+the width first). What they return is a view in TensorFlow's order, and elementwise ops keep
+the strides of their inputs, so that the memory order travels through a network.
+"""
+
+import math
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.primitive import Shape, primitive
+from tapewright.core.rules import same_dtype
+from tapewright.core.tensor import TensorSpec
+
+from ..array.shape import reshape, transpose
+from .im2col import (
+    Room,
+    blocks_of,
+    clear_around,
+    columns,
+    flattened,
+    matrices,
+    meetings,
+    product,
+    shared_taps,
+    turned,
+)
+from .windows import Padding, positions
+
+__all__ = []  # the public names are those of `convolution`
+
+
+# ---------------------------------------------------------------------- the three ops
+
+
+@primitive(name="convolution", type_name="Conv2D")
+def convolve(
+    xp,
+    input,
+    filters,
+    *,
+    strides: Shape,
+    padding: Padding,
+    dilations: Shape,
+    groups: int = 1,
+):
+    """``[n, *spatial, c]`` and ``[*window, c / groups, o]`` to ``[n, *places, o]``."""
+    return convolve_into(xp, input, filters, None, None, strides, padding, dilations,
+                         groups)  # fmt: skip
+
+
+def convolve_into(
+    xp, input, filters, space, out, strides, padding, dilations, groups=1
+):
+    """The kernel of `convolution`, in memory that is given or, where it is None, new.
+
+    ``out`` has the shape of the result, and the reverse order in memory; ``space`` is a
+    vector for what is needed in between.
+    """
+    *window, depth, count = filters.shape
+    if input.shape[-1] != depth * groups or count % groups:
+        raise ValueError("channels do not fit")  # `infer` says it better
+    margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
+    batch, room = input.shape[0], Room(xp, input.dtype, space)
+    if out is None:
+        out = xp.empty((count, *counts[::-1], batch), input.dtype).transpose()
+    if not out.size:
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    weights = matrices(filters, groups, shifts).swapaxes(2, 3)
+    flat = _flat(out, groups)
+    for start, stop, parts in columns(
+        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
+        groups, shifts, room,
+    ):  # fmt: skip
+        for i, (matrix, cols) in enumerate(zip(weights, parts)):
+            product(xp, matrix, cols, flat[:, :, start:stop], add=i > 0)
+    return out
+
+
+def _flat(out, groups):
+    """``[n, h, w, c]``, in reverse order in memory, as ``[groups, c / groups, w * h * n]``."""
+    each = out.shape[-1] // groups
+    return out.transpose().reshape(groups, each, math.prod(out.shape[:-1]))
+
+
+@convolve.infer
+def _(input, filters, strides, padding, dilations, groups):
+    dtype = same_dtype("convolution", input=input, filters=filters)
+    window, spatial = _checked(
+        "convolution", input, filters, strides, dilations, groups
+    )
+    if input.shape[-1] not in (None, (filters.shape[-2] or 0) * groups) and (
+        filters.shape[-2] is not None
+    ):
+        raise ShapeError(
+            "convolution",
+            f"input must have {groups} x {filters.shape[-2]} channels, as filters have",
+            input=input,
+            filters=filters,
+        )
+    if None in window:
+        counts = [None] * len(window)
+    else:
+        _, counts = positions(spatial, window, strides, padding, dilations)
+    return TensorSpec((input.shape[0], *counts, filters.shape[-1]), dtype)
+
+
+def _checked(who, images, filters, strides, dilations, groups):
+    """The window and the spatial axes, after checks that the three ops share."""
+    rank = len(strides)
+    for name, value in (("input", images), ("filters", filters)):
+        if value.shape.rank != rank + 2:
+            raise ShapeError(who, f"{name} must have rank {rank + 2}",
+                             input=images, filters=filters)  # fmt: skip
+    count = filters.shape[-1]
+    if count is not None and count % groups:
+        raise ShapeError(who, f"filters must make a multiple of {groups} channels, one "
+                         f"share for each group of input channels, not {count}",
+                         input=images, filters=filters)  # fmt: skip
+    return tuple(filters.shape)[:-2], tuple(images.shape)[1:-1]
+
+
+@primitive(name="convolution_input_gradient", type_name="Conv2DBackpropInput")
+def input_gradient(
+    xp,
+    g,
+    filters,
+    *,
+    size: Shape,
+    strides: Shape,
+    padding: Padding,
+    dilations: Shape,
+    groups: int = 1,
+):
+    """The adjoint of `convolution` in its input, whose spatial axes have ``size``."""
+    return input_gradient_into(xp, g, filters, None, None, size, strides, padding,
+                               dilations, groups)  # fmt: skip
+
+
+def input_gradient_into(
+    xp, g, filters, space, out, size, strides, padding, dilations, groups=1
+):
+    """The kernel of `input_gradient`, with memory as for `convolve_into`."""
+    *window, depth, count = filters.shape
+    margins, counts = positions(size, window, strides, padding, dilations)
+    if tuple(g.shape[1:-1]) != counts or g.shape[-1] != count or count % groups:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    batch, room = g.shape[0], Room(xp, g.dtype, space)
+    if out is None:
+        out = xp.empty((groups * depth, *size[::-1], batch), g.dtype).transpose()
+    if not g.size:
+        out[...] = 0
+        return out
+    flat = flattened(xp, g, groups, room)
+    each = out.transpose().reshape(groups, depth, *size[::-1], batch)
+    if set(window) == {1} and set(strides) == {1} and counts == tuple(size):
+        product(xp, matrices(filters, groups)[0], flat, _flat(out, groups))
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    weights = matrices(filters, groups, shifts)
+    if shifts > 1:
+        window = (*window[:-1], 1)
+    more, rest = (shifts - 1) * dilations[-1], math.prod(counts[:-1]) * batch
+    blocks = blocks_of(xp, groups * depth * math.prod(window), counts, batch)
+    rows = blocks[0][1] + more
+    space = room.take(groups, weights.shape[2], rows * rest)
+    befores = [before for before, _ in margins]
+    fresh = None  # what the first tap reaches needs no zeros
+    for first, rows in blocks:
+        cols = space[:, :, : (rows + more) * rest]
+        cols[:, :, rows * rest :] = 0
+        part = flat[:, :, first * rest : (first + rows) * rest]
+        for i, matrix in enumerate(weights):
+            start = i * dilations[-1] * rest
+            product(xp, matrix, part, cols[:, :, start : start + rows * rest],
+                     add=i > 0)  # fmt: skip
+        cols = cols.reshape(groups, *window, depth, rows + more, *counts[-2::-1], batch)
+        for tap, places, entries in meetings(
+            size, window, strides, dilations, befores, counts, first, rows + more
+        ):
+            if places is None:
+                continue
+            seen = cols[(slice(None), *tap)][places]
+            if fresh is None:
+                fresh = entries
+                clear_around(each, entries)
+                each[entries] = seen
+            else:
+                each[entries] += seen
+    if fresh is None:
+        out[...] = 0
+    return out
+
+
+@input_gradient.infer
+def _(g, filters, size, strides, padding, dilations, groups):
+    who = "convolution_input_gradient"
+    dtype = same_dtype(who, g=g, filters=filters)
+    window, spatial = _checked(who, g, filters, strides, dilations, groups)
+    if None not in window:
+        _, counts = positions(size, window, strides, padding, dilations)
+        fits = TensorSpec((*counts, filters.shape[-1])).shape.is_compatible_with(
+            (*spatial, g.shape[-1])
+        )
+        if not fits:
+            raise ShapeError(
+                who,
+                f"the convolution of an input of size {tuple(size)} has size {counts} and "
+                f"{filters.shape[-1]} channels, which is not what is given",
+                g=g,
+                filters=filters,
+            )
+    depth = filters.shape[-2]
+    return TensorSpec(
+        (g.shape[0], *size, None if depth is None else depth * groups), dtype
+    )
+
+
+@primitive(name="convolution_filter_gradient", type_name="Conv2DBackpropFilter")
+def filter_gradient(
+    xp,
+    input,
+    g,
+    *,
+    window: Shape,
+    strides: Shape,
+    padding: Padding,
+    dilations: Shape,
+    groups: int = 1,
+):
+    """The adjoint of `convolution` in its filters, whose spatial axes are ``window``."""
+    return filter_gradient_into(xp, input, g, None, None, window, strides, padding,
+                                dilations, groups)  # fmt: skip
+
+
+def filter_gradient_into(
+    xp, input, g, space, out, window, strides, padding, dilations, groups=1
+):
+    """The kernel of `filter_gradient`; ``out`` is in plain order."""
+    margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
+    channels, count = input.shape[-1], g.shape[-1]
+    if tuple(g.shape[:-1]) != (input.shape[0], *counts) or channels % groups:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    depth, room = channels // groups, Room(xp, g.dtype, space)
+    if out is None:
+        out = xp.empty((*window, depth, count), g.dtype)
+    if not (g.size and depth):
+        out[...] = 0
+        return out
+    shifts = shared_taps(window, strides, depth, count // groups)
+    taps, each = math.prod(window) // shifts, count // groups
+    flat = flattened(xp, g, groups, room).swapaxes(1, 2)
+    total = room.take(shifts, groups, taps * depth, each)
+    for start, stop, parts in columns(
+        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
+        groups, shifts, room,
+    ):  # fmt: skip
+        for part, cols in zip(total, parts):
+            product(xp, cols, flat[:, start:stop], part, add=start > 0)
+    split = total.reshape(shifts, groups, taps, depth, each).transpose(2, 0, 3, 1, 4)
+    out.reshape(split.shape)[...] = split
+    return out
+
+
+@filter_gradient.infer
+def _(input, g, window, strides, padding, dilations, groups):
+    who = "convolution_filter_gradient"
+    dtype = same_dtype(who, input=input, g=g)
+    channels = input.shape[-1]
+    _, counts = positions(tuple(input.shape)[1:-1], window, strides, padding, dilations)
+    if not TensorSpec((input.shape[0], *counts)).shape.is_compatible_with(g.shape[:-1]):
+        raise ShapeError(who, f"g must have the batch of the input and size {counts}",
+                         input=input, g=g)  # fmt: skip
+    depth = None if channels is None else channels // groups
+    return TensorSpec((*window, depth, g.shape[-1]), dtype)
+
+
+@convolve.vjp("input")
+def _(g, filters, input_shape, strides, padding, dilations, groups):
+    return input_gradient(
+        g, filters, input_shape[1:-1], strides, padding, dilations, groups
+    )
+
+
+@convolve.vjp("filters")
+def _(g, input, filters_shape, strides, padding, dilations, groups):
+    return filter_gradient(
+        input, g, filters_shape[:-2], strides, padding, dilations, groups
+    )
+
+
+@input_gradient.vjp("g")
+def _(g, filters, strides, padding, dilations, groups):
+    return convolve(g, filters, strides, padding, dilations, groups)
+
+
+@input_gradient.vjp("filters")
+def _(c, g, filters_shape, strides, padding, dilations, groups):
+    return filter_gradient(
+        c, g, filters_shape[:-2], strides, padding, dilations, groups
+    )
+
+
+@filter_gradient.vjp("input")
+def _(c, g, input_shape, strides, padding, dilations, groups):
+    return input_gradient(g, c, input_shape[1:-1], strides, padding, dilations, groups)
+
+
+@filter_gradient.vjp("g")
+def _(c, input, strides, padding, dilations, groups):
+    return convolve(input, c, strides, padding, dilations, groups)
+
+
+# ------------------------------------------------------------------------------ batching
+#
+# A mapped axis joins the batch where that is all that is mapped, else the channels: as
+# further channels of each group, or, where both inputs are mapped, as further groups.
+
+
+def _into_batch(x):
+    shape = x.array.shape
+    return reshape(x, (shape[0] * shape[1], *shape[2:]))
+
+
+def _out_of_batch(x, like):
+    return reshape(x, (*like.array.shape[:2], *x.array.shape[1:]))
+
+
+def _into_axis(x, axis, groups):
+    """The mapped axis in front joins an axis, inside each of ``groups`` equal parts."""
+    shape = x.array.shape
+    rank, size = len(shape) - 1, shape[0]
+    at = axis % rank
+    dims = list(shape[1:])
+    split = [size, *dims[:at], groups, dims[at] // groups, *dims[at + 1 :]]
+    order = [*range(1, at + 2), 0, *range(at + 2, rank + 2)]
+    dims[at] *= size
+    return reshape(transpose(reshape(x, split), order), dims)
+
+
+def _out_of_axis(x, size, each, axis, groups):
+    """The inverse of `_into_axis`: ``size`` values whose axis has size ``each``."""
+    dims = list(x.array.shape)
+    at = axis % len(dims)
+    dims[at] = each
+    split = [*dims[:at], groups, size, each // groups, *dims[at + 1 :]]
+    order = [at + 1, *range(at + 1), *range(at + 2, len(split))]
+    return reshape(transpose(reshape(x, split), order), (size, *dims))
+
+
+@convolve.batch
+def _(mapped, input, filters, *, groups, **attributes):
+    if not mapped[1]:
+        out = convolve(_into_batch(input), filters, groups=groups, **attributes)
+        return _out_of_batch(out, input)
+    size, each = filters.array.shape[0], filters.array.shape[-1]
+    if not mapped[0]:
+        filters = _into_axis(filters, -1, groups)
+        out = convolve(input, filters, groups=groups, **attributes)
+        return _out_of_axis(out, size, each, -1, groups)
+    input, filters = _into_axis(input, -1, 1), _into_axis(filters, -1, 1)
+    out = convolve(input, filters, groups=groups * size, **attributes)
+    return _out_of_axis(out, size, each, -1, 1)
+
+
+@input_gradient.batch
+def _(mapped, g, filters, *, groups, **attributes):
+    if not mapped[1]:
+        out = input_gradient(_into_batch(g), filters, groups=groups, **attributes)
+        return _out_of_batch(out, g)
+    size, each = filters.array.shape[0], filters.array.shape[-2] * groups
+    if not mapped[0]:
+        filters = _into_axis(filters, -2, 1)
+        out = input_gradient(g, filters, groups=groups, **attributes)
+        return _out_of_axis(out, size, each, -1, groups)
+    g, filters = _into_axis(g, -1, 1), _into_axis(filters, -1, 1)
+    out = input_gradient(g, filters, groups=groups * size, **attributes)
+    return _out_of_axis(out, size, each, -1, 1)
+
+
+@filter_gradient.batch
+def _(mapped, input, g, *, groups, **attributes):
+    depth, count = input.array.shape[-1] // groups, g.array.shape[-1]
+    size = (input if mapped[0] else g).array.shape[0]
+    if not mapped[1]:
+        input = _into_axis(input, -1, groups)
+        out = filter_gradient(input, g, groups=groups, **attributes)
+        return _out_of_axis(out, size, depth, -2, 1)
+    if not mapped[0]:
+        g = _into_axis(g, -1, groups)
+        out = filter_gradient(input, g, groups=groups, **attributes)
+        return _out_of_axis(out, size, count, -1, groups)
+    input, g = _into_axis(input, -1, 1), _into_axis(g, -1, 1)
+    out = filter_gradient(input, g, groups=groups * size, **attributes)
+    return _out_of_axis(out, size, count, -1, 1)
+
+
+def _example_by_example(axes, x, filters, **attributes):
+    rank = x.array.ndim
+    return -rank if axes == (-rank, None) else None
+
+
+convolve.diagonal(_example_by_example)
+input_gradient.diagonal(_example_by_example)

@@ -1,0 +1,571 @@
+"""Pooling: the largest entry or the mean of each window.
+
+Both separate: the maximum over a window is that over its rows, then over those maxima, and
+the same holds of means. So the primitives pool along one axis, in memory of any order, and
+pooling over several composes them, the last axis first; of equal maxima the first of the
+window then gets the gradient, as in TensorFlow. Spreading cotangents to the maxima and
+picking entries at the maxima are each the adjoint of the other, and so are means and
+their spreading: derivatives of every order.
+"""
+
+import functools
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.composite import composite
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import broadcast_shape, normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+
+from ..array.conversion import cast
+from ..array.joining import all_mapped
+from ..array.shape import broadcast_to, sum_to_shape
+from ..math.comparison import masked
+from .windows import (
+    CHANNELS_LAST,
+    Margin,
+    at,
+    is_channels_first,
+    is_everywhere,
+    resized,
+    spatial_numbers,
+    spatial_padding,
+    taps,
+    window_positions,
+)
+
+__all__ = [
+    "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_pool_with_argmax",
+    "pool",
+]
+
+
+def Windows(value):
+    """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis."""
+    return tuple([(*map(int, w[:3]), Margin(w[3]), int(w[4])) for w in value])
+
+
+def _pooled(input, axis, size, stride, padding, dilation):
+    normalize_axis("pooling", axis, input.shape.rank)
+    _, _, count = window_positions(input.shape[axis], size, stride, padding, dilation)
+    return TensorSpec(resized(tuple(input.shape), axis, count), input.dtype)
+
+
+def _same_axis(axes, input, *others, axis, **attributes):
+    return None if axes[0] == axis or any(a is not None for a in axes[1:]) else axes[0]
+
+
+# ------------------------------------------------------------------------------ maxima
+
+
+@primitive(name="window_max", type_name="MaxPool", kinds="iuf")
+def window_max_p(
+    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+):
+    """The largest entry of each window along ``axis``, which counts from the end."""
+    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    if is_everywhere(found, count):
+        parts = [input[at(axis, seen)] for _, _, seen in found]
+        out = parts[0] if len(parts) == 1 else xp.maximum(parts[0], parts[1])
+        for part in parts[2:]:
+            xp.maximum(out, part, out=out)
+        return out
+    out = xp.empty_like(input, shape=resized(input.shape, axis, count))
+    out[...] = -np.inf if out.dtype.kind == "f" else np.iinfo(out.dtype).min
+    for _, windows, seen in found:
+        part = out[at(axis, windows)]
+        xp.maximum(part, input[at(axis, seen)], out=part)
+    return out
+
+
+window_max_p.infer(_pooled)
+
+
+@window_max_p.vjp("input")
+def _(g, input, out, axis, size, stride, padding, dilation):
+    return spread_to_maxima_p(g, input, out, axis, size, stride, padding, dilation)
+
+
+@window_max_p.batch
+def _(mapped, input, **attributes):
+    return window_max_p(input, **attributes)
+
+
+@primitive(name="add_to_maxima", kinds="f", quiet=True)
+def add_to_maxima_p(xp, maxima, bias, input, *, windows: Windows):
+    """The maxima of ``input + bias``, from those of ``input``: ``maxima + bias``.
+
+    Where the bias is +inf they say too little: one entry of -inf makes NaN of the sum.
+    """
+    if (bias == np.inf).any():
+        return maxima_of_sum(xp, input, bias, windows)
+    return maxima + bias
+
+
+def maxima_of_sum(xp, input, bias, windows):
+    """The maxima of ``input + bias`` over windows along one axis after another."""
+    total = input + bias
+    for window in windows:
+        attributes = dict(zip(window_max_p.primitive.attributes, window, strict=True))
+        total = window_max_p.primitive.kernel(xp, total, **attributes)
+    return total
+
+
+@add_to_maxima_p.infer
+def _(maxima, bias, input, windows):
+    return TensorSpec(maxima.shape, maxima.dtype)
+
+
+@add_to_maxima_p.vjp("maxima")
+def _(g):
+    return g
+
+
+@add_to_maxima_p.vjp("bias")
+def _(g, bias_shape):
+    return sum_to_shape(g, bias_shape)
+
+
+add_to_maxima_p.no_gradient("input")
+
+
+@primitive(name="spread_to_maxima", alike=("input", "maxima"), quiet=True)
+def spread_to_maxima_p(
+    xp, g, input, maxima, *,
+    axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
+):  # fmt: skip
+    """Zeros like ``input``, each window's ``g`` added at its first maximum.
+
+    Leading axes broadcast: mapped cotangents need no copies of the input.
+    """
+    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    if xp is np and in_halves(
+        input.shape, g.dtype, axis, size, stride, padding, dilation
+    ):
+        return spread_to_halves(g, input, axis=axis)
+    shape = broadcast_shape(g.shape, maxima.shape)
+    full = xp.zeros(resized(tuple(shape), axis, input.shape[axis]), g.dtype)
+    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
+        full[at(axis, seen)] += masked.primitive.kernel(xp, g[at(axis, windows)], hits)
+    return full
+
+
+def _hits(xp, input, maxima, axis, found):
+    """For each tap the windows whose first maximum it is."""
+    free = xp.ones(maxima.shape, bool)
+    for _, windows, seen in found:
+        left = free[at(axis, windows)]
+        hits = (input[at(axis, seen)] == maxima[at(axis, windows)]) & left
+        left ^= hits
+        yield windows, seen, hits
+
+
+def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
+    """Whether windows of two cover an axis, as `spread_to_halves` has it."""
+    if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
+        return False
+    count, found = taps(shape[axis], size, stride, padding, dilation)
+    both = len(found) == 2 and is_everywhere(found, count)
+    return both and found[0][2].start == 0
+
+
+def spread_to_halves(g, input, wins=None, out=None, *, axis):
+    """`spread_to_maxima` for windows of two, by one comparison.
+
+    A cotangent is kept or dropped by its bits: exact, infinities and NaN included.
+    ``wins`` is room for a mask of bytes. ``out`` may be ``input`` itself, which it
+    then overwrites.
+    """
+    count = input.shape[axis] // 2
+    first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
+    if out is None:
+        g = _in_order_of(g, input)
+        shape = np.broadcast_shapes(g.shape, input[first].shape)
+        shape = resized(shape, axis, input.shape[axis])
+        out = np.empty_like(input, dtype=g.dtype, shape=shape)
+    if wins is None:
+        wins = np.empty_like(input, dtype=bool, shape=input[first].shape)
+    np.greater_equal(input[first], input[second], out=wins)
+    kept = wins.view(np.int8)
+    np.negative(kept, out=kept)  # all bits or none
+    integer = f"i{g.dtype.itemsize}"
+    g, target = g.view(integer), out.view(integer)
+    np.bitwise_and(g, kept, out=target[first])
+    np.invert(kept, out=kept)
+    np.bitwise_and(g, kept, out=target[second])
+    out[at(axis, slice(2 * count, None))] = 0
+    return out
+
+
+def _in_order_of(x, like):
+    """``x``, copied into the memory order of ``like`` where its innermost axis is another."""
+    if x.ndim != like.ndim:
+        return x
+    steps = range(x.ndim)
+    if min(steps, key=x.strides.__getitem__) == min(
+        steps, key=like.strides.__getitem__
+    ):
+        return x
+    copy = np.empty_like(like, dtype=x.dtype, shape=x.shape)
+    copy[...] = x
+    return copy
+
+
+@spread_to_maxima_p.infer
+def _(g, input, maxima, axis, size, stride, padding, dilation):
+    _pooled(input, axis, size, stride, padding, dilation)
+    return TensorSpec(input.shape, g.dtype)
+
+
+@spread_to_maxima_p.vjp("g")
+def _(c, input, maxima, axis, size, stride, padding, dilation):
+    return _pick_at_maxima(c, input, maxima, axis, size, stride, padding, dilation)
+
+
+@primitive(name="pick_at_maxima", alike=("input", "maxima"), quiet=True)
+def _pick_at_maxima(
+    xp, c, input, maxima, *,
+    axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
+):  # fmt: skip
+    """For each window the entry of ``c`` where ``input`` has its first maximum."""
+    _, found = taps(input.shape[axis], size, stride, padding, dilation)
+    pooled = resized(c.shape, axis, maxima.shape[axis])
+    picked = xp.zeros(tuple(broadcast_shape(pooled, maxima.shape)), c.dtype)
+    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
+        picked[at(axis, windows)] += masked.primitive.kernel(
+            xp, c[at(axis, seen)], hits
+        )
+    return picked
+
+
+@_pick_at_maxima.infer
+def _(c, input, maxima, axis, size, stride, padding, dilation):
+    _pooled(input, axis, size, stride, padding, dilation)
+    return TensorSpec(maxima.shape, c.dtype)
+
+
+@_pick_at_maxima.vjp("c")
+def _(g, input, maxima, axis, size, stride, padding, dilation):
+    return spread_to_maxima_p(g, input, maxima, axis, size, stride, padding, dilation)
+
+
+@spread_to_maxima_p.batch
+def _(mapped, g, input, maxima, **attributes):
+    return spread_to_maxima_p(g, *_paired(mapped, input, maxima), **attributes)
+
+
+@_pick_at_maxima.batch
+def _(mapped, c, input, maxima, **attributes):
+    return _pick_at_maxima(c, *_paired(mapped, input, maxima), **attributes)
+
+
+def _paired(mapped, input, maxima):
+    """Both with a mapped axis or neither; a cotangent's broadcasts by itself."""
+    if mapped[1] == mapped[2]:
+        return input, maxima
+    return all_mapped(mapped[1:], (input, maxima))
+
+
+for _op in (spread_to_maxima_p, _pick_at_maxima):
+    _op.no_gradient("input", "maxima")
+for _op in (window_max_p, spread_to_maxima_p, _pick_at_maxima):
+    _op.diagonal(_same_axis)
+
+
+# ------------------------------------------------------------------------------- means
+
+
+@functools.lru_cache(maxsize=4096)
+def _shares(extent, size, stride, padding, dilation):
+    """One over the number of entries in each window: a float if it is always the same."""
+    count, found = taps(extent, size, stride, padding, dilation)
+    entries = np.zeros(count)
+    for _, windows, _ in found:
+        entries[windows] += 1
+    same = count == 0 or (entries == entries[0]).all()
+    return 1 / size if count == 0 else 1 / entries[0] if same else 1 / entries
+
+
+def _shared(xp, x, axis, *window):
+    """``x``, which has an entry for each window along ``axis``, over what they count."""
+    shares = _shares(*window)
+    if isinstance(shares, np.ndarray):
+        shares = xp.asarray(shares.astype(x.dtype))
+        return x * shares.reshape(-1, *(1,) * (-axis - 1))
+    return x * x.dtype.type(shares)
+
+
+@primitive(name="window_mean", type_name="AvgPool", floating=True)
+def _window_mean(
+    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+):
+    """The mean of each window along ``axis``; margins do not count."""
+    extent = input.shape[axis]
+    count, found = taps(extent, size, stride, padding, dilation)
+    if is_everywhere(found, count):
+        parts = [input[at(axis, seen)] for _, _, seen in found]
+        out = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        for part in parts[2:]:
+            out += part
+    else:
+        out = xp.empty_like(input, shape=resized(input.shape, axis, count))
+        out[...] = 0
+        for _, windows, seen in found:
+            out[at(axis, windows)] += input[at(axis, seen)]
+    return _shared(xp, out, axis, extent, size, stride, padding, dilation)
+
+
+_window_mean.infer(_pooled)
+
+
+@_window_mean.vjp("input")
+def _(g, input_shape, axis, size, stride, padding, dilation):
+    return _spread_means(g, input_shape[axis], axis, size, stride, padding, dilation)
+
+
+@primitive(name="spread_means", type_name="AvgPoolGrad", floating=True)
+def _spread_means(
+    xp, g, *,
+    extent: int, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
+):  # fmt: skip
+    """The adjoint of `window_mean` on an axis of size ``extent``."""
+    count, found = taps(extent, size, stride, padding, dilation)
+    if g.shape[axis] != count:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    full = xp.empty_like(g, shape=resized(g.shape, axis, extent))
+    full[...] = 0
+    share = _shared(xp, g, axis, extent, size, stride, padding, dilation)
+    for _, windows, seen in found:
+        full[at(axis, seen)] += share[at(axis, windows)]
+    return full
+
+
+@_spread_means.infer
+def _(g, extent, axis, size, stride, padding, dilation):
+    normalize_axis("pooling", axis, g.shape.rank)
+    count = window_positions(extent, size, stride, padding, dilation)[-1]
+    if g.shape[axis] not in (None, count):
+        raise ShapeError("spread_means", f"axis {axis} must have size {count}", g=g)
+    return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
+
+
+@_spread_means.vjp("g")
+def _(c, axis, size, stride, padding, dilation):
+    return _window_mean(c, axis, size, stride, padding, dilation)
+
+
+@_window_mean.batch
+def _(mapped, input, **attributes):
+    return _window_mean(input, **attributes)
+
+
+@_spread_means.batch
+def _(mapped, g, **attributes):
+    return _spread_means(g, **attributes)
+
+
+for _op in (_window_mean, _spread_means):
+    _op.diagonal(_same_axis)
+
+
+# --------------------------------------------------------------------- as in TensorFlow
+
+
+def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=None):
+    x = convert_to_tensor(input)
+    for axis, *window in _windows(
+        who, rank, x, ksize, strides, padding, data_format, dilations
+    ):
+        x = op(x, axis, *window)
+    return x
+
+
+def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
+    """``(axis, size, stride, padding, dilation)`` of the axes to pool, the last first."""
+    found = len(x.shape) - 2
+    if found != (rank or found) or found not in CHANNELS_LAST:
+        wanted = "3, 4 or 5" if rank is None else rank + 2
+        raise ShapeError(who, f"input must have rank {wanted}", input=x)
+    first = is_channels_first(who, data_format, found)
+    sizes = spatial_numbers(who, "ksize", ksize, found, first)
+    strides = spatial_numbers(who, "strides", strides, found, first)
+    dilations = spatial_numbers(who, "dilations", dilations, found, first)
+    padding = spatial_padding(who, padding, found, first)
+    paddings = [padding] * found if isinstance(padding, str) else padding
+    windows = []
+    for i in reversed(range(found)):
+        axis, window = i - found - (not first), (strides[i], paddings[i], dilations[i])
+        reach = (sizes[i] - 1) * dilations[i] + 1
+        if not isinstance(padding, str) and max(paddings[i]) >= reach:
+            raise InvalidArgumentError(
+                f"{who}: padding must be less than the window, got {paddings[i]} for {reach}"
+            )
+        count = window_positions(x.shape[axis], sizes[i], *window)[-1]
+        if count == 0 and x.shape[axis]:
+            raise ShapeError(who, f"ksize {sizes} reaches beyond the input", input=x)
+        if sizes[i] > 1 or strides[i] > 1:
+            windows.append((axis, sizes[i], *window))
+    return windows
+
+
+@composite
+def max_pool(input, ksize, strides, padding, data_format=None, name=None):
+    """The largest entry of each window, over the one to three spatial axes of ``input``.
+
+    As `max_pool1d`, `max_pool2d`, `max_pool3d`, by the rank of ``input``.
+    """
+    return _pool(
+        "max_pool", window_max_p, None, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
+    """`max_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    return _pool(
+        "max_pool1d", window_max_p, 1, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+    """The largest entry of each window of ``ksize`` pixels, windows ``strides`` apart.
+
+    Args: ``ksize``, ``strides``: an int, or one for each spatial axis (with 1 for batch
+    and channels too, if you like); ``padding``: "VALID", "SAME" (a margin that never
+    wins) or a list of pairs (before, after) for all axes; ``data_format``: "NHWC" or
+    "NCHW".
+    Shapes: ``[batch, height, width, channels]``, height and width divided by ``strides``.
+    The gradient goes to the first of equal maxima, row by row, as in TensorFlow.
+
+    >>> max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
+    array([4.], dtype=float32)
+    """
+    return _pool(
+        "max_pool2d", window_max_p, 2, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
+    """`max_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    return _pool(
+        "max_pool3d", window_max_p, 3, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
+    """The mean of each window, over the one to three spatial axes of ``input``.
+
+    As `avg_pool1d`, `avg_pool2d`, `avg_pool3d`, by the rank of ``input``.
+    """
+    return _pool(
+        "avg_pool", _window_mean, None, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
+    """`avg_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    return _pool(
+        "avg_pool1d", _window_mean, 1, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+    """The mean of each window; what "SAME" adds around the input does not count.
+
+    Arguments and shapes as for `max_pool2d`.
+
+    >>> avg_pool2d([[[[1.0], [2.0]], [[4.0], [5.0]]]], 2, 1, "SAME").numpy()[0, ..., 0]
+    array([[3. , 3.5],
+           [4.5, 5. ]], dtype=float32)
+    """
+    return _pool(
+        "avg_pool2d", _window_mean, 2, input, ksize, strides, padding, data_format
+    )
+
+
+@composite
+def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
+    """`avg_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    return _pool(
+        "avg_pool3d", _window_mean, 3, input, ksize, strides, padding, data_format
+    )
+
+
+def pool(
+    input,
+    window_shape,
+    pooling_type,
+    strides=None,
+    padding="VALID",
+    data_format=None,
+    dilations=None,
+    name=None,
+):
+    """`max_pool` or `avg_pool`, by ``pooling_type`` "MAX" or "AVG", with holes if you like.
+
+    ``dilations``: how far the taps of a window lie apart (default 1, as for ``strides``).
+    """
+    kinds = {"MAX": window_max_p, "AVG": _window_mean}
+    if pooling_type not in kinds:
+        raise InvalidArgumentError(
+            f"pool: pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}"
+        )
+    return _pool(
+        "pool", kinds[pooling_type], None, input, window_shape, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+def max_pool_with_argmax(
+    input,
+    ksize,
+    strides,
+    padding,
+    data_format="NHWC",
+    output_dtype=dtypes.int64,
+    include_batch_in_index=False,
+    name=None,
+):
+    """`max_pool2d`, and for each maximum its flat index ``(y * width + x) * channels + c``.
+
+    ``include_batch_in_index`` counts on from image to image.
+
+    Returns: ``(output, argmax)``, of one shape.
+
+    >>> max_pool_with_argmax([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID")[1].numpy()
+    array([[[[2]]]])
+    """
+    who = "max_pool_with_argmax"
+    if data_format != "NHWC":
+        raise InvalidArgumentError(
+            f"{who}: data_format must be 'NHWC', got {data_format!r}"
+        )
+    x = convert_to_tensor(input)
+    windows = _windows(who, 2, x, ksize, strides, padding, data_format, None)
+    images, *image = x.shape
+    xp = module_of(x)
+    places = xp.arange(int(np.prod(image)), dtype=xp.int64).reshape(1, *image)
+    if include_batch_in_index:
+        starts = xp.arange(images, dtype=xp.int64) * int(np.prod(image))
+        places = places + starts.reshape(-1, 1, 1, 1)
+    places = broadcast_to(new_tensor(places), tuple(x.shape))
+    for window in windows:
+        maxima = window_max_p(x, *window)
+        places = _pick_at_maxima(places, x, maxima, *window)
+        x = maxima
+    return x, cast(places, output_dtype)

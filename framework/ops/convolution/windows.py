@@ -1,0 +1,248 @@
+"""Sliding windows: where they lie, the arguments that say so, and patches.
+
+What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its windows and
+`fold` adds windows up to the axis again: each is the adjoint of the other.
+"""
+
+import functools
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_dim import is_size
+from tapewright.core.tensor import TensorSpec
+
+__all__ = []  # nothing of TensorFlow's: its names are those of the files above
+
+
+# ------------------------------------------------------------------ window arithmetic
+
+
+def Padding(value):
+    """Plain values of "VALID", "SAME" or a pair (before, after) for each spatial axis."""
+    if isinstance(value, str):
+        return value
+    try:
+        return tuple([(int(before), int(after)) for before, after in value])
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            "must be 'SAME', 'VALID' or a pair (before, after) for each axis, got "
+            f"{value!r}"
+        ) from None
+
+
+def window_positions(size, window, stride, padding, dilation):
+    """``(before, after, count)``: the margins, and the number of windows, along one axis.
+
+    ``padding``: "VALID", "SAME" or a pair; ``size`` and ``count`` may be None, unknown.
+    """
+    if is_size(size):
+        return _positions(size, window, stride, padding, dilation)
+    return _known_positions(size, window, stride, padding, dilation)
+
+
+def _positions(size, window, stride, padding, dilation):
+    reach = (window - 1) * dilation + 1
+    if padding == "SAME":
+        if size is None:
+            return None, None, None
+        count = -(-size // stride)
+        total = max((count - 1) * stride + reach - size, 0)
+        return total // 2, total - total // 2, count
+    before, after = (0, 0) if padding == "VALID" else padding
+    if size is None:
+        return before, after, None
+    count = (size + before + after - reach) // stride + 1
+    return before, after, max(count, 0)
+
+
+_known_positions = functools.lru_cache(maxsize=4096)(_positions)
+
+
+def positions(size, window, strides, padding, dilations):
+    """Margins and numbers of windows along all axes."""
+    each = [padding] * len(size) if isinstance(padding, str) else padding
+    found = [
+        window_positions(*axis)
+        for axis in zip(size, window, strides, each, dilations, strict=True)
+    ]
+    return [(b, a) for b, a, _ in found], tuple([count for _, _, count in found])
+
+
+def Margin(value):
+    """Plain values of "VALID", "SAME" or one pair (before, after)."""
+    return value if isinstance(value, str) else (int(value[0]), int(value[1]))
+
+
+@functools.lru_cache(maxsize=4096)
+def taps(extent, size, stride, padding, dilation):
+    """The number of windows, and for each tap ``(tap, windows, entries)``.
+
+    Two slices: the windows in which the tap meets an entry, no margin, and what it meets.
+    """
+    before, _, count = window_positions(extent, size, stride, padding, dilation)
+    found = []
+    for i in range(size):
+        offset = i * dilation - before
+        first = max(0, -(offset // stride))
+        last = min(count - 1, (extent - 1 - offset) // stride)
+        if first <= last:
+            start, stop = first * stride + offset, last * stride + offset + 1
+            found.append((i, slice(first, last + 1), slice(start, stop, stride)))
+    return count, tuple(found)
+
+
+def is_everywhere(found, count):
+    """Whether each tap meets an entry in every window: no margins."""
+    return bool(found) and all(windows == slice(0, count) for _, windows, _ in found)
+
+
+def at(axis, part):
+    """The index that takes ``part`` of an axis counted from the end."""
+    return (..., part) + (slice(None),) * (-axis - 1)
+
+
+def resized(shape, axis, extent):
+    """A shape with another size of an axis counted from the end."""
+    place = len(shape) + axis
+    return (*shape[:place], extent, *shape[place + 1 :])
+
+
+# ---------------------------------------------------------------------------- patches
+
+
+@primitive
+def unfold(
+    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+):
+    """The windows of ``axis``, counted from the end: an axis of windows, one of entries.
+
+    Margins hold zeros. Shape: ``[..., n, ...]`` to ``[..., count, size, ...]``.
+    """
+    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    before, behind = input.shape[:axis], input.shape[input.ndim + axis + 1 :]
+    out = xp.zeros((*before, count, size, *behind), input.dtype)
+    for i, windows, entries in found:
+        out[at(axis - 1, windows)][at(axis, i)] = input[at(axis, entries)]
+    return out
+
+
+@unfold.infer
+def _(input, axis, size, stride, padding, dilation):
+    normalize_axis("unfold", axis, input.shape.rank)
+    _, _, count = window_positions(input.shape[axis], size, stride, padding, dilation)
+    dims = resized(tuple(input.shape), axis, count)
+    place = len(dims) + axis + 1
+    return TensorSpec((*dims[:place], size, *dims[place:]), input.dtype)
+
+
+@unfold.vjp("input")
+def _(g, input_shape, axis, stride, padding, dilation):
+    return fold(g, input_shape[axis], axis, stride, padding, dilation)
+
+
+@primitive
+def fold(
+    xp, g, *, extent: int, axis: Axes, stride: int, padding: Margin, dilation: int = 1
+):
+    """The adjoint of `unfold` on an axis of size ``extent``: windows added up."""
+    size = g.shape[axis]
+    count, found = taps(extent, size, stride, padding, dilation)
+    if g.shape[axis - 1] != count:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    before, behind = g.shape[: axis - 1], g.shape[g.ndim + axis + 1 :]
+    out = xp.zeros((*before, extent, *behind), g.dtype)
+    for i, windows, entries in found:
+        out[at(axis, entries)] += g[at(axis - 1, windows)][at(axis, i)]
+    return out
+
+
+@fold.infer
+def _(g, extent, axis, stride, padding, dilation):
+    normalize_axis("fold", axis, g.shape.rank)
+    size, count = g.shape[axis], None
+    if size is not None:
+        _, _, count = window_positions(extent, size, stride, padding, dilation)
+    if None not in (count, g.shape[axis - 1]) and g.shape[axis - 1] != count:
+        raise ShapeError("fold", f"axis {axis - 1} must have size {count}", g=g)
+    dims = list(g.shape)
+    dims[axis - 1 : len(dims) + axis + 1] = [extent]
+    return TensorSpec(dims, g.dtype)
+
+
+@fold.vjp("g")
+def _(c, g_shape, axis, stride, padding, dilation):
+    return unfold(c, axis, g_shape[axis], stride, padding, dilation)
+
+
+@unfold.batch
+def _(mapped, input, **attributes):
+    return unfold(input, **attributes)
+
+
+@fold.batch
+def _(mapped, g, **attributes):
+    return fold(g, **attributes)
+
+
+# ------------------------------------------------------------- arguments, as in TensorFlow
+
+CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+def is_channels_first(who, data_format, rank):
+    """Whether the channels stand behind the batch. Raises: ``ValueError`` if unknown."""
+    if data_format in (None, CHANNELS_LAST[rank]):
+        return False
+    if data_format == CHANNELS_FIRST[rank]:
+        return True
+    raise InvalidArgumentError(
+        f"{who}: data_format must be {CHANNELS_LAST[rank]!r} or {CHANNELS_FIRST[rank]!r}, "
+        f"got {data_format!r}"
+    )
+
+
+def spatial_numbers(who, name, value, rank, first, default=1):
+    """One positive int for each spatial axis.
+
+    From one for all, a list with one for each, or one with 1 for batch and channels too.
+    """
+    if value is None:
+        value = default
+    numbers = Shape(value) if not isinstance(value, int) else (value,)
+    if len(numbers) == 1:
+        numbers *= rank
+    elif len(numbers) == rank + 2:
+        others = (numbers[0], numbers[1 if first else -1])
+        numbers = numbers[2:] if first else numbers[1:-1]
+        if others != (1, 1):
+            raise InvalidArgumentError(
+                f"{who}: {name} must be 1 for batch and channels, got {value}"
+            )
+    if len(numbers) != rank or min(numbers) < 1:
+        raise InvalidArgumentError(
+            f"{who}: {name} must be a positive int, or {rank} or {rank + 2} of them, "
+            f"got {value}"
+        )
+    return numbers
+
+
+def spatial_padding(who, padding, rank, first):
+    """Plain values of ``padding``: "VALID", "SAME" or pairs for the spatial axes."""
+    if isinstance(padding, str):
+        if padding.upper() in ("VALID", "SAME"):
+            return padding.upper()
+    else:
+        pairs = Padding(padding)
+        if len(pairs) == rank + 2:
+            others = (pairs[0], pairs[1 if first else -1])
+            pairs = pairs[2:] if first else pairs[1:-1]
+            if any(map(any, others)):
+                pairs = ()
+        if len(pairs) == rank and all(n >= 0 for pair in pairs for n in pair):
+            return pairs
+    raise InvalidArgumentError(
+        f"{who}: padding must be 'VALID', 'SAME' or a list of {rank + 2} pairs of numbers "
+        f">= 0, (0, 0) for batch and channels, got {padding!r}"
+    )

@@ -1,0 +1,1 @@
+"""Resize, warp and compare images."""

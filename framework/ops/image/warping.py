@@ -1,0 +1,176 @@
+"""Images sampled anew where an affine or projective map says.
+
+The coordinates are computed in single precision and composed of ops, so that gradients
+pass to the images and, where the interpolation is bilinear, to the maps as well.
+"""
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.tensor import convert_to_tensor
+
+from ..array.conversion import cast
+from ..array.creation import range as arange
+from ..array.gather import gather
+from ..array.indexing import getitem
+from ..array.shape import expand_dims, reshape, squeeze, transpose
+from ..math.comparison import equal, greater_equal, less, logical_and, where
+from ..math.elementwise import abs, clip_by_value, floor, sign
+
+__all__ = ["affine_transform"]
+
+FILL_MODES = ("constant", "nearest", "reflect", "wrap")
+INTERPOLATIONS = ("bilinear", "nearest")
+
+
+def affine_transform(
+    images,
+    transform,
+    interpolation="bilinear",
+    fill_mode="constant",
+    fill_value=0,
+    data_format=None,
+):
+    """Each pixel takes the value that the image has where ``transform`` sends it.
+
+        out[y, x] = images[(b0 x + b1 y + b2) / k, (a0 x + a1 y + a2) / k],
+        k = c0 x + c1 y + 1,   transform = (a0, a1, a2, b0, b1, b2, c0, c1)
+
+    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: what lies outside,
+    "constant" (``fill_value``), "nearest" (the edge), "reflect" (``d c b a | a b c d``)
+    or "wrap"; ``data_format``: "channels_last" (default) or "channels_first".
+    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch,
+    ``transform`` ``[batch, 8]``, or ``[8]`` for all. Integers become float32.
+    Numbers and edges are those of TensorFlow's ``ImageProjectiveTransformV3``.
+
+    >>> image = [[[1.0], [2.0], [3.0]]]
+    >>> affine_transform(image, [1, 0, 1, 0, 1, 0, 0, 0]).numpy().ravel()
+    array([2., 3., 0.], dtype=float32)
+    """
+    who = "affine_transform"
+    _check_names(who, interpolation, fill_mode, data_format)
+    images, transform = convert_to_tensor(images), convert_to_tensor(transform)
+    if not images.dtype.is_floating:
+        images = cast(images, dtypes.float32)
+    alone = len(images.shape) == 3
+    if alone:
+        images = expand_dims(images, 0)
+    if len(transform.shape) == 1:
+        transform = expand_dims(transform, 0)
+    shapes = len(images.shape), len(transform.shape)
+    if shapes != (4, 2) or transform.shape[1] != 8:
+        raise ShapeError(who, "images must have rank 3 or 4 and transform be [8] or "
+                         "[batch, 8]", images=images, transform=transform)  # fmt: skip
+    first = data_format == "channels_first"
+    if first:
+        images = transpose(images, (0, 2, 3, 1))
+    sample = _bilinear if interpolation == "bilinear" else _nearest
+    y, x, exists = _sources(transform, images.shape[1], images.shape[2])
+    out = sample(images, y, x, fill_mode, cast(fill_value, images.dtype), exists)
+    if first:
+        out = transpose(out, (0, 3, 1, 2))
+    return squeeze(out, 0) if alone else out
+
+
+def _check_names(who, interpolation, fill_mode, data_format):
+    for name, value, known in (
+        ("interpolation", interpolation, INTERPOLATIONS),
+        ("fill_mode", fill_mode, FILL_MODES),
+        ("data_format", data_format, (None, "channels_last", "channels_first")),
+    ):
+        if value not in known:
+            raise InvalidArgumentError(
+                f"{who}: {name} must be one of {known}, got {value!r}"
+            )
+
+
+def _sources(transform, height, width):
+    """Where each pixel comes from, ``[batch, height, width]``, and whether that exists."""
+    transform = cast(transform, dtypes.float32)
+    a0, a1, a2, b0, b1, b2, c0, c1 = [
+        reshape(getitem(transform, (slice(None), i)), (-1, 1, 1)) for i in range(8)
+    ]
+    x = arange(width, dtype=dtypes.float32)
+    y = reshape(arange(height, dtype=dtypes.float32), (-1, 1))
+    k = c0 * x + c1 * y + 1.0
+    nowhere = equal(k, 0.0)
+    k = where(nowhere, 1.0, k)
+    return (b0 * x + b1 * y + b2) / k, (a0 * x + a1 * y + a2) / k, ~nowhere
+
+
+def _nearest(images, y, x, fill_mode, fill_value, exists):
+    height, width = images.shape[1:3]
+    y = _rounded(_inside(y, height, fill_mode))
+    x = _rounded(_inside(x, width, fill_mode))
+    return _read(images, y, x, fill_mode, fill_value, exists)
+
+
+def _bilinear(images, y, x, fill_mode, fill_value, exists):
+    height, width = images.shape[1:3]
+    y, x = _inside(y, height, fill_mode), _inside(x, width, fill_mode)
+    top, left = floor(y), floor(x)
+    down, right = [expand_dims(cast(v, images.dtype), -1) for v in (y - top, x - left)]
+    rows = []
+    for row in (top, top + 1.0):
+        at_left = _read(images, row, left, fill_mode, fill_value, exists)
+        at_right = _read(images, row, left + 1.0, fill_mode, fill_value, exists)
+        rows.append((1.0 - right) * at_left + right * at_right)
+    return (1.0 - down) * rows[0] + down * rows[1]
+
+
+def _read(images, y, x, fill_mode, fill_value, exists):
+    """The pixels at whole coordinates; ``fill_value`` for those outside."""
+    batch, height, width, channels = images.shape
+    row = cast(clip_by_value(y, 0.0, _number(height) - 1.0), dtypes.int64)
+    column = cast(clip_by_value(x, 0.0, _number(width) - 1.0), dtypes.int64)
+    flat = reshape(images, (batch, height * width, channels))
+    places = reshape(row * width + column, (-1, height * width))
+    if places.shape[0] != batch:  # one transform for all images
+        pixels = gather(flat, reshape(places, (height * width,)), axis=1)
+    else:
+        pixels = gather(flat, places, batch_dims=1)
+    pixels = reshape(pixels, (batch, height, width, channels))
+    if fill_mode == "constant":
+        for at, size in ((y, height), (x, width)):
+            within = logical_and(greater_equal(at, 0.0), less(at, _number(size)))
+            exists = logical_and(exists, within)
+    return where(expand_dims(exists, -1), pixels, fill_value)
+
+
+def _number(size):
+    return cast(size, dtypes.float32)
+
+
+def _rounded(x):
+    """The nearest whole number, halves away from 0."""
+    size = abs(x)
+    whole = floor(size)
+    return sign(x) * where(greater_equal(size - whole, 0.5), whole + 1.0, whole)
+
+
+def _inside(x, size, fill_mode):
+    """Coordinates moved to where the image has what ``fill_mode`` continues it with."""
+    size = _number(size)
+    if fill_mode == "constant":
+        return clip_by_value(x, -2.0, size + 1.0)  # so that they stay whole numbers
+    if fill_mode == "reflect":
+        x = _reflected(x, size)
+    elif fill_mode == "wrap":
+        x = _wrapped(x, size)
+    return clip_by_value(x, 0.0, size - 1.0)
+
+
+def _reflected(x, size):
+    period = 2.0 * size
+    rest = abs(x)
+    rest = rest - period * floor(rest / period)
+    after = where(less(rest, size), rest, period - 1.0 - rest)
+    before = where(less(size, rest), period - rest, rest - 1.0)
+    return where(less(x, 0.0), before, after)
+
+
+def _wrapped(x, size):
+    # The period is the size, but a step is made each size - 1, as TensorFlow does.
+    step = where(less(1.0, size), size - 1.0, 1.0)
+    before = x + size * (floor(-x / step) + 1.0)
+    after = x - size * floor(x / step)
+    return where(less(x, 0.0), before, where(less(size - 1.0, x), after, x))

@@ -1,0 +1,1 @@
+"""Matrix products, linear systems and decompositions."""

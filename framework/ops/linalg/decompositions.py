@@ -1,0 +1,467 @@
+"""Factorizations of matrices: Cholesky, QR, singular values, eigenvalues.
+
+Matrices are the last two axes; axes in front are a batch. Where factors are not unique
+(signs and phases of vectors, a basis of a null space), derivatives are right for what
+does not depend on that choice. Where values coincide, the part of a derivative that does
+not exist counts zero, as in TensorFlow; what does exist is exact.
+
+The rules are written for cotangents in the convention of the papers, the conjugates of
+those that a walk carries (see `adjoint`): hence ``conj`` at both ends.
+"""
+
+import numpy as np
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.primitive import primitive
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast, conj, real
+from ..array.creation import eye
+from ..array.joining import concat
+from ..math.comparison import greater, masked
+from ..math.elementwise import abs, divide_no_nan
+from ..math.reduction import reduce_max, reduce_sum
+from .linear_systems import (
+    NO_CONVERGENCE,
+    by_lapack,
+    check_floating,
+    check_square,
+    solve_primitive,
+    triangular_solve_primitive,
+)
+from .matmul import adjoint, beside, matmul_primitive, matrix_dims, triangle
+
+__all__ = [
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "matrix_rank",
+    "qr",
+    "svd",
+]
+
+
+def _product(*factors):
+    result = factors[0]
+    for factor in factors[1:]:
+        result = matmul_primitive(result, factor)
+    return result
+
+
+def _scaled(matrix, factors):
+    """``matrix @ diag(factors)``, the factors real or complex."""
+    return matrix * cast(factors, matrix.dtype)[..., None, :]
+
+
+def _skew(matrix):
+    return matrix - adjoint(matrix)
+
+
+def _gaps(values, dtype):
+    """``values[j] - values[i]`` at ``[i, j]``, where it is no more than rounding exactly 0.
+
+    So divided by, it gives 0: a quotient of two rounding errors would be anything.
+    """
+    gaps = values[..., None, :] - values[..., :, None]
+    rounding = 4.0 * values.shape[-1] * float(np.finfo(as_dtype(dtype).dtype).eps)
+    least = reduce_max(abs(values), -1, True)[..., None] * rounding
+    return cast(masked(gaps, greater(abs(gaps), least)), dtype)
+
+
+# ------------------------------------------------------------------------- Cholesky
+
+
+@primitive(type_name="Cholesky", floating=True, may_raise=True)
+def cholesky(xp, input):
+    """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
+
+    Of an input that is not Hermitian its Hermitian part is taken, ``(A + A^H) / 2``: the
+    gradient is Hermitian, as in TensorFlow.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
+    array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise ValueError("no square matrices")  # `infer` says it better
+    hermitian = (input + xp.swapaxes(input.conj(), -1, -2)) * 0.5
+    what = "the matrix is not positive definite (of a batch, one of them)"
+    return by_lapack("cholesky", what, xp.linalg.cholesky, hermitian)
+
+
+@cholesky.infer
+def _(input):
+    check_square("cholesky", input, "input")
+    check_floating(cholesky, input)
+    return input
+
+
+@cholesky.vjp("input")
+def _(g, out):
+    """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 9."""
+    turned = adjoint(out)
+    inner = triangle(_product(turned, conj(g)), True, True)
+    left = triangular_solve_primitive(turned, inner, False)
+    both = triangular_solve_primitive(turned, adjoint(left), False)
+    return conj((both + adjoint(both)) * 0.5)
+
+
+@cholesky.batch
+def _(mapped, input):
+    return cholesky(input)
+
+
+# ------------------------------------------------------------------------------- QR
+
+
+@primitive(name="qr", type_name="Qr", multiple=True, floating=True)
+def _qr(xp, input, *, full_matrices=False):
+    q, r = xp.linalg.qr(input, "complete" if full_matrices else "reduced")
+    return q, r
+
+
+@_qr.infer
+def _(input, full_matrices):
+    rows, columns = matrix_dims(input, False, "qr", "input")
+    check_floating(_qr, input)
+    lead, inner = input.shape[:-2], _shorter(rows, columns)
+    inner = rows if full_matrices else inner
+    return (
+        TensorSpec(lead + (rows, inner), input.dtype),
+        TensorSpec(lead + (inner, columns), input.dtype),
+    )
+
+
+def _shorter(rows, columns):
+    return None if None in (rows, columns) else min(rows, columns)
+
+
+@_qr.vjp("input")
+def _(g, input, out):
+    """With the diagonal of ``R`` kept real. The first columns must be independent."""
+    (g_q, g_r), (q, r) = [conj(x) for x in g], out
+    rows, columns = input.shape[-2:]
+    if rows >= columns:
+        q, g_q = _without_the_null_space(q, g_q, columns)
+        return conj(_qr_square(g_q, g_r[..., :columns, :], q, r[..., :columns, :]))
+    rest = input[..., rows:]  # R2 = Q^H A2
+    g_rest = g_r[..., rows:]
+    g_q = g_q + _product(rest, adjoint(g_rest))
+    first = _qr_square(g_q, g_r[..., :rows], q, r[..., :rows])
+    return conj(_beside(first, _product(q, g_rest)))
+
+
+def _beside(left, right):
+    return concat([left, right], axis=len(left.shape) - 1)
+
+
+def _without_the_null_space(q, g, count):
+    """The first columns; the cotangent of the others, orthogonal to them, passed on."""
+    if q.shape[-1] == count:
+        return q, g
+    first, other = q[..., :count], q[..., count:]
+    passed = _product(other, adjoint(g[..., count:]), first)
+    return first, g[..., :count] - passed
+
+
+def _qr_square(g_q, g_r, q, r):
+    along = _product(adjoint(q), g_q)
+    upper = _product(g_r, adjoint(r))
+    inner = upper + triangle(_skew(along - upper), True, True)
+    change = g_q + _product(q, inner - along)
+    return adjoint(triangular_solve_primitive(r, adjoint(change), False))
+
+
+@_qr.batch
+def _(mapped, input, *, full_matrices):
+    return _qr(input, full_matrices)
+
+
+def qr(input, full_matrices=False, name=None):
+    """``(q, r)`` with ``input = q @ r``: orthonormal columns times an upper triangle.
+
+    Shapes: ``[..., m, n]`` to ``[..., m, k]`` and ``[..., k, n]`` with k the smaller of m
+    and n; with ``full_matrices`` k is m. Derivatives need independent columns (the first
+    m of a wide matrix).
+    """
+    return _qr(input, full_matrices=bool(full_matrices))
+
+
+# ------------------------------------------------------------------ singular values
+
+
+@primitive(name="svd", type_name="Svd", multiple=True, floating=True)
+def _svd(xp, tensor, *, full_matrices=False):
+    function = xp.linalg.svd
+    u, s, turned = by_lapack(
+        "svd", NO_CONVERGENCE, function, tensor, full_matrices, finite=True
+    )
+    return s, u, xp.swapaxes(turned.conj(), -1, -2)
+
+
+@_svd.infer
+def _(tensor, full_matrices):
+    rows, columns = matrix_dims(tensor, False, "svd", "tensor")
+    check_floating(_svd, tensor)
+    lead, inner = tensor.shape[:-2], _shorter(rows, columns)
+    return (
+        TensorSpec(lead + (inner,), tensor.dtype.real_dtype),
+        TensorSpec(lead + (rows, rows if full_matrices else inner), tensor.dtype),
+        TensorSpec(lead + (columns, columns if full_matrices else inner), tensor.dtype),
+    )
+
+
+@_svd.vjp("tensor")
+def _(g, out):
+    """Townsend (2016), with the parts that coinciding values leave finite kept apart."""
+    (g_s, g_u, g_v), (s, u, v) = [conj(x) for x in g], out
+    (rows, columns), count = (u.shape[-2], v.shape[-2]), s.shape[-1]
+    u, g_u = _without_the_null_space(u, g_u, count)
+    v, g_v = _without_the_null_space(v, g_v, count)
+    along_u, along_v = _product(adjoint(u), g_u), _product(adjoint(v), g_v)
+    skew_u, skew_v = _skew(along_u), _skew(along_v)
+    across = cast(s[..., None, :], u.dtype)
+    sums = cast(s[..., None, :] + s[..., :, None], u.dtype)
+    inner = divide_no_nan((skew_u + skew_v) * 0.5, _gaps(s, u.dtype))
+    inner = inner + divide_no_nan((skew_u - skew_v) * 0.5, sums)
+    change = _product(_scaled(u, g_s) + _product(u, inner), adjoint(v))
+    if rows > count:
+        outside = divide_no_nan(g_u - _product(u, along_u), across)
+        change = change + _product(outside, adjoint(v))
+    if columns > count:
+        outside = divide_no_nan(g_v - _product(v, along_v), across)
+        change = change + _product(u, adjoint(outside))
+    return conj(change)
+
+
+@_svd.batch
+def _(mapped, tensor, *, full_matrices):
+    return _svd(tensor, full_matrices)
+
+
+@primitive(type_name="SingularValues", floating=True)
+def singular_values(xp, tensor):
+    return by_lapack(
+        "svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False, finite=True
+    )
+
+
+@singular_values.infer
+def _(tensor):
+    rows, columns = matrix_dims(tensor, False, "svd", "tensor")
+    check_floating(_svd, tensor)
+    shape = tensor.shape[:-2] + (_shorter(rows, columns),)
+    return TensorSpec(shape, tensor.dtype.real_dtype)
+
+
+@singular_values.vjp("tensor")
+def _(g, tensor):
+    _, u, v = _svd(tensor)
+    return matmul_primitive(_scaled(conj(u), g), v, False, True)
+
+
+@singular_values.batch
+def _(mapped, tensor):
+    return singular_values(tensor)
+
+
+def svd(tensor, full_matrices=False, compute_uv=True, name=None):
+    """``(s, u, v)`` with ``tensor = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``.
+
+    ``s`` are the singular values, the largest first. Shapes: ``[..., m, n]`` to ``[...,
+    k]``, ``[..., m, k]`` and ``[..., n, k]`` with k the smaller of m and n; with
+    ``full_matrices`` u and v are square. The order is TensorFlow's; NumPy gives u, s, v^H.
+
+    >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
+    array([2., 1.], dtype=float32)
+    """
+    if not compute_uv:
+        return singular_values(tensor)
+    return _svd(tensor, full_matrices=bool(full_matrices))
+
+
+def matrix_rank(a, tol=None, validate_args=False, name=None):
+    """How many singular values lie above ``tol``, an int32.
+
+    ``tol`` broadcasts against the singular values, ``[..., k]``. The default is
+    the largest one times the longer side times the rounding error.
+
+    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
+    np.int32(1)
+    """
+    a = convert_to_tensor(a)
+    s = singular_values(a)
+    if tol is None:
+        rounding = max(a.shape[-2:]) * float(np.finfo(a.dtype.dtype).eps)
+        tol = reduce_max(s, -1, True) * rounding
+    else:
+        tol = convert_to_tensor(tol, dtype_hint=s.dtype)
+    return reduce_sum(cast(greater(s, tol), "int32"), -1)
+
+
+# ----------------------------------------------------- eigenvalues, Hermitian matrices
+
+
+def _lower(xp, tensor):
+    """The half that LAPACK reads: a NaN in the other one is none."""
+    return xp.tril(tensor) if tensor.ndim > 1 else tensor
+
+
+@primitive(
+    name="eigh",
+    type_name="SelfAdjointEigV2",
+    multiple=True,
+    floating=True,
+)
+def _eigh(xp, tensor):
+    e, v = by_lapack(
+        "eigh", NO_CONVERGENCE, xp.linalg.eigh, _lower(xp, tensor), finite=True
+    )
+    return e, v
+
+
+@_eigh.infer
+def _(tensor):
+    rows = check_square("eigh", tensor, "tensor")
+    check_floating(_eigh, tensor)
+    values = TensorSpec(tensor.shape[:-2] + (rows,), tensor.dtype.real_dtype)
+    return values, tensor
+
+
+@_eigh.vjp("tensor")
+def _(g, out):
+    (g_e, g_v), (e, v) = [conj(x) for x in g], out
+    skew = _skew(_product(adjoint(v), g_v)) * 0.5
+    change = _scaled(v, g_e) + _product(v, divide_no_nan(skew, _gaps(e, v.dtype)))
+    return conj(_of_the_lower_half(_product(change, adjoint(v))))
+
+
+def _of_the_lower_half(change):
+    """The gradient of what is read: an entry below the diagonal stands for two."""
+    return triangle(change + change, True, True)
+
+
+@_eigh.batch
+def _(mapped, tensor):
+    return _eigh(tensor)
+
+
+@primitive(name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True)
+def _eigvalsh(xp, tensor):
+    return by_lapack(
+        "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
+    )
+
+
+@_eigvalsh.infer
+def _(tensor):
+    rows = check_square("eigvalsh", tensor, "tensor")
+    check_floating(_eigvalsh, tensor)
+    return TensorSpec(tensor.shape[:-2] + (rows,), tensor.dtype.real_dtype)
+
+
+@_eigvalsh.vjp("tensor")
+def _(g, tensor):
+    _, v = _eigh(tensor)
+    return conj(_of_the_lower_half(_product(_scaled(v, g), adjoint(v))))
+
+
+@_eigvalsh.batch
+def _(mapped, tensor):
+    return _eigvalsh(tensor)
+
+
+def eigh(tensor, name=None):
+    """``(e, v)``: eigenvalues, the smallest first, and eigenvectors of Hermitian matrices.
+
+    ``tensor @ v = v @ diag(e)``, the columns of ``v`` orthonormal. Only the lower triangle
+    is read, and only it gets a gradient. Both have the dtype of the input. Shapes:
+    ``[..., n, n]`` to ``[..., n]`` and ``[..., n, n]``.
+
+    >>> eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+    array([1., 2.], dtype=float32)
+    """
+    e, v = _eigh(tensor)
+    return cast(e, v.dtype), v
+
+
+def eigvalsh(tensor, name=None):
+    """The eigenvalues of Hermitian matrices, the smallest first; see `eigh`.
+
+    >>> eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
+    array([1., 2.], dtype=float32)
+    """
+    tensor = convert_to_tensor(tensor)
+    return cast(_eigvalsh(tensor), tensor.dtype)
+
+
+# ------------------------------------------------------ eigenvalues, square matrices
+
+
+@primitive(name="eig", type_name="Eig", multiple=True, floating=True)
+def _eig(xp, tensor):
+    if tensor.shape[-1] == 0:
+        e, v = tensor[..., 0], tensor
+    else:
+        e, v = by_lapack("eig", NO_CONVERGENCE, xp.linalg.eig, tensor, finite=True)
+    kind = complex_of(tensor.dtype)  # NumPy gives real ones if all of a batch are real
+    return e.astype(kind), v.astype(kind)
+
+
+def complex_of(dtype):
+    """The complex dtype of the same precision."""
+    return np.result_type(as_dtype(dtype).dtype, np.complex64)
+
+
+@_eig.infer
+def _(tensor):
+    rows = check_square("eig", tensor, "tensor")
+    check_floating(_eig, tensor)
+    kind = complex_of(tensor.dtype)
+    return (
+        TensorSpec(tensor.shape[:-2] + (rows,), kind),
+        TensorSpec(tensor.shape, kind),
+    )
+
+
+@_eig.vjp("tensor")
+def _(g, out, tensor_dtype):
+    """Boeddeker et al., "On the computation of complex-valued gradients" (2017), 4.77."""
+    (g_e, g_v), (e, v) = [conj(x) for x in g], out
+    turned = adjoint(v)
+    # What would lengthen a vector is taken off: each has length 1.
+    longer = cast(real(reduce_sum(conj(v) * g_v, -2)), v.dtype)
+    across = _product(turned, g_v) - _scaled(_product(turned, v), longer)
+    inner = divide_no_nan(across, conj(_gaps(e, v.dtype)))
+    change = _product(solve_primitive(turned, _scaled(_unit(v), g_e) + inner), turned)
+    return cast(conj(change), tensor_dtype)
+
+
+def _unit(matrix):
+    return beside(matrix, eye, matrix.shape[-1], dtype=as_dtype(matrix.dtype).name)
+
+
+@_eig.batch
+def _(mapped, tensor):
+    return _eig(tensor)
+
+
+def eig(tensor, name=None):
+    """``(e, v)``: eigenvalues and eigenvectors of any square matrices, both complex.
+
+    ``tensor @ v = v @ diag(e)``; the columns of ``v`` have length 1. The eigenvalues are
+    in no order. Derivatives need vectors that are linearly independent.
+
+    >>> eig([[0.0, 1.0], [-4.0, 0.0]])[0].numpy()
+    array([0.+2.j, 0.-2.j], dtype=complex64)
+    """
+    return _eig(tensor)
+
+
+def eigvals(tensor, name=None):
+    """The eigenvalues of any square matrices, complex and in no order; see `eig`."""
+    return _eig(tensor)[0]

@@ -1,0 +1,450 @@
+"""Diagonals and bands of matrices, the last two axes of a tensor.
+
+``k`` numbers the diagonals: 0 is the main one, those above it are positive. A pair ``(low,
+high)`` means a band, whose diagonals come as rows, the highest first, each filled up to
+the length of the longest; ``align`` says on which side ("RIGHT_LEFT": those above the
+main one end on the right, those below begin on the left). Writing diagonals and reading
+them are adjoints of each other; so are `embed_diagonal` and `take_diagonal`, which
+Jacobians use.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.rules import known_rank, normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+
+from ..array.joining import all_mapped
+from ..array.shape import reshape, transpose
+from ..math.comparison import where
+
+__all__ = [
+    "band_part",
+    "diag",
+    "diag_part",
+    "set_diag",
+    "tensor_diag",
+    "tensor_diag_part",
+]
+
+_ALIGN = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
+
+
+def Band(value):
+    """``(low, high)`` from one number or two."""
+    pair = Shape(value)
+    pair = pair * 2 if len(pair) == 1 else pair
+    if len(pair) != 2 or pair[0] > pair[1]:
+        raise InvalidArgumentError(
+            f"k must be a number or a pair (low, high), got {value}"
+        )
+    return pair
+
+
+def _longest(k, rows, cols):
+    """The length of the longest diagonal of a band."""
+    return max(min(rows + min(k[1], 0), cols - max(k[0], 0)), 0)
+
+
+def _runs(k, align, rows, cols):
+    """For each diagonal of a band, the highest first, its entries in a row-by-row matrix
+    and its place in a row of diagonals, as slices."""
+    longest = _longest(k, rows, cols)
+    above, below = align.split("_")
+    for d in range(k[1], k[0] - 1, -1):
+        length = min(rows + min(d, 0), cols - max(d, 0))
+        start = d if d >= 0 else -d * cols
+        left = (d >= 0 and above == "LEFT") or (d <= 0 and below == "LEFT")
+        first = 0 if left else longest - length
+        end = start + (length - 1) * (cols + 1) + 1 if length else start
+        yield slice(start, end, cols + 1), slice(first, first + length)
+
+
+def _check_band(who, k, align, rows, cols, corner=0, **given):
+    """Raises: ``ShapeError`` if a diagonal lies outside of the matrix.
+
+    ``corner``: 1 where those beyond the corners may be named, which have no entries.
+    """
+    if align not in _ALIGN:
+        raise InvalidArgumentError(
+            f"{who}: align must be one of {_ALIGN}, got {align!r}"
+        )
+    if None not in (rows, cols):
+        for d in k:
+            if d and not -rows - corner < d < cols + corner:
+                raise ShapeError(who, f"k={d} must lie between {-rows} and {cols} for matrices "
+                                 f"of {rows} rows and {cols} columns", **given)  # fmt: skip
+
+
+def _diagonals_shape(k, rows, cols):
+    """The last axes of the diagonals of a band."""
+    length = None if None in (rows, cols) else _longest(k, rows, cols)
+    return (length,) if k[0] == k[1] else (k[1] - k[0] + 1, length)
+
+
+# ------------------------------------------------------------------ writing, reading
+
+
+@primitive(name="diag", type_name="MatrixDiagV3")
+def _diag(xp, diagonal, *, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"):
+    lead = diagonal.shape[: diagonal.ndim - (1 if k[0] == k[1] else 2)]
+    full = xp.zeros((*lead, rows * cols), diagonal.dtype)
+    _write(full, diagonal, k, rows, cols, align)
+    return full.reshape((*lead, rows, cols))
+
+
+def _write(flat, diagonal, k, rows, cols, align):
+    """Puts the diagonals of a band into matrices whose rows lie in one."""
+    single = k[0] == k[1]
+    for i, (there, here) in enumerate(_runs(k, align, rows, cols)):
+        flat[..., there] = diagonal[..., here] if single else diagonal[..., i, here]
+
+
+@_diag.infer
+def _(diagonal, k, rows, cols, align):
+    _check_band("diag", k, align, rows, cols, corner=1, diagonal=diagonal)
+    depth = 1 if k[0] == k[1] else 2
+    wanted = _diagonals_shape(k, rows, cols)
+    rank = known_rank("diag", "diagonal", diagonal)
+    if rank < depth or not diagonal.shape[-depth:].is_compatible_with(wanted):
+        raise ShapeError("diag", f"diagonal must end in the shape {wanted}",
+                         diagonal=diagonal)  # fmt: skip
+    return TensorSpec((*diagonal.shape[:-depth], rows, cols), diagonal.dtype)
+
+
+@_diag.vjp("diagonal")
+def _(g, k, align):
+    return _diag_part(g, k=k, align=align)
+
+
+@_diag.batch
+def _(mapped, diagonal, **attributes):
+    return _diag(diagonal, **attributes)
+
+
+@primitive(name="diag_part", type_name="MatrixDiagPartV3")
+def _diag_part(xp, input, *, k: Band, align: str = "RIGHT_LEFT"):
+    *lead, rows, cols = input.shape
+    single = k[0] == k[1]
+    flat = input.reshape((*lead, rows * cols))
+    if single:
+        ((there, _),) = _runs(k, align, rows, cols)
+        return flat[..., there]
+    band = xp.zeros((*lead, *_diagonals_shape(k, rows, cols)), input.dtype)
+    for i, (there, here) in enumerate(_runs(k, align, rows, cols)):
+        band[..., i, here] = flat[..., there]
+    return band
+
+
+@_diag_part.infer
+def _(input, k, align):
+    _check_matrix("diag_part", input)
+    rows, cols = input.shape[-2:]
+    _check_band("diag_part", k, align, rows, cols, input=input)
+    return TensorSpec(
+        (*input.shape[:-2], *_diagonals_shape(k, rows, cols)), input.dtype
+    )
+
+
+def _check_matrix(who, input):
+    if known_rank(who, "input", input) < 2:
+        raise ShapeError(who, "input must have two axes or more", input=input)
+
+
+@_diag_part.vjp("input")
+def _(g, k, align, input_shape):
+    return _diag(g, k=k, rows=input_shape[-2], cols=input_shape[-1], align=align)
+
+
+@_diag_part.batch
+def _(mapped, input, *, k, align):
+    return _diag_part(input, k=k, align=align)
+
+
+@primitive(name="set_diag", type_name="MatrixSetDiagV3")
+def _set_diag(xp, input, diagonal, *, k: Band, align: str = "RIGHT_LEFT"):
+    *lead, rows, cols = input.shape
+    full = input.reshape((*lead, rows * cols)).copy()
+    _write(full, diagonal, k, rows, cols, align)
+    return full.reshape(input.shape)
+
+
+@_set_diag.infer
+def _(input, diagonal, k, align):
+    _check_matrix("set_diag", input)
+    rows, cols = input.shape[-2:]
+    _check_band("set_diag", k, align, rows, cols, input=input)
+    wanted = (*input.shape[:-2], *_diagonals_shape(k, rows, cols))
+    if not diagonal.shape.is_compatible_with(wanted):
+        raise ShapeError("set_diag", f"diagonal must have shape {wanted}",
+                         input=input, diagonal=diagonal)  # fmt: skip
+    return TensorSpec(input.shape, input.dtype)
+
+
+@_set_diag.vjp("input")
+def _(g, k):
+    return clear_diag(g, k=k)
+
+
+@_set_diag.vjp("diagonal")
+def _(g, k, align):
+    return _diag_part(g, k=k, align=align)
+
+
+@_set_diag.batch
+def _(mapped, input, diagonal, *, k, align):
+    return _set_diag(*all_mapped(mapped, (input, diagonal)), k=k, align=align)
+
+
+@primitive
+def clear_diag(xp, input, *, k: Band):
+    """``input`` with zeros on the diagonals of a band; its own adjoint."""
+    *lead, rows, cols = input.shape
+    full = input.reshape((*lead, rows * cols)).copy()
+    for there, _ in _runs(k, "LEFT_LEFT", rows, cols):
+        full[..., there] = 0
+    return full.reshape(input.shape)
+
+
+@clear_diag.infer
+def _(input, k):
+    _check_matrix("clear_diag", input)
+    return TensorSpec(input.shape, input.dtype)
+
+
+@clear_diag.vjp("input")
+def _(g, k):
+    return clear_diag(g, k=k)
+
+
+@clear_diag.batch
+def _(mapped, input, *, k):
+    return clear_diag(input, k=k)
+
+
+# ------------------------------------------------------------------- public functions
+
+
+def diag(
+    diagonal,
+    name="diag",
+    k=0,
+    num_rows=-1,
+    num_cols=-1,
+    padding_value=0,
+    align="RIGHT_LEFT",
+):
+    """Matrices that are ``padding_value`` but for the given diagonals.
+
+    Shape: ``[..., n]`` to ``[..., rows, cols]``, by default the smallest square that
+    holds diagonal ``k``; for a band ``k = (low, high)`` from ``[..., high - low + 1, n]``.
+
+    Raises: ``ShapeError`` if ``num_rows`` or ``num_cols`` are too small or both too large.
+
+    >>> diag([1, 2]).numpy()
+    array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    diagonal, k = convert_to_tensor(diagonal), Band(k)
+    depth, shape = 1 if k[0] == k[1] else 2, tuple(diagonal.shape)
+    if len(shape) < depth or (depth == 2 and shape[-2] != k[1] - k[0] + 1):
+        raise ShapeError(
+            "diag", "diagonal must have an axis for the entries" if depth == 1 else
+            f"diagonal must have {k[1] - k[0] + 1} rows, for the diagonals from {k[0]} "
+            f"to {k[1]}", diagonal=diagonal,
+        )  # fmt: skip
+    least = (shape[-1] - min(k[1], 0), shape[-1] + max(k[0], 0))
+    rows, cols = int(num_rows), int(num_cols)
+    if rows == cols == -1:
+        rows = cols = max(least)
+    rows, cols = (least[0] if rows == -1 else rows), (least[1] if cols == -1 else cols)
+    if rows < least[0] or cols < least[1] or (rows > least[0] and cols > least[1]):
+        raise ShapeError(
+            "diag", f"num_rows={rows} and num_cols={cols} do not fit: {least[0]} and "
+            f"{least[1]} are needed, and one of them exactly", diagonal=diagonal,
+        )  # fmt: skip
+    full = _diag(diagonal, k=k, rows=rows, cols=cols, align=str(align))
+    if _is_zero(padding_value):
+        return full
+    mask = np.zeros(rows * cols, bool)
+    for there, _ in _runs(k, align, rows, cols):
+        mask[there] = True
+    return _padded(full, mask.reshape(rows, cols), padding_value)
+
+
+def _is_zero(value):
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _padded(x, mask, padding_value):
+    mask = new_tensor(module_of(x).asarray(mask))
+    return where(mask, x, padding_value)
+
+
+def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
+    """Diagonal ``k`` of each matrix, or the diagonals of a band, highest first.
+
+    Shape: ``[..., rows, cols]`` to ``[..., n]`` with the length of the diagonal; for a
+    band ``[..., high - low + 1, n]``, shorter ones filled with ``padding_value``.
+
+    >>> diag_part([[1, 2], [3, 4]]).numpy()
+    array([1, 4], dtype=int32)
+    """
+    input, k = convert_to_tensor(input), Band(k)
+    _check("diag_part", input, k, align)
+    band = _diag_part(input, k=k, align=str(align))
+    if k[0] == k[1] or _is_zero(padding_value):
+        return band
+    rows, cols = input.shape[-2:]
+    mask = np.zeros(_diagonals_shape(k, rows, cols), bool)
+    for i, (_, here) in enumerate(_runs(k, align, rows, cols)):
+        mask[i, here] = True
+    return _padded(band, mask, padding_value)
+
+
+def _check(who, input, k, align):
+    _check_matrix(who, input)
+    _check_band(who, k, align, *input.shape[-2:], input=input)
+
+
+def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
+    """``input`` with the given diagonals in the place of its own; see `diag_part`.
+
+    >>> set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
+    array([[7, 2],
+           [3, 8]], dtype=int32)
+    """
+    input, k = convert_to_tensor(input), Band(k)
+    diagonal = convert_to_tensor(diagonal, dtype_hint=input.dtype)
+    _check("set_diag", input, k, align)
+    wanted = (*input.shape[:-2], *_diagonals_shape(k, *input.shape[-2:]))
+    if tuple(diagonal.shape) != wanted:  # NumPy would repeat a diagonal
+        raise ShapeError("set_diag", f"diagonal must have shape {wanted}",
+                         input=input, diagonal=diagonal)  # fmt: skip
+    return _set_diag(input, diagonal, k=k, align=str(align))
+
+
+@primitive(type_name="MatrixBandPart")
+def band_part(xp, input, *, num_lower: int, num_upper: int):
+    """Each matrix with zeros outside of a band around the main diagonal.
+
+    ``num_lower`` diagonals below it and ``num_upper`` above it are kept; -1 keeps all:
+    ``(-1, 0)`` gives the lower triangle, ``(0, 0)`` the diagonal.
+
+    >>> band_part([[1, 2], [3, 4]], -1, 0).numpy()
+    array([[1, 0],
+           [3, 4]], dtype=int32)
+    """
+    if input.ndim < 2:
+        raise ValueError  # where NumPy would make a matrix
+    if num_upper >= 0:
+        input = xp.tril(input, num_upper)
+    return xp.triu(input, -num_lower) if num_lower >= 0 else input
+
+
+@band_part.infer
+def _(input, num_lower, num_upper):
+    _check_matrix("band_part", input)
+    return TensorSpec(input.shape, input.dtype)
+
+
+@band_part.vjp("input")
+def _(g, num_lower, num_upper):
+    return band_part(g, num_lower, num_upper)
+
+
+@band_part.batch
+def _(mapped, input, *, num_lower, num_upper):
+    return band_part(input, num_lower, num_upper)
+
+
+def tensor_diag(diagonal, name=None):
+    """Zeros with ``diagonal[i, ..., k]`` at ``[i, ..., k, i, ..., k]``.
+
+    >>> tensor_diag([1, 2]).numpy()
+    array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    diagonal = convert_to_tensor(diagonal)
+    shape = tuple(diagonal.shape)
+    size = math.prod(shape)
+    full = _diag(reshape(diagonal, (size,)), k=0, rows=size, cols=size)
+    return reshape(full, shape + shape)
+
+
+def tensor_diag_part(input, name=None):
+    """The entries ``input[i, ..., k, i, ..., k]``, a tensor of half the rank.
+
+    Raises: ``ShapeError`` if the shape is not twice the same.
+
+    >>> tensor_diag_part([[1, 2], [3, 4]]).numpy()
+    array([1, 4], dtype=int32)
+    """
+    input = convert_to_tensor(input)
+    shape = tuple(input.shape)
+    half = shape[: len(shape) // 2]
+    if not shape or half * 2 != shape:
+        raise ShapeError("tensor_diag_part", "the shape must be twice the same",
+                         input=input)  # fmt: skip
+    size = math.prod(half)
+    return reshape(_diag_part(reshape(input, (size, size)), k=0), half)
+
+
+# -------------------------------------------------------- diagonals, for Jacobians
+
+
+@primitive
+def embed_diagonal(xp, x, *, axis: Axes):
+    """``x`` once for each index of ``axis``, zero but at that index: a new axis in front.
+
+    ``axis`` is counted from the end. Shape: ``[n, *x.shape]`` with ``n = x.shape[axis]``.
+    """
+    count = x.shape[axis]
+    full = xp.zeros((count, *x.shape), x.dtype)
+    picks = xp.arange(count)
+    xp.moveaxis(full, axis, 1)[picks, picks] = xp.moveaxis(x, axis, 0)
+    return full
+
+
+@embed_diagonal.infer
+def _(x, axis):
+    normalize_axis("embed_diagonal", axis, x.shape.rank)
+    return TensorSpec((x.shape[axis], *x.shape), x.dtype)
+
+
+@embed_diagonal.vjp("x")
+def _(g, axis):
+    return take_diagonal(g, axis)
+
+
+@embed_diagonal.batch
+def _(mapped, x, *, axis):
+    full = embed_diagonal(x, axis)
+    return transpose(full, (1, 0, *range(2, full.array.ndim)))
+
+
+@primitive
+def take_diagonal(xp, x, *, axis: Axes):
+    """The adjoint of `embed_diagonal`: from each entry of the first axis its own index."""
+    picks = xp.arange(x.shape[0])
+    return xp.moveaxis(xp.moveaxis(x, axis, 1)[picks, picks], 0, axis)
+
+
+@take_diagonal.infer
+def _(x, axis):
+    if None not in (x.shape[0], x.shape[axis]) and x.shape[0] != x.shape[axis]:
+        raise ShapeError("take_diagonal", f"axes 0 and {axis} must have one size", x=x)
+    return TensorSpec(x.shape[1:], x.dtype)
+
+
+@take_diagonal.vjp("x")
+def _(g, axis):
+    return embed_diagonal(g, axis)
+
+
+@take_diagonal.batch
+def _(mapped, x, *, axis):
+    return take_diagonal(transpose(x, (1, 0, *range(2, x.array.ndim))), axis)

@@ -1,0 +1,363 @@
+"""Linear systems: solving them, with what is known of the matrix, and inverses.
+
+Matrices are the last two axes; axes in front are a batch and broadcast. On the CPU a
+singular matrix is an error (NumPy's LinAlgError, a ValueError); a GPU does not look, and
+answers with infinities and NaN.
+"""
+
+import numpy as np
+
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import broadcast_shape, lift, same_dtype
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.conversion import conj
+from ..array.shape import reshape, transpose
+from .matmul import adjoint as adjoint_of
+from .matmul import matmul_primitive, matrix_dims, matrix_transpose, pair, triangle
+
+__all__ = ["cholesky_solve", "inv", "pinv", "solve", "triangular_solve"]
+
+NO_CONVERGENCE = "the iteration did not converge; are there NaN or infinities in it?"
+NOT_INVERTIBLE = "the matrix is not invertible (of a batch, one of them)"
+
+
+def check_square(who, matrix, name="matrix"):
+    """Its rows. Raises: ``ShapeError`` unless the last two axes have one size."""
+    rows, columns = matrix_dims(matrix, False, who, name)
+    if None not in (rows, columns) and rows != columns:
+        raise ShapeError(who, f"{name} must be square", **{name: matrix})
+    return rows
+
+
+def check_floating(op, x):
+    """Raises: ``DTypeError`` for integers, and half precision, which LAPACK lacks."""
+    if not x.dtype.is_differentiable:
+        raise op.primitive.wrong_kind(x)
+    if x.dtype == "float16":
+        what = (
+            f"{op.primitive.inputs[0]} must not be of half precision; cast converts it"
+        )
+        raise DTypeError(op.primitive.name, what, x=x)
+
+
+class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
+    """LAPACK gives up on a matrix."""
+
+
+def by_lapack(who, complaint, function, matrix, *args, finite=False):
+    """``function(matrix, *args)``; where LAPACK gives up, an error that names the op.
+
+    A matrix (of a batch) that holds a NaN gives NaN, for which LAPACK may well find
+    numbers; with ``finite`` one that holds an infinity, too.
+    """
+    lost = _spoiled(matrix, finite)
+    if lost is not None:
+        unit = np.eye(*matrix.shape[-2:], dtype=matrix.dtype)
+        matrix = np.where(lost[..., None, None], unit, matrix)
+    try:
+        result = function(matrix, *args)
+    except np.linalg.LinAlgError:
+        raise MatrixError(f"{who}: {complaint}") from None
+    if lost is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple([_with_nan(out, lost) for out in result])
+    return _with_nan(result, lost)
+
+
+def _spoiled(matrix, finite):
+    """Find matrices with a NaN (or an infinity); None if there is none, or on a GPU."""
+    if not isinstance(matrix, np.ndarray) or matrix.ndim < 2:
+        return None
+    sound = np.isfinite(matrix) if finite else ~np.isnan(matrix)
+    return None if sound.all() else ~sound.all((-2, -1))
+
+
+def _with_nan(out, lost):
+    rest = (1,) * (out.ndim - lost.ndim)
+    return np.where(lost.reshape(lost.shape + rest), out.dtype.type(np.nan), out)
+
+
+# ----------------------------------------------------------------------- any matrix
+
+
+@primitive(
+    name="solve",
+    type_name="MatrixSolve",
+    broadcasts=True,
+    floating=True,
+    may_raise=True,
+)
+def solve_primitive(xp, matrix, rhs):
+    return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
+
+
+def _alike(xp, matrix, rhs):
+    """Both with the same axes in front: not all solvers broadcast as products do."""
+    if rhs.ndim < 2 or matrix.ndim < 2 or matrix.dtype.kind not in "fc":
+        raise ValueError("two axes or more, floating")  # `infer` says it better
+    if matrix.shape[:-2] != rhs.shape[:-2]:
+        lead = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+        matrix = xp.broadcast_to(matrix, lead + matrix.shape[-2:])
+        rhs = xp.broadcast_to(rhs, lead + rhs.shape[-2:])
+    return matrix, rhs
+
+
+def _infer_system(op):
+    def infer(matrix, rhs, **attributes):
+        rows = check_square(op.name, matrix)
+        height, columns = matrix_dims(rhs, False, op.name, "rhs")
+        if None not in (rows, height) and rows != height:
+            raise ShapeError(op.name, "matrix and rhs must have as many rows",
+                             matrix=matrix, rhs=rhs)  # fmt: skip
+        try:
+            lead = broadcast_shape(matrix.shape[:-2], rhs.shape[:-2])
+        except ValueError as error:
+            raise ShapeError(op.name, str(error), matrix=matrix, rhs=rhs) from None
+        dtype = same_dtype(op.name, matrix=matrix, rhs=rhs)
+        check_floating(op.entry, matrix)
+        return TensorSpec(lead + (height if rows is None else rows, columns), dtype)
+
+    return infer
+
+
+solve_primitive.infer(_infer_system(solve_primitive.primitive))
+
+
+@solve_primitive.vjp("rhs")
+def _(g, matrix):
+    return solve_primitive(matrix_transpose(matrix), g)
+
+
+@solve_primitive.vjp("matrix")
+def _(g, matrix, out):
+    return -matmul_primitive(
+        solve_primitive(matrix_transpose(matrix), g), out, False, True
+    )
+
+
+@solve_primitive.batch
+def _(mapped, matrix, rhs):
+    matrix, rhs = lift(mapped, matrix, rhs)
+    if mapped == (False, True) and rhs.array.ndim == 3 and matrix.array.ndim == 2:
+        return _in_one(solve_primitive, matrix, rhs)
+    return solve_primitive(matrix, rhs)
+
+
+def _in_one(solver, matrix, rhs):
+    """One factorization for the columns of all right-hand sides ``[m, n, k]``."""
+    moved = transpose(rhs, (1, 2, 0))
+    n, columns, count = moved.array.shape
+    solved = solver(matrix, reshape(moved, (n, columns * count)))
+    return transpose(reshape(solved, (n, columns, count)), (2, 0, 1))
+
+
+def solve(matrix, rhs, adjoint=False, name=None):
+    """``x`` with ``matrix @ x = rhs``: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
+
+    With ``adjoint`` the conjugate transpose of the matrix takes its place.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+
+    >>> solve([[2.0, 0.0], [0.0, 4.0]], [[1.0], [1.0]]).numpy()
+    array([[0.5 ],
+           [0.25]], dtype=float32)
+    """
+    matrix, rhs = pair(matrix, rhs)
+    return solve_primitive(adjoint_of(matrix) if adjoint else matrix, rhs)
+
+
+@primitive(name="inv", type_name="MatrixInverse", floating=True, may_raise=True)
+def _inv(xp, input):
+    return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
+
+
+@_inv.infer
+def _(input):
+    check_square("inv", input, "input")
+    check_floating(_inv, input)
+    return input
+
+
+@_inv.vjp("input")
+def _(g, out):
+    turned = matrix_transpose(out)
+    return -matmul_primitive(matmul_primitive(turned, g), turned)
+
+
+@_inv.batch
+def _(mapped, input):
+    return _inv(input)
+
+
+def inv(input, adjoint=False, name=None):
+    """The inverse of each matrix ``[..., n, n]`` (of its adjoint, if asked).
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+
+    >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    return _inv(adjoint_of(input) if adjoint else input)
+
+
+@primitive(name="pinv", type_name="PseudoInverse", floating=True)
+def _pinv(xp, a, *, rcond: float):
+    return by_lapack("pinv", NO_CONVERGENCE, xp.linalg.pinv, a, rcond, finite=True)
+
+
+@_pinv.infer
+def _(a, rcond):
+    rows, columns = matrix_dims(a, False, "pinv", "a")
+    check_floating(_pinv, a)
+    return TensorSpec(a.shape[:-2] + (columns, rows), a.dtype)
+
+
+@_pinv.vjp("a")
+def _(g, a, out):
+    """Golub & Pereyra (1973), for changes that keep the rank."""
+    g = conj(g)
+    p, turned = adjoint_of(out), adjoint_of(g)
+    outside = turned - matmul_primitive(a, matmul_primitive(out, turned))
+    inside = turned - matmul_primitive(matmul_primitive(turned, out), a)
+    change = (
+        matmul_primitive(matmul_primitive(outside, out), p)
+        + matmul_primitive(p, matmul_primitive(out, inside))
+        - matmul_primitive(matmul_primitive(p, g), p)
+    )
+    return conj(change)
+
+
+@_pinv.batch
+def _(mapped, a, *, rcond):
+    return _pinv(a, rcond)
+
+
+def pinv(a, rcond=None, validate_args=False, name=None):
+    """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
+
+    Singular values up to ``rcond`` times the largest count as zero; the default is ten
+    times the rounding error times the longer side. Derivatives are those for changes that
+    keep the rank.
+
+    >>> pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
+    array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    """
+    a = convert_to_tensor(a)
+    if rcond is None and a.dtype.is_differentiable and len(a.shape) >= 2:
+        rounding = np.finfo(a.dtype.dtype).eps
+        rcond = 10.0 * max(a.shape[-2:]) * float(rounding)
+    return _pinv(a, rcond=0.0 if rcond is None else rcond)
+
+
+# ----------------------------------------------------------------- triangular ones
+
+
+@primitive(
+    name="triangular_solve",
+    type_name="MatrixTriangularSolve",
+    broadcasts=True,
+    floating=True,
+    may_raise=True,
+)
+def triangular_solve_primitive(xp, matrix, rhs, *, lower=True):
+    matrix, rhs = _alike(xp, matrix, rhs)
+    if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] != rhs.shape[-2]:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    return _substituted(xp, matrix, rhs, lower)
+
+
+BLOCK = 64  # rows up to which LU of a block costs no more than calls for its halves
+
+
+def _substituted(xp, matrix, rhs, lower):
+    """Blockwise substitution: neither NumPy nor a batch on a GPU has a triangular solver.
+
+    Products take the most of the work; only the blocks on the diagonal see an LU.
+    """
+    count = matrix.shape[-1]
+    if count <= BLOCK:
+        block = xp.tril(matrix) if lower else xp.triu(matrix)
+        what = "the triangular matrix is not invertible: its diagonal has a zero"
+        found = by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
+        return found if xp is not np else _after_nan(block, rhs, found, lower)
+    parts = slice(None, count // 2), slice(count // 2, None)
+    first, second = parts if lower else parts[::-1]
+    known = _substituted(xp, matrix[..., first, first], rhs[..., first, :], lower)
+    rest = rhs[..., second, :] - xp.matmul(matrix[..., second, first], known)
+    found = _substituted(xp, matrix[..., second, second], rest, lower)
+    return xp.concatenate([known, found] if lower else [found, known], axis=-2)
+
+
+def _after_nan(block, rhs, found, lower):
+    """NaN from the first row on, in the order of substitution, that depends on a NaN."""
+    rows = np.isnan(block).any(-1, keepdims=True)
+    if not rows.any():
+        return found
+    spoiled = rows | np.isnan(rhs)
+    if lower:
+        spoiled = np.logical_or.accumulate(spoiled, axis=-2)
+    else:
+        spoiled = np.logical_or.accumulate(spoiled[..., ::-1, :], axis=-2)[..., ::-1, :]
+    kept = np.where(rows, np.eye(block.shape[-1], dtype=block.dtype), block)
+    clean = np.where(spoiled, rhs.dtype.type(0), rhs)
+    found = np.linalg.solve(kept, clean)
+    return np.where(spoiled, found.dtype.type(np.nan), found)
+
+
+triangular_solve_primitive.infer(_infer_system(triangular_solve_primitive.primitive))
+
+
+@triangular_solve_primitive.vjp("rhs")
+def _(g, matrix, lower):
+    return triangular_solve_primitive(matrix_transpose(matrix), g, not lower)
+
+
+@triangular_solve_primitive.vjp("matrix")
+def _(g, matrix, out, lower):
+    solved = triangular_solve_primitive(matrix_transpose(matrix), g, not lower)
+    return triangle(-matmul_primitive(solved, out, False, True), lower)
+
+
+@triangular_solve_primitive.batch
+def _(mapped, matrix, rhs, *, lower):
+    matrix, rhs = lift(mapped, matrix, rhs)
+    if mapped == (False, True) and rhs.array.ndim == 3 and matrix.array.ndim == 2:
+        return _in_one(
+            lambda m, r: triangular_solve_primitive(m, r, lower), matrix, rhs
+        )
+    return triangular_solve_primitive(matrix, rhs, lower)
+
+
+def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
+    """``x`` with ``matrix @ x = rhs``, of ``matrix`` only the ``lower`` (or upper) half.
+
+    The other half is not read. With ``adjoint`` the conjugate transpose takes its place.
+    Shapes: as in `solve`.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+
+    >>> triangular_solve([[2.0, 9.0], [1.0, 1.0]], [[2.0], [3.0]]).numpy()
+    array([[1.],
+           [2.]], dtype=float32)
+    """
+    matrix, rhs = pair(matrix, rhs)
+    if adjoint:
+        return triangular_solve_primitive(adjoint_of(matrix), rhs, not lower)
+    return triangular_solve_primitive(matrix, rhs, bool(lower))
+
+
+def cholesky_solve(chol, rhs, name=None):
+    """``x`` with ``chol @ chol^H @ x = rhs``, for ``chol`` as `cholesky` gives it.
+
+    >>> cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()
+    array([[1.],
+           [1.]], dtype=float32)
+    """
+    chol, rhs = pair(chol, rhs)
+    halfway = triangular_solve_primitive(chol, rhs, True)
+    return triangular_solve_primitive(adjoint_of(chol), halfway, False)

@@ -1,0 +1,343 @@
+"""Products of matrices, and what turns a matrix over.
+
+Matrices are the last two axes; axes in front are a batch and broadcast.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import broadcast_shape, known_rank, lift, same_dtype
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, module_of
+
+from ..array.conversion import cast, conj
+from ..array.creation import eye
+from ..array.shape import expand_dims, reshape, squeeze, sum_to_shape, transpose
+
+__all__ = [
+    "adjoint",
+    "cross",
+    "eye",
+    "matmul",
+    "matrix_transpose",
+    "matvec",
+]
+
+
+def matrix_transpose(a, name=None, conjugate=False):
+    """``a`` with its last two axes exchanged, and conjugated if asked."""
+    a = a if hasattr(a, "shape") else convert_to_tensor(a)
+    rank = len(a.shape)
+    if rank < 2:
+        raise ShapeError("matrix_transpose", "a must have two axes or more", a=a)
+    return transpose(a, (*range(rank - 2), rank - 1, rank - 2), conjugate=conjugate)
+
+
+def adjoint(matrix, name=None):
+    """The conjugate transpose of the last two axes."""
+    return matrix_transpose(matrix, conjugate=True)
+
+
+@primitive
+def triangle(xp, x, *, lower=True, half=False):
+    """The lower or upper triangle of each matrix; the diagonal halved if asked.
+
+    With ``half`` it takes a sum ``T + T^H`` of a triangle and its adjoint apart again.
+    """
+    kept = xp.tril(x) if lower else xp.triu(x)
+    if half:
+        at = xp.arange(min(x.shape[-2:]))
+        kept[..., at, at] *= 0.5
+    return kept
+
+
+@triangle.infer
+def _(x, lower, half):
+    matrix_dims(x, False, "triangle", "x")
+    return TensorSpec(x.shape, x.dtype)
+
+
+@triangle.vjp("x")
+def _(g, lower, half):
+    return triangle(g, lower, half)
+
+
+@triangle.batch
+def _(mapped, x, *, lower, half):
+    return triangle(x, lower, half)
+
+
+def beside(x, make, *args, **kwargs):
+    """A constant on the device of ``x``; an array where the walk is on arrays."""
+    bare = not isinstance(x, Tensor)
+    with devices.use_module(devices.array_module(type(x)) if bare else module_of(x)):
+        constant = make(*args, **kwargs)
+    return constant.array if bare else constant
+
+
+# ------------------------------------------------------------------------- products
+
+
+@primitive(name="matmul", type_name="MatMul", broadcasts=True, sizes=True)
+def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
+    if a.ndim == 2 and b.ndim == 2:
+        return _dot(xp, a.T if transpose_a else a, b.T if transpose_b else b)
+    if a.ndim < 2 or b.ndim < 2:
+        raise ValueError("matmul needs two axes")  # `infer` says it better
+    a = xp.swapaxes(a, -1, -2) if transpose_a else a
+    b = xp.swapaxes(b, -1, -2) if transpose_b else b
+    return xp.matmul(a, b)
+
+
+def _dot(xp, a, b):
+    """``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
+    lone = (a.size == 1 or b.size == 1) and a.shape[1] == b.shape[0]
+    return a * b if lone else xp.dot(a, b)
+
+
+def matrix_dims(spec, transposed, who, name):
+    """Rows and columns. Raises: ``ShapeError`` for less than two axes."""
+    if spec.shape.rank is not None and spec.shape.rank < 2:
+        raise ShapeError(who, f"{name} must have two axes or more", **{name: spec})
+    rows, columns = spec.shape[-2:]
+    return (columns, rows) if transposed else (rows, columns)
+
+
+@matmul_primitive.infer
+def _(a, b, transpose_a, transpose_b):
+    m, k = matrix_dims(a, transpose_a, "matmul", "a")
+    k2, n = matrix_dims(b, transpose_b, "matmul", "b")
+    if not agree(k, k2):
+        raise ShapeError(
+            "matmul", f"inner dimensions must agree: {k} and {k2}", a=a, b=b
+        )
+    try:
+        lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    except ValueError as error:
+        raise ShapeError("matmul", str(error), a=a, b=b) from None
+    return TensorSpec(lead + (m, n), same_dtype("matmul", a=a, b=b))
+
+
+@matmul_primitive.vjp("a")
+def _(g, b, transpose_a, transpose_b):
+    if transpose_a:
+        return matmul_primitive(b, g, transpose_b, True)
+    return matmul_primitive(g, b, False, not transpose_b)
+
+
+@matmul_primitive.vjp("b")
+def _(g, a, transpose_a, transpose_b):
+    if transpose_b:
+        return matmul_primitive(g, a, True, transpose_a)
+    return matmul_primitive(a, g, not transpose_a, False)
+
+
+@matmul_primitive.batch
+def _(mapped, a, b, *, transpose_a, transpose_b):
+    if mapped == (True, False) and not transpose_a and b.array.ndim == 2:
+        return _rows_times(a, b, transpose_b)
+    return matmul_primitive(*lift(mapped, a, b), transpose_a, transpose_b)
+
+
+def _rows_times(a, b, transpose_b):
+    """``[..., m, k] @ [k, n]`` as one product of all rows."""
+    shape = a.array.shape
+    rows = reshape(a, (math.prod(shape[:-1]), shape[-1]))
+    product = matmul_primitive(rows, b, False, transpose_b)
+    return reshape(product, (*shape[:-1], product.array.shape[-1]))
+
+
+@matmul_primitive.diagonal
+def _(axes, a, b, *, transpose_a, transpose_b):
+    first, second = axes
+    if first is not None and second is not None:
+        alike = first == second and a.shape[first] == b.shape[second]
+        return first if alike and first < -2 else None
+    axis, flipped, kept = (
+        (first, transpose_a, -2) if second is None else (second, transpose_b, -1)
+    )
+    if axis < -2:  # a batch axis, unless it is repeated
+        own, other = (a, b) if second is None else (b, a)
+        size = other.shape[axis] if len(other.shape) >= -axis else 1
+        return axis if size in (1, own.shape[axis]) else None
+    position = -3 - axis if flipped else axis
+    return kept if position == kept else None
+
+
+def matmul(
+    a,
+    b,
+    transpose_a=False,
+    transpose_b=False,
+    adjoint_a=False,
+    adjoint_b=False,
+    a_is_sparse=False,
+    b_is_sparse=False,
+    output_type=None,
+    grad_a=False,
+    grad_b=False,
+    name=None,
+):
+    """The product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
+
+    Axes in front broadcast. ``transpose_*`` exchanges the last two axes of an operand
+    first; ``adjoint_*`` conjugates it too. In ``output_type``, if one is named, the
+    product is computed. ``*_is_sparse`` and ``grad_*`` are hints that TensorFlow takes;
+    they change nothing here.
+
+    Raises: ``ShapeError`` (a ValueError) if the inner dimensions differ or an operand
+    has less than two axes; `matvec` takes vectors.
+
+    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
+    array([[11.]], dtype=float32)
+    """
+    if output_type is not None:
+        a, b = (cast(x, output_type) for x in pair(a, b))
+    if adjoint_a or adjoint_b:
+        if (adjoint_a and transpose_a) or (adjoint_b and transpose_b):
+            raise InvalidArgumentError(
+                "matmul: an operand is either transposed or its adjoint taken"
+            )
+        a, transpose_a = (conj(a), True) if adjoint_a else (a, transpose_a)
+        b, transpose_b = (conj(b), True) if adjoint_b else (b, transpose_b)
+    if transpose_a or transpose_b:
+        return matmul_primitive(a, b, bool(transpose_a), bool(transpose_b))
+    return matmul_primitive(a, b)
+
+
+def matvec(
+    a,
+    b,
+    transpose_a=False,
+    adjoint_a=False,
+    a_is_sparse=False,
+    b_is_sparse=False,
+    name=None,
+):
+    """Matrix times vector, ``[..., m, k] @ [..., k] -> [..., m]``; see `matmul`.
+
+    >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
+    array([3., 7.], dtype=float32)
+    """
+    a, b = pair(a, b)
+    if len(b.shape) < 1:
+        raise ShapeError("matvec", "b must have one axis or more", a=a, b=b)
+    return squeeze(matmul(a, expand_dims(b, -1), transpose_a, False, adjoint_a), -1)
+
+
+def pair(a, b):
+    """Both as tensors of one dtype, where one of them decides it."""
+    if not hasattr(a, "shape") or isinstance(a, np.ndarray):
+        b = convert_to_tensor(b)
+        return convert_to_tensor(a, dtype_hint=b.dtype), b
+    a = convert_to_tensor(a)
+    return a, convert_to_tensor(b, dtype_hint=a.dtype)
+
+
+@primitive(type_name="Affine")
+def affine(xp, inputs, kernel, bias):
+    """``inputs @ kernel + bias`` in one go: the sum is made in place.
+
+    Shapes: ``inputs [..., k]``, ``kernel [k, n]``, ``bias [n]``, result ``[..., n]``.
+    """
+    if inputs.ndim < 2 or kernel.ndim != 2 or bias.shape != kernel.shape[1:]:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    if inputs.ndim == 2:
+        outputs = _dot(xp, inputs, kernel)
+    else:
+        outputs = xp.matmul(inputs, kernel)
+    return xp.add(outputs, bias, out=outputs)
+
+
+@affine.infer
+def _(inputs, kernel, bias):
+    if kernel.shape.rank != 2 or not bias.shape.is_compatible_with(kernel.shape[1:]):
+        raise ShapeError("affine", "kernel must be [k, n] and bias [n]",
+                         kernel=kernel, bias=bias)  # fmt: skip
+    if known_rank("affine", "inputs", inputs) < 2:
+        raise ShapeError("affine", "inputs must have two axes or more", inputs=inputs)
+    k, n = kernel.shape
+    if k is not None and inputs.shape[-1] not in (None, k):
+        raise ShapeError("affine", f"the last axis of inputs must have size {k}",
+                         inputs=inputs, kernel=kernel)  # fmt: skip
+    dtype = same_dtype("affine", inputs=inputs, kernel=kernel, bias=bias)
+    return TensorSpec(inputs.shape[:-1] + (n,), dtype)
+
+
+@affine.vjp("inputs")
+def _(g, kernel):
+    return matmul_primitive(g, kernel, False, True)
+
+
+@affine.vjp("kernel")
+def _(g, inputs, inputs_shape, kernel_shape):
+    if len(inputs_shape) > 2:  # all rows of all examples
+        count = math.prod(inputs_shape[:-1])
+        inputs = reshape(inputs, (count, inputs_shape[-1]))
+        g = reshape(g, (count, kernel_shape[-1]))
+    return matmul_primitive(inputs, g, True, False)
+
+
+@affine.vjp("bias")
+def _(g, bias_shape):
+    return sum_to_shape(g, bias_shape)
+
+
+@affine.batch
+def _(mapped, inputs, kernel, bias):
+    if mapped == (True, False, False):
+        return affine(inputs, kernel, bias)
+    product = matmul_primitive(*lift(mapped[:2], inputs, kernel))
+    if not mapped[2]:
+        return product + bias
+    rank = product.array.ndim - (mapped[0] or mapped[1])
+    shape = bias.array.shape
+    bias = reshape(bias, shape[:1] + (1,) * (rank - 1) + shape[1:])
+    if not (mapped[0] or mapped[1]):
+        product = expand_dims(product, 0)
+    return product + bias
+
+
+@primitive(type_name="Cross", broadcasts=True)
+def cross(xp, a, b):
+    """The vector product over the last axis, which has size 3; other axes broadcast.
+
+    >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
+    array([0., 0., 1.], dtype=float32)
+    """
+    if a.shape[-1:] != (3,) or b.shape[-1:] != (3,):
+        raise ValueError("no vectors in space")  # `infer` says it better
+    turned = [1, 2, 0]
+    return (a * b[..., turned] - a[..., turned] * b)[..., turned]
+
+
+@cross.infer
+def _(a, b):
+    for name, spec in (("a", a), ("b", b)):
+        if spec.shape.rank == 0 or spec.shape[-1] not in (3, None):
+            raise ShapeError("cross", f"the last axis of {name} must have size 3",
+                             a=a, b=b)  # fmt: skip
+    try:
+        lead = broadcast_shape(a.shape[:-1], b.shape[:-1])
+    except ValueError as error:
+        raise ShapeError("cross", str(error), a=a, b=b) from None
+    return TensorSpec(lead + (3,), same_dtype("cross", a=a, b=b))
+
+
+@cross.vjp("a")
+def _(g, b):
+    return cross(b, g)
+
+
+@cross.vjp("b")
+def _(g, a):
+    return cross(g, a)
+
+
+@cross.batch
+def _(mapped, a, b):
+    return cross(*lift(mapped, a, b))

@@ -1,0 +1,291 @@
+"""Ops that ask and choose: comparisons, logic, bits, tests for NaN, selection.
+
+Inputs broadcast by NumPy's rules. Answers are booleans, or integers where bits are
+asked for, and no gradient passes through them; `where`, `masked` and `where_positive` pass
+gradients to what they select.
+"""
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import elementwise
+from tapewright.core.tensor import TensorSpec
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "invert",
+    "is_finite",
+    "is_inf",
+    "is_nan",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "right_shift",
+    "where",
+]
+
+
+# ------------------------------------------------------ comparisons, logic, bits
+
+
+def _boolean(dtype):
+    return dtypes.bool
+
+
+@elementwise(type_name="Equal", result_dtype=_boolean)
+def equal(xp, x, y):
+    """Whether ``x == y``, entry by entry."""
+    return xp.equal(x, y)
+
+
+@elementwise(type_name="NotEqual", result_dtype=_boolean)
+def not_equal(xp, x, y):
+    """Whether ``x != y``, entry by entry."""
+    return xp.not_equal(x, y)
+
+
+@elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf")
+def less(xp, x, y):
+    """Whether ``x < y``, entry by entry."""
+    return xp.less(x, y)
+
+
+@elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf")
+def less_equal(xp, x, y):
+    """Whether ``x <= y``, entry by entry."""
+    return xp.less_equal(x, y)
+
+
+@elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf")
+def greater(xp, x, y):
+    """Whether ``x > y``, entry by entry."""
+    return xp.greater(x, y)
+
+
+@elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf")
+def greater_equal(xp, x, y):
+    """Whether ``x >= y``, entry by entry."""
+    return xp.greater_equal(x, y)
+
+
+@elementwise(type_name="LogicalAnd", result_dtype=_boolean, kinds="b")
+def logical_and(xp, x, y):
+    """Whether both are true."""
+    return xp.logical_and(x, y)
+
+
+@elementwise(type_name="LogicalOr", result_dtype=_boolean, kinds="b")
+def logical_or(xp, x, y):
+    """Whether one of both is true."""
+    return xp.logical_or(x, y)
+
+
+@elementwise(type_name="LogicalXor", result_dtype=_boolean, kinds="b")
+def logical_xor(xp, x, y):
+    """Whether exactly one of both is true."""
+    return xp.logical_xor(x, y)
+
+
+@elementwise(type_name="LogicalNot", result_dtype=_boolean, kinds="b")
+def logical_not(xp, x):
+    """Whether ``x`` is false."""
+    return xp.logical_not(x)
+
+
+@elementwise(type_name="BitwiseAnd")
+def bitwise_and(xp, x, y):
+    """The bits set in both; for booleans, logical and."""
+    return xp.bitwise_and(x, y)
+
+
+@elementwise(type_name="BitwiseOr")
+def bitwise_or(xp, x, y):
+    """The bits set in one of both; for booleans, logical or."""
+    return xp.bitwise_or(x, y)
+
+
+@elementwise(type_name="BitwiseXor")
+def bitwise_xor(xp, x, y):
+    """The bits set in exactly one of both; for booleans, exclusive or."""
+    return xp.bitwise_xor(x, y)
+
+
+@elementwise(type_name="Invert")
+def invert(xp, x):
+    """Every bit of the integer turned over: ``-x - 1`` where it has a sign.
+
+    >>> invert([5, -1]).numpy()
+    array([-6,  0], dtype=int32)
+    """
+    _check_integers("invert", x=x)
+    return xp.invert(x)
+
+
+def _check_integers(who, **given):
+    if any([x.dtype.kind not in "iu" for x in given.values()]):
+        raise DTypeError(who, f"{' and '.join(given)} must be integers", **given)
+
+
+@elementwise(type_name="LeftShift")
+def left_shift(xp, x, y):
+    """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped."""
+    _check_integers("left_shift", x=x, y=y)
+    return xp.left_shift(x, y)
+
+
+@elementwise(type_name="RightShift")
+def right_shift(xp, x, y):
+    """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``."""
+    _check_integers("right_shift", x=x, y=y)
+    return xp.right_shift(x, y)
+
+
+@elementwise(type_name="IsNan", result_dtype=_boolean)
+def is_nan(xp, x):
+    """Where ``x`` is not a number."""
+    return xp.isnan(x)
+
+
+@elementwise(type_name="IsInf", result_dtype=_boolean)
+def is_inf(xp, x):
+    """Where ``x`` is infinite."""
+    return xp.isinf(x)
+
+
+@elementwise(type_name="IsFinite", result_dtype=_boolean)
+def is_finite(xp, x):
+    """Where ``x`` is neither infinite nor NaN."""
+    return xp.isfinite(x)
+
+
+for _flat in (
+    equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or,
+    logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift,
+    right_shift, is_nan, is_inf, is_finite,
+):  # fmt: skip
+    _flat.no_gradient()
+
+
+# ----------------------------------------------------------------------- selection
+
+
+@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",))
+def masked(xp, x, mask):
+    """``x`` where the boolean ``mask`` is true, else 0."""
+    return _kept(xp, x, mask)
+
+
+_WHOLE = {2: np.int16, 4: np.int32, 8: np.int64}  # of so many bytes
+
+
+def _kept(xp, x, mask):
+    """``x`` where the mask is true, else 0, not -0.0."""
+    if xp is np and x.itemsize in _WHOLE:  # `where` takes many times as long
+        bits = x.view(_WHOLE[x.itemsize])
+        return np.multiply(bits, mask).view(x.dtype)
+    return xp.where(mask, x, xp.zeros((), x.dtype))
+
+
+masked.no_gradient("mask")
+
+
+@masked.vjp("x")
+def _(g, mask):
+    return masked(g, mask)
+
+
+@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",))
+def where_positive(xp, x, y):
+    """``x`` where ``y`` is positive, else 0."""
+    return _kept(xp, x, y > 0)
+
+
+where_positive.no_gradient("y")
+
+
+@where_positive.vjp("x")
+def _(g, y):
+    return where_positive(g, y)
+
+
+def surely_finite(xp, values):
+    """Whether no entry is infinite or NaN. A GPU is not asked: it would have to wait."""
+    if xp is not np:
+        return False
+    flat = values if values.flags.c_contiguous else values.ravel("K")  # no copy
+    total = np.vdot(flat, flat)  # the cheapest pass over all entries
+    return total - total == 0
+
+
+def cleared(xp, values, at):
+    """``values``, an array that nobody else holds, set to 0 where ``at``."""
+    if xp is np and values.ndim:  # in place: `where` takes five times as long
+        np.copyto(values, 0, where=at)
+        return values
+    return xp.where(at, xp.zeros_like(values), values)
+
+
+@elementwise(
+    name="where", type_name="SelectV2", alike=("x", "y"), zero_when=[{"x", "y"}]
+)
+def where_p(xp, condition, x, y):
+    if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0
+        raise DTypeError("where", "condition must be boolean", condition=condition)
+    return xp.where(condition, x, y)
+
+
+where_p.no_gradient("condition")
+
+
+@where_p.vjp("x")
+def _(g, condition):
+    return masked(g, condition)
+
+
+@where_p.vjp("y")
+def _(g, condition):
+    return masked(g, logical_not(condition))
+
+
+def where(condition, x=None, y=None, name=None):
+    """``x`` where ``condition`` is true, else ``y``; all three broadcast.
+
+    With ``condition`` alone: the indices of its true entries, ``[count, rank]``, int64.
+
+    >>> where([True, False], [1.0, 2.0], 0.0).numpy()
+    array([1., 0.], dtype=float32)
+    """
+    if (x is None) != (y is None):
+        raise InvalidArgumentError("where: x and y must both be given, or neither")
+    if x is None:
+        return _nonzero(condition)
+    if isinstance(condition, np.ndarray | np.generic):
+        condition = condition.astype(np.bool_)
+    return where_p(condition, x, y)
+
+
+@primitive(name="nonzero", type_name="Where")
+def _nonzero(xp, condition):
+    if not condition.ndim:
+        raise ShapeError("where", "condition must have an axis", condition=condition)
+    return xp.stack(xp.nonzero(condition), axis=-1).astype(xp.int64)
+
+
+_nonzero.no_gradient()
+
+
+@_nonzero.infer
+def _(condition):
+    return TensorSpec([None, condition.shape.rank], dtypes.int64)

@@ -1,0 +1,209 @@
+"""Counts: how often each integer comes, histograms, confusion matrices."""
+
+import math
+
+from tapewright.core import dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import DTypeName, Shape, Whole, primitive
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast
+from ..array.segment import known_values, offset_ids, unsorted_segment_sum
+from ..array.shape import reshape, squeeze
+from .comparison import is_nan, less, where
+from .elementwise import clip_by_value, floor
+
+__all__ = [
+    "bincount",
+    "confusion_matrix",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
+]
+
+
+@primitive(name="bincount", type_name="DenseBincount", may_raise=True, grows=True)
+def _bincount(xp, arr, *, size: int, dtype: DTypeName = "int32", binary_output=False):
+    """How often each number below ``size`` comes in each row (the last axis)."""
+    if arr.dtype.kind not in "iu":
+        raise TypeError("only integers can be counted")
+    if arr.size and arr.min() < 0:
+        raise InvalidArgumentError("bincount: values must not be negative, or NaN")
+    *lead, _ = arr.shape
+    count = math.prod(lead)
+    # What is too large goes to one more place of each row, which is cut off.
+    places = xp.minimum(arr, size).reshape(count, -1).astype(xp.int64)
+    places += (xp.arange(count) * (size + 1))[:, None]
+    counts = xp.bincount(places.reshape(-1), minlength=count * (size + 1))
+    counts = counts.reshape(*lead, size + 1)[..., :size]
+    counts = counts > 0 if binary_output else counts
+    return counts.astype(dtype)
+
+
+_bincount.no_gradient()
+
+
+@_bincount.infer
+def _(arr, size, dtype, binary_output):
+    if not arr.dtype.is_integer:
+        raise DTypeError("bincount", "arr must be integers", arr=arr)
+    normalize_axis("bincount", -1, arr.shape.rank)
+    return TensorSpec((*arr.shape[:-1], size), dtype)
+
+
+@_bincount.batch
+def _(mapped, arr, *, size, dtype, binary_output):
+    return _bincount(arr, size, dtype, binary_output)
+
+
+def bincount(
+    arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None,
+    axis=None, binary_output=False,
+):  # fmt: skip
+    """How often each number 0, 1, ... comes in ``arr``, or the sum of its ``weights``.
+
+    Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result has
+    their dtype. ``minlength``, ``maxlength``: bounds for the length of the result, which
+    is else the largest number plus 1; numbers beyond are passed over. ``axis``: None or 0
+    counts all of ``arr`` together, -1 each row. ``binary_output``: 1 for each number that
+    comes, in place of how often.
+
+    Raises: ``ValueError`` for negative numbers, or weights with ``binary_output``.
+
+    >>> bincount([1, 1, 5]).numpy()
+    array([0, 2, 0, 0, 0, 1], dtype=int32)
+    >>> bincount([0, 1, 1], weights=[0.5, 1.0, 2.0]).numpy()
+    array([0.5, 3. ], dtype=float32)
+    """
+    if axis not in (None, 0, -1):
+        raise InvalidArgumentError(f"bincount: axis must be None, 0 or -1, got {axis}")
+    if binary_output and weights is not None:
+        raise InvalidArgumentError(
+            "bincount: weights and binary_output exclude each other"
+        )
+    arr = convert_to_tensor(arr)
+    if arr.dtype == dtypes.string:
+        raise DTypeError("bincount", "arr must be integers", arr=arr)
+    arr = arr if arr.dtype.is_integer else cast(arr, dtypes.int32)
+    dtype = dtypes.int32 if dtype is None else dtype
+    size = _length(arr, minlength, maxlength)
+    if weights is not None:
+        weights = convert_to_tensor(weights)
+        if weights.shape != arr.shape:
+            raise ShapeError(
+                "bincount",
+                "weights must have the shape of arr",
+                arr=arr,
+                weights=weights,
+            )
+    if axis is None or axis == 0:
+        arr = reshape(arr, [-1])
+        weights = None if weights is None else reshape(weights, [-1])
+    if weights is None:
+        return _bincount(arr, size, dtype, bool(binary_output))
+    lead = Shape(arr.shape)[:-1]
+    ids = where(less(arr, size), arr, -1)
+    if lead:
+        ids = offset_ids(reshape(ids, (math.prod(lead), arr.shape[-1])), size)
+        weights = reshape(weights, ids.shape)
+    sums = unsorted_segment_sum(weights, ids, math.prod(lead) * size)
+    return reshape(sums, (*lead, size))
+
+
+def _length(arr, minlength, maxlength):
+    array = known_values("bincount", "arr", arr)
+    size = int(array.max()) + 1 if array.size else 0
+    if array.size and int(array.min()) < 0:
+        raise InvalidArgumentError(
+            f"bincount: arr must not be negative, got {int(array.min())}"
+        )
+    size = size if minlength is None else max(size, Whole(minlength))
+    return size if maxlength is None else min(size, Whole(maxlength))
+
+
+def histogram_fixed_width_bins(
+    values, value_range, nbins=100, dtype=dtypes.int32, name=None
+):
+    """The bin of each value, of ``nbins`` bins of equal width over ``value_range``.
+
+    What is below or above the range counts in the first or last bin; NaN has bin -1.
+
+    >>> histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
+    array([0, 1, 4], dtype=int32)
+    """
+    values = convert_to_tensor(values)
+    value_range = convert_to_tensor(value_range, dtype_hint=values.dtype)
+    if tuple(value_range.shape) != (2,):
+        what = "value_range must hold two numbers"
+        raise ShapeError("histogram_fixed_width", what, value_range=value_range)
+    low, high = (float(n) for n in value_range.numpy())
+    nbins = int(nbins)
+    if nbins < 1:
+        raise InvalidArgumentError(
+            f"histogram_fixed_width: nbins must be positive, got {nbins}"
+        )
+    if not low < high or math.inf in (high, -low):
+        raise InvalidArgumentError(
+            "histogram_fixed_width: value_range must be finite and go up, got "
+            f"{value_range}"
+        )
+    values = cast(values, dtypes.float64) * 0.5  # so that no difference overflows
+    places = floor((values - low * 0.5) / ((high * 0.5 - low * 0.5) / nbins))
+    limited = clip_by_value(places, 0.0, nbins - 1.0)
+    return cast(where(is_nan(places), -1.0, limited), dtype)
+
+
+def histogram_fixed_width(
+    values, value_range, nbins=100, dtype=dtypes.int32, name=None
+):
+    """How many values fall into each bin; see `histogram_fixed_width_bins`.
+
+    Raises: ``ValueError`` for NaN.
+
+    >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
+    array([2, 1, 1, 0, 1], dtype=int32)
+    """
+    bins = histogram_fixed_width_bins(values, value_range, nbins)
+    return _bincount(reshape(bins, [-1]), int(nbins), dtype)
+
+
+def confusion_matrix(
+    labels, predictions, num_classes=None, weights=None, dtype=dtypes.int32, name=None
+):
+    """``[num_classes, num_classes]``: how often label ``i`` was predicted as ``j``.
+
+    ``num_classes`` is the largest class plus 1 if not given; with ``weights`` they are
+    added up in place of ones.
+
+    Raises: ``ValueError`` for a class that is negative or not below ``num_classes``.
+
+    >>> confusion_matrix([0, 1, 1], [1, 1, 1]).numpy()
+    array([[0, 1],
+           [0, 2]], dtype=int32)
+    """
+    labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
+    if labels.shape.rank == predictions.shape.rank + 1 and labels.shape[-1] == 1:
+        labels = squeeze(labels, -1)
+    elif predictions.shape.rank == labels.shape.rank + 1 and predictions.shape[-1] == 1:
+        predictions = squeeze(predictions, -1)
+    if labels.shape != predictions.shape or labels.shape.rank != 1:
+        raise ShapeError("confusion_matrix", "labels and predictions must be lists of the "
+                         "same length", labels=labels, predictions=predictions)  # fmt: skip
+    labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
+    low, high = 0, -1
+    for name, classes in (("labels", labels), ("predictions", predictions)):
+        array = known_values("confusion_matrix", name, classes)
+        if array.size:
+            low, high = min(low, int(array.min())), max(high, int(array.max()))
+    count = high + 1 if num_classes is None else int(num_classes)
+    if low < 0 or high >= count:
+        raise InvalidArgumentError(
+            f"confusion_matrix: labels and predictions must be from 0 to {count - 1}, got "
+            f"{low if low < 0 else high}"
+        )
+    places = labels * count + predictions
+    if weights is None:
+        return reshape(_bincount(places, count * count, dtype), (count, count))
+    weights = cast(convert_to_tensor(weights), dtype)
+    sums = unsorted_segment_sum(weights, places, count * count)
+    return reshape(sums, (count, count))

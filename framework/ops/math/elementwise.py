@@ -1,0 +1,795 @@
+"""Ops of arithmetic and analysis, entry by entry: sums to powers, logarithms, extremes.
+
+In this order: arithmetic; sums of several, polynomials; powers, exponentials and
+logarithms; extremes, clipping and rounding. Inputs broadcast by NumPy's rules and share a
+dtype. Where a function has a corner, the rule takes a subgradient; a zero cotangent gives
+a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divide`, ... at
+zero).
+"""
+
+import builtins
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import elementwise
+from tapewright.core.tensor import IndexedSlices, TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast, conj, real, real_dtype
+from .comparison import (
+    cleared,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    masked,
+    surely_finite,
+)
+
+__all__ = [
+    "abs",
+    "accumulate_n",
+    "add",
+    "add_n",
+    "ceil",
+    "clip_by_value",
+    "divide",
+    "divide_no_nan",
+    "exp",
+    "expm1",
+    "floor",
+    "floordiv",
+    "floormod",
+    "log",
+    "log1p",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "multiply_no_nan",
+    "negative",
+    "nextafter",
+    "polyval",
+    "pow",
+    "reciprocal",
+    "reciprocal_no_nan",
+    "rint",
+    "round",
+    "rsqrt",
+    "scalar_mul",
+    "sign",
+    "sqrt",
+    "square",
+    "squared_difference",
+    "subtract",
+    "truediv",
+    "truncatediv",
+    "truncatemod",
+]
+
+# For the diagonal rule: which inputs, being zero, make the output zero.
+UNARY = [{"x"}]
+BOTH = [{"x", "y"}]
+EITHER = [{"x"}, {"y"}, {"x", "y"}]
+FIRST = [{"x"}, {"x", "y"}]
+
+
+# ---------------------------------------------------------------------- arithmetic
+
+
+@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True)
+def add(xp, x, y):
+    """``x + y``."""
+    return xp.add(x, y)
+
+
+@add.vjp("x", "y")
+def _(g):
+    return g
+
+
+@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True)
+def subtract(xp, x, y):
+    """``x - y``."""
+    return xp.subtract(x, y)
+
+
+@subtract.vjp("x")
+def _(g):
+    return g
+
+
+@subtract.vjp("y")
+def _(g):
+    return -g
+
+
+@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True)
+def multiply(xp, x, y):
+    """``x * y``."""
+    return xp.multiply(x, y)
+
+
+@multiply.vjp("x")
+def _(g, y):
+    return g * y
+
+
+@multiply.vjp("y")
+def _(g, x):
+    return g * x
+
+
+def _quotient(dtype):
+    if dtype.is_differentiable:
+        return dtype
+    return dtypes.float32 if dtype.size < 4 else dtypes.float64
+
+
+def _divided(xp, x, y):
+    if x.dtype.kind in "fc":
+        return xp.divide(x, y)
+    return xp.divide(x, y, dtype=_quotient(dtypes.as_dtype(x.dtype)).dtype)
+
+
+@elementwise(
+    type_name="RealDiv",
+    zero_when=[{"x"}],
+    result_dtype=_quotient,
+    quiet=True,
+    kinds="iufc",
+)
+def divide(xp, x, y):
+    """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
+    return _divided(xp, x, y)
+
+
+@divide.vjp("x")
+def _(g, y):
+    return zero_safe_divide(g, y)
+
+
+@divide.vjp("y")
+def _(g, y, out):
+    return -zero_safe_divide(zero_safe_multiply(g, out), y)
+
+
+truediv = divide
+
+
+@elementwise(type_name="DivNoNan", zero_when=FIRST, result_dtype=_quotient, quiet=True)
+def divide_no_nan(xp, x, y):
+    """``x / y``, and 0 where ``y`` is 0."""
+    if xp is np and not y.ndim and y != 0:  # a mean, say
+        return _divided(xp, x, y)
+    quotient = _divided(xp, x, y)
+    if surely_finite(xp, quotient):
+        return quotient
+    return cleared(xp, quotient, y == 0)
+
+
+@divide_no_nan.vjp("x")
+def _(g, y):
+    return divide_no_nan(g, y)
+
+
+@divide_no_nan.vjp("y")
+def _(g, y, out):
+    return -divide_no_nan(g * out, y)
+
+
+@elementwise(type_name="MulNoNan", zero_when=EITHER, quiet=True)
+def multiply_no_nan(xp, x, y):
+    """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
+    product = x * y
+    if surely_finite(xp, product):
+        return product
+    return cleared(xp, product, y == 0)
+
+
+@multiply_no_nan.vjp("x")
+def _(g, y):
+    return multiply_no_nan(g, y)
+
+
+@multiply_no_nan.vjp("y")
+def _(g, x):
+    return multiply_no_nan(x, g)
+
+
+@elementwise(name="zero_safe_divide", zero_when=FIRST, quiet=True)
+def zero_safe_divide(xp, x, y):
+    """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
+    quotient = x / y
+    if surely_finite(xp, quotient):
+        return quotient
+    return cleared(xp, quotient, x == 0)
+
+
+@zero_safe_divide.vjp("x")
+def _(g, y):
+    return zero_safe_divide(g, y)
+
+
+@zero_safe_divide.vjp("y")
+def _(g, y, out):
+    return -zero_safe_divide(zero_safe_multiply(g, out), y)
+
+
+@elementwise(name="zero_safe_multiply", zero_when=EITHER, quiet=True)
+def zero_safe_multiply(xp, x, y):
+    """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
+    product = x * y
+    if surely_finite(xp, product):
+        return product
+    return cleared(xp, product, (x == 0) | (y == 0))
+
+
+@zero_safe_multiply.vjp("x")
+def _(g, y):
+    return zero_safe_multiply(g, y)
+
+
+@zero_safe_multiply.vjp("y")
+def _(g, x):
+    return zero_safe_multiply(g, x)
+
+
+@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
+def floordiv(xp, x, y):
+    """``floor(x / y)``; its gradient is None.
+
+    Raises: ``ValueError`` for integers divided by 0 (on a GPU it is not looked for).
+    """
+    if x.dtype.kind == "f":
+        return xp.floor(xp.divide(x, y))
+    _check_divisor(xp, "floordiv", y)
+    return xp.floor_divide(x, y)
+
+
+def _check_divisor(xp, who, y):
+    if y.dtype.kind == "b":
+        raise DTypeError(who, "x and y must be numbers; cast converts booleans", y=y)
+    if xp is np and y.dtype.kind in "iu" and not np.all(y):
+        raise InvalidArgumentError(
+            f"{who}: an integer cannot be divided by 0; y holds a 0"
+        )
+
+
+floordiv.no_gradient()
+
+
+@elementwise(type_name="FloorMod", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
+def floormod(xp, x, y):
+    """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
+    _check_divisor(xp, "floormod", y)
+    return xp.remainder(x, y)
+
+
+@floormod.vjp("x")
+def _(g):
+    return g
+
+
+@floormod.vjp("y")
+def _(g, x, y):
+    return -(g * floordiv(x, y))
+
+
+mod = floormod
+
+
+@elementwise(
+    type_name="TruncateDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True
+)
+def truncatediv(xp, x, y):
+    """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
+    if x.dtype.kind in "iu":
+        _check_divisor(xp, "truncatediv", y)
+        return xp.floor_divide(x - xp.fmod(x, y), y)
+    return xp.trunc(xp.divide(x, y))
+
+
+@truncatediv.kernel_for("formulas")
+def _(xp, x, y):
+    return xp.frompyfunc(lambda x, y: (x - _remainder(x, y)) // y, 2, 1)(x, y)
+
+
+def _remainder(x, y):
+    rest = builtins.abs(x) % builtins.abs(y)
+    return -rest if x < 0 else rest
+
+
+truncatediv.no_gradient()
+
+
+@elementwise(type_name="TruncateMod", quiet=True, may_raise="iu", sizes=True)
+def truncatemod(xp, x, y):
+    """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
+    _check_divisor(xp, "truncatemod", y)
+    return xp.fmod(x, y)
+
+
+@truncatemod.kernel_for("formulas")
+def _(xp, x, y):
+    return xp.frompyfunc(_remainder, 2, 1)(x, y)
+
+
+@truncatemod.vjp("x")
+def _(g):
+    return g
+
+
+@truncatemod.vjp("y")
+def _(g, x, y):
+    return -(g * truncatediv(x, y))
+
+
+@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True)
+def negative(xp, x):
+    """``-x``."""
+    return xp.negative(x)
+
+
+@negative.vjp("x")
+def _(g):
+    return -g
+
+
+@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype, sizes=True)
+def abs(xp, x):  # noqa: A001
+    """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
+    return xp.abs(x)
+
+
+@abs.vjp("x")
+def _(g, x, out, x_dtype):
+    if x_dtype.kind == "c":
+        return conj(x) * cast(divide_no_nan(g, out), x_dtype)
+    return g * sign(x)
+
+
+@elementwise(type_name="Sign", zero_when=UNARY, sizes=True)
+def sign(xp, x):
+    """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
+    return xp.sign(x)
+
+
+@sign.vjp("x")
+def _(g, x, x_dtype):
+    if x_dtype.kind == "c":  # x / |x|, with |x| as a function of x and its conjugate
+        unit = sign(x)
+        radial = cast(real(g * unit), x_dtype)
+        length = cast(abs(x), x_dtype)
+        return divide_no_nan(g - radial * conj(unit), length)
+    return g * 0.0
+
+
+@elementwise(type_name="Square", zero_when=UNARY, kinds="iufc", sizes=True)
+def square(xp, x):
+    """``x * x``."""
+    return xp.square(x)
+
+
+@square.vjp("x")
+def _(g, x):  # of a mean or sum g is one number throughout, which a trace doubles once
+    return (g + g) * x
+
+
+multiply.primitive.on_itself = square
+
+
+@elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc", sizes=True)
+def squared_difference(xp, x, y):
+    """``|x - y| ** 2``, in the dtype of the inputs."""
+    return xp.square(xp.abs(x - y)).astype(x.dtype)
+
+
+@squared_difference.kernel_for("formulas")
+def _(xp, x, y):
+    return (x - y) * (x - y)
+
+
+@squared_difference.vjp("x")
+def _(g, x, y, x_dtype):
+    return _twice_difference(g, x, y, x_dtype)
+
+
+@squared_difference.vjp("y")
+def _(g, x, y, x_dtype):
+    return -_twice_difference(g, x, y, x_dtype)
+
+
+def _twice_difference(g, x, y, dtype):
+    d = x - y
+    if dtype.kind == "c":
+        d, g = conj(d), cast(real(g), dtype)
+    return (g + g) * d
+
+
+@elementwise(type_name="Reciprocal", quiet=True, floating=True)
+def reciprocal(xp, x):
+    """``1 / x``."""
+    return xp.reciprocal(x)
+
+
+@reciprocal.vjp("x")
+def _(g, out):
+    return -zero_safe_multiply(zero_safe_multiply(g, out), out)
+
+
+def reciprocal_no_nan(x, name=None):
+    """``1 / x``, and 0 where ``x`` is 0."""
+    return divide_no_nan(1.0, x)
+
+
+def scalar_mul(scalar, x, name=None):
+    """``scalar * x``, where ``scalar`` is one number; IndexedSlices stay sparse.
+
+    Raises: ``ValueError`` if ``scalar`` has axes.
+    """
+    rank = getattr(scalar, "ndim", len(getattr(scalar, "shape", ())))
+    if rank or isinstance(scalar, (list, tuple)):
+        raise InvalidArgumentError(
+            f"scalar_mul: scalar must be one number, got {scalar!r}"
+        )
+    if isinstance(x, IndexedSlices):
+        return x.with_values(multiply(scalar, x.values))
+    return multiply(scalar, convert_to_tensor(x))
+
+
+# ------------------------------------------------------- sums of several, polynomials
+
+
+@primitive(name="add_n", type_name="AddN", sizes=True)
+def _add_n(xp, *inputs):
+    if any([x.shape != inputs[0].shape for x in inputs]):
+        raise InvalidArgumentError("add_n: the inputs must have the same shape")
+    if len(inputs) == 1:
+        return inputs[0]
+    total = inputs[0] + inputs[1]
+    for x in inputs[2:]:
+        total += x
+    return total
+
+
+@_add_n.kernel_for("formulas")
+def _(xp, *inputs):
+    return xp.stack(inputs).sum(axis=0)
+
+
+@_add_n.infer
+def _(*inputs):
+    shape = inputs[0].shape
+    for x in inputs[1:]:
+        if not shape.is_compatible_with(x.shape):
+            raise ShapeError(
+                "add_n", "inputs must have the same shape", first=inputs[0], other=x
+            )
+        shape = shape.merge_with(x.shape)
+    return TensorSpec(shape, inputs[0].dtype)
+
+
+@_add_n.vjp("inputs")
+def _(g, inputs_shape):
+    return [g] * len(inputs_shape)
+
+
+@_add_n.batch
+def _(mapped, *inputs):
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = add(total, x)
+    return total
+
+
+@_add_n.diagonal
+def _(axes, *inputs):
+    return axes[0] if len(set(axes)) == 1 else None
+
+
+def add_n(inputs, name=None):
+    """The sum of a list of tensors of one shape and dtype.
+
+    Raises: ``ValueError`` if there is none, or if their shapes differ.
+
+    >>> add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
+    array([ 9., 12.], dtype=float32)
+    """
+    inputs = list(inputs)
+    if not inputs:
+        raise InvalidArgumentError(
+            "add_n: inputs must hold at least one tensor, got none"
+        )
+    return _add_n(inputs)
+
+
+def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+    """`add_n`, which also checks what is known beforehand of the shape and the dtype.
+
+    Raises: ``ValueError`` if the inputs have another shape, ``TypeError`` if another dtype.
+    """
+    total = add_n(inputs)
+    if shape is not None and not total.shape.is_compatible_with(shape):
+        raise InvalidArgumentError(
+            f"accumulate_n: shape is {tuple(shape)}, but that of the inputs is "
+            f"{tuple(total.shape)}"
+        )
+    if tensor_dtype is not None and total.dtype != tensor_dtype:
+        raise TypeError(
+            f"accumulate_n: tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, but "
+            f"that of the inputs is {total.dtype.name}"
+        )
+    return total
+
+
+def polyval(coeffs, x, name=None):
+    """``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
+
+    Raises: ``ValueError`` if ``coeffs`` is not a list; its items are numbers or tensors.
+
+    >>> polyval([1.0, 0.0, -2.0], [3.0]).numpy()
+    array([7.], dtype=float32)
+    """
+    if not isinstance(coeffs, (list, tuple)):
+        raise InvalidArgumentError(
+            f"polyval: coeffs must be a list or tuple, got {type(coeffs).__name__}"
+        )
+    x = convert_to_tensor(x)
+    if not coeffs:
+        return multiply_no_nan(x, 0.0)
+    value = convert_to_tensor(coeffs[0], dtype_hint=x.dtype)
+    for coefficient in coeffs[1:]:
+        value = value * x + coefficient
+    return value
+
+
+# -------------------------------------------------------------- powers, exponentials
+
+
+@elementwise(type_name="Sqrt", zero_when=UNARY, quiet=True, floating=True)
+def sqrt(xp, x):
+    """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
+    return xp.sqrt(x)
+
+
+@sqrt.vjp("x")
+def _(g, out):
+    return zero_safe_divide(g * 0.5, out)
+
+
+@elementwise(name="norm_sqrt", zero_when=UNARY, quiet=True, floating=True)
+def norm_sqrt(xp, x):
+    """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
+    return xp.sqrt(x)
+
+
+@norm_sqrt.vjp("x")
+def _(g, out):
+    return divide_no_nan(g * 0.5, out)
+
+
+@elementwise(type_name="Rsqrt", quiet=True, floating=True)
+def rsqrt(xp, x):
+    """``1 / sqrt(x)``."""
+    return xp.reciprocal(xp.sqrt(x))
+
+
+@rsqrt.vjp("x")
+def _(g, x, out):
+    return zero_safe_divide(zero_safe_multiply(g * -0.5, out), x)
+
+
+@elementwise(type_name="Pow", quiet=True, kinds="iufc", may_raise="iu", sizes=True)
+def power(xp, x, y):
+    """``x ** y``, with derivatives that are limits at ``x == 0``."""
+    return xp.power(x, y)
+
+
+@power.vjp("x")
+def _(g, x, y):
+    return zero_safe_multiply(g, zero_safe_multiply(y, power(x, y - 1.0)))
+
+
+@power.vjp("y")
+def _(g, x, out):
+    return zero_safe_multiply(g, zero_safe_multiply(out, _log_or_zero(x)))
+
+
+def _is_integer(x):
+    dtype = getattr(x, "dtype", None)
+    return type(x) is int if dtype is None else dtypes.as_dtype(dtype).is_integer
+
+
+def pow(x, y, name=None):  # noqa: A001
+    """``x ** y``.
+
+    The derivative by ``x`` is ``y * x ** (y - 1)``, 0 where ``y`` is 0; by ``y`` it is
+    ``x ** y * log(x)``, 0 where ``x`` is not positive.
+
+    >>> pow(3.0, 2.0).numpy()
+    np.float32(9.0)
+    """
+    if (type(y) is int or (type(y) is float and not _is_integer(x))) and y == 2:
+        return square(x)  # exact, and the common case
+    return power(x, y)
+
+
+@elementwise(name="log_or_zero", quiet=True)
+def _log_or_zero(xp, x):
+    """``log(x)`` where x is positive (nonzero, if complex), else 0."""
+    valid = x != 0 if x.dtype.kind == "c" else x > 0
+    return xp.where(
+        valid, xp.log(xp.where(valid, x, xp.ones_like(x))), xp.zeros_like(x)
+    )
+
+
+@_log_or_zero.vjp("x")
+def _(g, x, x_dtype):
+    return divide_no_nan(g, x if x_dtype.kind == "c" else maximum(x, 0.0))
+
+
+@elementwise(type_name="Exp", quiet=True, floating=True)
+def exp(xp, x):
+    """``e ** x``."""
+    return xp.exp(x)
+
+
+@exp.vjp("x")
+def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(100)) so
+    return g * out
+
+
+@elementwise(type_name="Expm1", zero_when=UNARY, quiet=True, floating=True)
+def expm1(xp, x):
+    """``exp(x) - 1``, exact for small ``x``."""
+    return xp.expm1(x)
+
+
+@expm1.vjp("x")
+def _(g, x):
+    return zero_safe_multiply(g, exp(x))
+
+
+@elementwise(type_name="Log", quiet=True, floating=True)
+def log(xp, x):
+    """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
+    return xp.log(x)
+
+
+@log.vjp("x")
+def _(g, x):
+    return zero_safe_divide(g, x)
+
+
+@elementwise(type_name="Log1p", zero_when=UNARY, quiet=True, floating=True)
+def log1p(xp, x):
+    """``log(1 + x)``, exact for small ``x``."""
+    return xp.log1p(x)
+
+
+@log1p.vjp("x")
+def _(g, x):
+    return zero_safe_divide(g, x + 1.0)
+
+
+# ----------------------------------------------------------- extremes and rounding
+
+
+@elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf", sizes=True)
+def maximum(xp, x, y):
+    """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
+    return xp.maximum(x, y)
+
+
+@maximum.vjp("x")
+def _(g, x, y):
+    return masked(g, greater_equal(x, y))
+
+
+@maximum.vjp("y")
+def _(g, x, y):
+    return masked(g, less(x, y))
+
+
+@elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf", sizes=True)
+def minimum(xp, x, y):
+    """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
+    return xp.minimum(x, y)
+
+
+@minimum.vjp("x")
+def _(g, x, y):
+    return masked(g, less_equal(x, y))
+
+
+@minimum.vjp("y")
+def _(g, x, y):
+    return masked(g, greater(x, y))
+
+
+@elementwise(
+    name="clip_by_value",
+    type_name="ClipByValue",
+    alike=("t", "low", "high"),
+    sizes=True,
+)
+def _clip_by_value(xp, t, low, high):
+    return xp.minimum(xp.maximum(t, low), high)
+
+
+@_clip_by_value.kernel_for("formulas")
+def _(xp, t, low, high):
+    return xp.minimum(xp.asarray(xp.maximum(t, low), object), high)
+
+
+@_clip_by_value.vjp("t")
+def _(g, t, low, high):
+    return masked(g, logical_and(greater_equal(t, low), less_equal(t, high)))
+
+
+@_clip_by_value.vjp("low")
+def _(g, t, low, high):
+    return masked(g, logical_and(less(t, low), less(low, high)))
+
+
+@_clip_by_value.vjp("high")
+def _(g, t, low, high):
+    return masked(g, logical_or(greater(t, high), greater_equal(low, high)))
+
+
+def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+    """``t`` limited to [``clip_value_min``, ``clip_value_max``]; the edges pass gradients.
+
+    IndexedSlices stay sparse.
+
+    >>> clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(_clip_by_value(t.values, clip_value_min, clip_value_max))
+    return _clip_by_value(t, clip_value_min, clip_value_max)
+
+
+@elementwise(type_name="Round", zero_when=UNARY)
+def round(xp, x):  # noqa: A001
+    """The nearest integer, halves to the even one; its gradient is None."""
+    return xp.rint(x) if x.dtype.kind in "fc" else x
+
+
+@elementwise(type_name="Floor", zero_when=UNARY)
+def floor(xp, x):
+    """The largest integer not above ``x``; its gradient is None."""
+    return xp.floor(x)
+
+
+@elementwise(type_name="Ceil", zero_when=UNARY)
+def ceil(xp, x):
+    """The smallest integer not below ``x``; its gradient is None."""
+    return xp.ceil(x)
+
+
+for _flat in (round, floor, ceil):
+    _flat.no_gradient()
+
+rint = round
+
+
+@elementwise(type_name="NextAfter")
+def nextafter(xp, x1, x2):
+    """The floating number that follows ``x1`` on the way to ``x2``, which has no gradient."""
+    if x1.dtype.kind != "f":
+        raise DTypeError("nextafter", "x1 and x2 must be floating", x1=x1, x2=x2)
+    return xp.nextafter(x1, x2)
+
+
+nextafter.no_gradient("x2")
+
+
+@nextafter.vjp("x1")
+def _(g):
+    return g

@@ -1,0 +1,536 @@
+"""Ops that bring entries together along axes: sums, means, products, extremes, norms.
+
+``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
+"""
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.blas import sum_of_squares
+from tapewright.core.composite import composite
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import lift, normalize_axis
+from tapewright.core.symbolic_shape import product
+from tapewright.core.tensor import IndexedSlices, TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast, conj, real, stop_gradient
+from ..array.creation import ones_like
+from ..array.joining import all_mapped, concat, split, stack
+from ..array.shape import broadcast_to, reshape, summed, transpose
+from .comparison import equal, greater, is_finite, masked, not_equal, where
+from .elementwise import (
+    abs,
+    divide_no_nan,
+    exp,
+    maximum,
+    multiply,
+    norm_sqrt,
+    square,
+    zero_safe_divide,
+)
+
+__all__ = [
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "count_nonzero",
+    "global_norm",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+]
+
+
+# ------------------------------------------------------------- rules of all reductions
+
+
+def reduction(
+    kernel=None, *, kinds="iufc", zero_when_zero=False, result_dtype=None, **options
+):
+    """Decorator: an op over axes, with its shape, batching and diagonal rules.
+
+    ``kinds``: what may be reduced, by NumPy's letters (b for bool, c for complex, ...);
+    the kernel must refuse the others too.
+    """
+    if kernel is None:
+        return lambda kernel: reduction(
+            kernel, kinds=kinds, zero_when_zero=zero_when_zero,
+            result_dtype=result_dtype, **options,
+        )  # fmt: skip
+    entry = primitive(kernel, **options)
+    op = entry.primitive
+    op.convert["keepdims"] = bool
+
+    @op.infer
+    def _(input_tensor, axis, keepdims):
+        if input_tensor.dtype.dtype.kind not in kinds:
+            words = [_KINDS[k] for k in kinds if k in _KINDS]
+            what = f"input_tensor must be {' or '.join(words)}; cast converts it"
+            raise DTypeError(op.name, what, input_tensor=input_tensor)
+        rank = input_tensor.shape.rank
+        if rank is None and axis is None and not keepdims:
+            return TensorSpec((), result_dtype or input_tensor.dtype)
+        axes = normalize_axis(op.name, axis, rank)
+        dims = [1 if i in axes else n for i, n in enumerate(input_tensor.shape)]
+        if not keepdims:
+            dims = [n for i, n in enumerate(dims) if i not in axes]
+        return TensorSpec(dims, result_dtype or input_tensor.dtype)
+
+    @op.batch
+    def _(mapped, input_tensor, *, axis, keepdims):
+        rank = input_tensor.array.ndim - 1
+        axes = normalize_axis(op.name, axis, rank)
+        return entry(input_tensor, tuple([a + 1 for a in axes]), keepdims)
+
+    if zero_when_zero:
+
+        @op.diagonal
+        def _(axes, input_tensor, *, axis, keepdims):
+            rank = input_tensor.shape.rank
+            reduced = normalize_axis(op.name, axis, rank)
+            at = rank + axes[0]
+            if at in reduced:
+                return None
+            behind = len([a for a in reduced if a > at])
+            return axes[0] if keepdims else axes[0] + behind
+
+    return entry
+
+
+_KINDS = {"b": "bool", "i": "integer", "f": "floating", "c": "complex"}
+
+
+def expand_reduced(g, shape, axis, keepdims):
+    """What a reduction made of ``shape``, repeated to that shape again."""
+    if axis is None and not keepdims:  # the end of every loss
+        return broadcast_to(g, shape)
+    if axis is not None and not keepdims:
+        axes = normalize_axis("reduction", axis, len(shape))
+        g = reshape(g, [1 if i in axes else n for i, n in enumerate(shape)])
+    elif axis is None and keepdims:
+        g = reshape(g, ())
+    return broadcast_to(g, shape)
+
+
+def _restored(reduced, shape, axis, keepdims):
+    """A reduction's output with its axes back, of size 1; that of all axes as it is."""
+    if keepdims or axis is None:
+        return reduced
+    axes = normalize_axis("reduction", axis, len(shape))
+    return reshape(reduced, [1 if i in axes else n for i, n in enumerate(shape)])
+
+
+def _count(shape, axis):
+    if axis is None:
+        return product(shape)
+    count = 1
+    for a in normalize_axis("reduction", axis, len(shape)):
+        count *= shape[a]
+    return count
+
+
+# ------------------------------------------------------------------- sums and means
+
+
+@reduction(type_name="Sum", zero_when_zero=True, sizes=True)
+def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The sum over ``axis``.
+
+    >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
+    array([4, 6], dtype=int32)
+    """
+    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    return _total(xp, input_tensor, axis, keepdims)
+
+
+def _total(xp, x, axis, keepdims):
+    if x.size < 4096 or x.dtype.kind != "f":
+        return x.sum(axis=axis, dtype=x.dtype, keepdims=keepdims)
+    axes = sorted(normalize_axis("reduction", axis, x.ndim))
+    return summed(xp, x, axes).reshape(_reduced(x.shape, axes, keepdims))
+
+
+def _lacks(x, axis):
+    """Return whether a scalar is asked for an axis, which NumPy would grant it."""
+    return not x.ndim and axis is not None and axis != ()
+
+
+# What kernels raise; the readable error is that of `infer`.
+_NOT_REDUCED = TypeError("there is no such reduction of this dtype")
+
+
+@reduce_sum.vjp("input_tensor")
+def _(g, input_tensor_shape, axis, keepdims):
+    return expand_reduced(g, input_tensor_shape, axis, keepdims)
+
+
+@reduction(type_name="Mean", zero_when_zero=True, quiet=True)
+def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
+    dtype = input_tensor.dtype
+    if dtype.kind == "b":
+        raise _NOT_REDUCED
+    count = _count(input_tensor.shape, axis)
+    if dtype.kind in "iu":  # the sum may be larger than the dtype holds
+        wide = xp.uint64 if dtype.kind == "u" else xp.int64
+        total = input_tensor.sum(axis=axis, dtype=wide, keepdims=keepdims)
+        return (xp.sign(total) * (xp.abs(total) // wide(max(count, 1)))).astype(dtype)
+    if dtype == xp.float16:
+        total = _total(xp, input_tensor.astype(xp.float32), axis, keepdims)
+        return (total / xp.float32(count)).astype(dtype)
+    total = _total(xp, input_tensor, axis, keepdims)
+    return total * dtype.type(1 / count) if count else total / 0
+
+
+@reduce_mean.vjp("input_tensor")
+def _(g, input_tensor_shape, axis, keepdims):
+    share = g * (1.0 / max(_count(input_tensor_shape, axis), 1))
+    return expand_reduced(share, input_tensor_shape, axis, keepdims)
+
+
+@composite
+def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
+    """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
+
+    Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
+
+    >>> reduce_variance([1.0, 3.0]).numpy()
+    np.float32(1.0)
+    """
+    x = _differentiable("reduce_variance", input_tensor)
+    deviation = x - reduce_mean(x, axis, axis is not None)
+    if x.dtype.is_complex:
+        deviation = abs(deviation)
+    return reduce_mean(square(deviation), axis, keepdims)
+
+
+@composite
+def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
+    """The square root of `reduce_variance`; its derivatives at a constant are 0.
+
+    >>> reduce_std([1.0, 3.0]).numpy()
+    np.float32(1.0)
+    """
+    x = _differentiable("reduce_std", input_tensor)
+    # Taken from the first entry on: the mean of equal numbers is rounded, and what is
+    # left of each then would look like a deviation, with a slope of its own.
+    shifted = x - stop_gradient(_first(x, axis)) if x.array.size else x
+    return norm_sqrt(reduce_variance(shifted, axis, keepdims))
+
+
+def _differentiable(who, input_tensor):
+    x = convert_to_tensor(input_tensor)
+    if not x.dtype.is_differentiable:
+        what = "input_tensor must be floating or complex; cast converts it"
+        raise DTypeError(who, what, input_tensor=x)
+    return x
+
+
+def _first(x, axis):
+    """The first entry over ``axis``, which stays with size 1."""
+    for a in normalize_axis("reduce_std", Axes(axis), x.shape.rank):
+        x = split(x, [1, -1], a)[0]
+    return x
+
+
+# --------------------------------------------------------------- extremes, products
+
+
+@reduction(type_name="Max", kinds="iuf", sizes=True)
+def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The largest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
+                       _lowest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    return input_tensor.max(axis=axis, keepdims=keepdims)
+
+
+@reduction(type_name="Min", kinds="iuf", sizes=True)
+def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The smallest entry over ``axis``; ties share the gradient equally."""
+    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
+                       _highest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    return input_tensor.min(axis=axis, keepdims=keepdims)
+
+
+def _reduced(shape, axis, keepdims):
+    axes = normalize_axis("reduction", axis, len(shape))
+    kept = [1 if i in axes else n for i, n in enumerate(shape)]
+    return kept if keepdims else [n for i, n in enumerate(shape) if i not in axes]
+
+
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+@reduce_max.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdims):
+    shape = input_tensor_shape
+    winners = cast(
+        equal(input_tensor, _restored(out, shape, axis, keepdims)), input_tensor_dtype
+    )
+    count = reduce_sum(winners, axis, axis is not None)
+    share = zero_safe_divide(_restored(g, shape, axis, keepdims), count)
+    return winners * share
+
+
+reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
+
+
+@reduction(type_name="Prod", sizes=True)
+def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """The product over ``axis``; exact derivatives where factors are zero."""
+    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
+
+
+@reduce_prod.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, axis, keepdims):
+    shape = input_tensor_shape
+    axes = normalize_axis("reduce_prod", axis, len(shape))
+    kept = [i for i in range(len(shape)) if i not in axes]
+    order = kept + list(axes)
+    moved = transpose(input_tensor, order)
+    lead = [shape[i] for i in kept]
+    others = _products_of_others(reshape(moved, [*lead, _count(shape, axis)]))
+    back = sorted(range(len(order)), key=order.__getitem__)
+    others = transpose(reshape(others, [shape[i] for i in order]), back)
+    return others * _restored(g, shape, axis, keepdims)
+
+
+def _products_of_others(x):
+    """For each entry of the last axis the product of all others, without division.
+
+    Up a tree of pairs, and down again: n products, log n steps, exact with zeros.
+    """
+    *lead, count = x.shape
+    if count < 2:
+        return ones_like(x)
+    if count % 2:
+        odd = ones_like(split(x, [1, count - 1], axis=-1)[0])
+        parts = _products_of_others(concat([x, odd], axis=-1))
+        return split(parts, [count, 1], axis=-1)[0]
+    pairs = reshape(x, [*lead, count // 2, 2])
+    left, right = (reshape(h, [*lead, count // 2]) for h in split(pairs, 2, axis=-1))
+    above = _products_of_others(left * right)
+    return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
+
+
+@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool)
+def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """Whether all entries over ``axis`` are true."""
+    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    return input_tensor.all(axis=axis, keepdims=keepdims)
+
+
+@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool)
+def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """Whether any entry over ``axis`` is true."""
+    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
+        raise _NOT_REDUCED
+    return input_tensor.any(axis=axis, keepdims=keepdims)
+
+
+@reduction(
+    name="count_nonzero", kinds="biufcU", result_dtype=dtypes.int64, zero_when_zero=True
+)
+def _count_nonzero(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    count = xp.asarray(xp.count_nonzero(input_tensor, axis=axis), dtype=xp.int64)
+    return count.reshape(_reduced(input_tensor.shape, axis, keepdims))
+
+
+for _flat in (reduce_all, reduce_any, _count_nonzero):
+    _flat.no_gradient()
+
+
+def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None):
+    """How many entries over ``axis`` are not zero (not false, not the empty string).
+
+    >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
+    array([1, 2])
+    """
+    return cast(_count_nonzero(input, axis, bool(keepdims)), dtype)
+
+
+# --------------------------------------------------------------- logarithms, norms
+
+
+@reduction(type_name="LogSumExp", kinds="f", quiet=True)
+def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+    """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
+    if input_tensor.dtype.kind != "f":
+        raise _NOT_REDUCED
+    top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
+    result = xp.log(total) + top
+    return result.reshape(_reduced(input_tensor.shape, axis, keepdims))
+
+
+@reduce_logsumexp.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
+    total = _restored(out, input_tensor_shape, axis, keepdims)
+    # Where all are -inf, exp(-inf - 0) gives the weights 0 instead of NaN.
+    total = masked(total, not_equal(total, -np.inf))
+    return exp(input_tensor - total) * _restored(g, input_tensor_shape, axis, keepdims)
+
+
+def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
+    """``sqrt(sum(|x| ** 2))``, of integers rounded down; its derivatives at 0 are 0."""
+    x = convert_to_tensor(input_tensor)
+    if x.dtype.is_integer:
+        length = reduce_euclidean_norm(cast(x, "float64"), axis, keepdims)
+        return cast(length, x.dtype)
+    x = _differentiable("reduce_euclidean_norm", input_tensor)
+    squares = cast(real(x * conj(x)), x.dtype) if x.dtype.is_complex else square(x)
+    return norm_sqrt(reduce_sum(squares, axis, keepdims))
+
+
+# ---------------------------------------------------------------------- clipping
+
+
+@primitive(name="clip_by_norm", type_name="ClipByNorm")
+def _clip_by_norm(xp, t, clip_norm, *, axes: Axes = None):
+    if axes is None:
+        length = xp.sqrt(sum_of_squares(xp, t).real)
+    else:
+        length = xp.sqrt(xp.square(xp.abs(t)).sum(axis=axes, keepdims=True))
+    if xp is np and axes is None:  # a short tensor is its own answer: no pass over it
+        return t if length <= clip_norm else t * (clip_norm / length)
+    return t * (clip_norm / xp.maximum(length, clip_norm)).astype(t.dtype)
+
+
+@_clip_by_norm.infer
+def _(t, clip_norm, axes):
+    if clip_norm.shape.rank != 0:
+        raise ShapeError(
+            "clip_by_norm", "clip_norm must be a scalar", clip_norm=clip_norm
+        )
+    if axes is not None:
+        normalize_axis("clip_by_norm", axes, t.shape.rank, "axes")
+    return TensorSpec(t.shape, t.dtype)
+
+
+@_clip_by_norm.vjp("t")
+def _(g, t, clip_norm, axes):
+    length = _length(t, axes)
+    longest = maximum(length, clip_norm)
+    scale = clip_norm / longest
+    along = reduce_sum(g * t, axes, axes is not None)
+    outside = masked(divide_no_nan(scale, longest * length), greater(length, clip_norm))
+    return g * scale - t * (along * outside)
+
+
+@_clip_by_norm.vjp("clip_norm")
+def _(g, t, clip_norm, axes):
+    length = _length(t, axes)
+    slope = divide_no_nan(reduce_sum(g * t, axes, axes is not None), length)
+    return reduce_sum(masked(slope, greater(length, clip_norm)))
+
+
+def _length(t, axes):
+    return norm_sqrt(reduce_sum(square(t), axes, axes is not None))
+
+
+@_clip_by_norm.batch
+def _(mapped, t, clip_norm, *, axes):
+    axes = normalize_axis("clip_by_norm", axes, t.array.ndim - mapped[0])
+    if mapped[1]:  # one limit each
+        t, clip_norm = lift((True, True), *all_mapped(mapped, (t, clip_norm)))
+        limited = maximum(_length(t, tuple([a + 1 for a in axes])), clip_norm)
+        return t * (clip_norm / limited)
+    return _clip_by_norm(t, clip_norm, axes=tuple([a + 1 for a in axes]))
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    """``t * clip_norm / max(norm(t), clip_norm)``: no longer than ``clip_norm``.
+
+    The Euclidean norm is taken over ``axes`` (default: all). IndexedSlices stay sparse.
+
+    >>> clip_by_norm([3.0, 4.0], 1.0).numpy()
+    array([0.6, 0.8], dtype=float32)
+    """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(clip_by_norm(t.values, clip_norm, axes))
+    return _clip_by_norm(t, clip_norm, axes)
+
+
+@primitive(name="global_norm", type_name="GlobalNorm")
+def _global_norm(xp, *t_list):
+    total = 0.0
+    for t in t_list:
+        total = total + sum_of_squares(xp, t).real
+    return xp.sqrt(total)
+
+
+@_global_norm.infer
+def _(*t_list):
+    return TensorSpec((), t_list[0].dtype)
+
+
+@_global_norm.vjp("t_list")
+def _(g, t_list, out):
+    scale = divide_no_nan(g, out)
+    return [t * scale for t in t_list]
+
+
+@_global_norm.batch
+def _(mapped, *t_list):
+    total = 0.0
+    for t, is_mapped in zip(t_list, mapped):
+        axes = tuple(range(1 if is_mapped else 0, t.array.ndim))
+        total = reduce_sum(square(t), axes) + total
+    return norm_sqrt(total)
+
+
+def global_norm(t_list, name=None):
+    """``sqrt(sum of norm(t) ** 2)`` over the tensors of a list; None entries count 0."""
+    present = [_values(t) for t in t_list if t is not None]
+    if not present:
+        raise InvalidArgumentError("global_norm: t_list holds no tensor")
+    return _global_norm(present)
+
+
+def _values(t):
+    return t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """The tensors, all scaled by ``clip_norm / max(global_norm, clip_norm)``, and the norm.
+
+    ``use_norm`` is the global norm where it is known already. None entries stay None,
+    IndexedSlices sparse. A norm that is not finite makes every entry NaN.
+
+    Returns: ``(list of tensors, global_norm)``.
+    """
+    total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
+    clip_norm = convert_to_tensor(clip_norm, dtype_hint=total.dtype)
+    scale = clip_norm / maximum(total, clip_norm)
+    scale = where(is_finite(total), scale, np.nan)
+    clipped = []
+    for t in t_list:
+        if isinstance(t, IndexedSlices):
+            clipped.append(t.with_values(multiply(t.values, scale)))
+        else:
+            clipped.append(None if t is None else multiply(t, scale))
+    return clipped, total

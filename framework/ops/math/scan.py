@@ -1,0 +1,330 @@
+"""Running sums, products and logarithms of sums along an axis.
+
+With ``exclusive`` an entry does not count itself, with ``reverse`` the scan runs from the
+end. The derivatives of products and logarithms lean on one op, `linear_scan`, which is
+closed under differentiation: no division, so that zeros are exact at every order.
+"""
+
+import numpy as np
+
+from tapewright.core.errors import DTypeError, InvalidArgumentError
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import normalize_axis, same_dtype
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.joining import all_mapped, pad, split
+from .comparison import masked, not_equal, surely_finite
+from .elementwise import exp, zero_safe_multiply
+
+__all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
+
+
+# --------------------------------------------------------------------- sums, products
+
+
+@primitive(type_name="Cumsum", quiet=True, sizes=True)
+def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
+    """The sums of the entries up to each place of ``axis``.
+
+    >>> cumsum([1, 2, 3]).numpy(), cumsum([1, 2, 3], exclusive=True).numpy()
+    (array([1, 3, 6], dtype=int32), array([0, 1, 3], dtype=int32))
+    >>> cumsum([1, 2, 3], reverse=True).numpy()
+    array([6, 5, 3], dtype=int32)
+    """
+    return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
+
+
+@primitive(type_name="Cumprod", quiet=True, sizes=True)
+def cumprod(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
+    """The products of the entries up to each place of ``axis``.
+
+    Derivatives are exact at every order, with any number of zeros.
+
+    >>> cumprod([2, 3, 4]).numpy(), cumprod([2, 3, 4], exclusive=True).numpy()
+    (array([ 2,  6, 24], dtype=int32), array([1, 2, 6], dtype=int32))
+    """
+    return _accumulated(xp.cumprod, 1, xp, x, axis, exclusive, reverse)
+
+
+def _accumulated(function, start, xp, x, axis, exclusive, reverse):
+    if x.dtype.kind == "b":
+        raise TypeError("booleans do not add up")
+    if not x.shape[axis]:
+        return x
+    if reverse:
+        x = xp.flip(x, axis)
+    if exclusive:
+        first, rest, but_last = _ends(x.ndim, axis)
+        result = xp.empty(x.shape, x.dtype)
+        result[first] = start
+        result[rest] = function(x[but_last], axis=axis, dtype=x.dtype)
+    else:
+        result = function(x, axis=axis, dtype=x.dtype)
+    return xp.flip(result, axis) if reverse else result
+
+
+def _ends(ndim, axis):
+    """The indices of the first entry of an axis, all the others, and all but the last."""
+    index = []
+    for part in (slice(0, 1), slice(1, None), slice(None, -1)):
+        full = [slice(None)] * ndim
+        full[axis] = part
+        index.append(tuple(full))
+    return index
+
+
+@cumsum.vjp("x")
+def _(g, axis, exclusive, reverse):
+    return cumsum(g, axis, exclusive, not reverse)
+
+
+@cumprod.vjp("x")
+def _(g, x, axis, exclusive, reverse):
+    # The derivative by x[k] is the product of all before k, times s[k]: what comes of
+    # the cotangents behind k, with s[k] = g[k] + x[k + 1] * s[k + 1].
+    back = 1 if reverse else -1
+    before = cumprod(x, axis, True, reverse)
+    g = shift(g, axis, back) if exclusive else g
+    behind = linear_scan(shift(x, axis, back), g, axis, not reverse)
+    return zero_safe_multiply(before, behind)
+
+
+def _infer_scan(op):
+    def infer(x, axis, exclusive, reverse):
+        normalize_axis(op.name, axis, x.shape.rank)
+        if x.dtype.is_bool:
+            raise DTypeError(op.name, "x must be of numbers; cast converts it", x=x)
+        return TensorSpec(x.shape, x.dtype)
+
+    return infer
+
+
+def _batch_scan(op):
+    def batch(mapped, x, **attributes):
+        rank = x.array.ndim - 1
+        attributes["axis"] = attributes["axis"] % rank + 1
+        return op.entry(x, **attributes)
+
+    return batch
+
+
+def _beside_the_axis(axes, x, axis):
+    """A diagonal axis stays, unless it is the one along which the op works."""
+    return axes[0] if (axes[0] - axis) % x.shape.rank else None
+
+
+for _op in (cumsum, cumprod):
+    _op.infer(_infer_scan(_op.primitive))
+    _op.batch(_batch_scan(_op.primitive))
+
+
+@cumsum.diagonal
+def _(axes, x, *, axis, exclusive, reverse):
+    return _beside_the_axis(axes, x, axis)
+
+
+@cumprod.diagonal
+def _(axes, x, *, axis, exclusive, reverse):
+    return None if exclusive else _beside_the_axis(axes, x, axis)
+
+
+# ---------------------------------------------------------------------- logarithms
+
+
+@primitive(name="cumulative_logsumexp", type_name="CumulativeLogsumexp", quiet=True)
+def _cumulative_logsumexp(xp, x, *, axis: Axes = 0, reverse=False):
+    _only_floating(x)
+    result = xp.flip(x, axis).copy() if reverse else x.copy()
+    moved, done = xp.moveaxis(result, axis, 0), 1
+    while done < moved.shape[0]:  # each entry stands for the `done` entries up to it
+        moved[done:] = xp.logaddexp(moved[done:], moved[:-done])
+        done *= 2
+    return xp.flip(result, axis) if reverse else result
+
+
+@_cumulative_logsumexp.kernel_for("numpy")
+def _(xp, x, *, axis, reverse):
+    _only_floating(x)
+    x = np.flip(x, axis) if reverse else x
+    result = np.logaddexp.accumulate(x, axis)
+    return np.flip(result, axis) if reverse else result
+
+
+def _only_floating(x):
+    if x.dtype.kind != "f":
+        raise TypeError("only real numbers have a logsumexp")
+
+
+@_cumulative_logsumexp.infer
+def _(x, axis, reverse):
+    normalize_axis("cumulative_logsumexp", axis, x.shape.rank)
+    if not x.dtype.is_floating:
+        what = "x must be floating; cast converts it"
+        raise DTypeError("cumulative_logsumexp", what, x=x)
+    return TensorSpec(x.shape, x.dtype)
+
+
+_cumulative_logsumexp.batch(_batch_scan(_cumulative_logsumexp.primitive))
+
+
+@_cumulative_logsumexp.vjp("x")
+def _(g, x, out, axis, reverse):
+    # The sum of g[i] * exp(x[k] - out[i]) over the places i that count k. It is exp(x[k] -
+    # out[k]) * s[k] with s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1], where no
+    # exponent is positive. -inf counts as 0 where it is subtracted: -inf - -inf is NaN.
+    total = masked(out, not_equal(out, -np.inf))
+    decay = exp(out - shift(total, axis, 1 if reverse else -1))
+    return exp(x - total) * linear_scan(decay, g, axis, not reverse)
+
+
+def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
+    """``log(cumsum(exp(x)))`` along ``axis``, without overflow.
+
+    Where all entries so far are -inf (or, with ``exclusive``, there are none) the value
+    is -inf and the derivative 0.
+
+    >>> cumulative_logsumexp([0.0, 0.0, 0.0]).numpy()
+    array([0.       , 0.6931472, 1.0986123], dtype=float32)
+    """
+    x, axis = convert_to_tensor(x), int(axis)
+    if not exclusive:
+        return _cumulative_logsumexp(x, axis, reverse)
+    result = _cumulative_logsumexp(x, axis, reverse)
+    if not x.shape[axis]:
+        return result
+    pieces = split(result, [1, -1] if reverse else [-1, 1], axis)
+    margin = [(0, 0)] * x.shape.rank
+    margin[axis] = (0, 1) if reverse else (1, 0)
+    return pad(pieces[1 if reverse else 0], margin, constant_values=-np.inf)
+
+
+# ----------------------------------------------------------------- for the rules above
+
+
+@primitive(sizes=True)
+def shift(xp, x, *, axis: Axes, by: int):
+    """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
+    first, rest, but_last = _ends(x.ndim, axis)
+    result = xp.zeros(x.shape, x.dtype)
+    if by > 0:
+        result[rest] = x[but_last]
+    else:
+        result[but_last] = x[rest]
+    return result
+
+
+@shift.infer
+def _(x, axis, by):
+    normalize_axis("shift", axis, x.shape.rank)
+    return TensorSpec(x.shape, x.dtype)
+
+
+@shift.vjp("x")
+def _(g, axis, by):
+    return shift(g, axis, -by)
+
+
+shift.batch(_batch_scan(shift.primitive))
+
+
+@shift.diagonal
+def _(axes, x, *, axis, by):
+    return _beside_the_axis(axes, x, axis)
+
+
+@primitive(quiet=True)
+def linear_scan(xp, a, b, *, axis: Axes, reverse=False):
+    """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
+
+    The first factor has nothing to multiply and is not used.
+    """
+    return _scan(xp, _by_doubling, a, b, axis, reverse)
+
+
+@linear_scan.kernel_for("numpy")
+def _(xp, a, b, *, axis, reverse):
+    # One step after another, if each has enough to do to be worth a call.
+    steps = b.shape[axis]
+    method = _step_by_step if b.size > 256 * steps or steps < 8 else _by_doubling
+    result = _scan(np, method, a, b, axis, reverse)
+    if surely_finite(np, result):
+        return result
+    return _scan(np, _guarded, a, b, axis, reverse)
+
+
+def _scan(xp, method, a, b, axis, reverse):
+    if a.shape != b.shape:
+        raise ValueError("shapes differ")
+    a, b = xp.moveaxis(a, axis, 0), xp.moveaxis(b, axis, 0)
+    if reverse:
+        a, b = xp.flip(a, 0), xp.flip(b, 0)
+    result = method(xp, a, b)
+    return xp.moveaxis(xp.flip(result, 0) if reverse else result, 0, axis)
+
+
+def _step_by_step(xp, a, b):
+    h = xp.array(b)
+    for k in range(1, len(h)):
+        h[k] += a[k] * h[k - 1]
+    return h
+
+
+def _guarded(xp, a, b):
+    """The same, with 0 times infinity 0."""
+    h = xp.array(b)
+    product = zero_safe_multiply.primitive.kernel
+    for k in range(1, len(h)):
+        h[k] += product(xp, a[k], h[k - 1])
+    return h
+
+
+def _by_doubling(xp, a, b):
+    """In log2(n) steps: each entry stands for the ``done`` entries up to it."""
+    a, h, done = xp.array(a), xp.array(b), 1
+    while done < len(h):
+        h[done:] += _product(xp, a[done:], h[:-done])
+        a[done:] = _product(xp, a[done:], a[:-done])
+        done *= 2
+    return h
+
+
+def _product(xp, x, y):
+    """``x * y``; where nobody checks the result, with 0 times infinity 0."""
+    return x * y if xp is np else zero_safe_multiply.primitive.kernel(xp, x, y)
+
+
+@linear_scan.infer
+def _(a, b, axis, reverse):
+    dtype = same_dtype("linear_scan", a=a, b=b)
+    normalize_axis("linear_scan", axis, b.shape.rank)
+    if not a.shape.is_compatible_with(b.shape):
+        raise InvalidArgumentError(
+            f"linear_scan: a {a.shape} and b {b.shape} must be alike"
+        )
+    return TensorSpec(b.shape, dtype)
+
+
+@linear_scan.vjp("a")
+def _(g, a, out, axis, reverse):
+    back = 1 if reverse else -1
+    return linear_scan(shift(a, axis, back), g, axis, not reverse) * shift(
+        out, axis, -back
+    )
+
+
+@linear_scan.vjp("b")
+def _(g, a, axis, reverse):
+    return linear_scan(shift(a, axis, 1 if reverse else -1), g, axis, not reverse)
+
+
+@linear_scan.batch
+def _(mapped, a, b, *, axis, reverse):
+    a, b = all_mapped(mapped, (a, b))
+    return linear_scan(a, b, axis % (b.array.ndim - 1) + 1, reverse)
+
+
+@linear_scan.diagonal
+def _(axes, a, b, *, axis, reverse):
+    if axes[1] is None or axes[0] not in (None, axes[1]):
+        return None
+    return _beside_the_axis(axes[1:], b, axis)

@@ -1,0 +1,1 @@
+"""Activations, normalizations, cross entropies and recurrent steps."""

@@ -1,0 +1,388 @@
+"""Activations: relu and its kin, sigmoids, gelu, softmax."""
+
+import math
+
+import numpy as np
+
+from tapewright.core.dtypes import float32
+from tapewright.core.errors import DTypeError
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import elementwise, normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+
+from ..array.conversion import cast
+from ..array.joining import concat
+from ..math.comparison import greater, less, where, where_positive
+from ..math.elementwise import abs, exp, minimum, zero_safe_multiply
+from ..math.reduction import reduce_sum
+from ..math.special import in_blocks, normal_tail
+from ..math.trigonometry import tanh
+
+__all__ = [
+    "crelu",
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "softsign",
+    "swish",
+    "tanh",
+]
+
+
+@elementwise(type_name="Relu", zero_when=[{"features"}])
+def relu(xp, features):
+    """``max(x, 0)``; the derivative at 0 is 0.
+
+    >>> relu([-1.0, 2.0]).numpy()
+    array([0., 2.], dtype=float32)
+    """
+    # rows of zeros: NumPy's maximum with a scalar takes half as long again
+    if features.ndim < 3:
+        return xp.maximum(features, xp.zeros(features.shape[-1:], features.dtype))
+    outermost = max(range(features.ndim), key=features.strides.__getitem__)
+    first = [slice(0, 1 if i == outermost else None) for i in range(features.ndim)]
+    return xp.maximum(features, xp.zeros_like(features[tuple(first)]))
+
+
+@relu.vjp("features")
+def _(g, out):
+    return where_positive(g, out)
+
+
+def relu6(features, name=None):
+    """``min(max(x, 0), 6)``; the derivative at 0 and at 6 is 0."""
+    limited = relu(features)
+    return minimum(6 if limited.dtype.is_integer else 6.0, limited)
+
+
+@primitive(name="leaky_relu", type_name="LeakyRelu")
+def leaky_relu_p(xp, features, *, alpha=0.2):
+    return xp.where(features > 0, features, features * features.dtype.type(alpha))
+
+
+def _same_spec(features, **attributes):
+    return features
+
+
+def _same_axis(axes, features, **attributes):
+    return axes[0]
+
+
+def _plainly(op):
+    """Shape, batching and diagonal rules of a unary op with scalar attributes."""
+    op.infer(_same_spec)
+    op.batch(lambda mapped, features, **attributes: op(features, **attributes))
+    op.diagonal(_same_axis)  # zero at zero
+
+
+_plainly(leaky_relu_p)
+
+
+@leaky_relu_p.vjp("features")
+def _(g, features, alpha):
+    return where(greater(features, 0.0), g, g * alpha)
+
+
+def leaky_relu(features, alpha=0.2, name=None):
+    """``x`` where positive, else ``alpha * x``; integers become float32."""
+    features = convert_to_tensor(features)
+    if features.dtype.is_integer:
+        features = cast(features, float32)
+    return leaky_relu_p(features, alpha=float(alpha))
+
+
+def crelu(features, axis=-1, name=None):
+    """`relu` of ``x`` and of ``-x``, one behind the other along ``axis``.
+
+    Reference: Shang et al., "Understanding and improving convolutional neural networks
+    via concatenated rectified linear units" (2016).
+
+    >>> crelu([-1.0, 2.0]).numpy()
+    array([0., 2., 1., 0.], dtype=float32)
+    """
+    features = convert_to_tensor(features)
+    return concat([relu(features), relu(-features)], axis=axis)
+
+
+@elementwise(type_name="Elu", zero_when=[{"features"}], floating=True)
+def elu(xp, features):
+    """``x`` where positive, else ``exp(x) - 1``."""
+    zero = xp.zeros((), features.dtype)
+    return xp.maximum(features, zero) + xp.expm1(xp.minimum(features, zero))
+
+
+@elu.vjp("features")
+def _(g, out):
+    return g * (minimum(out, 0.0) + 1.0)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def selu(features, name=None):
+    """``scale * elu(x)`` with another slope below 0: activations normalize themselves.
+
+    Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+    """
+    features = convert_to_tensor(features)
+    below = elu(minimum(features, 0.0)) * _SELU_ALPHA
+    return where(less(features, 0.0), below, features) * _SELU_SCALE
+
+
+@elementwise(type_name="Sigmoid", quiet=True, floating=True)
+def sigmoid(xp, x):
+    """``1 / (1 + exp(-x))``, exact to both ends.
+
+    >>> sigmoid(0.0).numpy()
+    np.float32(0.5)
+    """
+    # exp(-x) may overflow: 1 / inf is the right answer
+    return xp.reciprocal(xp.exp(-x) + x.dtype.type(1))
+
+
+@sigmoid.vjp("x")
+def _(g, out):
+    return g * (out - out * out)
+
+
+@elementwise(type_name="Softplus", quiet=True, floating=True)
+def softplus(xp, features):
+    """``log(1 + exp(x))``, without overflow for large ``x``."""
+    zero = xp.zeros((), features.dtype)
+    return xp.maximum(features, zero) + xp.log1p(xp.exp(-xp.abs(features)))
+
+
+@softplus.vjp("features")
+def _(g, features):
+    return g * sigmoid(features)
+
+
+def log_sigmoid(x, name=None):
+    """``log(sigmoid(x))``, without underflow."""
+    return -softplus(-convert_to_tensor(x))
+
+
+@elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True)
+def softsign(xp, features):
+    """``x / (|x| + 1)``."""
+    return features / (xp.abs(features) + features.dtype.type(1))
+
+
+@softsign.vjp("features")
+def _(g, features):
+    rest = 1.0 / (1.0 + abs(features))
+    return g * (rest * rest)
+
+
+def silu(features, beta=1.0):
+    """``x * sigmoid(beta * x)``, also known as swish."""
+    features = convert_to_tensor(features)
+    one = type(beta) in (int, float) and beta == 1
+    return features * sigmoid(features if one else features * beta)
+
+
+swish = silu
+
+
+# ---------------------------------------------------------------------------- gelu
+
+_ROOT_2_PI, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
+_DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@elementwise(
+    name="gelu", type_name="Gelu", zero_when=[{"x"}], quiet=True, floating=True
+)
+def _gelu(xp, x):
+    size = _bounded(xp, x)
+    tail, _ = normal_tail(xp, size)
+    return xp.maximum(x, xp.zeros((), x.dtype)) - tail * size
+
+
+def _bounded(xp, x):
+    """``|x|``, but for what is beyond the last that the normal distribution reaches."""
+    return xp.minimum(xp.abs(x), x.dtype.type(40.0))
+
+
+@_gelu.vjp("x")
+def _(g, x):
+    return g * _gelu_slope(x)
+
+
+@elementwise(name="gelu_slope", quiet=True, floating=True)
+def _gelu_slope(xp, x):  # the distribution of the normal, and x times its density
+    size = _bounded(xp, x)
+    tail, density = normal_tail(xp, size)
+    density *= size
+    density *= _DENSITY_AT_0
+    return _odd_about_half(xp, x, density - tail)
+
+
+def _odd_about_half(xp, x, rest):
+    """``1 + rest`` for positive ``x``, else ``-rest``, faster than by ``where``."""
+    step = (~xp.signbit(x)).astype(x.dtype)
+    rest *= step * 2.0 - 1.0
+    return rest + step
+
+
+@_gelu_slope.vjp("x")
+def _(g, x):
+    square = x * x
+    return g * zero_safe_multiply(2.0 - square, exp(square * -0.5) * _DENSITY_AT_0)
+
+
+@elementwise(name="gelu_by_tanh", zero_when=[{"x"}], quiet=True, floating=True)
+def _gelu_by_tanh(xp, x):
+    # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
+    share = xp.exp(_inside_tanh(x) * -2.0)
+    share += 1.0
+    return x / share
+
+
+def _inside_tanh(x):
+    return (x * x * (_ROOT_2_PI * _CUBIC) + _ROOT_2_PI) * x
+
+
+def _slope_inside(x):
+    return x * x * (3.0 * _ROOT_2_PI * _CUBIC) + _ROOT_2_PI
+
+
+@_gelu_by_tanh.vjp("x")
+def _(g, x):
+    return g * _gelu_by_tanh_slope(x)
+
+
+@elementwise(name="gelu_by_tanh_slope", quiet=True, floating=True)
+def _gelu_by_tanh_slope(xp, x):
+    size = xp.minimum(xp.abs(x), x.dtype.type(30.0))  # beyond it is 0 or 1
+    small = xp.exp(_inside_tanh(size) * -2.0)
+    large = 1.0 / (small + 1.0)
+    small *= large  # now the two shares, which add up to 1
+    rest = _slope_inside(size)
+    rest *= size
+    rest *= small * large
+    rest *= 2.0
+    return _odd_about_half(xp, x, rest - small)
+
+
+@_gelu_by_tanh_slope.vjp("x")
+def _(g, x):
+    inside, first = _inside_tanh(x), _slope_inside(x)
+    product = sigmoid(inside * 2.0) * sigmoid(inside * -2.0)
+    bent = x * (6.0 * _ROOT_2_PI * _CUBIC) - tanh(inside) * first * first * 2.0
+    return g * zero_safe_multiply(product, (first * 2.0 + x * bent) * 2.0)
+
+
+def _by_parts(op):
+    """On NumPy, large arrays go through the kernel in parts that stay in the cache."""
+    kernel = op.primitive.kernel
+
+    @op.kernel_for("numpy")
+    def _(xp, x):
+        if x.dtype.kind != "f":
+            raise DTypeError(op.primitive.name, "x must be real", x=x)
+        wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+        out = in_blocks(lambda part: kernel(np, part), wide)
+        return out if wide is x else out.astype(x.dtype)
+
+
+for _op in (_gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope):
+    _by_parts(_op)
+
+
+def gelu(features, approximate=False, name=None):
+    """``x`` times the share of the standard normal distribution that lies below ``x``.
+
+    With ``approximate``, ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
+
+    Reference: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
+
+    >>> gelu([-20.0, 0.0, 20.0]).numpy()
+    array([ 0.,  0., 20.], dtype=float32)
+    """
+    return _gelu_by_tanh(features) if approximate else _gelu(features)
+
+
+# ------------------------------------------------------------------------- softmax
+
+
+def is_short(logits, axis):
+    """A matrix with few columns: NumPy works along them faster once they are rows."""
+    return logits.ndim == 2 and axis in (-1, 1) and 0 < logits.shape[1] <= 64
+
+
+def shifted_rows(xp, logits, axis=-1):
+    """``logits`` less their maximum along ``axis``, and the axis along which it lies now.
+
+    A matrix with few columns comes back transposed.
+    """
+    if is_short(logits, axis):
+        turned = logits.T.copy(order="C")
+        turned -= turned.max(axis=0)
+        return turned, 0
+    if not logits.size:
+        return logits.copy(), axis
+    return logits - logits.max(axis=axis, keepdims=True), axis
+
+
+@primitive(name="softmax", type_name="Softmax", quiet=True, floating=True)
+def softmax_p(xp, logits, *, axis: Axes = -1):
+    weights, lies = shifted_rows(xp, logits, axis)
+    xp.exp(weights, out=weights)
+    weights /= weights.sum(axis=lies, keepdims=True)
+    return weights.T if is_short(logits, axis) else weights
+
+
+@softmax_p.vjp("logits")
+def _(g, out, axis):
+    weighted = g * out
+    return weighted - out * reduce_sum(weighted, axis, True)
+
+
+@primitive(name="log_softmax", type_name="LogSoftmax", quiet=True, floating=True)
+def log_softmax_p(xp, logits, *, axis: Axes = -1):
+    if not logits.ndim:  # NumPy takes a scalar for a vector
+        normalize_axis("log_softmax", axis, 0)
+    shifted, lies = shifted_rows(xp, logits, axis)
+    shifted -= xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
+    return shifted.T if is_short(logits, axis) else shifted
+
+
+@log_softmax_p.vjp("logits")
+def _(g, out, axis):
+    return g - exp(out) * reduce_sum(g, axis, True)
+
+
+for _op in (softmax_p, log_softmax_p):
+
+    @_op.infer
+    def _(logits, axis):
+        normalize_axis("softmax", axis, logits.shape.rank)
+        return logits
+
+    @_op.batch
+    def _(mapped, logits, *, axis, op=_op):
+        return op(logits, axis=axis % (logits.array.ndim - 1) + 1)
+
+
+def softmax(logits, axis=-1, name=None):
+    """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
+
+    >>> softmax([0.0, 0.0]).numpy()
+    array([0.5, 0.5], dtype=float32)
+    """
+    return softmax_p(logits, axis=-1 if axis is None else axis)
+
+
+def log_softmax(logits, axis=-1, name=None):
+    """``log(softmax(x))`` along ``axis``, without underflow."""
+    return log_softmax_p(logits, axis=-1 if axis is None else axis)

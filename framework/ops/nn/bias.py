@@ -1,0 +1,71 @@
+"""A factor and a summand for each channel: `bias_add`, and what ends a normalization."""
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.rules import elementwise
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+
+from ..array.shape import reshape
+from ..math.elementwise import add
+
+__all__ = ["bias_add"]
+
+
+def bias_add(value, bias, data_format=None, name=None):
+    """``value + bias``, with one entry of ``bias`` for each channel.
+
+    Shapes: ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``; with
+    ``data_format`` "NCHW" (any that begins with "NC") the channels are axis 1.
+
+    Raises: ``ShapeError`` if the shapes are others, ``ValueError`` for an unknown format.
+
+    >>> bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
+    array([[11., 22.]], dtype=float32)
+    """
+    value = convert_to_tensor(value, dtype_hint=bias.dtype if is_tensor(bias) else None)
+    bias = convert_to_tensor(bias, dtype_hint=value.dtype)
+    dims, own = value.array.shape, bias.array.shape
+    at = -1 if data_format is None else _channel_axis(data_format)
+    if len(dims) < 2 or own != (dims[at],):
+        what = f"bias must be a vector, an entry for each channel of value (axis {at})"
+        raise ShapeError("bias_add", what, value=value, bias=bias)
+    if at == 1 and len(dims) > 2:
+        bias = reshape(bias, own + (1,) * (len(dims) - 2))
+    return add(value, bias)
+
+
+def _channel_axis(data_format):
+    if data_format.startswith("NC"):
+        return 1
+    if data_format.startswith("N") and data_format.endswith("C"):
+        return -1
+    raise InvalidArgumentError(
+        "bias_add: data_format must be of the form 'N...C' or 'NC...', "
+        f"got {data_format!r}"
+    )
+
+
+@elementwise(zero_when=[{"x", "offset"}, {"scale", "offset"}, {"x", "scale", "offset"}])
+def multiply_add(xp, x, scale, offset):
+    """``x * scale + offset``: the sum is made in place, a pass less than two ops take."""
+    product = x * scale
+    if product.ndim and offset.size <= product.size:
+        try:
+            return xp.add(product, offset, out=product)
+        except ValueError:  # the offset has larger axes
+            pass
+    return product + offset
+
+
+@multiply_add.vjp("x")
+def _(g, scale):
+    return g * scale
+
+
+@multiply_add.vjp("scale")
+def _(g, x):
+    return g * x
+
+
+@multiply_add.vjp("offset")
+def _(g):
+    return g

@@ -1,0 +1,340 @@
+"""Cross-entropies from logits: stable for any logits, and fused, as they end each step.
+
+With them the likelihoods of other models: `log_poisson_loss`, and `l2_loss`.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core.blas import sum_of_squares
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Whole, primitive
+from tapewright.core.rules import (
+    broadcast_shape,
+    elementwise,
+    known_rank,
+    lift,
+    normalize_axis,
+    same_dtype,
+)
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast, stop_gradient
+from ..array.indexing import one_hot_p
+from ..array.joining import all_mapped
+from ..array.shape import expand_dims, transpose
+from ..math.comparison import greater_equal, less_equal, logical_and, where
+from ..math.elementwise import exp, log, square
+from ..math.reduction import reduce_logsumexp, reduce_sum
+from .activation import log_softmax_p, shifted_rows, sigmoid, softmax_p, softplus
+
+__all__ = [
+    "l2_loss",
+    "log_poisson_loss",
+    "sigmoid_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits",
+    "sparse_softmax_cross_entropy_with_logits",
+    "weighted_cross_entropy_with_logits",
+]
+
+
+@primitive(
+    name="softmax_cross_entropy_with_logits",
+    type_name="SoftmaxCrossEntropyWithLogits",
+    broadcasts=True,
+    quiet=True,
+)
+def _softmax_cross_entropy(xp, labels, logits):
+    """Over the last axis; one pass makes the row sums of both terms."""
+    if labels.shape != logits.shape:
+        labels, logits = xp.broadcast_arrays(labels, logits)
+    shifted, lies = shifted_rows(xp, logits)
+    log_total = xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
+    # labels need not sum to 1: log_total counts as often as they do
+    xp.subtract(log_total, shifted, out=shifted)
+    return ((labels.T if lies == 0 else labels) * shifted).sum(axis=lies)
+
+
+@_softmax_cross_entropy.infer
+def _(labels, logits):
+    who = "softmax_cross_entropy_with_logits"
+    known_rank(who, "labels", labels)
+    if known_rank(who, "logits", logits) == 0:
+        raise ShapeError("softmax_cross_entropy_with_logits", "logits need a class axis",
+                         labels=labels, logits=logits)  # fmt: skip
+    try:
+        shape = broadcast_shape(labels.shape, logits.shape)
+    except ValueError as error:
+        raise ShapeError("softmax_cross_entropy_with_logits", str(error),
+                         labels=labels, logits=logits) from None  # fmt: skip
+    dtype = same_dtype(
+        "softmax_cross_entropy_with_logits", labels=labels, logits=logits
+    )
+    return TensorSpec(shape[:-1], dtype)
+
+
+@_softmax_cross_entropy.vjp("logits")
+def _(g, labels, logits):
+    return _softmax_excess(labels, logits) * expand_dims(g, -1)
+
+
+@_softmax_cross_entropy.vjp("labels")
+def _(g, logits):
+    return -(log_softmax_p(logits) * expand_dims(g, -1))
+
+
+@_softmax_cross_entropy.batch
+def _(mapped, labels, logits):
+    return _softmax_cross_entropy(*lift(mapped, labels, logits))
+
+
+@primitive(name="softmax_excess", broadcasts=True, quiet=True)
+def _softmax_excess(xp, labels, logits):
+    """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
+    if labels.shape != logits.shape:
+        labels, logits = xp.broadcast_arrays(labels, logits)
+    weights, lies = shifted_rows(xp, logits)
+    labels = labels.T if lies == 0 else labels
+    xp.exp(weights, out=weights)
+    weights *= labels.sum(axis=lies, keepdims=True) / weights.sum(
+        axis=lies, keepdims=True
+    )
+    weights -= labels
+    return weights.T if lies == 0 else weights
+
+
+@_softmax_excess.infer
+def _(labels, logits):
+    dtype = same_dtype("softmax_excess", labels=labels, logits=logits)
+    return TensorSpec(broadcast_shape(labels.shape, logits.shape), dtype)
+
+
+@_softmax_excess.vjp("logits")
+def _(g, labels, logits, out):
+    weighted = g * (out + labels)
+    return weighted - softmax_p(logits) * reduce_sum(weighted, -1, True)
+
+
+@_softmax_excess.vjp("labels")
+def _(g, logits):
+    return reduce_sum(g * softmax_p(logits), -1, True) - g
+
+
+@_softmax_excess.batch
+def _(mapped, labels, logits):
+    return _softmax_excess(*lift(mapped, labels, logits))
+
+
+def softmax_cross_entropy_with_logits(
+    labels, logits, axis=-1, name=None, *, assume_normalized=False
+):
+    """``-sum(labels * log_softmax(logits))`` along ``axis``.
+
+    Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``; the result lacks ``axis``.
+    ``labels`` are probabilities, or any weights: the gradient for the logits is exact,
+    ``sum(labels) * softmax(logits) - labels``, as in JAX and PyTorch. TensorFlow's is
+    ``softmax(logits) - labels``, also where the labels do not sum to 1;
+    ``assume_normalized`` gives that one.
+
+    >>> softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.dtype != logits.dtype:
+        labels = cast(labels, logits.dtype)
+    rank = len(logits.shape)
+    if axis not in (-1, rank - 1):
+        who = "softmax_cross_entropy_with_logits"
+        (at,) = normalize_axis(who, Whole(axis), rank)
+        order = [i for i in range(rank) if i != at] + [at]
+        labels, logits = transpose(labels, order), transpose(logits, order)
+    loss = _softmax_cross_entropy(labels, logits)
+    if not assume_normalized:
+        return loss
+    missing = stop_gradient(1.0 - reduce_sum(labels, -1))
+    total = reduce_logsumexp(logits, -1)
+    return loss + missing * (total - stop_gradient(total))  # + 0, for its gradient
+
+
+@primitive(
+    name="sparse_softmax_cross_entropy_with_logits",
+    type_name="SparseSoftmaxCrossEntropyWithLogits",
+    alike=("logits",),
+    quiet=True,
+    may_raise=True,
+)
+def _sparse_cross_entropy(xp, labels, logits):
+    if labels.shape != logits.shape[:-1]:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    top = logits.max(axis=-1)
+    log_total = xp.log(xp.exp(logits - top[..., None]).sum(axis=-1))
+    if xp is np:
+        return log_total - (_picked(logits, labels) - top)
+    # there is no waiting for a GPU to find a wrong label: its loss is NaN, as in TensorFlow
+    picks = labels[..., None].astype(xp.int64)
+    valid = (picks >= 0) & (picks < logits.shape[-1])
+    picked = xp.take_along_axis(logits, xp.where(valid, picks, 0), axis=-1)
+    picked = xp.where(valid, picked, xp.nan).astype(logits.dtype)
+    return log_total - (picked[..., 0] - top)
+
+
+def _picked(logits, labels):
+    """The entries at the labels, in NumPy; a third of what take_along_axis costs."""
+    classes, places = logits.shape[-1], labels.astype(np.int64, order="C").reshape(-1)
+    # a negative number is a large one without its sign: one pass finds both kinds
+    if labels.size and places.view(np.uint64).max() >= classes:
+        wrong = places[(places < 0) | (places >= classes)]
+        raise InvalidArgumentError(
+            "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
+            f"{classes - 1}, got {wrong[0]}"
+        )
+    places += np.arange(labels.size) * classes
+    return logits.reshape(-1).take(places).reshape(labels.shape)
+
+
+_sparse_cross_entropy.no_gradient("labels")
+
+
+@_sparse_cross_entropy.infer
+def _(labels, logits):
+    who = "sparse_softmax_cross_entropy_with_logits"
+    if not labels.dtype.is_integer:
+        raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
+    if labels.shape != logits.shape[:-1]:
+        raise ShapeError(who, "labels must have the shape of logits without the last axis",
+                         labels=labels, logits=logits)  # fmt: skip
+    return TensorSpec(labels.shape, logits.dtype)
+
+
+@_sparse_cross_entropy.vjp("logits")
+def _(g, labels, logits, logits_shape, logits_dtype):
+    hits = one_hot_p(labels, logits_shape[-1], -1, logits_dtype)
+    return (softmax_p(logits) - hits) * expand_dims(g, -1)
+
+
+@_sparse_cross_entropy.batch
+def _(mapped, labels, logits):
+    return _sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
+
+
+def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
+    """``-log_softmax(logits)[label]`` along the last axis.
+
+    Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits``
+    ``[..., classes]``; the result that of ``labels``.
+
+    Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is NaN.
+    """
+    who = "sparse_softmax_cross_entropy_with_logits"
+    logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
+    if not labels.dtype.is_integer:
+        raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
+    _check_floating(who, logits)
+    if len(logits.shape) < 1:
+        raise ShapeError(who, "logits must be [..., classes]", logits=logits)
+    return _sparse_cross_entropy(labels, logits)
+
+
+@elementwise(name="sigmoid_cross_entropy_with_logits", quiet=True, floating=True)
+def _sigmoid_cross_entropy(xp, labels, logits):
+    """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
+    positive = xp.maximum(logits, xp.zeros((), logits.dtype))
+    return positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
+
+
+@_sigmoid_cross_entropy.vjp("logits")
+def _(g, labels, logits):
+    return g * (sigmoid(logits) - labels)
+
+
+@_sigmoid_cross_entropy.vjp("labels")
+def _(g, logits):
+    return -(g * logits)
+
+
+def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
+    """``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``, stable.
+
+    Shapes: ``labels`` and ``logits`` alike, and the result with them.
+
+    >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.shape != logits.shape:
+        raise ShapeError("sigmoid_cross_entropy_with_logits", "the shapes must be the same",
+                         labels=labels, logits=logits)  # fmt: skip
+    _check_floating("sigmoid_cross_entropy_with_logits", logits)
+    return _sigmoid_cross_entropy(labels, logits)
+
+
+def _check_floating(who, logits):
+    if not logits.dtype.is_floating:
+        raise DTypeError(who, "logits must be floating", logits=logits)
+
+
+def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
+    """Sigmoid cross-entropy whose positive term counts ``pos_weight`` times."""
+    logits = convert_to_tensor(logits)
+    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
+    if labels.shape != logits.shape:
+        raise ShapeError("weighted_cross_entropy_with_logits", "the shapes must be the same",
+                         labels=labels, logits=logits)  # fmt: skip
+    pos_weight = convert_to_tensor(pos_weight, dtype_hint=logits.dtype)
+    weight = labels * (pos_weight - 1.0) + 1.0
+    return (1.0 - labels) * logits + weight * softplus(-logits)
+
+
+def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
+    """``exp(log_input) - targets * log_input``: of counts, from the logarithm of their rate.
+
+    With ``compute_full_loss`` plus Stirling's approximation of ``log(targets!)``, which is
+    left out for targets from 0 to 1. Shapes: all alike.
+
+    >>> log_poisson_loss([2.0], [0.0]).numpy()
+    array([1.], dtype=float32)
+    """
+    log_input = convert_to_tensor(log_input)
+    targets = convert_to_tensor(targets, dtype_hint=log_input.dtype)
+    if targets.shape != log_input.shape:
+        raise ShapeError("log_poisson_loss", "the shapes must be the same",
+                         targets=targets, log_input=log_input)  # fmt: skip
+    loss = exp(log_input) - targets * log_input
+    if not compute_full_loss:
+        return loss
+    few = logical_and(greater_equal(targets, 0.0), less_equal(targets, 1.0))
+    many = where(few, 1.0, targets)  # where log and its derivatives are finite
+    stirling = many * log(many) - many + 0.5 * log(many * (2.0 * math.pi))
+    return loss + where(few, 0.0, stirling)
+
+
+@primitive(type_name="L2Loss")
+def l2_loss(xp, t):
+    """``sum(t ** 2) / 2`` over all entries, in one pass.
+
+    >>> l2_loss([3.0, 4.0]).numpy()
+    np.float32(12.5)
+    """
+    if t.dtype.kind != "f":
+        raise TypeError("t must be floating")  # `infer` says it better
+    return sum_of_squares(xp, t) * t.dtype.type(0.5)
+
+
+@l2_loss.infer
+def _(t):
+    if not t.dtype.is_floating:
+        raise DTypeError("l2_loss", "t must be floating; cast converts it", t=t)
+    return TensorSpec((), t.dtype)
+
+
+@l2_loss.vjp("t")
+def _(g, t):
+    return g * t
+
+
+@l2_loss.batch
+def _(mapped, t):
+    return reduce_sum(square(t), tuple(range(1, t.array.ndim))) * 0.5

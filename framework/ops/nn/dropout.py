@@ -1,0 +1,104 @@
+"""Dropout: noise that zeroes entries and scales the others up, from the random streams."""
+
+import functools
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.composite import composite
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.tensor import convert_to_tensor, module_of
+
+from ..array.conversion import cast
+from ..math.comparison import greater_equal
+from ..random.generators import one_stream, stateless_stream
+from ..random.philox import dropout_mask, random_uniform
+
+__all__ = ["dropout", "stateless_dropout"]
+
+
+@composite
+def dropout(x, rate, noise_shape=None, seed=None, name=None):
+    """Zeroes each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
+
+    Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which gets
+    a gradient through ``1 / (1 - rate)``; ``noise_shape``: the shape of the mask, None
+    where it is that of ``x``; axes of size 1 share one draw; ``seed``: for numbers of
+    their own, the same at each call; without one they are from the global stream.
+
+    Raises: ``ValueError`` for a rate out of range, ``ShapeError`` for a ``noise_shape``
+    that does not fit, ``DTypeError`` if ``x`` is not floating.
+
+    >>> dropout([1.0, 2.0], rate=0).numpy()
+    array([1., 2.], dtype=float32)
+    """
+    _check_rate("dropout", rate)
+    stream = functools.partial(one_stream, seed)
+    return apply_dropout("dropout", x, rate, noise_shape, stream)
+
+
+def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
+    """`dropout` whose noise is a function of ``seed``, two integers, and nothing else.
+
+    ``rng_alg`` may be None, "philox" or "auto_select": there is one algorithm.
+
+    Raises: as `dropout`, and ``ValueError`` for another ``seed`` or ``rng_alg``.
+
+    >>> first = stateless_dropout(np.ones(9), 0.5, seed=[1, 2])
+    >>> np.array_equal(first, stateless_dropout(np.ones(9), 0.5, seed=[1, 2]))
+    True
+    """
+    who = "stateless_dropout"
+    _check_rate(who, rate)
+    if rng_alg not in (None, "philox", "auto_select"):
+        raise InvalidArgumentError(
+            f"{who}: rng_alg must be None or 'philox', got {rng_alg!r}"
+        )
+    stream = stateless_stream(who, seed)
+    return apply_dropout(who, x, rate, noise_shape, lambda: stream)
+
+
+def _check_rate(who, rate):
+    if _is_number(rate) and not 0 <= rate < 1:
+        raise InvalidArgumentError(
+            f"{who}: rate must be from 0 up to, not 1, got {rate!r}"
+        )
+
+
+def _is_number(rate):
+    return isinstance(rate, int | float | np.number)
+
+
+def apply_dropout(who, x, rate, noise_shape, next_stream):
+    """`dropout` with the noise of ``next_stream()``; a rate of 1 leaves zeros."""
+    x = convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "x must be floating; cast converts it", x=x)
+    if _is_number(rate) and rate == 0:
+        return x
+    shape = _mask_shape(who, x, noise_shape)
+    if not _is_number(rate):
+        rate = cast(convert_to_tensor(rate, dtype_hint=x.dtype), x.dtype)
+        if rate.shape.rank != 0:
+            raise ShapeError(who, "rate must be a scalar", rate=rate)
+    state, purpose = next_stream()
+    with devices.use_module(module_of(x)):
+        if _is_number(rate):
+            return x * dropout_mask(
+                state, shape=shape, rate=float(rate), dtype=x.dtype, purpose=purpose
+            )
+        drawn = random_uniform(state, shape=shape, purpose=purpose)
+    kept = cast(greater_equal(cast(drawn, x.dtype), rate), x.dtype)
+    return x * (kept / (1.0 - rate))
+
+
+def _mask_shape(who, x, noise_shape):
+    shape = tuple(x.shape)
+    if noise_shape is None:
+        return shape
+    noise = tuple([None if n is None else int(n) for n in noise_shape])
+    fits = [n in (None, 1, own) for n, own in zip(noise, shape)]
+    if len(noise) != len(shape) or not all(fits):
+        what = f"noise_shape {noise} must give each axis of x, of shape {shape}, "
+        raise ShapeError(who, what + "its size, 1 or None")
+    return [own if n is None else n for n, own in zip(noise, shape)]

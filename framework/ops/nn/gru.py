@@ -1,0 +1,214 @@
+"""The gated recurrent unit: all steps of a sequence in one primitive.
+
+    z, r = sigmoid(x_z + h @ kernel_z + bias_z), and so on      k = h @ kernel_n + bias_n
+    n = tanh(x_n + r * k)                                       h <- z * h + (1 - z) * n
+
+This is the form whose reset gate acts on the product ("reset after"). How derivatives
+come about is told in `recurrence`.
+"""
+
+from tapewright.core.primitive import primitive
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.creation import ones_like, zeros
+from ..array.joining import concat, pad
+from ..math.reduction import reduce_sum
+from .recurrence import (
+    check_cell,
+    drives,
+    linear_pair,
+    longer,
+    only_counted,
+    outer,
+    projected,
+    sequences,
+    skipped,
+    time_first,
+    with_dtype_of,
+)
+
+__all__ = ["gru"]
+
+# The inputs are in the order n, z, r, and the gates n, z, r, k: so that what goes back to
+# the inputs, and what goes back through the kernel, stand side by side.
+
+
+@primitive(name="gru_steps", multiple=True, alike=(), quiet=True)
+def _gru(xp, *values):
+    """``(h, gates)`` of inputs ``x, h, kernel, bias[, mask]``, time first.
+
+    ``h [time + 1, batch, units]`` begins with the initial state.
+    """
+    x, h, kernel, bias, *mask = values
+    skips, units = skipped(xp, len(x), *mask), len(kernel)
+    h = longer(xp, x, h)
+    gates = xp.empty((*x.shape[:2], 4 * units), x.dtype)
+    product = xp.empty((x.shape[1], 3 * units), x.dtype)
+    for t in range(len(x)):
+        g, after, skip = gates[t], h[t + 1], skips[t]
+        n, k = g[:, :units], g[:, 3 * units :]
+        xp.matmul(h[t], kernel, out=product)
+        xp.add(product, bias, out=g[:, units:])
+        both = g[:, units : 3 * units]
+        both += x[t, :, units:]
+        if skip is not None:
+            xp.copyto(g, 0, where=skip)
+        xp.negative(both, out=both)
+        xp.exp(both, out=both)
+        both += 1
+        xp.divide(1, both, out=both)
+        z, r = both[:, :units], both[:, units:]
+        xp.multiply(r, k, out=n)
+        n += x[t, :, :units]
+        if skip is not None:
+            xp.copyto(n, 0, where=skip)
+        xp.tanh(n, out=n)
+        xp.subtract(h[t], n, out=after)
+        after *= z
+        after += n
+        if skip is not None:
+            xp.copyto(after, h[t], where=skip)
+    return h, gates
+
+
+def _parts(x):
+    units = x.shape[-1] // 4
+    return [x[..., i * units : (i + 1) * units] for i in range(4)]
+
+
+@_gru.infer
+def _(x, h, kernel, bias, *mask):
+    states, gates = check_cell("gru", 3, x, h, kernel)
+    width = None if states.shape[-1] is None else 4 * states.shape[-1]
+    return states, TensorSpec([*gates.shape[:2], width], x.dtype)
+
+
+@_gru.vjp("values")
+def _(g, values, out):
+    (h, gates), (of_h, of_gates), mask = out, g, values[4:]
+    if of_gates is not None:
+        n, z, r, k = _parts(gates)
+        slope = concat([1.0 - n * n, z * (1.0 - z), r * (1.0 - r), ones_like(k)], 2)
+        of_gates = only_counted(of_gates * slope, *(mask or (None,)))
+    found, parts = drives([of_gates, of_h])
+    d_gates, d_h = _gru_vjp(
+        [gates, h, values[2], *mask, *parts], given="m" * len(mask) + found
+    )
+    units = h.shape[-1]
+    d_x, d_product = d_gates[..., : 3 * units], d_gates[..., units:]
+    by_kernel, by_bias = outer(h[:-1], d_product), reduce_sum(d_product, (0, 1))
+    return d_x, d_h[0], by_kernel, by_bias, *[None for _ in mask]
+
+
+# With the total cotangent d_h of the state after a step:
+#     d_n = d_h * (1 - z) * (1 - n^2)       d_z = d_h * (h - n) * z * (1 - z)
+#     d_r = d_n * k * r * (1 - r)           d_k = d_n * r
+# and before it d_h += d_h * z + (d_z, d_r, d_k) @ kernel^T. A step that does not count
+# has no part in this.
+
+
+def _backwards(xp, gates, h, kernel, skips, drive, d_h):
+    d_gates, back = xp.empty(gates.shape, gates.dtype), xp.ascontiguousarray(kernel.T)
+    units, part = len(kernel), xp.empty_like(h[0])
+    for t in reversed(range(len(gates))):
+        d, h_now, skip = d_gates[t], d_h[t + 1], skips[t]
+        n, z, r, k = _parts(gates[t])
+        of_n, of_z, of_r, of_k = _parts(d)
+        h_in = h_now if skip is None else xp.where(skip, 0, h_now)
+        through = h_in * z
+        xp.subtract(h[t], n, out=of_z)
+        of_z *= through
+        xp.subtract(1, z, out=part)
+        of_z *= part
+        part *= h_in
+        xp.multiply(n, n, out=of_n)
+        xp.subtract(1, of_n, out=of_n)
+        of_n *= part
+        if drive is not None:
+            of_n += drive[t, :, :units]
+        xp.multiply(of_n, r, out=of_k)
+        xp.subtract(1, r, out=of_r)
+        of_r *= of_k
+        of_r *= k
+        if drive is not None:
+            d[:, units:] += drive[t, :, units:]
+        d_h[t] += through
+        d_h[t] += xp.matmul(d[:, units:], back, out=part)
+        if skip is not None:
+            d_h[t] += h_now - h_in
+    return d_gates
+
+
+def _forwards(xp, gates, h, kernel, skips, drive, e_h):
+    e = xp.zeros(gates.shape, gates.dtype) if drive is None else xp.array(drive)
+    units = len(kernel)
+    for t in range(len(gates)):
+        n, z, r, k = _parts(gates[t])
+        e[t, :, units:] += e_h[t] @ kernel
+        of_n, of_z, of_r, of_k = _parts(e[t])
+        of_n += of_r * (k * r * (1 - r)) + of_k * r
+        more = of_n * ((1 - z) * (1 - n * n)) + e_h[t] * z
+        more += of_z * ((h[t] - n) * z * (1 - z))
+        e_h[t + 1] += more if skips[t] is None else xp.where(skips[t], e_h[t], more)
+    return e
+
+
+def _by_coefficients(gates, h, kernel, mask, back, forth):
+    (d, d_h), (e, e_h) = back, forth
+    n, z, r, k = _parts(gates)
+    before, d_now = h[:-1], only_counted(d_h[1:], mask)
+    d_n, e_n, e_z, e_r, e_k = d[..., : n.shape[-1]], *_parts(e)
+    of_n, of_z, of_r = e_n * d_now, e_z * d_now, e_r * d_n
+    flat, leak, slope = 1.0 - n * n, 1.0 - z, z * (1.0 - z)
+    by_gates = [
+        -2.0 * (of_n * n * leak) - of_z * slope,
+        of_z * (before - n) * (1.0 - 2.0 * z) - of_n * flat + e_h[:-1] * d_now,
+        of_r * k * (1.0 - 2.0 * r) + e_k * d_n,
+        of_r * r * (1.0 - r),
+    ]
+    by_h = pad(of_z * slope, [(0, 1), (0, 0), (0, 0)])
+    return concat(by_gates, 2), by_h, outer(e_h[:-1], d[..., n.shape[-1] :])
+
+
+_gru_vjp, _gru_jvp = linear_pair("gru", _backwards, _forwards, _by_coefficients, 1)
+
+
+def gru(
+    inputs, h, kernel, recurrent_kernel, bias=None, mask=None,
+    zero_output_for_mask=False,
+):  # fmt: skip
+    """A gated recurrent unit over sequences: ``(outputs, last h)``.
+
+        x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
+        z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
+        h <- z * h + (1 - z) * tanh(x_n + r * y_n)
+
+    Shapes: ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
+    ``[features or units, 3 * units]`` in the order z, r, n, ``bias [2, 3 * units]``;
+    ``mask`` and the outputs as in `lstm`.
+
+    Derivatives are exact at every order. Reference: Cho et al., "Learning phrase
+    representations using RNN encoder-decoder" (2014), in the form of cuDNN.
+    """
+    kernel, recurrent_kernel = (
+        convert_to_tensor(kernel),
+        convert_to_tensor(recurrent_kernel),
+    )
+    units = recurrent_kernel.array.shape[0]
+    of_x, of_h = (
+        (None, zeros(3 * units, kernel.dtype)) if bias is None else (bias[0], bias[1])
+    )
+    if of_x is not None:
+        of_x = _turned(of_x, units)
+    x = projected(inputs, _turned(kernel, units), of_x)
+    masks = time_first(mask)
+    h, recurrent_kernel = with_dtype_of(
+        "gru", x, h=h, recurrent_kernel=recurrent_kernel
+    )
+    h, _ = _gru([x, h, recurrent_kernel, of_h, *masks])
+    return sequences(h, *(masks or (None,)), zero_output_for_mask), h[-1]
+
+
+def _turned(x, units):
+    """From Keras' order z, r, n to n, z, r."""
+    return concat([x[..., 2 * units :], x[..., : 2 * units]], len(x.shape) - 1)

@@ -1,0 +1,159 @@
+"""Statistics: mean and variance, plain, weighted and from sums; the fraction of zeros."""
+
+import math
+
+from tapewright.core import dtypes
+from tapewright.core.composite import composite
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+
+from ..array.conversion import cast
+from ..array.creation import zeros_like
+from ..array.shape import squeeze, summed
+from ..math.comparison import equal
+from ..math.elementwise import divide_no_nan, square, squared_difference
+from ..math.reduction import reduce_mean, reduce_sum
+from .bias import multiply_add
+
+__all__ = [
+    "moments",
+    "normalize_moments",
+    "sufficient_statistics",
+    "weighted_moments",
+    "zero_fraction",
+]
+
+
+def count_over(shape, axes):
+    """How many entries lie along ``axes``; 1 where there is none, a divisor."""
+    return max(math.prod([shape[a] for a in axes]), 1)
+
+
+def from_the_back(axes, rank):
+    """Axes counted from the end, so that a further axis in front changes nothing."""
+    return tuple([a - rank for a in axes])
+
+
+@primitive(name="moments", multiple=True, floating=True)
+def _moments(xp, x, *, axes: Axes):
+    """Mean and variance, the axes kept; primitive as its rule takes three passes."""
+    count = math.prod([x.shape[a] for a in axes])
+    share = x.dtype.type(1 / count if count else math.nan)
+    mean = summed(xp, x, axes) * share
+    variance = summed(xp, xp.square(x - mean), axes) * share
+    return mean, variance
+
+
+def small_spec(spec, axes):
+    """The spec of a statistic over ``axes``, which stay with size 1."""
+    axes = normalize_axis("moments", axes, spec.shape.rank, "axes")
+    return TensorSpec(
+        [1 if i in axes else n for i, n in enumerate(spec.shape)], spec.dtype
+    )
+
+
+@_moments.infer
+def _(x, axes):
+    return small_spec(x, axes), small_spec(x, axes)
+
+
+@_moments.vjp("x")
+def _(g, x, out, x_shape, axes):
+    # The variance sees the mean move, but moves with it in second order only.
+    share = 1.0 / count_over(x_shape, axes)
+    return multiply_add(x - out[0], g[1] * (2.0 * share), g[0] * share)
+
+
+@_moments.batch
+def _(mapped, x, *, axes):
+    return _moments(x, axes=axes)
+
+
+@composite
+def moments(x, axes, shift=None, keepdims=False, name=None):
+    """Mean and variance over ``axes``: ``(mean(x), mean((x - mean) ** 2))``.
+
+    Both are exact functions of ``x`` at every order: the variance sees the mean move.
+    ``shift`` is there for TensorFlow's signature and changes nothing. Half precision is
+    computed in single.
+
+    >>> mean, variance = moments([1.0, 2.0, 6.0], axes=[0])
+    >>> print(float(mean), round(float(variance), 4))
+    3.0 4.6667
+    """
+    given = convert_to_tensor(x)
+    x, rank = at_least_single(given), len(given.array.shape)
+    axes = sorted(normalize_axis("moments", Axes(axes), rank, "axes"))
+    if x.dtype.is_floating and rank:
+        mean, variance = _moments(x, axes=from_the_back(axes, rank))
+    else:
+        mean = reduce_mean(x, axes, True)
+        variance = reduce_mean(squared_difference(x, mean), axes, True)
+    return _finished((mean, variance), axes, keepdims, given.dtype)
+
+
+def at_least_single(x):
+    """Half precision as single; anything else as it is."""
+    return cast(x, dtypes.float32) if x.dtype == dtypes.float16 else x
+
+
+def _finished(statistics, axes, keepdims, dtype):
+    """Without the axes of size 1, unless they are wanted; in ``dtype``."""
+    if not keepdims and axes:
+        statistics = [squeeze(s, axes) for s in statistics]
+    return tuple([cast(s, dtype) for s in statistics])
+
+
+def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
+    """Mean and variance in which each entry counts ``frequency_weights`` times.
+
+    Shapes: the weights broadcast with ``x``. Where they sum to 0, both are 0.
+    """
+    given = convert_to_tensor(x)
+    x = at_least_single(given)
+    weights = convert_to_tensor(frequency_weights, dtype_hint=x.dtype)
+    weights = cast(weights, x.dtype)
+    weighted = weights * x
+    axes = normalize_axis("weighted_moments", Axes(axes), len(weighted.shape), "axes")
+    axes = sorted(axes)
+    total = reduce_sum(weights + zeros_like(x), axes, True)
+    mean = divide_no_nan(reduce_sum(weighted, axes, True), total)
+    squares = reduce_sum(weights * squared_difference(x, mean), axes, True)
+    variance = divide_no_nan(squares, total)
+    return _finished((mean, variance), axes, keepdims, given.dtype)
+
+
+def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
+    """What `normalize_moments` needs: ``(count, sum, sum of squares, shift)`` over ``axes``.
+
+    With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
+    """
+    x = convert_to_tensor(x)
+    axes = normalize_axis("sufficient_statistics", Axes(axes), len(x.shape), "axes")
+    count = math.prod([x.shape[a] for a in axes])
+    count = cast(convert_to_tensor(count), x.dtype)
+    if shift is not None:
+        shift = convert_to_tensor(shift, dtype_hint=x.dtype)
+        x = x - shift
+    total = reduce_sum(x, axes, keepdims)
+    return count, total, reduce_sum(square(x), axes, keepdims), shift
+
+
+def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
+    """Mean and variance from `sufficient_statistics`."""
+    mean_ss = convert_to_tensor(mean_ss)
+    share = 1.0 / convert_to_tensor(counts, dtype_hint=mean_ss.dtype)
+    shifted = mean_ss * share
+    variance = convert_to_tensor(variance_ss) * share - square(shifted)
+    return (shifted if shift is None else shifted + shift), variance
+
+
+def zero_fraction(value, name=None):
+    """The fraction of entries that are 0, float32; NaN of no entries at all.
+
+    >>> zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()
+    np.float32(0.5)
+    """
+    value = convert_to_tensor(value)
+    return reduce_mean(cast(equal(value, zeros_like(value)), dtypes.float32))

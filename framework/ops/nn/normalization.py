@@ -1,0 +1,379 @@
+"""Normalization, differentiated exactly through the mean and the variance.
+
+All kinds stand on one primitive, `_standardize`: mean 0 and variance 1 over some axes.
+Batch, layer, instance and group normalization choose the axes, then scale and shift.
+"""
+
+from tapewright.core import devices
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Axes, primitive
+from tapewright.core.rules import broadcast_shape, normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
+
+from ..array.conversion import cast, conj, real
+from ..array.creation import zeros_like
+from ..array.shape import reshape, summed
+from ..linalg.matmul import matmul
+from ..math.elementwise import maximum, pow, reciprocal, rsqrt, sqrt, square
+from ..math.reduction import reduce_sum
+from .bias import multiply_add
+from .moments import at_least_single, count_over, from_the_back, small_spec
+
+__all__ = [
+    "batch_normalization",
+    "fused_batch_norm",
+    "group_normalization",
+    "instance_normalization",
+    "l2_normalize",
+    "layer_normalization",
+    "local_response_normalization",
+    "lrn",
+    "rms_normalization",
+]
+
+
+# ------------------------------------------------------------------ the one primitive
+
+
+@primitive(name="standardize", multiple=True, floating=True)
+def _standardize(xp, x, *, axes: Axes, epsilon=1e-3, centred=True):
+    """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
+
+    ``axes`` count from the end. Not ``centred``, the mean is taken as 0. A primitive for
+    its derivative, which needs no more than the outputs.
+    """
+    share = x.dtype.type(1 / count_over(x.shape, axes))
+    normal, mean = x, None
+    if centred:
+        mean = summed(xp, x, axes) * share
+        normal = x - mean
+    variance = summed(xp, xp.square(normal), axes) * share
+    inverse = 1 / xp.sqrt(variance + x.dtype.type(epsilon))
+    if not centred:
+        return x * inverse, xp.zeros_like(variance), variance
+    return xp.multiply(normal, inverse, out=normal), mean, variance
+
+
+@_standardize.infer
+def _(x, axes, epsilon, centred):
+    small = small_spec(x, axes)
+    return TensorSpec(x.shape, x.dtype), small, small
+
+
+@_standardize.vjp("x")
+def _(g, out, x_shape, axes, epsilon, centred):
+    (g_normal, g_mean, g_variance), (normal, _, variance) = g, out
+    deviation, share = sqrt(variance + epsilon), 1.0 / count_over(x_shape, axes)
+    return _standardize_grad(
+        g_normal,
+        normal,
+        reciprocal(deviation),
+        g_variance * deviation * (2.0 * share),
+        g_mean * (share if centred else 0.0),
+        axes=axes,
+        centred=centred,
+    )
+
+
+@primitive(name="standardize_grad", broadcasts=True)
+def _standardize_grad(
+    xp, g, normal, inverse, slope, shift, *, axes: Axes, centred=True
+):
+    """``inverse * (g - mean(g) - normal * mean(g * normal)) + normal * slope + shift``.
+
+    The cotangent behind `_standardize`: its Jacobian is a projection, its own adjoint.
+    ``slope`` and ``shift``, small as ``inverse``, bring in what the statistics get.
+    """
+    share = normal.dtype.type(1 / count_over(normal.shape, axes))
+    product = g * normal
+    slope = slope - inverse * (summed(xp, product, axes) * share)
+    if centred:
+        shift = shift - inverse * (summed(xp, g, axes) * share)
+    alike = len({x.ndim for x in (g, normal, inverse, slope, shift)}) == 1
+    out = product if alike else None  # else some are mapped, and some are not
+    total = xp.multiply(normal, slope, out=out)
+    total = xp.add(total, shift, out=out)
+    return xp.add(total, g * inverse, out=out)
+
+
+@_standardize_grad.infer
+def _(g, normal, inverse, slope, shift, axes, centred):
+    shapes = [x.shape for x in (g, normal, inverse, slope, shift)]
+    return TensorSpec(broadcast_shape(*shapes), g.dtype)
+
+
+@_standardize_grad.vjp("g")
+def _(c, normal, inverse, axes, centred):
+    zero = zeros_like(inverse)
+    return _standardize_grad(c, normal, inverse, zero, zero, axes=axes, centred=centred)
+
+
+@_standardize_grad.vjp("normal")
+def _(c, g, normal, inverse, slope, normal_shape, axes):
+    rate = inverse * (1.0 / count_over(normal_shape, axes))
+    by_g = reduce_sum(g * normal, axes, True) * rate
+    by_c = reduce_sum(c * normal, axes, True) * rate
+    return multiply_add(c, slope - by_g, -(g * by_c))
+
+
+@_standardize_grad.vjp("inverse")
+def _(c, g, normal, normal_shape, axes, centred):
+    def total(x):
+        return reduce_sum(x, axes, True)
+
+    means = total(c * normal) * total(g * normal)
+    if centred:
+        means = means + total(c) * total(g)
+    return total(c * g) - means * (1.0 / count_over(normal_shape, axes))
+
+
+@_standardize_grad.vjp("slope")
+def _(c, normal, axes):
+    return reduce_sum(c * normal, axes, True)
+
+
+@_standardize_grad.vjp("shift")
+def _(c, axes):
+    return reduce_sum(c, axes, True)
+
+
+@_standardize.batch
+def _(mapped, x, **attributes):
+    return _standardize(x, **attributes)
+
+
+@_standardize_grad.batch
+def _(mapped, *inputs, **attributes):  # axes count from the end: all else broadcasts
+    return _standardize_grad(*inputs, **attributes)
+
+
+@_standardize_grad.diagonal
+def _(places, g, normal, inverse, slope, shift, *, axes, centred):
+    at = [place for place in places if place is not None]
+    if places[1:3] != (None, None) or at[0] in axes or len(set(at)) > 1:
+        return None
+    # linear in the others, of which those not mapped are zeros more often than not
+    pairs = zip((g, slope, shift), (places[0], *places[3:]))
+    if any(place is None and not _is_zero(x.array) for x, place in pairs):
+        return None
+    return at[0] if g.shape[at[0]] == shift.shape[at[0]] else None
+
+
+def _is_zero(array):
+    """Whether all entries are known to be zero: not while they are traced."""
+    return devices.is_array(array) and not array.any()
+
+
+# ---------------------------------------------------------------- the kinds of them
+
+
+def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``; the last two may be None."""
+    given = (x, mean, variance, offset, scale)
+    hint = next((value.dtype for value in given if is_tensor(value)), None)
+    x = convert_to_tensor(x, dtype_hint=hint)
+    mean, variance, offset, scale = [
+        None if value is None else convert_to_tensor(value, dtype_hint=x.dtype)
+        for value in given[1:]
+    ]
+    inverse = rsqrt(variance + variance_epsilon)
+    if scale is not None:
+        inverse = inverse * scale
+    shift = -(mean * inverse) if offset is None else offset - mean * inverse
+    return multiply_add(x, inverse, shift)
+
+
+def fused_batch_norm(x, scale, offset, axes, epsilon=1e-3):
+    """Normalizes by the moments over ``axes``: ``(outputs, mean, variance)``, in one go.
+
+        outputs = (x - mean) / sqrt(variance + epsilon) * scale + offset
+
+    Shapes: ``scale``, ``offset``, ``mean`` and ``variance`` have those axes of ``x`` that
+    ``axes`` does not name. The derivatives are exact at every order, also through the
+    mean and the variance. Reference: Ioffe & Szegedy, "Batch Normalization" (2015).
+    """
+    who = "fused_batch_norm"
+    given = _floating(who, x)
+    x, rank = at_least_single(given), len(given.array.shape)
+    axes = sorted(normalize_axis(who, axes, rank, "axes"))
+    kept = [i for i in range(rank) if i not in axes]
+    scale = _aligned(who, "scale", scale, x, kept)
+    offset = _aligned(who, "offset", offset, x, kept)
+    normal, mean, variance = _standardize(
+        x, axes=from_the_back(axes, rank), epsilon=float(epsilon)
+    )
+    dims = [x.array.shape[i] for i in kept]
+    outputs = multiply_add(normal, scale, offset)
+    results = outputs, reshape(mean, dims), reshape(variance, dims)
+    if x is given:
+        return results
+    return tuple([cast(r, given.dtype) for r in results])
+
+
+def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, each example by itself.
+
+    Mean and variance are taken over ``axis``, one or several; ``gamma`` and ``beta`` have
+    those axes, in order. ``epsilon``: 1e-7 if None. Exact at every order.
+
+    Reference: Ba et al., "Layer normalization" (2016).
+
+    >>> layer_normalization([[1.0, 3.0]]).numpy()
+    array([[-1.,  1.]], dtype=float32)
+    """
+    return _normalized("layer_normalization", x, axis, axis, epsilon, gamma, beta)
+
+
+def rms_normalization(x, scale=None, axis=-1, epsilon=None):
+    """``x / sqrt(mean(x ** 2) + epsilon) * scale`` over ``axis``, one or several.
+
+    ``scale`` has those axes, in order. ``epsilon``: 1e-7 if None.
+
+    Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
+
+    >>> rms_normalization([[1.0, 7.0]]).numpy()
+    array([[0.2, 1.4]], dtype=float32)
+    """
+    return _normalized(
+        "rms_normalization", x, axis, axis, epsilon, scale, None, centred=False
+    )
+
+
+def instance_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-3):
+    """Each channel of each example to mean 0 and variance 1, then ``* gamma + beta``.
+
+    Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
+    ``[channels]``. Exact at every order.
+
+    Reference: Ulyanov et al., "Instance normalization" (2016).
+    """
+    who = "instance_normalization"
+    x = _floating(who, x)
+    channels = _channels(who, x, axis)
+    axes = [i for i in range(1, len(x.shape)) if i != channels]
+    return _normalized(who, x, axes, channels, epsilon, gamma, beta)
+
+
+def group_normalization(x, groups=32, gamma=None, beta=None, axis=-1, epsilon=1e-3):
+    """Each group of channels of each example to mean 0 and variance 1, then ``* gamma + beta``.
+
+    Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
+    ``[channels]``. ``groups``: how many; -1 gives each channel its own. Exact at every
+    order.
+
+    Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
+
+    Reference: Wu & He, "Group normalization" (2018).
+    """
+    who = "group_normalization"
+    given = _floating(who, x)
+    dims, at = given.array.shape, _channels(who, given, axis)
+    groups = dims[at] if groups == -1 else groups
+    if groups < 1 or dims[at] % groups:
+        raise InvalidArgumentError(
+            f"{who}: groups must divide the number of channels, {dims[at]}, got {groups}"
+        )
+    grouped = (*dims[:at], groups, dims[at] // groups, *dims[at + 1 :])
+    axes = [i for i in range(1, len(grouped)) if i != at]
+    x = reshape(at_least_single(given), grouped)
+    normal = reshape(_standard(x, axes, epsilon), dims)
+    return cast(_scaled(who, normal, [at], gamma, beta), given.dtype)
+
+
+def _normalized(who, x, axis, weight_axis, epsilon, gamma, beta, centred=True):
+    """Standardized over ``axis``, then scaled and shifted along ``weight_axis``."""
+    given = _floating(who, x)
+    rank = len(given.array.shape)
+    axes = sorted(normalize_axis(who, axis, rank))
+    normal = _standard(at_least_single(given), axes, epsilon, centred)
+    weight_axes = sorted(normalize_axis(who, weight_axis, rank))
+    names = ("gamma", "beta") if centred else ("scale", None)
+    return cast(_scaled(who, normal, weight_axes, gamma, beta, names), given.dtype)
+
+
+def _standard(x, axes, epsilon, centred=True):
+    epsilon = 1e-7 if epsilon is None else float(epsilon)
+    axes = from_the_back(axes, len(x.array.shape))
+    return _standardize(x, axes=axes, epsilon=epsilon, centred=centred)[0]
+
+
+def _scaled(who, normal, axes, gamma, beta, names=("gamma", "beta")):
+    """``normal * gamma + beta``, where each is given."""
+    if gamma is not None:
+        gamma = _aligned(who, names[0], gamma, normal, axes)
+    if beta is not None:
+        beta = _aligned(who, names[1], beta, normal, axes)
+    if gamma is None:
+        return normal if beta is None else normal + beta
+    return normal * gamma if beta is None else multiply_add(normal, gamma, beta)
+
+
+def _floating(who, x):
+    x = convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "x must be floating; cast converts it", x=x)
+    return x
+
+
+def _channels(who, x, axis):
+    (channels,) = normalize_axis(who, axis, len(x.array.shape))
+    if not channels:
+        raise InvalidArgumentError(
+            f"{who}: axis must not be the batch axis 0, got {axis}"
+        )
+    return channels
+
+
+def _aligned(who, name, weight, x, axes):
+    """A weight that has the axes ``axes`` of ``x``, shaped so that it broadcasts."""
+    weight = cast(convert_to_tensor(weight, dtype_hint=x.dtype), x.dtype)
+    dims, rank = x.array.shape, len(x.array.shape)
+    kept = tuple([dims[i] for i in axes])
+    if weight.array.shape != kept:
+        raise ShapeError(who, f"{name} must have shape {kept}", x=x, **{name: weight})
+    if axes == list(range(rank - len(axes), rank)):
+        return weight
+    return reshape(weight, [n if i in axes else 1 for i, n in enumerate(dims)])
+
+
+# -------------------------------------------------------------------- by lengths
+
+
+def l2_normalize(x, axis=None, epsilon=1e-12, name=None):
+    """``x / sqrt(max(sum(|x| ** 2), epsilon))`` over ``axis``; 0 at 0, and flat there.
+
+    >>> l2_normalize([3.0, 4.0]).numpy()
+    array([0.6, 0.8], dtype=float32)
+    """
+    x = convert_to_tensor(x)
+    squares = real(x * conj(x)) if x.dtype.is_complex else square(x)
+    inverse = rsqrt(maximum(reduce_sum(squares, axis, True), epsilon))
+    return x * cast(inverse, x.dtype)
+
+
+def local_response_normalization(
+    input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None
+):
+    """``x / (bias + alpha * s) ** beta``, ``s`` the squares of the channels nearby, summed.
+
+    Shapes: ``input`` ``[batch, height, width, channels]``; each channel sees
+    ``depth_radius`` others on either side.
+
+    Reference: Krizhevsky et al., "ImageNet classification with deep CNNs" (2012).
+    """
+    x = _floating("local_response_normalization", input)
+    if len(x.shape) != 4:
+        raise ShapeError("local_response_normalization",
+                         "input must be [batch, height, width, channels]", input=x)  # fmt: skip
+    if depth_radius < 0:
+        raise InvalidArgumentError(
+            "local_response_normalization: depth_radius must be 0 or more, "
+            f"got {depth_radius}"
+        )
+    place = range(x.shape[-1])
+    near = [[float(abs(i - j) <= depth_radius) for j in place] for i in place]
+    around = matmul(square(x), convert_to_tensor(near, dtype=x.dtype))
+    return x * pow(around * float(alpha) + float(bias), -float(beta))
+
+
+lrn = local_response_normalization

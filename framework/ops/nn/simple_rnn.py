@@ -1,0 +1,140 @@
+"""The plain recurrent network: all steps of a sequence in one primitive.
+
+    h <- activation(x + h @ kernel)
+
+How derivatives come about is told in `recurrence`.
+"""
+
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.primitive import primitive
+
+from ..array.creation import ones_like
+from ..math.comparison import where_positive
+from .recurrence import (
+    check_cell,
+    drives,
+    linear_pair,
+    longer,
+    only_counted,
+    outer,
+    projected,
+    sequences,
+    skipped,
+    time_first,
+    with_dtype_of,
+)
+
+__all__ = ["simple_rnn"]
+
+ACTIVATIONS = ("tanh", "relu", "linear")
+
+
+@primitive(name="simple_rnn_steps", multiple=True, alike=())
+def _simple_rnn(xp, *values, activation="tanh"):
+    """``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
+
+    ``h [time + 1, batch, units]`` begins with the initial state; ``gates`` are what the
+    activation gave, counted or not.
+    """
+    x, h, kernel, *mask = values
+    skips, h = skipped(xp, len(x), *mask), longer(xp, x, h)
+    gates = xp.empty(x.shape, x.dtype)
+    for t in range(len(x)):
+        g, skip = gates[t], skips[t]
+        xp.matmul(h[t], kernel, out=g)
+        g += x[t]
+        if skip is not None:
+            xp.copyto(g, 0, where=skip)
+        if activation == "tanh":
+            xp.tanh(g, out=g)
+        elif activation == "relu":
+            xp.maximum(g, 0, out=g)
+        h[t + 1] = g if skip is None else xp.where(skip, h[t], g)
+    return h, gates
+
+
+@_simple_rnn.infer
+def _(x, h, kernel, *mask, activation):
+    return check_cell("simple_rnn", 1, x, h, kernel)
+
+
+@_simple_rnn.vjp("values")
+def _(g, values, out, activation):
+    (h, gates), (of_h, of_gates), mask = out, g, values[3:]
+    if activation == "tanh":
+        slope = 1.0 - gates * gates
+    else:
+        slope = ones_like(gates)
+        slope = where_positive(slope, gates) if activation == "relu" else slope
+    if of_gates is not None:
+        of_gates = only_counted(of_gates * slope, *(mask or (None,)))
+    found, parts = drives([of_gates, of_h])
+    d_x, d_h = _simple_rnn_vjp(
+        [slope, h, values[2], *mask, *parts], given="m" * len(mask) + found
+    )
+    return d_x, d_h[0], outer(h[:-1], d_x), *[None for _ in mask]
+
+
+# With the total cotangent d_h of the state after a step: d_x = d_h * slope, and before it
+# d_h += d_x @ kernel^T. What a step that does not count gets goes on to the one before.
+
+
+def _backwards(xp, slope, h, kernel, skips, drive, d_h):
+    d_x, back = xp.empty(slope.shape, slope.dtype), xp.ascontiguousarray(kernel.T)
+    for t in reversed(range(len(slope))):
+        d, h_now, skip = d_x[t], d_h[t + 1], skips[t]
+        h_in = h_now if skip is None else xp.where(skip, 0, h_now)
+        xp.multiply(h_in, slope[t], out=d)
+        if drive is not None:
+            d += drive[t]
+        d_h[t] += d @ back
+        if skip is not None:
+            d_h[t] += h_now - h_in
+    return d_x
+
+
+def _forwards(xp, slope, h, kernel, skips, drive, e_h):
+    e_x = xp.zeros(slope.shape, slope.dtype) if drive is None else xp.array(drive)
+    for t in range(len(slope)):
+        e_x[t] += e_h[t] @ kernel
+        more = e_x[t] * slope[t]
+        e_h[t + 1] += more if skips[t] is None else xp.where(skips[t], e_h[t], more)
+    return e_x
+
+
+def _by_coefficients(slope, h, kernel, mask, back, forth):
+    (d_x, d_h), (e_x, e_h) = back, forth
+    return e_x * only_counted(d_h[1:], mask), None, outer(e_h[:-1], d_x)
+
+
+_simple_rnn_vjp, _simple_rnn_jvp = linear_pair(
+    "simple_rnn", _backwards, _forwards, _by_coefficients, 1
+)
+
+
+def simple_rnn(
+    inputs, h, kernel, recurrent_kernel, bias=None, activation="tanh", mask=None,
+    zero_output_for_mask=False,
+):  # fmt: skip
+    """A plain recurrent network over sequences: ``(outputs, last h)``.
+
+        h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
+
+    Shapes: ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
+    ``[features or units, units]``, ``bias [units]``; ``mask`` and the outputs as in
+    `lstm`. ``activation``: "tanh", "relu" or "linear".
+
+    Derivatives are exact at every order. Reference: Elman, "Finding structure in time"
+    (1990).
+    """
+    if activation not in ACTIVATIONS:
+        raise InvalidArgumentError(
+            f"simple_rnn: activation must be one of {ACTIVATIONS}, got {activation!r}"
+        )
+    x = projected(inputs, kernel, bias)
+    masks = time_first(mask)
+    h, recurrent_kernel = with_dtype_of(
+        "simple_rnn", x, h=h, recurrent_kernel=recurrent_kernel
+    )
+    h, _ = _simple_rnn([x, h, recurrent_kernel, *masks], activation=activation)
+    return sequences(h, *(masks or (None,)), zero_output_for_mask), h[-1]

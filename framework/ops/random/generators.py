@@ -1,0 +1,339 @@
+"""Generators: where the numbers of a draw come from, a key and a counter that advances.
+
+While a function is traced, the step of the counter is an op like others: each call of the
+function goes on where the generator stands, as the Python function would.
+"""
+
+import os
+import threading
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.tensor import convert_to_tensor, new_tensor
+from tapewright.core.variable import Variable, VariableValue
+
+from ..array.conversion import cast
+from ..array.creation import zeros_like
+from ..array.indexing import getitem
+from ..array.joining import stack
+from ..math.elementwise import add, multiply
+from .distributions import (
+    Stream,
+    checked_bounds,
+    checked_floating,
+    draw_binomial,
+    draw_normal,
+    draw_uniform,
+    has_value,
+)
+from .philox import NUMBERS, random_seeds, random_uniform
+
+__all__ = [
+    "Generator",
+    "check_algorithm",
+    "create_rng_state",
+    "drawing_from",
+    "get_global_generator",
+    "is_lent",
+    "on_the_host",
+    "one_stream",
+    "set_global_generator",
+    "set_seed",
+    "stateless_stream",
+]
+
+
+class Generator:
+    """A stream of random numbers: a key, and a counter that each draw advances.
+
+    ``Generator.from_seed(7)`` always starts the same stream; ``state`` (key and counter,
+    an int64 Variable of two entries) can be kept and put back, with `reset` or in another
+    process with `from_state`, and what follows is the same again.
+
+    >>> generator = Generator.from_seed(7)
+    >>> state = generator.state.numpy()
+    >>> first = generator.normal([3]).numpy()
+    >>> bool((Generator.from_state(state).normal([3]).numpy() == first).all())
+    True
+    """
+
+    def __init__(self, seed=None):
+        key = int.from_bytes(os.urandom(8)) if seed is None else int(seed)
+        key %= 2**63
+        with devices.use_module(np):  # read at each draw: a GPU would have to wait
+            self.state = Variable(
+                np.array([key, 0], np.int64), trainable=False, name="state"
+            )
+
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)  # of a copy, made on the current device
+        self.state._bind(devices.to_numpy(self.state._array))
+
+    @classmethod
+    def from_seed(cls, seed, alg=None):
+        """A generator at the start of the stream of ``seed``, an integer."""
+        check_algorithm("Generator.from_seed", alg)
+        return cls(seed)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg=None):
+        """A generator at the start of a stream that nobody knows."""
+        check_algorithm("Generator.from_non_deterministic_state", alg)
+        return cls()
+
+    @classmethod
+    def from_state(cls, state, alg=None):
+        """A generator that goes on where the one with this ``state`` stood."""
+        check_algorithm("Generator.from_state", alg)
+        if not has_value(state):
+            return cls._of(_TracedState(cast(state, dtypes.int64)))
+        generator = cls(0)
+        generator.reset(state)
+        return generator
+
+    @classmethod
+    def _of(cls, state):
+        """A generator of a function that is being traced: its state is no variable."""
+        generator = cls.__new__(cls)
+        generator.state = state
+        return generator
+
+    @classmethod
+    def from_key_counter(cls, key, counter, alg=None):
+        """A generator with this key, before the draw of this number."""
+        return cls.from_state([int(key), int(counter)], alg)
+
+    @property
+    def key(self):
+        """The key, an int64 tensor."""
+        return self.state.read()[0]
+
+    @property
+    def algorithm(self):
+        """TensorFlow's number of Philox, 1."""
+        return 1
+
+    def reset(self, state):
+        """Goes on where the generator with this ``state`` stood."""
+        state = convert_to_tensor(state, dtype_hint="int64")
+        if has_value(state):
+            self.state.assign(np.array(devices.to_numpy(state.array)))
+        else:
+            self.state.assign(cast(state, dtypes.int64))
+
+    def reset_from_seed(self, seed):
+        """Goes back to the start of the stream of ``seed``."""
+        self.reset([int(seed) % 2**63, 0])
+
+    def reset_from_key_counter(self, key, counter):
+        """Takes this key, and stands before the draw of this number."""
+        self.reset([int(key), int(counter)])
+
+    def skip(self, delta):
+        """Goes on as if ``delta`` draws had been made; returns the new state."""
+        if not has_value(delta):
+            self._step(multiply(cast(delta, dtypes.int64), _STEP))
+        else:
+            self._step(on_the_host([0, int(delta)]))
+        return self.state.read()
+
+    def split(self, count=1):
+        """A list of ``count`` generators, each with a stream of its own."""
+        keys = random_uniform(
+            self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
+        )
+        if has_value(keys):
+            return [Generator(key) for key in devices.to_numpy(keys.array)]
+        return [
+            Generator._of(_TracedState(multiply(getitem(keys, i), on_the_host([1, 0]))))
+            for i in range(int(count))
+        ]
+
+    def make_seeds(self, count=1):
+        """``[2, count]`` int64: in each column a seed for a ``stateless`` function."""
+        state = self.stream().state
+        keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
+        return stack([keys, zeros_like(keys)])
+
+    def stream(self):
+        """The numbers of one draw; advances the counter."""
+        return Stream(self._step(_STEP))
+
+    def _step(self, by):
+        """Advances the counter; returns the state before. No two threads get the same."""
+        with self.state._lock:
+            state = self.state.read()
+            self.state.assign(add(state, by))
+        return state
+
+    def normal(self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None):
+        """Normally distributed numbers."""
+        dtype = checked_floating("normal", dtype)
+        return draw_normal(self.stream(), shape, mean, stddev, dtype)
+
+    def truncated_normal(
+        self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None
+    ):
+        """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+        dtype = checked_floating("truncated_normal", dtype)
+        return draw_normal(self.stream(), shape, mean, stddev, dtype, truncated=True)
+
+    def uniform(self, shape, minval=0, maxval=None, dtype=dtypes.float32, name=None):
+        """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes)."""
+        minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
+        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+
+    def uniform_full_int(self, shape, dtype=dtypes.uint64, name=None):
+        """Integers from all that the dtype can hold."""
+        minval, maxval, dtype = checked_bounds("uniform_full_int", None, None, dtype)
+        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+
+    def binomial(self, shape, counts, probs, dtype=dtypes.int32, name=None):
+        """How many of ``counts`` trials succeed, each with probability ``probs``.
+
+        Both broadcast to ``shape``, the shape of the result.
+        """
+        return draw_binomial(self.stream(), shape, counts, probs, dtype)
+
+
+class _TracedState:
+    """The state of a generator that a traced function makes: it ends with the trace."""
+
+    __slots__ = ("_value",)
+    _lock = nullcontext()  # a trace belongs to one thread
+
+    def __init__(self, value):
+        self._value = value
+
+    def read(self):
+        return self._value
+
+    read_value = __tensor__ = read
+
+    @property
+    def value(self):
+        return VariableValue(self.read())
+
+    def assign(self, value):
+        self._value = value
+        return self
+
+
+class _LentState(_TracedState):
+    """The state of the generator that is lent to each call of a traced function."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__(None)
+
+    def read(self):
+        spec = (2,), np.dtype(np.int64)
+        return active_tracer().effect("lent_state", _lent_state, specs=[spec])[0]
+
+    def assign(self, value):
+        active_tracer().effect("set_lent_state", _set_lent_state, [value])
+        return self
+
+
+def _lent_state():
+    return [get_global_generator().state._array.copy()]
+
+
+def _set_lent_state(state):
+    with reading(()):
+        get_global_generator().reset(state)
+
+
+def on_the_host(numbers):
+    """Whole numbers as a tensor that lies where draws are made."""
+    return new_tensor(np.array(numbers, np.int64))
+
+
+_STEP = on_the_host([0, 1])
+
+
+def check_algorithm(who, alg):
+    """Raises unless ``alg`` names the one algorithm that there is."""
+    if alg not in (None, 1, "philox", "auto_select"):
+        raise InvalidArgumentError(
+            f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}"
+        )
+
+
+def create_rng_state(seed, alg="philox"):
+    """The state of a `Generator` at the start of the stream of ``seed``.
+
+    >>> create_rng_state(7).numpy()
+    array([7, 0])
+    """
+    check_algorithm("create_rng_state", alg)
+    return convert_to_tensor(np.array([int(seed) % 2**63, 0], np.int64))
+
+
+_GLOBAL, _MAKING = None, threading.Lock()
+_LENT = ContextVar("lent_generator", default=None)
+
+
+def get_global_generator():
+    """The generator behind the functions of this module."""
+    global _GLOBAL
+    if (lent := _LENT.get()) is not None:
+        return lent() if active_tracer() is None else Generator._of(_LentState())
+    if _GLOBAL is None:
+        with _MAKING, reading(()):  # it outlives the trace that asks for it first
+            _GLOBAL = _GLOBAL or Generator()
+    return _GLOBAL
+
+
+def is_lent():
+    """Return whether another generator stands for the global one here: see `drawing_from`."""
+    return _LENT.get() is not None
+
+
+@contextmanager
+def drawing_from(generator):
+    """Inside, in this thread, ``generator()`` stands for the global generator."""
+    token = _LENT.set(generator)
+    try:
+        yield
+    finally:
+        _LENT.reset(token)
+
+
+def set_global_generator(generator):
+    """Puts ``generator`` behind the functions of this module."""
+    global _GLOBAL
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            "set_global_generator: generator must be a Generator, got "
+            f"{type(generator).__name__}"
+        )
+    _GLOBAL = generator
+
+
+def set_seed(seed):
+    """Starts the global stream anew: what follows is the same for the same seed."""
+    get_global_generator().reset_from_seed(seed)
+
+
+def one_stream(seed):
+    """The numbers of one draw: from the global generator or, with a seed, its own."""
+    if seed is None:
+        return get_global_generator().stream()
+    return Stream(on_the_host([int(seed) % 2**63, 0]))
+
+
+def stateless_stream(who, seed, alg="auto_select"):
+    """The numbers of a seed, two integers."""
+    check_algorithm(who, alg)
+    with devices.use_module(np):
+        words = convert_to_tensor(seed)
+    if tuple(words.shape) != (2,) or not words.dtype.is_integer:
+        raise InvalidArgumentError(f"{who}: seed must be two integers, got {seed!r}")
+    return Stream(words, NUMBERS)

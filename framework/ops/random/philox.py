@@ -1,0 +1,326 @@
+"""Draws as ops of two integers, so that a traced step can hold them and a file keep them.
+
+The integers come first. ``purpose`` says what they are: at 0 the key and the counter of a
+generator (`random.Generator`), else the seed of a stateless draw, of which each purpose
+has a stream of its own. The same integers give the same numbers, anywhere: NumPy's Philox
+does the drawing, on the host, and the result lies on the current device. Other values on
+which a draw depends are inputs, or plain numbers. No gradient passes; see `distributions`.
+"""
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
+from tapewright.core.primitive import DTypeName, Shape, Whole, primitive
+from tapewright.core.rules import broadcast_shape
+from tapewright.core.tensor import TensorSpec
+
+from ..array.indexing import getitem
+from ..array.joining import stack
+
+__all__ = [
+    "dropout_mask",
+    "random_binomial",
+    "random_categorical",
+    "random_integers",
+    "random_normal",
+    "random_permutation",
+    "random_poisson",
+    "random_seeds",
+    "random_standard_gamma",
+    "random_uniform",
+]
+
+# What the seed of a stateless draw is for: numbers, or seeds of further draws.
+GENERATOR, NUMBERS, SPLIT, FOLD_IN = range(4)
+
+# NumPy's generators that nobody uses now: making one costs ten times what a new state does.
+_FREE = []
+
+
+def _draw(state, purpose, draw, data=0):
+    """``draw(rng)``, with NumPy's generator set to a state."""
+    try:
+        rng = _FREE.pop()
+    except IndexError:
+        rng = np.random.Generator(np.random.Philox(0))
+    first, second = [int(n) % 2**64 for n in devices.to_numpy(state)]
+    if purpose == GENERATOR:
+        key, counter = [first, 0], [0, 0, second, 0]
+    else:
+        key, counter = [first, second], [0, 0, int(data) % 2**64, purpose]
+    rng.bit_generator.state = {
+        "bit_generator": "Philox",
+        "state": {"key": _words(key), "counter": _words(counter)},
+        "buffer": _words([0] * 4),
+        "buffer_pos": 4,  # used up
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    values = draw(rng)
+    _FREE.append(rng)
+    return values
+
+
+def _words(numbers):
+    return np.array(numbers, np.uint64)
+
+
+def _placed(values, dtype):
+    """Numbers drawn on the host as an array of the current device."""
+    array = np.asarray(values, dtypes.as_dtype(dtype).dtype)
+    module = devices.current_module()
+    return array if module is np else module.asarray(array)
+
+
+def _single(dtype):
+    """The dtype in which NumPy draws floating numbers."""
+    return np.float64 if dtype == "float64" else np.float32
+
+
+# ------------------------------------------------------------- of a shape that is told
+
+
+@primitive(alike=(), grows=True)
+def random_normal(
+    xp, state, *, shape: Shape, dtype: DTypeName = "float32", mean=0.0, stddev=1.0,
+    truncated=False, purpose: Whole = 0,
+):  # fmt: skip
+    """Normally distributed numbers; ``truncated``: within two ``stddev`` of ``mean``."""
+
+    def draw(rng):
+        values = rng.standard_normal(shape, _single(dtype))
+        if truncated:  # what is beyond is drawn again
+            values = np.asarray(values)
+            outside = np.abs(values) > 2
+            while outside.any():
+                values[outside] = rng.standard_normal(
+                    int(outside.sum()), _single(dtype)
+                )
+                outside = np.abs(values) > 2
+        return values
+
+    return _placed(_scaled(_draw(state, purpose, draw), stddev, mean), dtype)
+
+
+@primitive(alike=(), grows=True)
+def random_uniform(
+    xp, state, *, shape: Shape, dtype: DTypeName = "float32", minval=0, maxval=1,
+    purpose: Whole = 0,
+):  # fmt: skip
+    """Numbers from ``minval`` up to, and without, ``maxval``.
+
+    Where both are None: integers from all that the dtype can hold.
+    """
+    kind = dtypes.as_dtype(dtype)
+    if minval is None:
+        return _placed(_draw(state, purpose, lambda r: _any(r, kind, shape)), dtype)
+    if kind.is_integer:
+        bounds = (minval, maxval, shape, kind.dtype)
+        return _placed(_draw(state, purpose, lambda r: r.integers(*bounds)), dtype)
+    values = _draw(state, purpose, lambda r: r.random(shape, _single(dtype)))
+    values = _scaled(values, np.subtract(maxval, minval, dtype=np.float64), minval)
+    values = np.asarray(values, kind.dtype)
+    # What is rounded up to maxval stays below; from 0 on only float16 can be.
+    if minval < maxval and (minval or kind == dtypes.float16):
+        one = kind.dtype.type
+        np.minimum(values, np.nextafter(one(maxval), one(minval)), out=values)
+    return _placed(values, dtype)
+
+
+def _scaled(values, factor, shift):
+    kind = values.dtype.type
+    if factor != 1:
+        values = values * kind(factor)
+    return values + kind(shift) if shift else values
+
+
+def _any(rng, dtype, shape):
+    return rng.integers(dtype.min, dtype.max, shape, dtype.dtype, endpoint=True)
+
+
+@primitive(alike=(), grows=True, may_raise=True)
+def random_integers(
+    xp, state, minval, maxval, *, shape: Shape, dtype: DTypeName, purpose: Whole = 0
+):
+    """Integers from ``minval`` up to, and without, ``maxval``, both of rank 0."""
+    low, high = (int(devices.to_numpy(bound)) for bound in (minval, maxval))
+    if not low < high:
+        raise InvalidArgumentError(
+            f"uniform: minval must be below maxval for integers, got {low} and {high}"
+        )
+    kind = dtypes.as_dtype(dtype).dtype
+    draw = _draw(state, purpose, lambda rng: rng.integers(low, high, shape, kind))
+    return _placed(draw, dtype)
+
+
+@primitive(alike=(), grows=True)
+def random_seeds(
+    xp, state, data, *, shape: Shape, dtype: DTypeName = "int64", purpose: Whole = 0
+):
+    """Integers from all that the dtype can hold; ``data``, one more, picks the stream."""
+    kind, data = dtypes.as_dtype(dtype), devices.to_numpy(data)
+    return _placed(
+        _draw(state, purpose, lambda r: _any(r, kind, shape), int(data)), dtype
+    )
+
+
+@primitive(alike=(), grows=True)
+def random_permutation(xp, state, *, count: Whole, purpose: Whole = 0):
+    """The numbers from 0 to ``count - 1`` in random order."""
+    return _placed(_draw(state, purpose, lambda r: r.permutation(count)), "int64")
+
+
+# As much of a mask is drawn at a time: the numbers behind it stay in the cache.
+_BLOCK = 1 << 14
+
+
+@primitive(alike=(), grows=True)
+def dropout_mask(
+    xp, state, *, shape: Shape, rate, dtype: DTypeName = "float32", purpose: Whole = 0
+):
+    """0 with probability ``rate``, else ``1 / (1 - rate)``, of the numbers of `uniform`."""
+    kind = dtypes.as_dtype(dtype).dtype
+    factor = kind.type(1 / (1 - rate) if rate < 1 else 0)
+
+    def draw(rng):
+        mask = np.empty(shape, kind)
+        flat = mask.reshape(-1)
+        room = np.empty(min(flat.size, _BLOCK), np.float32)
+        for start in range(0, flat.size, _BLOCK):
+            part = flat[start : start + _BLOCK]
+            drawn = rng.random(out=room[: part.size], dtype=np.float32)
+            np.multiply(drawn >= np.float32(rate), factor, out=part)
+        return mask
+
+    return _placed(_draw(state, purpose, draw), dtype)
+
+
+for _op in (random_normal, random_uniform, random_integers, random_seeds, dropout_mask):
+
+    @_op.infer
+    def _(state, *others, shape, dtype, **attributes):
+        return TensorSpec(shape, dtype)
+
+
+@random_permutation.infer
+def _(state, count, purpose):
+    return TensorSpec([count], "int64")
+
+
+# ------------------------------------------------- whose parameters are arrays
+
+
+@primitive(alike=(), grows=True)
+def random_categorical(
+    xp, state, logits, *, num_samples: Whole, dtype: DTypeName = "int64",
+    purpose: Whole = 0,
+):  # fmt: skip
+    """Classes by the Gumbel trick: the largest of ``logits`` and noise."""
+    values = devices.to_numpy(logits).astype(np.float64)
+    size = (values.shape[0], num_samples, values.shape[1])
+    noise = _draw(state, purpose, lambda rng: rng.gumbel(size=size))
+    return _placed((values[:, None] + noise).argmax(axis=-1), dtype)
+
+
+@random_categorical.infer
+def _(state, logits, num_samples, dtype, purpose):
+    return TensorSpec([logits.shape[0], num_samples], dtype)
+
+
+@primitive(alike=(), grows=True, may_raise=True)
+def random_standard_gamma(xp, state, alpha, *, purpose: Whole = 0):
+    """Gamma draws of rate 1, one for each entry of ``alpha``."""
+    values = devices.to_numpy(alpha)
+    if (values < 0).any():
+        raise InvalidArgumentError(f"gamma: alpha must not be negative, got {values}")
+    drawn = _draw(state, purpose, lambda r: r.standard_gamma(values, values.shape))
+    return _placed(drawn, alpha.dtype.name)
+
+
+@random_standard_gamma.infer
+def _(state, alpha, purpose):
+    return TensorSpec(alpha.shape, alpha.dtype)
+
+
+@primitive(alike=(), grows=True, may_raise=True)
+def random_poisson(
+    xp, state, lam, *, shape: Shape, dtype: DTypeName = "float32", purpose: Whole = 0
+):
+    """Whole numbers with mean ``lam``, which broadcasts to ``shape``."""
+    means = np.asarray(devices.to_numpy(lam), np.float64)
+    if not (means >= 0).all():
+        raise InvalidArgumentError(f"poisson: lam must not be negative, got {means}")
+    return _placed(_draw(state, purpose, lambda r: r.poisson(means, shape)), dtype)
+
+
+@random_poisson.infer
+def _(state, lam, shape, dtype, purpose):
+    _check_broadcast("poisson", shape, lam=lam)
+    return TensorSpec(shape, dtype)
+
+
+@primitive(alike=(), grows=True, may_raise=True)
+def random_binomial(
+    xp, state, counts, probs, *, shape: Shape, dtype: DTypeName = "int32",
+    purpose: Whole = 0,
+):  # fmt: skip
+    """How many of ``counts`` trials succeed, each with probability ``probs``."""
+    counts = devices.to_numpy(counts).astype(np.int64)
+    probs = np.asarray(devices.to_numpy(probs), np.float64)
+    if (counts < 0).any() or not ((probs >= 0) & (probs <= 1)).all():
+        raise InvalidArgumentError(
+            "binomial: counts must not be negative, and probs from 0 to 1, got counts "
+            f"{counts} and probs {probs}"
+        )
+    drawn = _draw(state, purpose, lambda rng: rng.binomial(counts, probs, shape))
+    return _placed(drawn, dtype)
+
+
+@random_binomial.infer
+def _(state, counts, probs, shape, dtype, purpose):
+    _check_broadcast("binomial", shape, counts=counts, probs=probs)
+    return TensorSpec(shape, dtype)
+
+
+def _check_broadcast(who, shape, **given):
+    for name, spec in given.items():
+        try:
+            fits = tuple(broadcast_shape(tuple(spec.shape), shape)) == tuple(shape)
+        except ValueError:
+            fits = False
+        if not fits:
+            what = f"{name} must broadcast to the shape {tuple(shape)} of the result"
+            raise ShapeError(who, what, **{name: spec})
+
+
+# --------------------------------------------------------------------- mapped values
+
+
+def _one_by_one(op):
+    """A draw for each mapped value: of a seed alone, where all have the same stream."""
+
+    @op.batch
+    def _(mapped, *inputs, purpose, **attributes):
+        if purpose == GENERATOR:
+            raise MappingError(
+                f"{op.name.removeprefix('random_')}: the draws depend on values that are "
+                "mapped, and a generator has one stream for all of them: use the "
+                "stateless function, with a seed"
+            )
+        count = next(len(x) for x, m in zip(inputs, mapped) if m)
+        attributes["purpose"] = purpose
+        rows = []
+        for i in range(count):
+            row = [getitem(x, i) if m else x for x, m in zip(inputs, mapped)]
+            rows.append(op.general(row, attributes))
+        return stack(rows)
+
+
+for _op in (
+    random_normal, random_uniform, random_integers, random_seeds, random_permutation,
+    dropout_mask, random_categorical, random_standard_gamma, random_poisson,
+    random_binomial,
+):  # fmt: skip
+    _op.no_gradient()
+    _one_by_one(_op.primitive)

@@ -1,0 +1,255 @@
+"""Random numbers that come back: each draw is a function of a key and a counter.
+
+A `Generator` holds both; every draw takes the next value of the counter, so that a seed
+gives the same numbers anywhere. The ``stateless`` functions are told their key, a seed of
+two integers, and count nothing. NumPy's Philox does the drawing (`drawing`).
+"""
+
+from types import SimpleNamespace
+
+from tapewright.core import dtypes
+from tapewright.core.primitive import Shape
+from tapewright.core.rules import broadcast_shape
+from tapewright.core.tensor import convert_to_tensor
+
+from .distributions import (
+    checked_bounds,
+    checked_floating,
+    checked_logits,
+    checked_rates,
+    draw_binomial,
+    draw_categorical,
+    draw_gamma,
+    draw_normal,
+    draw_poisson,
+    draw_shuffled,
+    draw_uniform,
+    has_value,
+)
+from .generators import (
+    Generator,
+    create_rng_state,
+    get_global_generator,
+    on_the_host,
+    one_stream,
+    set_global_generator,
+    set_seed,
+    stateless_stream,
+)
+from .philox import FOLD_IN, SPLIT, random_seeds
+
+__all__ = [
+    "Generator",
+    "categorical",
+    "create_rng_state",
+    "fold_in",
+    "gamma",
+    "get_global_generator",
+    "normal",
+    "poisson",
+    "set_global_generator",
+    "set_seed",
+    "shuffle",
+    "split",
+    "stateless_binomial",
+    "stateless_categorical",
+    "stateless_gamma",
+    "stateless_normal",
+    "stateless_poisson",
+    "stateless_truncated_normal",
+    "stateless_uniform",
+    "truncated_normal",
+    "uniform",
+]
+
+
+# ------------------------------------------- draws from the global stream, or from a seed
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
+    """Normally distributed numbers, from the global stream or, with ``seed``, from its own.
+
+    Gradients pass to ``mean`` and ``stddev``.
+
+    >>> set_seed(1)
+    >>> normal([2, 3]).shape
+    TensorShape([2, 3])
+    """
+    dtype = checked_floating("normal", dtype)
+    return draw_normal(one_stream(seed), shape, mean, stddev, dtype)
+
+
+def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
+    """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes).
+
+    Gradients pass to bounds that are floating tensors.
+
+    Raises: ``ValueError`` for integers without ``maxval``, or with no number between.
+    """
+    bounds = checked_bounds("uniform", minval, maxval, dtype)
+    return draw_uniform(one_stream(seed), shape, *bounds)
+
+
+def truncated_normal(
+    shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None
+):
+    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+    dtype = checked_floating("truncated_normal", dtype)
+    return draw_normal(one_stream(seed), shape, mean, stddev, dtype, truncated=True)
+
+
+def categorical(logits, num_samples, dtype=None, seed=None, name=None):
+    """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
+
+    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``, int64 unless
+    ``dtype`` says int32.
+    """
+    logits = checked_logits(logits)
+    return draw_categorical(one_stream(seed), logits, num_samples, dtype)
+
+
+def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
+    """Numbers with the density ``x ** (alpha - 1) * exp(-x * beta)``, up to a factor.
+
+    ``alpha`` and ``beta`` (1) broadcast together; each pair gets ``shape`` draws, so that
+    the result has the shape ``shape + alpha.shape``. Gradients pass to both: to ``beta``
+    at every order, to ``alpha`` implicitly, at the first order.
+
+    Reference: Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients" (2018).
+
+    >>> gamma([5], [0.5, 2.0], seed=1).shape
+    TensorShape([5, 2])
+    """
+    alpha, beta = checked_rates("gamma", alpha, beta, dtype)
+    dims = broadcast_shape(alpha.shape, () if beta is None else beta.shape)
+    return draw_gamma(one_stream(seed), Shape(shape) + tuple(dims), alpha, beta)
+
+
+def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
+    """Whole numbers with mean ``lam``: each entry of it gets ``shape`` draws.
+
+    The result has the shape ``shape + lam.shape``. No gradient passes.
+
+    >>> poisson([5], [0.5, 2.0], seed=1).shape
+    TensorShape([5, 2])
+    """
+    lam = convert_to_tensor(lam)
+    return draw_poisson(one_stream(seed), Shape(shape) + tuple(lam.shape), lam, dtype)
+
+
+def shuffle(value, seed=None, name=None):
+    """The rows of ``value`` in random order; gradients go where the rows came from."""
+    return draw_shuffled(one_stream(seed), value)
+
+
+# ------------------------------------------------------- draws that depend on a seed alone
+
+
+def stateless_normal(
+    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
+    alg="auto_select",
+):  # fmt: skip
+    """Normally distributed numbers, the same for the same ``seed``, two integers.
+
+    >>> first, second = (stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
+    >>> bool((first == second).all())
+    True
+    """
+    who = "stateless_normal"
+    stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
+    return draw_normal(stream, shape, mean, stddev, dtype)
+
+
+def stateless_truncated_normal(
+    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
+    alg="auto_select",
+):  # fmt: skip
+    """As `truncated_normal`, the same for the same ``seed``, two integers."""
+    who = "stateless_truncated_normal"
+    stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
+    return draw_normal(stream, shape, mean, stddev, dtype, truncated=True)
+
+
+def stateless_uniform(
+    shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None,
+    alg="auto_select",
+):  # fmt: skip
+    """As `uniform`, the same for the same ``seed``, two integers.
+
+    Without both bounds (None) integers are drawn from all that the dtype can hold.
+    """
+    stream = stateless_stream("stateless_uniform", seed, alg)
+    return draw_uniform(
+        stream, shape, *checked_bounds("stateless_uniform", minval, maxval, dtype)
+    )
+
+
+def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
+    """As `categorical`, the same for the same ``seed``, two integers."""
+    stream = stateless_stream("stateless_categorical", seed)
+    return draw_categorical(stream, checked_logits(logits), num_samples, dtype)
+
+
+def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
+    """As `gamma`, the same for the same ``seed``; ``shape`` is that of the result.
+
+    It must end with the shape to which ``alpha`` and ``beta`` broadcast.
+    """
+    stream = stateless_stream("stateless_gamma", seed)
+    alpha, beta = checked_rates("stateless_gamma", alpha, beta, dtype)
+    return draw_gamma(stream, Shape(shape), alpha, beta)
+
+
+def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
+    """As `poisson`, the same for the same ``seed``; ``shape`` is that of the result."""
+    stream = stateless_stream("stateless_poisson", seed)
+    return draw_poisson(stream, Shape(shape), convert_to_tensor(lam), dtype)
+
+
+def stateless_binomial(
+    shape, seed, counts, probs, output_dtype=dtypes.int32, name=None
+):
+    """How many of ``counts`` trials succeed, the same for the same ``seed``."""
+    stream = stateless_stream("stateless_binomial", seed)
+    return draw_binomial(stream, shape, counts, probs, output_dtype)
+
+
+def split(seed, num=2, alg="auto_select"):
+    """``num`` seeds ``[num, 2]`` made of one, for independent ``stateless`` draws.
+
+    >>> split([1, 2], num=3).shape
+    TensorShape([3, 2])
+    """
+    return _new_seeds("split", seed, 0, (int(num), 2), alg, SPLIT)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """A seed made of another and an integer, as the number of a step.
+
+    >>> fold_in([1, 2], 7).shape
+    TensorShape([2])
+    """
+    return _new_seeds("fold_in", seed, data, (2,), alg, FOLD_IN)
+
+
+def _new_seeds(who, seed, data, shape, alg, purpose):
+    state = stateless_stream(who, seed, alg).state
+    if has_value(data):
+        data = on_the_host((int(data) + 2**63) % 2**64 - 2**63)  # as signed, 64 bits
+    return random_seeds(state, data, shape=shape, dtype=state.dtype, purpose=purpose)
+
+
+def _stateless_shuffle(value, seed, alg="auto_select", name=None):
+    """As `shuffle`, the same for the same ``seed``, two integers."""
+    return draw_shuffled(stateless_stream("stateless_shuffle", seed, alg), value)
+
+
+experimental = SimpleNamespace(
+    Generator=Generator,
+    create_rng_state=create_rng_state,
+    get_global_generator=get_global_generator,
+    set_global_generator=set_global_generator,
+    stateless_fold_in=fold_in,
+    stateless_shuffle=_stateless_shuffle,
+    stateless_split=split,
+)

@@ -1,0 +1,458 @@
+"""Discrete Fourier and cosine transforms, over the last axes.
+
+Transforms keep the precision of their input. Forward ones are not scaled, inverse ones
+divide by the number of entries. In the convention of the walks (see `adjoint`) the
+gradient of a transform is the same transform of the cotangent: its matrix is symmetric.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    TracingError,
+)
+from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+
+from ..array.conversion import cast, conj, real
+from ..array.joining import concat, pad, reverse, roll
+
+__all__ = [
+    "dct",
+    "fft",
+    "fft2d",
+    "fft3d",
+    "fftshift",
+    "idct",
+    "ifft",
+    "ifft2d",
+    "ifft3d",
+    "ifftshift",
+    "irfft",
+    "irfft2d",
+    "irfft3d",
+    "rfft",
+    "rfft2d",
+    "rfft3d",
+]
+
+
+# ------------------------------------------------------------------ complex transforms
+
+
+@primitive(name="fft", type_name="FFT")
+def _fourier(xp, input, *, axes: Axes = (-1,), inverse=False):
+    if input.dtype.kind != "c" or input.ndim < len(axes):
+        raise ValueError("not complex, or too few axes")  # `infer` says it better
+    if not input.size:
+        return input.copy()
+    if len(axes) == 1:
+        transform = xp.fft.ifft if inverse else xp.fft.fft
+        return transform(input, axis=axes[0])
+    return (xp.fft.ifftn if inverse else xp.fft.fftn)(input, axes=axes)
+
+
+@_fourier.infer
+def _(input, axes, inverse):
+    who = "ifft" if inverse else "fft"
+    if not input.dtype.is_complex:
+        raise DTypeError(who, "input must be complex; cast converts it", input=input)
+    normalize_axis(who, tuple(axes), input.shape.rank)
+    return input
+
+
+@_fourier.vjp("input")
+def _(g, axes, inverse):
+    return _fourier(g, axes, inverse)
+
+
+@_fourier.batch
+def _(mapped, input, *, axes, inverse):
+    return _fourier(input, axes, inverse)
+
+
+@_fourier.diagonal
+def _(diagonal, input, *, axes, inverse):
+    return None if diagonal[0] in axes else diagonal[0]
+
+
+def fft(input, name=None):
+    """``sum_n input[n] * exp(-2 pi i k n / N)`` along the last axis, complex.
+
+    >>> fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
+    array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    return _fourier(input, (-1,), False)
+
+
+def ifft(input, name=None):
+    """The inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``."""
+    return _fourier(input, (-1,), True)
+
+
+def fft2d(input, name=None):
+    """`fft` along the last two axes."""
+    return _fourier(input, (-2, -1), False)
+
+
+def ifft2d(input, name=None):
+    """The inverse of `fft2d`."""
+    return _fourier(input, (-2, -1), True)
+
+
+def fft3d(input, name=None):
+    """`fft` along the last three axes."""
+    return _fourier(input, (-3, -2, -1), False)
+
+
+def ifft3d(input, name=None):
+    """The inverse of `fft3d`."""
+    return _fourier(input, (-3, -2, -1), True)
+
+
+# --------------------------------------------------------- transforms of real numbers
+
+
+@primitive(name="rfft", type_name="RFFT")
+def _half_spectrum(xp, input):
+    wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
+    if not wide or not input.ndim:
+        raise ValueError("not real, or nothing there")  # `infer` says it better
+    if not input.shape[-1]:
+        return xp.zeros(input.shape, xp.result_type(input.dtype, xp.complex64))
+    return xp.fft.rfft(input)
+
+
+@_half_spectrum.infer
+def _(input):
+    if input.dtype not in ("float32", "float64"):
+        what = "input_tensor must be floating, float32 or float64; cast converts it"
+        raise DTypeError("rfft", what, input_tensor=input)
+    if input.shape.rank == 0:
+        raise ShapeError("rfft", "input_tensor must have an axis", input_tensor=input)
+    size = input.shape[-1]
+    size = None if size is None else _half(size)
+    return TensorSpec(input.shape[:-1] + (size,), _complex_of(input.dtype))
+
+
+def _half(length):
+    """The size of the half spectrum of so many real numbers; of none, none."""
+    return 0 if type(length) is int and length == 0 else length // 2 + 1
+
+
+def _whole(half):
+    """The even number of real numbers whose half spectrum has this size."""
+    return 0 if type(half) is int and half == 0 else 2 * (half - 1)
+
+
+def _complex_of(dtype):
+    return dtypes.complex64 if dtype == dtypes.float32 else dtypes.complex128
+
+
+@_half_spectrum.vjp("input")
+def _(g, input_shape):
+    count = input_shape[-1]
+    halved = _weighed(conj(g), count, 0.5)
+    return _from_half_spectrum(halved, count) * float(count)
+
+
+@_half_spectrum.batch
+def _(mapped, input):
+    return _half_spectrum(input)
+
+
+@_half_spectrum.diagonal
+def _(axes, input):
+    return None if axes[0] == -1 else axes[0]
+
+
+@primitive(name="irfft", type_name="IRFFT")
+def _from_half_spectrum(xp, input, *, length: int):
+    if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
+        raise ValueError("not complex, or of another length")  # `infer` says it better
+    if not length:
+        return xp.zeros(input.shape, input.real.dtype)
+    return xp.fft.irfft(input, length)
+
+
+@_from_half_spectrum.infer
+def _(input, length):
+    if not input.dtype.is_complex:
+        raise DTypeError("irfft", "input_tensor must be complex", input_tensor=input)
+    if length < 0:
+        raise InvalidArgumentError(f"irfft: fft_length must be 0 or more, got {length}")
+    if input.shape.rank == 0 or input.shape[-1] not in (None, _half(length)):
+        what = f"the last axis of input_tensor must have size {_half(length)}"
+        raise ShapeError("irfft", what, input_tensor=input)
+    return TensorSpec(input.shape[:-1] + (length,), input.dtype.real_dtype)
+
+
+@_from_half_spectrum.vjp("input")
+def _(g, length):
+    doubled = _weighed(conj(_half_spectrum(g)), length, 2.0)
+    return doubled * (1.0 / max(length, 1))
+
+
+@_from_half_spectrum.batch
+def _(mapped, input, *, length):
+    return _from_half_spectrum(input, length)
+
+
+@_from_half_spectrum.diagonal
+def _(axes, input, *, length):
+    return None if axes[0] == -1 else axes[0]
+
+
+@primitive(name="weigh_half_spectrum")
+def _weighed(xp, x, *, length: int, weight: float):
+    """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
+    result = x * x.dtype.type(weight)
+    if not length:
+        return result
+    result[..., 0] = x[..., 0]
+    if length % 2 == 0:
+        result[..., -1] = x[..., -1]
+    return result
+
+
+@_weighed.infer
+def _(x, length, weight):
+    return x
+
+
+@_weighed.vjp("x")
+def _(g, length, weight):
+    return _weighed(g, length, weight)
+
+
+@_weighed.batch
+def _(mapped, x, *, length, weight):
+    return _weighed(x, length, weight)
+
+
+@_weighed.diagonal
+def _(axes, x, *, length, weight):
+    return axes[0]
+
+
+def _lengths(who, fft_length, count, default):
+    """The sizes that are transformed, of the last ``count`` axes."""
+    if fft_length is None:
+        return list(default)
+    try:
+        given = Shape(fft_length)
+    except TracingError:
+        raise
+    except TypeError:
+        given = ()
+    if len(given) != count:
+        raise InvalidArgumentError(
+            f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, got "
+            f"{fft_length}"
+        )
+    if any([n < 0 for n in given]):
+        raise InvalidArgumentError(
+            f"{who}: fft_length must not be negative, got {fft_length}"
+        )
+    return list(given)
+
+
+def fitted(x, lengths):
+    """``x`` cropped, or padded with zeros, to these sizes of its last axes."""
+    sizes = tuple(x.shape)[len(x.shape) - len(lengths) :]
+    if list(sizes) == lengths:
+        return x
+    x = x[(..., *[slice(n) for n in lengths])]
+    behind = [(0, max(n - size, 0)) for n, size in zip(lengths, sizes)]
+    return pad(x, [(0, 0)] * (len(x.shape) - len(lengths)) + behind)
+
+
+def _forward(who, input, fft_length, count):
+    x = convert_to_tensor(input)
+    _check_rank(who, x, count)
+    x = fitted(x, _lengths(who, fft_length, count, x.shape[len(x.shape) - count :]))
+    half = _half_spectrum(x)
+    return half if count == 1 else _fourier(half, tuple(range(-count, -1)), False)
+
+
+def _backward(who, input, fft_length, count):
+    x = convert_to_tensor(input)
+    _check_rank(who, x, count)
+    *outer, last = x.shape[len(x.shape) - count :]
+    lengths = _lengths(who, fft_length, count, [*outer, _whole(last)])
+    x = fitted(x, [*lengths[:-1], _half(lengths[-1])])
+    if count > 1:
+        x = _fourier(x, tuple(range(-count, -1)), True)
+    return _from_half_spectrum(x, length=lengths[-1])
+
+
+def _check_rank(who, x, count):
+    if len(x.shape) < count:
+        raise ShapeError(
+            who, f"input_tensor must have {count} axes or more", input_tensor=x
+        )
+
+
+def rfft(input_tensor, fft_length=None, name=None):
+    """`fft` of real numbers: the first ``N // 2 + 1`` entries, which say it all.
+
+    ``fft_length``, one integer in a list, crops the last axis or fills it up with zeros.
+
+    >>> rfft([1.0, 2.0, 3.0, 4.0]).numpy()
+    array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    return _forward("rfft", input_tensor, fft_length, 1)
+
+
+def irfft(input_tensor, fft_length=None, name=None):
+    """The inverse of `rfft`, a signal of ``fft_length`` real numbers.
+
+    The default is the even length, twice the last axis less two.
+
+    >>> irfft([10.0 + 0j, -2.0 + 2j, -2.0]).numpy()
+    array([1., 2., 3., 4.])
+    """
+    return _backward("irfft", input_tensor, fft_length, 1)
+
+
+def rfft2d(input_tensor, fft_length=None, name=None):
+    """`rfft` along the last axis, and `fft` along the one before."""
+    return _forward("rfft2d", input_tensor, fft_length, 2)
+
+
+def irfft2d(input_tensor, fft_length=None, name=None):
+    """The inverse of `rfft2d`."""
+    return _backward("irfft2d", input_tensor, fft_length, 2)
+
+
+def rfft3d(input_tensor, fft_length=None, name=None):
+    """`rfft` along the last axis, and `fft` along the two before."""
+    return _forward("rfft3d", input_tensor, fft_length, 3)
+
+
+def irfft3d(input_tensor, fft_length=None, name=None):
+    """The inverse of `rfft3d`."""
+    return _backward("irfft3d", input_tensor, fft_length, 3)
+
+
+def fftshift(x, axes=None, name=None):
+    """``x`` with the zero frequency moved to the middle of the ``axes`` (default: all).
+
+    >>> fftshift([0, 1, 2, -2, -1]).numpy()
+    array([-2, -1,  0,  1,  2], dtype=int32)
+    """
+    return _shifted("fftshift", x, axes, lambda n: n // 2)
+
+
+def ifftshift(x, axes=None, name=None):
+    """The inverse of `fftshift`."""
+    return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
+
+
+def _shifted(who, x, axes, shift):
+    x = convert_to_tensor(x)
+    axes = normalize_axis(who, Axes(axes), len(x.shape), "axes")
+    return roll(x, [shift(x.shape[a]) for a in axes], list(axes))
+
+
+# ------------------------------------------------------------------- cosine transforms
+
+
+def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
+    """The cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
+
+    Type 2 is ``2 sum_n input[n] * cos(pi k (2 n + 1) / 2 N)``; the transform of type 3 is
+    its inverse, times 2 N. ``n`` crops the axis or fills it up with zeros. With ``norm=
+    "ortho"`` the matrix of the transform is orthogonal.
+
+    Raises: ``ValueError`` for another type, axis or norm, and for type 1 with a norm.
+
+    >>> dct([1.0, 1.0]).numpy()
+    array([4., 0.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    _check_cosine(x, type, axis, norm)
+    if n is not None:
+        x = fitted(x, _lengths("dct", n, 1, None))
+    return _COSINE[type](x, x.shape[-1], norm)
+
+
+def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
+    """The inverse of `dct` of that type, times 2 N (without a norm; 2 N - 2 for type 1).
+
+    >>> idct(dct([1.0, 1.0])).numpy() / 4
+    array([1., 1.], dtype=float32)
+    """
+    return dct(input, {2: 3, 3: 2}.get(type, type), n, axis, norm)
+
+
+def _check_cosine(x, kind, axis, norm):
+    if kind not in (1, 2, 3, 4):
+        raise InvalidArgumentError(f"dct: type must be 1, 2, 3 or 4, got {kind!r}")
+    if axis != -1:
+        raise InvalidArgumentError(f"dct: axis must be -1, got {axis}")
+    if norm not in (None, "ortho") or (norm and kind == 1):
+        raise InvalidArgumentError(
+            f"dct: norm must be None, or 'ortho' for types 2 to 4, got {norm!r}"
+        )
+    if x.dtype not in ("float32", "float64"):
+        what = "input must be floating, float32 or float64; cast converts it"
+        raise DTypeError("dct", what, input=x)
+    if x.shape.rank == 0 or x.shape[-1] < 1 + (kind == 1):
+        least = 1 + (kind == 1)
+        raise ShapeError(
+            "dct", f"the last axis must have size {least} or more", input=x
+        )
+
+
+def _first(x, count, norm):
+    back = reverse(x[..., 1:-1], [-1])
+    return real(_half_spectrum(concat([x, back], -1)))
+
+
+def _second(x, count, norm):
+    spectrum = rfft(x, [2 * count])[..., :count]
+    result = real(spectrum * constant_like(x, _turns(count, -1)))
+    if norm is None:
+        return result
+    return result * constant_like(
+        x, _ends(count, 0.5 / math.sqrt(count), math.sqrt(2.0))
+    )
+
+
+def _third(x, count, norm):
+    if norm is None:
+        x = x * float(count)
+    else:
+        x = x * constant_like(x, _ends(count, math.sqrt(count), math.sqrt(0.5)))
+    spectrum = cast(x, _complex_of(x.dtype)) * constant_like(x, _turns(count, 1))
+    return irfft(spectrum, [2 * count])[..., :count]
+
+
+def _fourth(x, count, norm):
+    result = _second(fitted(x, [2 * count]), 2 * count, None)[..., 1::2]
+    return result if norm is None else result * math.sqrt(0.5 / count)
+
+
+_COSINE = {1: _first, 2: _second, 3: _third, 4: _fourth}
+
+
+def _turns(count, sign):
+    return 2.0 * np.exp(sign * 0.5j * np.pi / count * np.arange(count))
+
+
+def _ends(count, first, ratio):
+    """``first``, and ``first * ratio`` for all the others."""
+    return np.where(np.arange(count) == 0, first, first * ratio)
+
+
+def constant_like(x, values):
+    """NumPy's numbers beside ``x``, in its precision."""
+    kind = _complex_of(x.dtype) if values.dtype.kind == "c" else x.dtype
+    return new_tensor(module_of(x).asarray(values.astype(kind.dtype)))

@@ -1,0 +1,167 @@
+"""Pieces of signals: cut out, weighed by a window, transformed, put together again."""
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.primitive import Whole
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+
+from ..array.creation import ones
+from ..array.gather import gather, scatter_rows
+from ..array.joining import pad, tile
+from ..array.shape import reshape
+from ..math.elementwise import divide, square
+from ..math.reduction import reduce_sum
+from .fft import constant_like, fitted, irfft, rfft
+
+__all__ = [
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "inverse_stft",
+    "inverse_stft_window_fn",
+    "overlap_and_add",
+    "stft",
+]
+
+
+def frame(
+    signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None
+):
+    """Overlapping pieces of ``signal``: ``[..., n]`` to ``[..., frames, frame_length]``.
+
+    One begins every ``frame_step`` entries along ``axis``. With ``pad_end`` one begins at
+    every multiple of it, and ``pad_value`` fills up the last ones.
+
+    >>> frame([1, 2, 3, 4, 5], 3, 2).numpy()
+    array([[1, 2, 3],
+           [3, 4, 5]], dtype=int32)
+    """
+    signal = convert_to_tensor(signal)
+    length, step = Whole(frame_length), Whole(frame_step)
+    rank = len(signal.shape)
+    (at,) = normalize_axis("frame", Whole(axis), rank)
+    _check_positive("frame", frame_length=length, frame_step=step)
+    size = signal.shape[at]
+    count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
+    missing = (count - 1) * step + length - size
+    if pad_end and missing > 0:
+        sides = [(0, missing if i == at else 0) for i in range(rank)]
+        signal = pad(signal, sides, constant_values=pad_value)
+    return gather(signal, _beside(signal, _pieces(count, length, step)), axis=at)
+
+
+def _pieces(count, length, step):
+    return np.arange(count)[:, None] * step + np.arange(length)
+
+
+def _beside(x, indices):
+    return new_tensor(module_of(x).asarray(indices.astype(np.int64)))
+
+
+def _check_positive(who, **numbers):
+    for name, number in numbers.items():
+        if number < 1:
+            raise InvalidArgumentError(f"{who}: {name} must be 1 or more, got {number}")
+
+
+def overlap_and_add(signal, frame_step, name=None):
+    """The adjoint of `frame`: pieces ``[..., frames, frame_length]`` added up in place.
+
+    >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
+    array([1., 1., 2., 1., 1.], dtype=float32)
+    """
+    signal, step = convert_to_tensor(signal), Whole(frame_step)
+    if len(signal.shape) < 2:
+        raise ShapeError("overlap_and_add", "signal must have two axes or more",
+                         signal=signal)  # fmt: skip
+    _check_positive("overlap_and_add", frame_step=step)
+    *lead, count, length = signal.shape
+    total = (count - 1) * step + length if count else 0
+    pieces = _beside(signal, _pieces(count, length, step))
+    return scatter_rows(signal, pieces, shape=(*lead, total), axis=len(lead))
+
+
+def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+    """The raised cosine ``0.5 - 0.5 cos(2 pi n / N)``; ``periodic`` counts if N is even.
+
+    >>> hann_window(4).numpy()
+    array([0. , 0.5, 1. , 0.5], dtype=float32)
+    """
+    return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5)
+
+
+def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+    """The raised cosine ``0.54 - 0.46 cos(2 pi n / N)``; ``periodic`` counts if N is even."""
+    return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54)
+
+
+def _raised_cosine(who, length, periodic, dtype, middle):
+    length, dtype = Whole(length), dtypes.as_dtype(dtype)
+    if not dtype.is_floating:
+        raise DTypeError(who, f"dtype must be floating, got {dtype.name}")
+    window = ones([length], dtype)
+    if length < 2:
+        return window
+    period = length - 1 + (bool(periodic) and length % 2 == 0)
+    phases = 2 * np.pi / period * np.arange(length)
+    return window * constant_like(window, middle - (1 - middle) * np.cos(phases))
+
+
+def stft(
+    signals,
+    frame_length,
+    frame_step,
+    fft_length=None,
+    window_fn=hann_window,
+    pad_end=False,
+    name=None,
+):
+    """The spectra of overlapping pieces: ``[..., n]`` to ``[..., frames, bins]``, complex.
+
+    Each piece is weighed by ``window_fn(frame_length, dtype=...)`` and goes through `rfft`
+    of ``fft_length`` entries, by default the next power of two.
+
+    >>> stft(ones([16]), frame_length=8, frame_step=4).shape
+    TensorShape([3, 5])
+    """
+    signals = convert_to_tensor(signals)
+    pieces = frame(signals, frame_length, frame_step, pad_end)
+    if window_fn is not None:
+        pieces = pieces * window_fn(Whole(frame_length), dtype=signals.dtype)
+    return rfft(pieces, [_enclosing(fft_length, frame_length)])
+
+
+def _enclosing(fft_length, frame_length):
+    if fft_length is not None:
+        return Whole(fft_length)
+    return 1 << (Whole(frame_length) - 1).bit_length()
+
+
+def inverse_stft(
+    stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None
+):
+    """The signal of `stft`, if ``window_fn`` comes from `inverse_stft_window_fn`."""
+    length = Whole(frame_length)
+    pieces = irfft(stfts, [_enclosing(fft_length, length)])
+    pieces = fitted(pieces, [length])
+    if window_fn is not None:
+        pieces = pieces * window_fn(length, dtype=pieces.dtype)
+    return overlap_and_add(pieces, frame_step)
+
+
+def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None):
+    """The window with which `inverse_stft` undoes `stft` with ``forward_window_fn``."""
+    step = Whole(frame_step)
+
+    def inverse_window(frame_length, dtype):
+        length = Whole(frame_length)
+        forward = forward_window_fn(length, dtype=dtype)
+        overlaps = -(-length // step)
+        squares = reshape(fitted(square(forward), [overlaps * step]), [overlaps, step])
+        total = tile(reduce_sum(squares, 0), [overlaps])
+        return divide(forward, total[:length])
+
+    return inverse_window

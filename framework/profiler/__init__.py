@@ -1,0 +1,381 @@
+"""Where the time goes: `trace` writes a Chrome trace and prints a table by op.
+
+While it is on, every kernel is timed, replays run plans with a clock at each call (see
+`graph.inspection.measure`), and the methods named by `watch_method` are wrapped. When it
+is off nothing of this is in place, so that it costs nothing.
+"""
+
+import functools
+import math
+import os
+import sys
+import threading
+import time
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+
+from tapewright.autodiff.tape import GradientTape
+from tapewright.compiler.function import concrete_function
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.inspection.costs import call_cost, call_name, op_cost
+from tapewright.compiler.inspection.pretty import short_line, spec_text
+from tapewright.compiler.inspection.timings import Timed
+from tapewright.compiler.passes import pipeline
+from tapewright.compiler.targets.plan import Plan
+from tapewright.core.primitive import wrap_kernels
+
+from .timeline import Event, chrome_trace, table_rows, table_text, write_json
+
+__all__ = ["annotate", "experimental", "trace", "watch_method"]
+
+clock = time.perf_counter_ns
+
+_session = None  # the trace that is going on
+_lock = threading.Lock()
+_watched = []  # (class or module, name of a function in it, category, label)
+
+
+def watch_method(owner, name, category, label=None):
+    """Calls of ``owner.name``, of a class or module, are to be in traces."""
+    _watched.append((owner, name, category, label or name))
+
+
+for _name in ("gradient", "jacobian", "batch_jacobian", "hessian"):
+    watch_method(GradientTape, _name, "tape")
+watch_method(Function, "_trace", "trace", "trace")
+watch_method(pipeline, "run", "compile", "passes")
+watch_method(concrete_function, "lower", "compile")
+watch_method(Plan, "__init__", "compile", "plan")
+
+
+# ------------------------------------------------------------------------ for the user
+
+
+class trace:  # noqa: N801  (used as a statement)
+    """``with tw.profiler.trace("out.json"):`` records all that runs inside.
+
+    Ops of eager steps, the calls of plans (with the ops and lines that they are from),
+    tracing and compiling, gradients, optimizer updates and what `annotate` names: from
+    all threads. The file opens in Perfetto or chrome://tracing; it has the shapes, dtypes
+    and bytes of each op, and the memory held by results over time. At the end a table by
+    op is printed. Gradients go through ops here, one by one, so that each shows.
+
+    Args: ``path``: of the JSON file, none by default; ``table``: whether to print.
+
+    Afterwards ``events`` (`Event`) and ``rows`` (`TableRow`) hold the same for programs.
+
+    Raises: ``RuntimeError`` if a trace is going on already; ``FileNotFoundError`` if the
+    folder of ``path`` does not exist.
+
+    >>> import tapewright as tw
+    >>> with tw.profiler.trace(table=False) as profile:
+    ...     y = tw.exp(tw.ones((2, 3)))
+    >>> [(row.name, row.calls, row.nbytes) for row in profile.rows if row.name == "exp"]
+    [('exp', 1, 48)]
+    """
+
+    def __init__(self, path=None, table=True):
+        self.path = None if path is None else os.fspath(path)
+        self.table = table
+        self.events, self.rows = (), ()
+        self.duration = None  # in seconds
+
+    def __enter__(self):
+        global _session
+        if self.path is not None:
+            folder = os.path.dirname(os.path.abspath(self.path))
+            if not os.path.isdir(folder):
+                raise FileNotFoundError(
+                    f"profiler.trace: the folder of path must exist, got {self.path!r}"
+                )
+        with _lock:
+            if _session is not None:
+                raise RuntimeError(
+                    "profiler.trace: a trace is going on already; end it first"
+                )
+            session = _Session()
+            session.begin()
+            _session = session
+        return self
+
+    def __exit__(self, *exc):
+        global _session
+        session = _session
+        session.end()
+        _session = None
+        self.events = session.finished()
+        self.duration = (session.stop - session.start) / 1e9
+        self.rows = table_rows(self.events)
+        if self.path is not None:
+            content = chrome_trace(
+                self.events, session.start, session.threads, session.memory
+            )
+            write_json(self.path, content)
+        if self.table:
+            _print(repr(self))
+
+    def __repr__(self):
+        if self.duration is None:
+            return "<profiler.trace, not over yet>"
+        return table_text(self.rows, self.duration)
+
+
+class annotate:  # noqa: N801  (used as a statement)
+    """``with annotate("load"):`` shows what runs inside under this name; also a decorator.
+
+    Keyword arguments are shown with it. Outside of `trace` it does nothing.
+
+    >>> @annotate("normalize", dataset="moons")
+    ... def normalize(x):
+    ...     return x / x.max()
+    """
+
+    __slots__ = ("name", "arguments", "_start")
+
+    def __init__(self, name, **arguments):
+        self.name, self.arguments = name, arguments
+        self._start = None
+
+    def __enter__(self):
+        self._start = None if _session is None else clock()
+        return self
+
+    def __exit__(self, *exc):
+        session = _session
+        if session is not None and self._start is not None:
+            session.add("user", self.name, self._start, clock(), self.arguments)
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def annotated(*args, **kwargs):
+            with annotate(self.name, **self.arguments):
+                return function(*args, **kwargs)
+
+        return annotated
+
+
+# TensorFlow's names.
+
+
+def Profile(logdir):
+    """`trace` without a table, to ``trace.json`` in a folder that is made if need be."""
+    os.makedirs(logdir, exist_ok=True)
+    return trace(os.path.join(logdir, "trace.json"), table=False)
+
+
+_started = []
+
+
+def start(logdir):
+    """Begins `Profile`; `stop` ends it."""
+    profile = Profile(logdir)
+    profile.__enter__()
+    _started.append(profile)
+
+
+def stop():
+    """Ends what `start` began, and writes the file.
+
+    Raises: ``RuntimeError`` if nothing was started.
+    """
+    if not _started:
+        raise RuntimeError("profiler.experimental.stop: start was not called")
+    _started.pop().__exit__(None, None, None)
+
+
+experimental = SimpleNamespace(Profile=Profile, Trace=annotate, start=start, stop=stop)
+
+
+# ------------------------------------------------------------------------- recording
+
+
+class _Session:
+    """What is noted while a trace goes on; decoded when it is over."""
+
+    def __init__(self):
+        self.noted = []  # arguments of `Event`, of annotations and methods
+        self.ops, self.replays = [], []
+        self.memory = []  # (time, change in bytes)
+        self.threads = {}
+        self.instances = weakref.WeakKeyDictionary()  # concrete functions -> `Timed`s
+        self.held = {}  # references to results, to hear of their end
+        self.originals = []
+
+    def begin(self):
+        self.start = clock()
+        for owner, name, category, label in _watched:
+            original = vars(owner)[name]
+            self.originals.append((owner, name, original))
+            setattr(owner, name, self.watched(original, category, label))
+        kind = concrete_function.ConcreteFunction
+        self.originals.append((kind, "replay", kind.replay))
+        kind.replay = self.timed_replay()
+        wrap_kernels(self.timed_kernel, "profile")
+
+    def end(self):
+        wrap_kernels(None, "profile")
+        for owner, name, original in reversed(self.originals):
+            setattr(owner, name, original)
+        self.stop = clock()
+        self.held.clear()
+
+    def thread(self):
+        """The number of this thread; its name is remembered."""
+        number = threading.get_ident()
+        if number not in self.threads:
+            self.threads[number] = threading.current_thread().name
+        return number
+
+    def add(self, category, name, start, stop, data=None):
+        self.noted.append((category, name, start, stop, self.thread(), 0, data))
+
+    # --- what stands in for what
+
+    def watched(self, function, category, label):
+        @functools.wraps(function)
+        def run(*args, **kwargs):
+            start = clock()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.add(category, label, start, clock())
+
+        return run
+
+    def timed_kernel(self, op, kernel):
+        """The kernel of an op, and a note of each call."""
+        note, thread = self.ops.append, self.thread
+
+        def run(*arrays, **attributes):
+            start = clock()
+            result = kernel(*arrays, **attributes)
+            stop = clock()
+            outputs = result if type(result) is tuple else (result,)
+            specs = _specs(arrays), _specs(outputs)
+            note((op, start, stop, thread(), *specs, attributes))
+            self.follow(outputs, arrays)
+            return result
+
+        return run
+
+    def timed_replay(self):
+        session = self
+
+        def replay(function, arrays):
+            free = session.instances.setdefault(function, [])
+            try:
+                timed = free.pop()
+            except IndexError:
+                timed = Timed(function.plan)
+                session.memory.append((clock(), function.plan.arena_size))
+            start = clock()
+            try:
+                outputs = timed(*arrays)
+            except Exception as error:
+                raise function.plan.explained(error) from None
+            finally:
+                marks, stop = timed.marks[:], clock()
+                session.replays.append((timed, marks, start, stop, session.thread()))
+                free.append(timed)
+            session.follow(outputs, arrays)
+            return outputs
+
+        return replay
+
+    def follow(self, arrays, known=()):
+        """Notes the bytes of arrays that are not ``known`` ones, and in time their end."""
+        for array in arrays:
+            if type(array) is np.ndarray and array.base is None:
+                key = id(array)
+                if key not in self.held and not any([array is x for x in known]):
+                    reference = self.held[key] = _Held(array, self.ended)
+                    reference.key, reference.size = key, array.nbytes
+                    self.memory.append((clock(), array.nbytes))
+
+    def ended(self, reference):
+        if self.held.pop(reference.key, None) is not None:
+            self.memory.append((clock(), -reference.size))
+
+    # --- when it is over
+
+    def finished(self):
+        """All events in the order in which they began, outer ones first."""
+        events = [Event(*each) for each in self.noted]
+        for op, start, stop, thread, given, made, attributes in self.ops:
+            inputs, outputs = [_Spec(*x) for x in given], [_Spec(*x) for x in made]
+            cost = op_cost(op.name, inputs, outputs, attributes, op.elementwise)
+            data = {"inputs": _text(inputs), "output": _text(outputs)}
+            data |= {"flops": cost.flops} if cost.flops else {}
+            event = Event("op", op.name, start, stop, thread, cost.nbytes, data)
+            events.append(event)
+        described = {}
+        for timed, marks, start, stop, thread in self.replays:
+            name = timed.plan.name
+            events.append(Event("replay", name, start, stop, thread))
+            if id(timed.plan) not in described:
+                described[id(timed.plan)] = _described(timed)
+            known = described[id(timed.plan)]
+            ends = [*marks[1:], (0, stop)]
+            for (line, begun), (_, ended) in zip(marks, ends, strict=True):
+                if line in known:
+                    name, nbytes, data = known[line]
+                    event = Event("plan", name, begun, ended, thread, nbytes, data)
+                    events.append(event)
+        events.sort(key=lambda e: (e.start, -e.stop))
+        return events
+
+
+class _Held(weakref.ref):
+    """A reference to an array that outlives it, with its size."""
+
+    __slots__ = ("key", "size")
+
+
+class _Spec:
+    """Shape and dtype of an array that may be gone; enough for `costs`."""
+
+    __slots__ = ("shape", "dtype", "nbytes")
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
+
+
+def _specs(arrays):
+    return [(a.shape, a.dtype) for a in arrays if hasattr(a, "dtype")]
+
+
+def _text(specs):
+    return ", ".join([spec_text(spec) for spec in specs])
+
+
+def _described(timed):
+    """What the lines of a plan do: line -> (op, bytes, data); those that move nothing not."""
+    found = {}
+    texts = timed.plan.source.split("\n")
+    for line, text in enumerate(texts, 1):
+        call = timed.call_of(line)
+        if call is None or call.form in ("view", "read", "store"):
+            continue
+        if text.endswith("= None"):
+            continue
+        cost = call_cost(call)
+        data = {
+            "function": call.name,
+            "inputs": _text(call.arrays()),
+            "output": _text(call.outputs),
+            "line": short_line(call.node.line),
+        }
+        data |= {"flops": cost.flops} if cost.flops else {}
+        found[line] = call_name(call), cost.nbytes, data
+    return found
+
+
+def _print(text):
+    tqdm = sys.modules.get("tqdm")
+    if tqdm is not None:  # a progress bar that is on the screen stays whole
+        tqdm.tqdm.write(text)
+    else:
+        print(text)

@@ -1,0 +1,149 @@
+"""What a profile shows: events in time, a table of them by name, a file for Chrome."""
+
+import os
+
+from tapewright.compiler.inspection.pretty import quantity
+
+__all__ = [
+    "Event",
+    "TableRow",
+    "chrome_trace",
+    "table_rows",
+    "table_text",
+    "write_json",
+]
+
+
+class Event:
+    """Something that took time: ``category``, ``name``, when (ns), its thread, its data.
+
+    Categories are "op", "plan" (a call of a plan), "replay" (a whole one), "trace",
+    "compile", "tape", "optimizer" and "user". ``nbytes`` are read and written.
+    """
+
+    __slots__ = ("category", "name", "start", "stop", "thread", "nbytes", "data")
+
+    def __init__(self, category, name, start, stop, thread, nbytes=0, data=None):
+        self.category, self.name = category, name
+        self.start, self.stop, self.thread = start, stop, thread
+        self.nbytes, self.data = nbytes, data or {}
+
+    @property
+    def duration(self):
+        return self.stop - self.start
+
+    def __repr__(self):
+        return f"<Event {self.category} {self.name} {self.duration / 1000:.1f} us>"
+
+
+class TableRow:
+    """All events of one name: how many, their time, and what of it is spent in no other.
+
+    ``total`` and ``own`` are microseconds; ``nbytes`` are read and written.
+    """
+
+    __slots__ = ("category", "name", "calls", "total", "own", "nbytes")
+
+    def __init__(self, category, name):
+        self.category, self.name = category, name
+        self.calls = self.nbytes = 0
+        self.total = self.own = 0.0
+
+    def __repr__(self):
+        return f"<{self.category} {self.name}: {self.calls} calls, {self.total:.1f} us>"
+
+
+def table_rows(events):
+    """Events by category and name, most of its own time first."""
+    rows, stacks = {}, {}
+    for event in events:  # outer ones come first
+        row = rows.get((event.category, event.name))
+        if row is None:
+            row = TableRow(event.category, event.name)
+            rows[event.category, event.name] = row
+        stack = stacks.setdefault(event.thread, [])
+        while stack and stack[-1][0].stop <= event.start:
+            stack.pop()
+        took = event.duration / 1000
+        row.calls += 1
+        row.nbytes += event.nbytes
+        row.own += took
+        if not any(outer is row for _, outer in stack):  # else it is in there already
+            row.total += took
+        if stack:
+            stack[-1][1].own -= took
+        stack.append((event, row))
+    return sorted(rows.values(), key=lambda row: -row.own)
+
+
+def table_text(rows, duration):
+    """The rows as text; the share is that of the time of their own in the whole."""
+    table = [
+        ("calls", "total ms", "mean us", "own ms", "share", "bytes", "kind", "name")
+    ]
+    for row in rows:
+        share = f"{row.own / max(duration, 1e-9) / 1e4:.1f}%"
+        table.append(
+            (str(row.calls), f"{row.total / 1000:.3f}", f"{row.total / row.calls:.1f}",
+             f"{row.own / 1000:.3f}", share,
+             quantity(row.nbytes, "B") if row.nbytes else "", row.category, row.name)
+        )  # fmt: skip
+    widths = [max(len(row[i]) for row in table) for i in range(7)]
+    lines = [f"{duration * 1000:.1f} ms, {sum(row.calls for row in rows)} events"]
+    for row in table:
+        cells = [x.rjust(w) for x, w in zip(row[:6], widths[:6], strict=True)]
+        lines.append("  ".join([*cells, row[6].ljust(widths[6]), row[7]]).rstrip())
+    return "\n".join(lines)
+
+
+def chrome_trace(events, start, threads, memory):
+    """The trace as the dict that Perfetto and chrome://tracing read as JSON.
+
+    Args: ``start``: the time that is 0; ``threads``: their names by number; ``memory``:
+    ``(time, change in bytes)``.
+    """
+    process, numbers = os.getpid(), {}
+    for thread in threads:
+        numbers[thread] = len(numbers) + 1
+
+    def at(time_ns):
+        return (time_ns - start) / 1000
+
+    found = [{"ph": "M", "name": "process_name", "pid": process, "tid": 0,
+              "args": {"name": "tapewright"}}]  # fmt: skip
+    for thread, number in numbers.items():
+        found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": number,
+                      "args": {"name": threads[thread]}})  # fmt: skip
+    for event in events:
+        data = {k: _jsonable(v) for k, v in event.data.items()}
+        if event.nbytes:
+            data["bytes"] = event.nbytes
+        found.append(
+            {"ph": "X", "name": event.name, "cat": event.category, "pid": process,
+             "tid": numbers[event.thread], "ts": at(event.start),
+             "dur": event.duration / 1000, "args": data}
+        )  # fmt: skip
+    held = 0
+    for moment, change in sorted(memory):
+        held += change
+        found.append({"ph": "C", "name": "memory of results", "pid": process, "tid": 0,
+                      "ts": at(moment), "args": {"bytes": held}})  # fmt: skip
+    return {"traceEvents": found, "displayTimeUnit": "ms"}
+
+
+def _jsonable(value):
+    return value if isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+def write_json(path, content):
+    """The file as a whole, or the one that was there."""
+    import json  # for this alone
+
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            json.dump(content, file, separators=(",", ":"))
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)

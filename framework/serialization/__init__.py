@@ -1,0 +1,1 @@
+"""Objects as plain JSON: registry of names, configs of constructors, plain values."""

@@ -1,0 +1,135 @@
+"""Values in configs for which JSON has no form: arrays, slices, ``...``, bytes.
+
+The forms are Keras': ``{"class_name": "__numpy__", "config": {...}}`` and the like.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core.dtypes import DType, as_dtype
+
+from .registration import refusal
+
+__all__ = ["array_form", "is_literal", "literal", "read_literal"]
+
+MAX_ENTRIES = 10_000_000  # of an array that stands in a config
+_NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
+
+
+def literal(value):
+    """The form of a value, or None if it needs none.
+
+    >>> literal(slice(0, 2))
+    {'class_name': '__slice__', 'config': {'start': 0, 'stop': 2, 'step': None}}
+    """
+    if isinstance(value, slice):
+        parts = {name: _index(getattr(value, name)) for name in _SLICE}
+        return {"class_name": "__slice__", "config": parts}
+    if value is Ellipsis:
+        return {"class_name": "__ellipsis__", "config": {}}
+    if isinstance(value, bytes):
+        return {"class_name": "__bytes__", "config": {"value": value.decode("utf-8")}}
+    if isinstance(value, np.ndarray) and value.ndim:
+        return array_form(value)
+    if hasattr(value, "numpy") and isinstance(getattr(value, "dtype", None), DType):
+        return {"class_name": "__tensor__", "config": _array_config(value.numpy())}
+    return None
+
+
+_SLICE = ("start", "stop", "step")
+
+
+def _index(value):
+    return value.__index__() if hasattr(value, "__index__") else value
+
+
+def array_form(array):
+    """The form of an array of any rank.
+
+    >>> array_form(np.float32([1, np.inf]))["config"]
+    {'value': [1.0, 'inf'], 'dtype': 'float32'}
+    """
+    return {"class_name": "__numpy__", "config": _array_config(array)}
+
+
+def _array_config(array):
+    array = np.asarray(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"A config cannot hold an array of dtype {array.dtype}")
+    if array.size > MAX_ENTRIES:
+        raise ValueError(
+            f"A config cannot hold an array of {array.size} numbers, {MAX_ENTRIES} are the "
+            "most; what is as large should be the weight of a layer"
+        )
+    values = array.tolist()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        values = _worded(values)  # JSON has no infinities; NumPy reads them as strings
+    return {"value": values, "dtype": array.dtype.name}
+
+
+def _worded(values):
+    if isinstance(values, list):
+        return [_worded(each) for each in values]
+    return values if math.isfinite(values) else str(values)
+
+
+_WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def _unworded(values):
+    if isinstance(values, list):
+        return [_unworded(each) for each in values]
+    return _WORDS.get(values, values) if isinstance(values, str) else values
+
+
+def is_literal(value):
+    """Whether it is one of these forms."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("class_name"), str)
+        and value["class_name"] in _NAMES
+    )
+
+
+def read_literal(value):
+    """The value of a form: tensors as NumPy arrays. Raises: ``ValueError``."""
+    name, config = value["class_name"], value.get("config")
+    if name == "__ellipsis__":  # which has no config in Keras 2
+        return Ellipsis
+    if not isinstance(config, dict):
+        raise refusal(f"{name}: its config must be a dict, got {str(config)[:80]}")
+    if name == "__bytes__":
+        text = config.get("value")
+        if not isinstance(text, str):
+            raise refusal(f"__bytes__: value must be a string, got {str(text)[:80]}")
+        return text.encode("utf-8")
+    if name == "__slice__":
+        return slice(*[_slice_part(config.get(part)) for part in _SLICE])
+    return _read_array(name, config)
+
+
+def _slice_part(part):
+    if part is None or type(part) is int:
+        return part
+    raise refusal(f"__slice__: start, stop and step are integers, got {str(part)[:80]}")
+
+
+def _read_array(name, config):
+    values, dtype = config.get("value"), config.get("dtype")
+    shape, ahead = [], values
+    while isinstance(ahead, list):
+        shape.append(len(ahead))
+        ahead = ahead[0] if ahead else None
+    if math.prod(shape) > MAX_ENTRIES:
+        raise refusal(f"{name}: more than {MAX_ENTRIES} entries, shape {shape}")
+    try:
+        dtype = as_dtype(dtype)
+        array = np.asarray(values)
+        if array.dtype.kind == "U":
+            array = np.asarray(_unworded(values))
+        if array.size and array.dtype.kind not in "fiub":
+            raise ValueError("its entries are no numbers")
+        return array.astype(dtype.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refusal(f"{name}: no array of {str(dtype)[:40]}: {error}") from None

@@ -1,4 +1,0 @@
-"""`tw.signal`: the names of TensorFlow's ``tf.signal``, defined in the op families."""
-
-from .ops.fft import *
-from .ops.windows import *

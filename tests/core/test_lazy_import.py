@@ -1,0 +1,113 @@
+"""What few programs use is loaded when it is asked for, under names there from the start."""
+
+import importlib
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import tapewright as tw
+from tapewright.core.lazy_import import load_later
+
+SAVING = "tapewright.saving"
+FILES = f"{SAVING}.keras_files"  # some of them are about the configs of models
+
+
+def in_a_new_process(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    return done.stdout.split()
+
+
+def test_import_loads_nothing_that_reads_or_writes_files():
+    found = in_a_new_process("import sys, numpy, tapewright; print(*sys.modules)")
+    own = {name for name in found if name.startswith("tapewright.saving")}
+    assert not {name for name in own if not name.startswith(FILES)} - {SAVING}
+    assert not {f"{FILES}.models", f"{FILES}.weights"} & own
+    assert not {"h5py", "zipfile", "hashlib", "secrets", "json", "tqdm"} & set(found)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from tapewright import saved_model; saved_model.save",
+        "from tapewright import train; train.Checkpoint",
+        "import tapewright.train; tapewright.train.CheckpointManager",
+        "import tapewright; tapewright.saved_model.load",
+        "import tapewright; tapewright.test.check_op",
+        "from tapewright.keras.models import load_model, save_model",
+        "from tapewright.keras.saving import load_weights, save_weights",
+        "import tapewright; tapewright.keras.models.load_model",
+    ],
+)
+def test_a_name_of_files_is_there_in_a_new_process(code):
+    in_a_new_process(code)
+
+
+MODULES = [
+    "autodiff", "bitwise", "callbacks", "data", "debugging", "dtypes", "errors", "image",
+    "initializers", "layers", "linalg", "losses", "math", "metrics", "nn", "optimizers",
+    "profiler", "random", "saved_model", "signal", "test", "train", "keras",
+    "keras.activations", "keras.backend", "keras.callbacks", "keras.datasets",
+    "keras.datasets.mnist", "keras.layers", "keras.losses", "keras.metrics",
+    "keras.models", "keras.ops", "keras.ops.image", "keras.ops.linalg", "keras.ops.nn",
+    "keras.optimizers", "keras.optimizers.schedules", "keras.preprocessing.sequence",
+    "keras.random", "keras.saving", "keras.utils", "optimizers.schedules",
+]  # fmt: skip
+
+
+def test_every_namespace_is_a_module_for_import_statements():
+    checks = [
+        f"import tapewright.{name} as m; assert m is tw.{name}, '{name}'"
+        for name in MODULES
+    ]
+    for first in ("image", "keras.ops.image", "saved_model", "keras.datasets.mnist"):
+        lines = [f"import tapewright.{first}", "import tapewright as tw", *checks]
+        in_a_new_process("\n".join(lines))
+
+
+def test_the_casts_of_dtypes_are_those_of_the_top():
+    assert tw.dtypes.cast is tw.cast and tw.dtypes.saturate_cast is tw.saturate_cast
+    assert tw.dtypes.complex is tw.complex
+
+
+def test_a_module_under_two_names_is_executed_once():
+    in_a_new_process(
+        "from tapewright.keras.optimizers.schedules import ExponentialDecay as one\n"
+        "from tapewright.keras.layers.core import Dense\n"
+        "from tapewright.random import gamma\n"
+        "import tapewright as tw\n"
+        "assert one is tw.optimizers.schedules.ExponentialDecay\n"
+        "assert Dense is tw.layers.Dense and gamma is tw.random.gamma"
+    )
+
+
+def test_a_module_that_is_not_there_is_said_to_be_missing():
+    for name in ("tapewright.imag", "tapewright.image.no", "tapewright.keras.no"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+
+
+def test_names_that_come_later_are_listed():
+    assert {"saved_model", "test", "train"} <= set(dir(tw))
+    assert {"load_model", "save_model"} <= set(dir(tw.keras.models))
+    assert {"load_weights", "load_model"} <= set(tw.keras.saving.__all__)
+
+
+def test_a_name_that_comes_later_is_the_one_definition():
+    from tapewright.saving.keras_files.models import load_model
+
+    assert tw.keras.models.load_model is load_model is tw.keras.saving.load_model
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'tapewright' has no attribute 'trian'"):
+        tw.trian  # noqa: B018
+
+
+def test_a_name_is_looked_up_once():
+    space = ModuleType("space")
+    load_later(space, text="json")
+    assert "text" not in vars(space)
+    assert space.text is vars(space)["text"]

@@ -1,0 +1,335 @@
+"""Convolutions: the op table, TensorFlow's values, formats, memory orders, and errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.autodiff.gradient_check import case, check_op, complexes, floats
+from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.ops.convolution import correlation, im2col
+
+
+def margin(size, window, stride, dilation):
+    """What "SAME" puts before and behind an axis, as TensorFlow's guide defines it."""
+    total = max(
+        (-(-size // stride) - 1) * stride + (window - 1) * dilation + 1 - size, 0
+    )
+    return total // 2, total - total // 2
+
+
+def convolved(x, filters, strides, padding, dilations, groups=1):
+    """The definition: a sum over the taps of the window."""
+    *window, depth, count = filters.shape
+    if padding == "SAME":
+        padding = [margin(*a) for a in zip(x.shape[1:-1], window, strides, dilations)]
+    if padding != "VALID":
+        x = np.pad(x, [(0, 0), *padding, (0, 0)])
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations)]
+    places = [(n - r) // s + 1 for n, r, s in zip(x.shape[1:-1], reach, strides)]
+    out = np.zeros((len(x), *places, count), np.result_type(x, filters))
+    for tap in itertools.product(*map(range, window)):
+        starts = [i * d for i, d in zip(tap, dilations)]
+        index = [
+            slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, places, strides)
+        ]
+        seen = x[(slice(None), *index)]
+        each = count // groups
+        for k in range(groups):
+            part = seen[..., k * depth : (k + 1) * depth]
+            kernel = filters[tap][:, k * each : (k + 1) * each]
+            out[..., k * each : (k + 1) * each] += part @ kernel
+    return out
+
+
+def transposed(function, shape, g):
+    """The transpose of a linear function of arrays of that shape, applied to ``g``."""
+    size = int(np.prod(shape))
+    units = np.eye(size).reshape(size, *shape)
+    return np.array([np.vdot(function(unit), g) for unit in units]).reshape(shape)
+
+
+def line(
+    x, filters, strides=None, padding="VALID", dilations=None, groups=1, **options
+):
+    """Lines for the convolution and for its two adjoints."""
+    rank = len(x) - 2
+    attributes = {
+        "strides": strides or (1,) * rank,
+        "padding": padding,
+        "dilations": dilations or (1,) * rank,
+        "groups": groups,
+    }
+    out = convolved(np.zeros(x), np.zeros(filters), **attributes).shape
+    size, window = x[1:-1], filters[:-2]
+    return [
+        case("convolution", floats(*x), floats(*filters), **attributes, **options,
+             expect=lambda a, f: convolved(a, f, **attributes)),
+        case("convolution_input_gradient", floats(*out), floats(*filters), size=size,
+             **attributes, **options,
+             expect=lambda g, f: transposed(
+                 lambda a: convolved(a, f, **attributes), x, g)),
+        case("convolution_filter_gradient", floats(*x), floats(*out), window=window,
+             **attributes, **options,
+             expect=lambda a, g: transposed(
+                 lambda f: convolved(a, f, **attributes), filters, g)),
+    ]  # fmt: skip
+
+
+CASES = [
+    *line((2, 3, 4, 2), (2, 3, 2, 2)),
+    *line((1, 4, 3, 1), (3, 2, 1, 2), (2, 1), "SAME"),
+    *line((2, 5, 4, 1), (2, 2, 1, 1), (2, 1), ((1, 0), (0, 2)), (1, 2)),
+    *line((2, 2, 3, 4), (1, 2, 2, 2), groups=2),  # two groups
+    *line((1, 3, 3, 2), (2, 2, 1, 4), padding="SAME", groups=2, order=2),  # depthwise
+    *line((2, 2, 2, 2), (1, 1, 2, 3)),  # a product for each place
+    *line((2, 4, 2), (3, 2, 1)),
+    *line((2, 5, 1), (2, 1, 2), (2,), "SAME", (2,)),
+    *line((1, 2, 3, 2, 1), (2, 2, 1, 1, 2), (1, 2, 1), "SAME", order=2),
+    *line((0, 3, 3, 1), (2, 2, 1, 2)),  # no images
+    case("convolution", complexes(1, 3, 2), complexes(2, 2, 1), strides=(1,),
+         padding="SAME", dilations=(1,), order=2,
+         expect=lambda x, f: convolved(x, f, (1,), "SAME", (1,))),
+    # composed of these
+    case(tw.nn.conv2d, floats(1, 3, 3, 1), floats(2, 2, 1, 1), strides=1, padding="VALID",
+         order=2, expect=lambda x, f: convolved(x, f, (1, 1), "VALID", (1, 1))),
+    case(tw.nn.separable_conv2d, floats(1, 3, 3, 2), floats(2, 2, 2, 1), floats(1, 1, 2, 1),
+         strides=1, padding="VALID", order=2,
+         expect=lambda x, d, p: convolved(convolved(
+             x, d.reshape(2, 2, 1, 2), (1, 1), "VALID", (1, 1), 2), p, (1, 1), "VALID", (1, 1)
+         )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+RANDOM = np.random.default_rng(0)
+FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+FUNCTIONS = {1: tw.nn.conv1d, 2: tw.nn.conv2d, 3: tw.nn.conv3d}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize("batch", [3, 9])
+def test_strides_and_dilations_and_formats_agree_with_the_definition(
+    rank, padding, batch
+):
+    # both sides of every choice that a kernel makes: many channels or few, many images
+    for stride, dilation, depth in [(1, 1, 4), (1, 2, 1), (2, 1, 4), (3, 2, 1)]:
+        x = RANDOM.normal(size=(batch, *[7, 6, 5][:rank], depth))
+        filters = RANDOM.normal(size=(*[2, 3, 2][:rank], depth, 2))
+        wanted = convolved(x, filters, (stride,) * rank, padding, (dilation,) * rank)
+        for data_format in FORMATS[rank]:
+            first = data_format.startswith("NC")
+            given = np.moveaxis(x, -1, 1).copy() if first else x
+            out = FUNCTIONS[rank](
+                given, filters, stride, padding, data_format, dilation
+            ).numpy()
+            out = np.moveaxis(out, 1, -1) if first else out
+            np.testing.assert_allclose(out, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_the_order_in_memory_does_not_matter(order):
+    x = RANDOM.normal(size=(9, 5, 4, 3)).transpose(order)
+    x = x.transpose(np.argsort(order))
+    filters = RANDOM.normal(size=(2, 2, 3, 4))
+    out = tw.nn.conv2d(tw.constant(x), filters, 1, "SAME").numpy()
+    wanted = convolved(x, filters, (1, 1), "SAME", (1, 1))
+    np.testing.assert_allclose(out, wanted, atol=1e-12)
+
+
+def test_small_blocks_of_columns_make_the_same_sums(monkeypatch):
+    monkeypatch.setattr(im2col, "BLOCK", 64)
+    check_op(CASES[0], order=1)
+    check_op(CASES[3], order=1)
+    check_op(CASES[6], order=1)
+
+
+def test_half_precision_is_computed_in_single():
+    x, f = RANDOM.normal(size=(1, 4, 4, 2)), RANDOM.normal(size=(3, 3, 2, 2))
+    x, f = tw.constant(x, tw.float16), tw.constant(f, tw.float16)
+    with tw.GradientTape() as tape:
+        tape.watch([x, f])
+        y = tw.nn.conv2d(x, f, 1, "SAME")
+    assert y.dtype == tw.float16
+    assert [g.dtype for g in tape.gradient(y, [x, f])] == [tw.float16, tw.float16]
+    double = convolved(
+        x.numpy().astype("f8"), f.numpy().astype("f8"), (1, 1), "SAME", (1, 1)
+    )
+    np.testing.assert_allclose(y.numpy(), double, atol=2e-3, rtol=2e-3)
+
+
+def test_further_batch_axes_stay_in_front():
+    x, f = RANDOM.normal(size=(2, 3, 4, 4, 1)), RANDOM.normal(size=(2, 2, 1, 2))
+    y = tw.nn.conv2d(x, f, 1, "VALID")
+    assert y.shape == (2, 3, 3, 3, 2)
+    np.testing.assert_array_equal(
+        y[1].numpy(), tw.nn.conv2d(x[1], f, 1, "VALID").numpy()
+    )
+
+
+def test_strides_may_name_batch_and_channels_in_either_format():
+    x, f = RANDOM.normal(size=(1, 4, 6, 1)), RANDOM.normal(size=(1, 1, 1, 1))
+    assert tw.nn.conv2d(x, f, [1, 2, 3, 1], "SAME").shape == (1, 2, 2, 1)
+    x = x.transpose(0, 3, 1, 2)
+    assert tw.nn.conv2d(x, f, [1, 1, 2, 3], "SAME", "NCHW").shape == (1, 1, 2, 2)
+
+
+def test_padding_may_be_listed_for_every_axis():
+    x, f = RANDOM.normal(size=(1, 3, 3, 1)), RANDOM.normal(size=(2, 2, 1, 1))
+    out = tw.nn.conv2d(x, f, 1, [[0, 0], [1, 0], [0, 2], [0, 0]]).numpy()
+    wanted = convolved(x, f, (1, 1), [(1, 0), (0, 2)], (1, 1))
+    np.testing.assert_allclose(out, wanted, atol=1e-12)
+
+
+def test_depthwise_convolution_has_filters_of_its_own_for_each_channel():
+    x, f = RANDOM.normal(size=(2, 5, 4, 3)), RANDOM.normal(size=(3, 2, 3, 2))
+    out = tw.nn.depthwise_conv2d(x, f, [1, 2, 2, 1], "SAME").numpy()
+    for c in range(3):
+        wanted = convolved(
+            x[..., c : c + 1], f[:, :, c : c + 1], (2, 2), "SAME", (1, 1)
+        )
+        np.testing.assert_allclose(out[..., 2 * c : 2 * c + 2], wanted, atol=1e-12)
+
+
+def test_transposed_convolution_is_the_gradient_of_convolution():
+    for strides, padding, dilation in [
+        (2, "SAME", 1),
+        (1, "VALID", 2),
+        (3, "VALID", 1),
+    ]:
+        x, f = RANDOM.normal(size=(2, 7, 6, 3)), RANDOM.normal(size=(3, 2, 3, 2))
+        x = tw.constant(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.conv2d(x, f, strides, padding, dilations=dilation)
+        g = tw.constant(RANDOM.normal(size=tuple(y.shape)))
+        wanted = tape.gradient(y, x, output_gradients=g).numpy()
+        out = tw.nn.conv2d_transpose(
+            g, f, tuple(x.shape), strides, padding, dilations=dilation
+        )
+        np.testing.assert_array_equal(out.numpy(), wanted)
+        back = tw.nn.conv_transpose(
+            tw.transpose(g, [0, 3, 1, 2]),
+            f,
+            (2, 3, 7, 6),
+            strides,
+            padding,
+            "NCHW",
+            dilation,
+        )
+        np.testing.assert_array_equal(back.numpy().transpose(0, 2, 3, 1), wanted)
+
+
+def test_transposed_convolution_has_the_values_of_tensorflow():
+    # tf.nn.conv1d_transpose([[[1.], [2.], [3.]]], [[[1.]], [[10.]], [[100.]]], (1, 6, 1), 2)
+    x, f = [[[1.0], [2.0], [3.0]]], [[[1.0]], [[10.0]], [[100.0]]]
+    out = tw.nn.conv1d_transpose(x, f, (1, 6, 1), 2).numpy().ravel()
+    assert out.tolist() == [1.0, 10.0, 102.0, 20.0, 203.0, 30.0]
+
+
+def test_holes_are_dilations():
+    x, f = RANDOM.normal(size=(1, 6, 6, 1)), RANDOM.normal(size=(2, 2, 1, 1))
+    out = tw.nn.atrous_conv2d(x, f, 2, "VALID").numpy()
+    np.testing.assert_allclose(
+        out, convolved(x, f, (1, 1), "VALID", (2, 2)), atol=1e-12
+    )
+    back = tw.nn.atrous_conv2d_transpose(out, f, (1, 6, 6, 1), 2, "VALID")
+    assert back.shape == (1, 6, 6, 1)
+
+
+def test_convolution_takes_its_rank_from_the_filters():
+    for rank in (1, 2, 3):
+        x, f = tw.ones((1, *[3] * rank, 1)), tw.ones((*[2] * rank, 1, 1))
+        out = tw.nn.convolution(x, f)
+        assert out.shape == (1, *[2] * rank, 1)
+        assert out.numpy().ravel()[0] == 2**rank
+
+
+def test_the_jacobian_of_one_image_by_another_is_zero_and_not_computed():
+    x, f = (
+        tw.constant(RANDOM.normal(size=(2, 3, 3, 1))),
+        RANDOM.normal(size=(2, 2, 1, 1)),
+    )
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tw.nn.conv2d(x, f, 1, "VALID")
+    blocks = tape.batch_jacobian(y, x, check=True).numpy()
+    full = tape.jacobian(y, x).numpy()
+    assert not full[0, ..., 1, :, :, :].any()
+    np.testing.assert_allclose(blocks[1], full[1, :, :, :, 1], atol=1e-12)
+
+
+IMAGE, FILTERS = tw.ones((1, 4, 4, 2)), tw.ones((3, 3, 2, 4))
+SHAPES = [
+    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 3, 1)), 1, "SAME"), "must have 3 channels"),
+    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 1, 3)), 1, "SAME"), "that divides 3"),
+    (tw.nn.conv2d, (IMAGE[0], FILTERS, 1, "SAME"), "input must have rank 4"),
+    (tw.nn.conv2d, (IMAGE, FILTERS[0], 1, "SAME"), "filters rank 4"),
+    (tw.nn.conv2d, (IMAGE, tw.ones((5, 1, 2, 1)), 1, "VALID"), "beyond the input"),
+    (tw.nn.depthwise_conv2d, (IMAGE, tw.ones((2, 2, 1, 2)), 1, "SAME"), "must have 1 channels"),
+    (tw.nn.convolution, (IMAGE, tw.ones((2, 2))), "rank 3, 4 or 5"),
+    (tw.nn.conv_transpose, (IMAGE, tw.ones((2, 2)), (1, 1), 1), "rank 3, 4 or 5"),
+    (tw.nn.conv2d_transpose, (IMAGE, FILTERS, (1, 9, 9, 2), 1), "output_shape"),
+    (tw.nn.conv2d_transpose, (IMAGE, FILTERS, (1, 4, 4, 2), 1), "channels"),
+    (tw.nn.separable_conv2d, (IMAGE, FILTERS, FILTERS, 1, "SAME"), "pointwise_filter"),
+    (tw.nn.separable_conv2d, (IMAGE, FILTERS, FILTERS[:1, :1], 1, "SAME"), "multiplier, 8"),
+]  # fmt: skip
+VALUES = [
+    ((0, "SAME"), "strides must be a positive int"),
+    (([2, 1, 1, 1], "SAME"), "strides must be 1 for batch"),
+    (([1, 2, 3], "SAME"), "strides must be a positive int, or 2 or 4"),
+    ((1, "FULL"), "padding must be 'VALID'"),
+    ((1, [[1, 1]]), "padding must be 'VALID', 'SAME' or a list of 4 pairs"),
+    ((1, [[1, 0], [0, 0], [0, 0], [0, 0]]), "padding must be"),
+    ((1, "SAME", "NWC"), "data_format must be 'NHWC' or 'NCHW'"),
+    ((1, "SAME", "NHWC", [1, 2, 3]), "dilations must be a positive int"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "words"), SHAPES)
+def test_shapes_that_do_not_fit_are_explained(function, arguments, words):
+    with pytest.raises(ShapeError, match=words):
+        function(*arguments)
+
+
+@pytest.mark.parametrize(("arguments", "words"), VALUES)
+def test_a_wrong_argument_is_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        tw.nn.conv2d(IMAGE, FILTERS, *arguments)
+
+
+def test_dtypes_must_agree_and_be_numbers():
+    with pytest.raises(DTypeError, match="filters: shape"):
+        tw.nn.conv2d(IMAGE, tw.cast(FILTERS, tw.float64), 1, "SAME")
+    with pytest.raises(TypeError, match="numbers, not bool"):
+        tw.nn.conv2d(IMAGE > 0, FILTERS > 0, 1, "SAME")
+
+
+def test_the_adjoints_explain_what_does_not_fit():
+    op = correlation.convolve
+    options = {"strides": (1, 1), "padding": "VALID", "dilations": (1, 1)}
+    with pytest.raises(ShapeError, match="channels, as filters have"):
+        op(IMAGE, tw.ones((1, 1, 3, 1)), **options)
+    with pytest.raises(ShapeError, match="multiple of 2 channels"):
+        op(IMAGE, tw.ones((1, 1, 1, 3)), **options, groups=2)
+    with pytest.raises(ShapeError, match="the convolution of an input of size"):
+        correlation.input_gradient(IMAGE, FILTERS, size=(9, 9), **options)
+    with pytest.raises(ShapeError, match="g must have the batch"):
+        correlation.filter_gradient(IMAGE, FILTERS, window=(2, 2), **options)
+
+
+@pytest.mark.parametrize("of", ["images", "filters"])
+def test_a_numpy_array_beside_a_tensor_takes_its_dtype(of):
+    images, filters = np.ones([1, 4, 4, 2]), np.ones([3, 3, 2, 5])
+    if of == "images":
+        filters = tw.constant(filters, tw.float32)
+    else:
+        images = tw.constant(images, tw.float32)
+    assert tw.nn.conv2d(images, filters, 1, "VALID").dtype == tw.float32
+    assert tw.nn.convolution(images, filters).dtype == tw.float32

@@ -1,0 +1,146 @@
+"""Trigonometry: the op table, branches, and the slopes at the ends of domains."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.autodiff.gradient_check import case, check_op, complexes, floats
+from tapewright.ops.math import trigonometry
+
+UNIT = {"low": -0.85, "high": 0.75}
+ABOVE_1 = {"low": 1.3, "high": 2.9}
+
+# name, formula, range of the entries
+UNARY = [
+    ("sin", np.sin, {}),
+    ("cos", np.cos, {}),
+    ("tan", lambda x: np.sin(x) / np.cos(x), {"low": -1.1, "high": 1.2}),
+    ("asin", np.arcsin, UNIT),
+    ("acos", np.arccos, UNIT),
+    ("atan", np.arctan, UNIT),
+    ("sinh", lambda x: (np.exp(x) - np.exp(-x)) / 2, {}),
+    ("cosh", lambda x: (np.exp(x) + np.exp(-x)) / 2, {}),
+    ("tanh", lambda x: np.sinh(x) / np.cosh(x), {}),
+    ("asinh", lambda x: np.log(x + np.sqrt(x * x + 1)), {"low": -0.9, "high": 2.5}),
+    ("acosh", lambda x: np.log(x + np.sqrt(x - 1) * np.sqrt(x + 1)), ABOVE_1),
+    ("atanh", lambda x: np.log((1 + x) / (1 - x)) / 2, UNIT),
+]
+
+CASES = [
+    *[case(op, floats(2, 3, **low), expect=f) for op, f, low in UNARY],
+    *[case(op, floats(**low), expect=f) for op, f, low in UNARY],
+    *[case(op, complexes(4, **low), expect=f) for op, f, low in UNARY],
+    case("tanh", floats(2, 0), expect=np.tanh),
+    case("acosh", complexes(4, low=-2.5, high=-0.3), expect=np.arccosh, label="left"),
+    case("tanh_grad", floats(2, 3), floats(2, 3), expect=lambda g, y: g * (1 - y * y)),
+    case("tanh_grad", floats(3), floats(2, 1), expect=lambda g, y: g * (1 - y * y)),
+    case("tanh_grad", complexes(3), complexes(3), expect=lambda g, y: g * (1 - y * y)),
+    case("atan2", floats(2, 3), floats(2, 3), expect=np.arctan2),
+    case("atan2", floats(2, 1), floats(3), expect=np.arctan2),
+    case("atan2", floats(), floats(0), expect=np.arctan2),
+    case("angle", complexes(2, 3), expect=lambda z: np.arctan2(z.imag, z.real)),
+    case("angle", complexes(), expect=lambda z: np.arctan2(z.imag, z.real)),
+    case("angle", floats(4), expect=lambda x: np.pi * (x < 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+def slopes(f, *values, order=1):
+    """The ``order``-th derivative of the sum of ``f`` by its first argument, float64."""
+    x, *rest = (tw.constant(np.asarray(v, np.float64)) for v in values)
+    tapes = [tw.GradientTape() for _ in range(order)]
+    for tape in tapes:
+        tape.__enter__()
+        tape.watch(x)
+    y = f(x, *rest)
+    for tape in reversed(tapes):
+        tape.__exit__(None, None, None)
+        y = tape.gradient(y, x, unconnected_gradients="zero")
+    return tw.convert_to_tensor(y).numpy().tolist()
+
+
+# f, and a point where it or its derivative is infinite, or it is not defined
+MASKED = [
+    (tw.asin, 1.0), (tw.acos, -1.0), (tw.asin, 2.0), (tw.acosh, 1.0), (tw.acosh, 0.5),
+    (tw.atanh, 1.0), (tw.atanh, -2.0), (lambda x: tw.atan2(x, x), 0.0),
+    (lambda x: tw.math.angle(tw.complex(x, x)), 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("f, x", MASKED)
+def test_a_masked_point_has_no_slope_instead_of_nan(f, x, order):
+    assert slopes(lambda x: tw.where([False], f(x), 0.0 * x), [x], order=order) == [0.0]
+
+
+def test_the_slope_at_the_end_of_a_domain_is_infinite():
+    assert slopes(tw.asin, [1.0]) == [np.inf]
+    assert slopes(tw.acos, [-1.0]) == [-np.inf]
+    assert slopes(tw.acosh, [1.0]) == [np.inf]
+    assert slopes(tw.atanh, [-1.0]) == [np.inf]
+
+
+@pytest.mark.parametrize(
+    "f, x, slope",  # by hand: 1 / sqrt(2 d), 1 / (2 d) to the first order in d
+    [(tw.asin, 1 - 2.0**-40, 2.0**19.5), (tw.acosh, 1 + 2.0**-40, 2.0**19.5),
+     (tw.atanh, 1 - 2.0**-40, 2.0**39)],
+)  # fmt: skip
+def test_slopes_keep_their_digits_near_the_end_of_a_domain(f, x, slope):
+    np.testing.assert_allclose(slopes(f, [x]), [slope], rtol=1e-11)
+
+
+def test_atan2_knows_all_quadrants():
+    y, x = [0.0, 1.0, 1.0, -1.0, 0.0], [1.0, 0.0, -1.0, -1.0, -1.0]
+    quarters = tw.atan2(y, x).numpy() / (np.pi / 4)
+    np.testing.assert_allclose(quarters, [0, 2, 3, -3, 4], rtol=1e-6)
+
+
+def test_atan2_has_no_slope_at_the_origin():
+    assert slopes(tw.atan2, [0.0], [0.0]) == [0.0]
+    assert slopes(lambda x, y: tw.atan2(y, x), [0.0], [0.0]) == [0.0]
+
+
+def test_atan2_of_integers_is_refused():
+    with pytest.raises(TypeError, match="atan2: y and x must be floating"):
+        tw.atan2([1], [2])
+
+
+def test_the_gradient_of_an_angle_turns_left():  # recorded from TensorFlow 2.21
+    z = tw.constant(1 + 2j)
+    with tw.GradientTape() as tape:
+        tape.watch(z)
+        angle = tw.math.angle(z)
+    np.testing.assert_allclose(tape.gradient(angle, z).numpy(), -0.4 + 0.2j)
+
+
+def test_the_angle_of_a_complex_zero_has_no_slope():
+    z = tw.constant(0j)
+    with tw.GradientTape() as tape:
+        tape.watch(z)
+        angle = tw.math.angle(z)
+    assert tape.gradient(angle, z).numpy() == 0
+
+
+def test_the_gradient_of_acosh_is_on_the_branch_of_its_value():  # from TensorFlow 2.21
+    z = tw.constant(-1 + 0.5j)
+    with tw.GradientTape() as tape:
+        tape.watch(z)
+        y = tw.acosh(z)
+    np.testing.assert_allclose(tape.gradient(y, z).numpy(), -0.60615525 + 0.77634935j)
+
+
+@pytest.mark.parametrize("op", ["sin", "acosh", "atanh", "angle"])
+def test_an_integer_is_refused(op):
+    with pytest.raises(TypeError, match=f"{op}: .* must be floating"):
+        getattr(tw.math, op)([1])
+
+
+def test_what_is_not_zero_at_zero_has_no_diagonal_rule():
+    assert all(
+        trigonometry.__dict__[name].primitive.diagonal_rule is None
+        for name in ("cos", "cosh", "acos", "acosh", "angle")
+    )
