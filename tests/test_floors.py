@@ -42,6 +42,7 @@ FOLDERS = {
         "passes",
         "program",
         "targets",
+        "",
         "inspection",
         "control_flow",
         "function",

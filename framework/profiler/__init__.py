@@ -17,12 +17,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from tapewright.autodiff.tape import GradientTape
-from tapewright.compiler.function import concrete_function
+from tapewright.compiler import pipeline
+from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.inspection.costs import call_cost, call_name, op_cost
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
-from tapewright.compiler.passes import pipeline
 from tapewright.compiler.targets.plan import Plan
 from tapewright.core.primitive import wrap_kernels
 
@@ -45,8 +45,8 @@ def watch_method(owner, name, category, label=None):
 for _name in ("gradient", "jacobian", "batch_jacobian", "hessian"):
     watch_method(GradientTape, _name, "tape")
 watch_method(Function, "_trace", "trace", "trace")
-watch_method(pipeline, "run", "compile", "passes")
-watch_method(concrete_function, "lower", "compile")
+watch_method(pipeline, "optimize", "compile", "passes")
+watch_method(pipeline, "lower", "compile")
 watch_method(Plan, "__init__", "compile", "plan")
 
 
@@ -209,7 +209,7 @@ class _Session:
             original = vars(owner)[name]
             self.originals.append((owner, name, original))
             setattr(owner, name, self.watched(original, category, label))
-        kind = concrete_function.ConcreteFunction
+        kind = ConcreteFunction
         self.originals.append((kind, "replay", kind.replay))
         kind.replay = self.timed_replay()
         wrap_kernels(self.timed_kernel, "profile")

@@ -8,6 +8,7 @@ from tapewright.ops.array.creation import zeros
 from ..tracing.binding import now_bound
 from ..tracing.graph import Value
 from ..tracing.interpret import interpret
+from .narrowing import narrowed_cond
 from .records import place, pulled_back
 from .regions import (
     ControlNode,
@@ -67,6 +68,8 @@ class Cond(ControlNode):
         )
         graph = self.graphs[self.number(choice)]
         return tuple(interpret(graph, args[1:]))
+
+    narrowed = narrowed_cond
 
     def again(self):
         graphs = now_bound(self.graphs)

@@ -1,6 +1,5 @@
 """Branches and loops that depend on data: `cond`, `while_loop`, `scan` and their kin."""
 
-from . import narrowing  # noqa: F401  (a pass of its own)
 from .cond import case, cond, switch_case
 from .map_fn import foldl, foldr, map_fn, scan
 from .tensor_array import TensorArray

@@ -18,13 +18,14 @@ from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
-from ..passes import pipeline
+from ..pipeline import optimize
 from ..tracing.binding import now_bound
 from ..tracing.graph import Value
 from ..tracing.handles import boxed, opened
 from ..tracing.interpret import interpret
 from .backward_step import BackwardStep
 from .in_place import writing_body
+from .narrowing import narrowed_loop
 from .records import is_box, place
 from .regions import (
     ControlNode,
@@ -92,6 +93,8 @@ class Loop(ControlNode):
         graphs = graphs or now_bound(self.graphs)
         return Loop(graphs, self.line, **{**settings, **changes})
 
+    narrowed = narrowed_loop
+
     def parts(self, inputs):
         """The count or None, carried, sliced and constant inputs."""
         count, rest = None, list(inputs)
@@ -101,7 +104,7 @@ class Loop(ControlNode):
         return count, rest[: self.carried], rest[self.carried : stop], rest[stop:]
 
     def runner(self):
-        body, owned, sparse = writing_body(self, pipeline.run(self.graphs[0]))
+        body, owned, sparse = writing_body(self, optimize(self.graphs[0]))
         replays = [Replay(body, owned), *map(Replay, self.graphs[1:])]
         return runner_of(self, replays, owned, sparse)
 

@@ -1,89 +1,29 @@
 """Branches and loops cut down to what is used of them.
 
-An output that nobody uses is not computed, stacked or carried; an input that is not needed
-for the others is not taken, so that what it was made of may go, too.
+``narrowed(used)`` of a node takes a flag for each output. It returns the smaller node, the
+numbers of the outputs that it keeps, and of the inputs that it takes; None: it stays.
 """
 
-from ..passes.pipeline import graph_pass
-from ..passes.rewriting import Rewriter
-from ..tracing.graph import is_value
-from .branches import Cond
-from .loops import Loop
-
-__all__ = ["live_values", "narrow_control"]
+__all__ = ["narrowed_cond", "narrowed_loop"]
 
 
-@graph_pass
-def narrow_control(graph):
-    """With branches and loops that take and give only what is needed."""
-    if not any([isinstance(node, (Cond, Loop)) for node in graph.nodes]):
-        return graph
-    needed, twins, dead = {x for x in graph.outputs if is_value(x)}, {}, set()
-    for node in reversed(graph.nodes):
-        if not node.is_effect and needed.isdisjoint(node.outputs):
-            dead.add(node)
-            continue
-        inputs = node.inputs
-        if isinstance(node, (Cond, Loop)):
-            used = [v in needed for v in node.outputs]
-            cut = _narrow_loop if isinstance(node, Loop) else _narrow_cond
-            twin, outputs, taken = cut(node, used)
-            if twin is not None:
-                twins[node] = twin, outputs, taken
-                inputs = [inputs[i] for i in taken]
-        needed.update([x for x in inputs if is_value(x)])
-    if not twins and not dead:
-        return graph
-    rewriter = Rewriter(graph)
-    for node in graph.nodes:
-        if node in twins:
-            twin, outputs, taken = twins[node]
-            twin.inputs = tuple([rewriter.now(node.inputs[i]) for i in taken])
-            for i, value in zip(outputs, twin.outputs, strict=True):
-                rewriter.replace(node.outputs[i], value)
-            rewriter.nodes.append(twin)
-        elif node not in dead:
-            rewriter.keep(node)
-    return rewriter.result()
-
-
-def live_values(graph, outputs):
-    """The values on which these outputs, and all effects, depend."""
-    needed = {x for x in outputs if is_value(x)}
-    for node in reversed(graph.nodes):
-        if node.is_effect or not needed.isdisjoint(node.outputs):
-            needed.update([x for x in node.inputs if is_value(x)])
-    return needed
-
-
-def _cut(graph, outputs, inputs):
-    """The graph with these of its outputs and inputs, by number."""
-    twin = graph.replaced(graph.nodes, [graph.outputs[i] for i in outputs])
-    twin.inputs = [graph.inputs[i] for i in inputs]
-    return twin
-
-
-def _numbers(flags):
-    return [i for i, flag in enumerate(flags) if flag]
-
-
-def _narrow_cond(node, used):
+def narrowed_cond(node, used):
     outputs = _numbers(used)
     live = set()
     for graph in node.graphs:
-        live |= live_values(graph, [graph.outputs[i] for i in outputs])
+        live |= graph.live_values([graph.outputs[i] for i in outputs])
     columns = list(zip(*[graph.inputs for graph in node.graphs]))
     inputs = _numbers([not live.isdisjoint(column) for column in columns])
     if len(outputs) == len(used) and len(inputs) == len(columns):
-        return None, None, None
+        return None
     place = {old: new for new, old in enumerate(inputs)}
     variables = [(v, place[i]) for v, i in node.of_variables if i in place]
     graphs = [_cut(graph, outputs, inputs) for graph in node.graphs]
-    twin = Cond(graphs, variables, node.title, node.line)
+    twin = type(node)(graphs, variables, node.title, node.line)
     return twin, outputs, [0, *[i + 1 for i in inputs]]
 
 
-def _narrow_loop(node, used):
+def narrowed_loop(node, used):
     body, carried = node.graphs[0], node.carried
     fixed = carried + node.summed
     outside = used[:fixed] + used[fixed + node.tested :]  # in the order of the body
@@ -98,7 +38,7 @@ def _narrow_loop(node, used):
     if node.sliced and not node.tested and not node.counted and node.length is None:
         inputs = sorted({carried, *inputs})  # it says how many steps there are
     if len(outputs) == len(body.outputs) and len(inputs) == len(body.inputs):
-        return None, None, None
+        return None
     graphs = [_cut(body, outputs, inputs)]
     if node.tested:
         numbers = [
@@ -137,11 +77,22 @@ def _needed_outputs(node, used):
 def _live(node, outputs):
     """The inputs of the body that these outputs need, and what the test needs."""
     body = node.graphs[0]
-    live = live_values(body, [body.outputs[i] for i in outputs])
+    live = body.live_values([body.outputs[i] for i in outputs])
     if node.tested:
         test = node.graphs[1]
-        wanted = live_values(test, test.outputs)
+        wanted = test.live_values(test.outputs)
         for i, value in enumerate(test.inputs):
             if value in wanted:
                 live.add(body.inputs[i if i < node.carried else i + node.sliced])
     return live
+
+
+def _cut(graph, outputs, inputs):
+    """The graph with these of its outputs and inputs, by number."""
+    twin = graph.replaced(graph.nodes, [graph.outputs[i] for i in outputs])
+    twin.inputs = [graph.inputs[i] for i in inputs]
+    return twin
+
+
+def _numbers(flags):
+    return [i for i, flag in enumerate(flags) if flag]

@@ -13,9 +13,7 @@ from tapewright.core.interpreters import active_tracer, reading
 from tapewright.core.tensor import is_tensor
 from tapewright.ops.array.conversion import stop_gradient
 
-from ..passes import pipeline
-from ..program.lowering import lower
-from ..targets.plan import Plan
+from ..pipeline import make_plan
 from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import Effect, Graph, Node, Read, ReadAgain, Store, Value, is_value
 from ..tracing.handles import Box, boxed
@@ -334,8 +332,7 @@ class Replay:
     """
 
     def __init__(self, graph, owned=()):
-        program = lower(pipeline.run(graph), borrows=True, owned=owned)
-        self.plan = Plan(program, graph.name)
+        self.plan = make_plan(graph, borrows=True, owned=owned)
         self.free = []
 
     def borrow(self):

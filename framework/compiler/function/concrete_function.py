@@ -26,11 +26,9 @@ from tapewright.core.tensor import (
 
 from ..inspection.pretty import dot_text, plan_text
 from ..inspection.timings import explain, peak_bytes
-from ..passes import pipeline, pooling_passes  # noqa: F401  (passes of its own)
+from ..pipeline import make_plan
 from ..program.float_errors import quietly
-from ..program.lowering import lower
 from ..program.scheduling import put_back_on_failure
-from ..targets.plan import Plan
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -300,7 +298,7 @@ class ConcreteFunction:
         if self._plan is None:
             with self._lock:
                 if self._plan is None:
-                    self._plan = Plan(lower(pipeline.run(self.graph)), self.name)
+                    self._plan = make_plan(self.graph)
         return self._plan
 
     # --- what it is made of

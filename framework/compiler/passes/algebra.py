@@ -16,9 +16,9 @@ from tapewright.ops.math import comparison, elementwise
 from tapewright.ops.nn.bias import multiply_add
 
 from ..tracing.graph import is_value
-from .rewriting import is_static, maker, same_shape
+from .rewriting import is_op, is_static, maker, rewrite, same_shape
 
-__all__ = ["COMMUTATIVE", "RULES", "simplified"]
+__all__ = ["COMMUTATIVE", "RULES", "algebra"]
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATIVE = (
     function.primitive
@@ -54,6 +54,18 @@ def rule(*ops):
         return function
 
     return attach
+
+
+def algebra(graph):
+    """Replace ops by cheaper ones that give the same numbers, or by none."""
+
+    def replaced(rewriter, node, inputs):
+        if node.hands_on:
+            return inputs[: len(node.outputs)]
+        found = simplified(rewriter, node, inputs) if is_op(node) else None
+        return None if found is None else (found,)
+
+    return rewrite(graph, replaced)
 
 
 def simplified(rewriter, node, inputs):

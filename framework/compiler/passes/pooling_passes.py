@@ -11,6 +11,8 @@ pooling behind it are not computed, nor their gradients. Their cotangents are ze
 are their gradients, even where an input that only they see is infinite or NaN.
 """
 
+from functools import partial
+
 from tapewright.ops.array import shape
 from tapewright.ops.convolution import correlation, pooling
 from tapewright.ops.convolution.windows import positions, window_positions
@@ -18,8 +20,7 @@ from tapewright.ops.math import comparison, elementwise
 from tapewright.ops.nn.activation import relu
 
 from ..tracing.graph import is_value
-from .pipeline import graph_pass
-from .rewriting import Rewriter, is_op, is_static, maker
+from .rewriting import is_op, is_static, maker, rewrite
 
 __all__ = ["cropped_convolutions", "pool_first"]
 
@@ -161,7 +162,7 @@ class _Activated(_Pooling):
                 self.x, self.bias, self.adding = x, bias, adding
                 return
 
-    def pool(self, rewriter):
+    def pool(self, rewriter, node, inputs):
         """Makes the maxima of ``x``, and of them what there was before."""
         self.now = [rewriter.now(self.x)]
         for node in self.pools:
@@ -173,7 +174,7 @@ class _Activated(_Pooling):
             windows = {"windows": tuple(map(_window, self.pools, self.levels))}
             value = rewriter.make(ADD_TO_MAXIMA, inputs, windows, self.adding.line)
         self.out = rewriter.make(RELU, (value,), self.relu.attributes, line)
-        rewriter.replace(self.levels[-1], self.out)
+        return (self.out,)
 
     def pool_back(self, rewriter, gate, sums):
         """Makes the gradient of ``x``; notes where its sums are to be taken."""
@@ -182,7 +183,7 @@ class _Activated(_Pooling):
         g = rewriter.make(GATE, (g, self.out), gate.attributes, gate.line)
         (value,) = gate.outputs
         sums[value] = g, set(self.axes())
-        rewriter.replace(value, self.spread(rewriter, path, g, self.now))
+        return (self.spread(rewriter, path, g, self.now),)
 
 
 def _window(node, value):
@@ -192,28 +193,28 @@ def _window(node, value):
     return axis, size, stride, tuple(margins), dilation
 
 
-@graph_pass
 def pool_first(graph):
-    """With maxima taken before what commutes with them."""
+    """Take maxima before what commutes with them."""
     users, todo, gone, sums = _users(graph), {}, set(), {}
+
+    def pool_back(found, rewriter, node, inputs):
+        return found.pool_back(rewriter, node, sums)
+
     for found in _found(graph.nodes, RELU, _Activated, users):
         gone |= {found.relu, found.adding, *found.pools[:-1]}.union(*found.paths)
         todo[found.pools[-1]] = found.pool
-        for gate in found.gates:
-            todo[gate] = lambda r, gate=gate, found=found: found.pool_back(
-                r, gate, sums
-            )
+        todo.update(dict.fromkeys(found.gates, partial(pool_back, found)))
     if not todo:
         return graph
-    rewriter = Rewriter(graph)
-    for node in graph.nodes:
+
+    def pooled(rewriter, node, inputs):
         if node in todo:
-            todo[node](rewriter)
-        elif is_op(node) and node.op is SUM and node.inputs[0] in sums:
-            _sum(rewriter, node, *sums[node.inputs[0]])
-        elif node not in gone:
-            rewriter.keep(node)
-    return rewriter.result()
+            return todo[node](rewriter, node, inputs)
+        if is_op(node) and node.op is SUM and node.inputs[0] in sums:
+            return _sum(rewriter, node, *sums[node.inputs[0]])
+        return () if node in gone else None
+
+    return rewrite(graph, pooled)
 
 
 def _sum(rewriter, node, pooled, axes):
@@ -221,11 +222,9 @@ def _sum(rewriter, node, pooled, axes):
     (value,) = node.outputs
     rank = len(node.inputs[0].shape)
     full = (1,) * (rank - len(value.shape)) + value.shape
-    if all([full[axis] == 1 for axis in axes]):
-        made = rewriter.make(SUM, (pooled,), node.attributes, node.line)
-        rewriter.replace(value, made)
-    else:
-        rewriter.keep(node)
+    if any([full[axis] != 1 for axis in axes]):
+        return None
+    return (rewriter.make(SUM, (pooled,), node.attributes, node.line),)
 
 
 # ------------------------------------------------------------------- what is not pooled
@@ -284,37 +283,29 @@ class _Cropped(_Pooling):
                 return same and tuple(full) == tuple(self.node.inputs[0].shape[1:-1])
         return False
 
-    def crop(self, rewriter):
-        node = self.node
-        inputs = rewriter.inputs(node)
-        made = rewriter.make(CONVOLVE, inputs, self.attributes, node.line)
-        rewriter.replace(node.outputs[0], made)
+    def crop(self, rewriter, node, inputs):
+        return (rewriter.make(CONVOLVE, inputs, self.attributes, node.line),)
 
-    def crop_gradient(self, rewriter, node):
+    def crop_gradient(self, rewriter, node, inputs):
         attributes = {**node.attributes, "padding": self.attributes["padding"]}
-        made = rewriter.make(node.op, rewriter.inputs(node), attributes, node.line)
-        rewriter.replace(node.outputs[0], made)
+        return (rewriter.make(node.op, inputs, attributes, node.line),)
 
 
-@graph_pass
 def cropped_convolutions(graph):
-    """With convolutions that make no more than the pooling behind them looks at."""
+    """Make no more of a convolution than the pooling behind it looks at."""
     users, todo = _users(graph), {}
     for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
         todo[found.node] = found.crop
-        for node in found.gradients:
-            todo[node] = lambda r, node=node, found=found: found.crop_gradient(r, node)
-        for node in {*found.pools}.union(*found.paths):
-            todo[node] = lambda r, node=node: _again(r, node)
-    if not todo:
-        return graph
-    rewriter = Rewriter(graph)
-    for node in graph.nodes:
-        todo.get(node, rewriter.keep)(*([rewriter] if node in todo else [node]))
-    return rewriter.result()
+        todo.update(dict.fromkeys(found.gradients, found.crop_gradient))
+        todo.update(dict.fromkeys({*found.pools}.union(*found.paths), _again))
+
+    def cropped(rewriter, node, inputs):
+        rule = todo.get(node)
+        return rule and rule(rewriter, node, inputs)
+
+    return rewrite(graph, cropped) if todo else graph
 
 
-def _again(rewriter, node):
+def _again(rewriter, node, inputs):
     """The node on what its inputs are now, of which it has its shape."""
-    made = rewriter.make(node.op, rewriter.inputs(node), node.attributes, node.line)
-    rewriter.replace(node.outputs[0], made)
+    return (rewriter.make(node.op, inputs, node.attributes, node.line),)

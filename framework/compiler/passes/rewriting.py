@@ -16,6 +16,7 @@ __all__ = [
     "is_static",
     "maker",
     "plain",
+    "rewrite",
     "same_attributes",
     "same_shape",
 ]
@@ -84,6 +85,26 @@ class Rewriter:
         if not self.stands_for and len(nodes) == len(graph.nodes):
             return graph
         return graph.replaced(nodes, [self.now(x) for x in graph.outputs])
+
+
+def rewrite(graph, rule):
+    """Return a graph in which ``rule(rewriter, node, inputs)`` has replaced nodes.
+
+    It gives None for a node that stays, else what stands for the node's outputs from
+    there on, one by one, None for one that nobody uses. ``inputs`` are those of the node
+    as they are by then.
+    """
+    rewriter = Rewriter(graph)
+    for node in graph.nodes:
+        inputs = rewriter.inputs(node)
+        found = rule(rewriter, node, inputs)
+        if found is None:
+            rewriter.keep(node, inputs)
+            continue
+        for value, other in zip(node.outputs, found):
+            if other is not None:
+                rewriter.replace(value, other)
+    return rewriter.result()
 
 
 def is_op(node):

@@ -20,7 +20,7 @@ from ..tracing.graph import is_value
 from .rewriting import is_op, is_static, same_attributes, same_shape
 from .stacks import Pair, Sum, Writer, spec_of
 
-__all__ = ["stacked"]
+__all__ = ["shared_weights"]
 
 ADD, MATMUL = elementwise.add.primitive, matmul.matmul_primitive.primitive
 SUM = shape.sum_to_shape.primitive
@@ -36,8 +36,12 @@ CONSTANT, SMALL = 1 << 20, 1 << 12
 NEIGHBOURS, DEPTH = 4, 100
 
 
-def stacked(graph):
-    """The graph with pairs stacked where it pays."""
+def shared_weights(graph):
+    """Stack the rows of what is done twice with the same weights, where it pays.
+
+    A product of more rows may add in another order: results may differ by rounding. So it
+    is off until it is asked for.
+    """
     products = [n for n in graph.nodes if n.op is MATMUL and _is_row_product(n)]
     if len(products) == len({n.inputs[1] for n in products}):
         return graph  # each weight is used once

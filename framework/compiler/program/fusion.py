@@ -6,26 +6,9 @@ the result: what would round elsewhere than the ops do is not done.
 
 import numpy as np
 
-from tapewright.core import config
-
-from .blocks import row_blocks
 from .lowering import Array
-from .verifier import verify_program
 
-__all__ = ["STEPS", "fuse"]
-
-
-def fuse(program, off=(), verify=False):
-    """Run all steps but those switched off, in `config` or in ``off``.
-
-    With ``verify`` the program is verified after each of them.
-    """
-    for step in STEPS:
-        if step.__name__ not in off and config.graph_pass_is_on(step.__name__):
-            step(program)
-            if verify:
-                verify_program(program, step.__name__)
-    return program
+__all__ = ["drop_unused", "merge_equal", "uniform_constants"]
 
 
 # ------------------------------------------------------------------- looking around
@@ -106,13 +89,3 @@ def uniform_constants(program):
             if is_uniform and a.size and np.broadcast_shapes((), *others) == shape:
                 args[i] = program.constant(a.payload[(0,) * a.payload.ndim].reshape(()))
         call.args = tuple(args)
-
-
-STEPS = [
-    merge_equal,
-    uniform_constants,
-    drop_unused,
-    row_blocks,
-]
-for _step in STEPS:
-    config.offer_graph_pass(_step.__name__)

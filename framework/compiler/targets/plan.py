@@ -15,9 +15,8 @@ from tapewright.core.variable import writing
 from ..program import convolution_lowering, instruction_forms  # noqa: F401  (how some ops are written)
 from ..program.blocks import odd_arrays
 from ..program.buffers import ALIGNMENT, lay_out
-from ..program.fusion import fuse
 from ..program.scheduling import put_back_on_failure
-from ..program.verifier import verify_plan, verify_program
+from ..program.verifier import verify_plan
 from ..tracing.graph import is_value
 from .numpy_source import LARGE, Buffer, EffectOf, Prepared, write
 
@@ -34,12 +33,7 @@ class Plan:
     """
 
     def __init__(self, program, name="replay"):
-        if config.plans_are_verified():
-            verify_program(program, "lowering")
-        self.program, self.name = (
-            fuse(program, verify=config.plans_are_verified()),
-            name,
-        )
+        self.program, self.name = program, name
         self.last = self._lifetimes()
         self.read_last = self._last_reads()
         self.escaping = self._escaping()

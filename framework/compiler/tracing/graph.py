@@ -78,6 +78,10 @@ class Node:
     def name(self):
         return self.op.name
 
+    def narrowed(self, used):
+        """A smaller node that gives the ``used`` outputs, if it has regions; or None."""
+        return None
+
     def __repr__(self):
         return f"<{type(self).__name__} {self.name}>"
 
@@ -209,6 +213,14 @@ class Graph:
             if is_value(x):
                 count[x] = count.get(x, 0) + 1
         return count
+
+    def live_values(self, outputs):
+        """The values on which these outputs, and all effects, depend."""
+        live = {x for x in outputs if is_value(x)}
+        for node in reversed(self.nodes):
+            if node.is_effect or not live.isdisjoint(node.outputs):
+                live.update([x for x in node.inputs if is_value(x)])
+        return live
 
     def replaced(self, nodes, outputs=None):
         """A graph with the same inputs and other nodes."""

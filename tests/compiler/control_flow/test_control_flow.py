@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.passes import pipeline
+from tapewright.compiler.pipeline import optimize
 from tapewright.ops.array.scatter import put_row
 
 
@@ -922,7 +922,7 @@ def test_an_index_that_is_traced_cannot_make_an_array_grow():
 
 def nodes_of(f, *args):
     """The nodes that are planned, by name."""
-    graph = pipeline.run(f.get_concrete_function(*args).graph)
+    graph = optimize(f.get_concrete_function(*args).graph)
     return {node.name: node for node in graph.nodes}
 
 
@@ -973,7 +973,7 @@ def test_the_gradient_of_a_recurrent_network_computes_no_state_again():
         return tape.gradient(loss, w)
 
     back = nodes_of(tw.function(run), w)["scan_gradient"]
-    names = [node.name for node in pipeline.run(back.graphs[0]).nodes]
+    names = [node.name for node in optimize(back.graphs[0]).nodes]
     assert "tanh" not in names and names.count("matmul") == 2
 
 

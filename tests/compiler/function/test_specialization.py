@@ -366,13 +366,13 @@ def sum_of_rows(x):
 def test_code_that_needs_a_size_is_traced_for_each():
     traced = check(sum_of_rows, [X], sizes=(3, 2, 5, 3, 2), traces=3)
     family = traced.get_concrete_function().sizes
-    assert "test_sizes.py" in family.reason and "range()" in family.reason
+    assert "test_specialization.py" in family.reason and "range()" in family.reason
 
 
 def test_many_traces_for_a_size_each_give_one_warning():
     traced = tw.function(sum_of_rows, input_signature=[Spec(X)])
     with pytest.warns(
-        UserWarning, match=r"test_sizes.py:\d+: .* needs the size"
+        UserWarning, match=r"test_specialization.py:\d+: .* needs the size"
     ) as told:
         for n in range(1, 12):
             traced(tw.ones([n, 4]))
@@ -383,7 +383,9 @@ def test_code_that_needs_a_size_has_no_outputs_before_it_is_called():
     concrete = tw.function(
         sum_of_rows, input_signature=[Spec(X)]
     ).get_concrete_function()
-    with pytest.raises(tw.errors.TracingError, match=r"test_sizes.py:\d+: .*range\(\)"):
+    with pytest.raises(
+        tw.errors.TracingError, match=r"test_specialization.py:\d+: .*range\(\)"
+    ):
         concrete.structured_outputs  # noqa: B018
     for n in (3, 1):
         x = tw.random.normal((n, 4))

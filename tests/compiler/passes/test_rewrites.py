@@ -22,9 +22,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loops
-from tapewright.compiler.passes import algebra, pipeline
-from tapewright.compiler.program import fusion, lowering
+from tapewright.compiler.passes import algebra
+from tapewright.compiler.program import lowering
 from tapewright.ops.array.scatter import put_row
 from tapewright.ops.array.shape import sum_to_shape
 from tapewright.ops.math.comparison import where_positive
@@ -63,10 +64,10 @@ def fired(monkeypatch):
     for op, rules in algebra.RULES.items():
         wrapped = [counted(rule.__name__, rule, replaced) for rule in rules]
         monkeypatch.setitem(algebra.RULES, op, wrapped)
-    for name, function in list(pipeline.PASSES.items()):
-        monkeypatch.setitem(pipeline.PASSES, name, counted(name, function, another))
-    steps = [counted(step.__name__, step, written) for step in fusion.STEPS]
-    monkeypatch.setattr(fusion, "STEPS", steps)
+    for table, changed in (("GRAPH_PASSES", another), ("PROGRAM_PASSES", written)):
+        passes = getattr(pipeline, table)
+        passes = [counted(each.__name__, each, changed) for each in passes]
+        monkeypatch.setattr(pipeline, table, passes)
     for name, form in list(lowering._FORMS.items()):
         monkeypatch.setitem(lowering._FORMS, name, counted(name, form, replaced))
 
@@ -90,8 +91,9 @@ def written(program):
 
 def every_rule():
     rules = {rule.__name__ for found in algebra.RULES.values() for rule in found}
-    steps = {step.__name__ for step in fusion.STEPS}
-    return rules | steps | {*pipeline.PASSES} | {*lowering._FORMS} | {"owned", "sparse"}
+    passes = (*pipeline.GRAPH_PASSES, *pipeline.PROGRAM_PASSES)
+    names = {each.__name__ for each in passes}
+    return rules | names | {*lowering._FORMS} | {"owned", "sparse"}
 
 
 # ---------------------------------------------------------------------------- values

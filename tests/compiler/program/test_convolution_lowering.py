@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.passes import pipeline
+from tapewright.compiler.pipeline import optimize
 from tapewright.core import config
 
 RNG = np.random.default_rng(0)
@@ -209,7 +209,7 @@ def test_pooling_first_gives_the_numbers_of_pooling_last(
 
 def test_bias_and_relu_are_applied_after_pooling():
     x, f, b = numbers(3, 8, 8, 2), numbers(3, 3, 2, 5), numbers(5)
-    graph = pipeline.run(concrete(with_gradients(pooled), x, f, b).graph)
+    graph = optimize(concrete(with_gradients(pooled), x, f, b).graph)
     names = ops_of(graph)
     assert names.index("relu") > names.index("window_max")
     (relu,) = nodes_of(graph, "relu")
@@ -265,7 +265,7 @@ def test_other_uses_of_what_is_pooled_are_seen(extra):
 def test_a_bias_that_differs_from_place_to_place_is_added_before():
     x, f, b = numbers(3, 6, 6, 2), numbers(3, 3, 2, 4), numbers(4, 4, 1)
     made = check(with_gradients(pooled), x, f, b)
-    names = ops_of(pipeline.run(made.graph))
+    names = ops_of(optimize(made.graph))
     assert names.index("add") < names.index("window_max")
 
 
@@ -291,7 +291,7 @@ def test_places_that_pooling_drops_are_not_computed(padding, size):
     x, f, b = numbers(3, 13, 15, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(lambda x, f, b: pooled(x, f, b, size, padding))
     made = check(run, x, f, b)
-    (node,) = nodes_of(pipeline.run(made.graph), "convolution")
+    (node,) = nodes_of(optimize(made.graph), "convolution")
     places = [n - (2 if padding == "VALID" else 0) for n in (13, 15)]
     assert node.outputs[0].shape[1:3] == tuple([n // size * size for n in places])
 
@@ -299,7 +299,7 @@ def test_places_that_pooling_drops_are_not_computed(padding, size):
 def test_windows_with_margins_in_front_are_not_cropped():
     x, f, b = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(lambda x, f, b: pooled(x, f, b, 3, "VALID", "SAME", 2))
-    (node,) = nodes_of(pipeline.run(check(run, x, f, b).graph), "convolution")
+    (node,) = nodes_of(optimize(check(run, x, f, b).graph), "convolution")
     assert node.outputs[0].shape[1:3] == (11, 11)
 
 
@@ -325,7 +325,7 @@ def test_a_convolution_that_is_also_used_whole_is_not_cropped():
         return tape.gradient(total, [x, f])
 
     made = check(run, x, f)
-    (node,) = nodes_of(pipeline.run(made.graph), "convolution")
+    (node,) = nodes_of(optimize(made.graph), "convolution")
     assert node.outputs[0].shape[1:3] == (11, 11)
 
 
@@ -360,7 +360,7 @@ def test_a_pass_can_be_switched_off(name):
     run = with_gradients(pooled)
     with config.graph_passes(**{name: False}):
         made = check(run, x, f, b)
-        assert name not in pipeline.run(made.graph).passes
+        assert name not in optimize(made.graph).passes
 
 
 # ---------------------------------------------------------------------- whole networks

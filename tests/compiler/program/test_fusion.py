@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler import pipeline
 from tapewright.compiler.program import fusion
 from tapewright.compiler.program.blocks import LEAST, row_blocks
 from tapewright.compiler.program.lowering import lower
@@ -90,17 +91,18 @@ def train_step():
     return [step(X).numpy() for _ in range(3)], v.numpy()
 
 
-@pytest.mark.parametrize("step", fusion.STEPS, ids=lambda step: step.__name__)
+@pytest.mark.parametrize("step", pipeline.PROGRAM_PASSES, ids=lambda p: p.__name__)
 def test_without_a_step_the_result_is_the_same(step, monkeypatch):
     losses, weights = train_step()
-    monkeypatch.setattr(fusion, "STEPS", [s for s in fusion.STEPS if s is not step])
+    others = [each for each in pipeline.PROGRAM_PASSES if each is not step]
+    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", others)
     plain_losses, plain_weights = train_step()
     np.testing.assert_allclose(losses, plain_losses, rtol=1e-5)
     np.testing.assert_allclose(weights, plain_weights, rtol=1e-5, atol=1e-7)
 
 
 def test_without_any_step_the_result_is_that_of_eager_mode(monkeypatch):
-    monkeypatch.setattr(fusion, "STEPS", [])
+    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", [])
     losses, weights = train_step()
     tw.config.run_functions_eagerly(True)
     try:

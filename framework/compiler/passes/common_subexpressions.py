@@ -1,0 +1,48 @@
+"""A pass that computes once what is computed several times."""
+
+import numpy as np
+
+from ..tracing.graph import is_value
+from .algebra import COMMUTATIVE
+from .rewriting import is_op, plain, rewrite
+
+__all__ = ["common_subexpressions"]
+
+# Constants up to so many bytes are the same if their bytes are.
+COMPARED = 4096
+
+
+def common_subexpressions(graph):
+    """Keep one of several nodes that apply one op to the same inputs."""
+    known, keys = {}, {}
+
+    def merged(rewriter, node, inputs):
+        key = _key(node, inputs, keys) if is_op(node) else None
+        first = node if key is None else known.setdefault(key, node)
+        return None if first is node else [rewriter.now(v) for v in first.outputs]
+
+    return rewrite(graph, merged)
+
+
+def _key(node, inputs, keys):
+    """What two nodes that compute the same have in common; None: not to be merged."""
+    attributes = plain(node.attributes) if node.attributes else ()
+    if attributes is None:
+        return None
+    own = [x if is_value(x) else _constant_key(x, keys) for x in inputs]
+    if node.op in COMMUTATIVE and node.outputs[0].dtype.kind in "iuf":
+        own = [frozenset(own)]
+    return (node.op, *own, attributes)
+
+
+def _constant_key(x, keys):
+    """Small constants are the same if their bytes are, large ones if they are one."""
+    found = keys.get(id(x))
+    if found is None:
+        array = x.array
+        found = id(array)
+        if isinstance(array, np.ndarray) and array.nbytes <= COMPARED:
+            if array.dtype.kind in "biufc":
+                found = array.dtype.str, array.shape, array.tobytes()
+        keys[id(x)] = found
+    return found

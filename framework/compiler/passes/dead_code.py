@@ -1,0 +1,79 @@
+"""Passes that take away what nobody sees: nodes, assignments, parts of branches and loops."""
+
+from ..tracing.graph import Read, Store, is_value
+from .rewriting import rewrite
+
+__all__ = ["dead_nodes", "dead_stores", "narrow_control"]
+
+
+def dead_nodes(graph):
+    """Drop nodes whose results lead to no output and no effect."""
+    needed = graph.live_values(graph.outputs)
+    kept = [n for n in graph.nodes if n.is_effect or not needed.isdisjoint(n.outputs)]
+    return graph if len(kept) == len(graph.nodes) else graph.replaced(kept)
+
+
+def dead_stores(graph):
+    """Drop assignments that change nothing, or that the next one overwrites unseen."""
+    unchanged, gone = {}, set()  # id of a variable -> the value that it has
+    for node in graph.nodes:
+        if type(node) is Read:
+            unchanged[id(node.variable)] = node.outputs[0]
+        elif type(node) is Store:
+            if unchanged.get(id(node.variable)) is node.inputs[0]:
+                gone.add(node)
+            else:
+                unchanged[id(node.variable)] = node.inputs[0]
+        elif node.is_effect:
+            unchanged.clear()
+    overwritten = set()
+    for node in reversed(graph.nodes):
+        if node in gone:
+            continue
+        if type(node) is Store:
+            if id(node.variable) in overwritten:
+                gone.add(node)
+            overwritten.add(id(node.variable))
+        elif node.is_effect:
+            overwritten.clear()
+        else:
+            overwritten.difference_update([id(v) for v in node.reads])
+    if not gone:
+        return graph
+    return graph.replaced([node for node in graph.nodes if node not in gone])
+
+
+def narrow_control(graph):
+    """Narrow branches and loops to what they must take and give.
+
+    An output that nobody uses is not computed, stacked or carried; an input that is not
+    needed for the others is not taken, so that what it was made of may go, too.
+    """
+    if not any([node.graphs for node in graph.nodes]):
+        return graph
+    needed, narrowed, dead = {x for x in graph.outputs if is_value(x)}, {}, set()
+    for node in reversed(graph.nodes):
+        if not node.is_effect and needed.isdisjoint(node.outputs):
+            dead.add(node)
+            continue
+        inputs = node.inputs
+        found = node.narrowed([v in needed for v in node.outputs])
+        if found is not None:
+            narrowed[node] = found
+            inputs = [inputs[i] for i in found[2]]
+        needed.update([x for x in inputs if is_value(x)])
+    if not narrowed and not dead:
+        return graph
+
+    def replaced(rewriter, node, inputs):
+        if node in dead:
+            return ()
+        if node not in narrowed:
+            return None
+        twin, outputs, taken = narrowed[node]
+        twin.inputs = tuple([inputs[i] for i in taken])
+        rewriter.nodes.append(twin)
+        made = dict(zip(outputs, twin.outputs, strict=True))
+        return [made.get(i) for i in range(len(node.outputs))]
+
+    return rewrite(graph, replaced)

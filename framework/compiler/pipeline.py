@@ -1,0 +1,85 @@
+"""The list of passes, in the order in which they run, from a traced graph to its plan.
+
+Graph passes give a smaller `Graph` of the same meaning; a program pass changes a `Program`
+of array calls in place. All but `shared_weights`, `pool_first` and `cropped_convolutions`
+compute the very same numbers, to the bit. Each can be switched by its name:
+``tw.config.set_graph_passes(algebra=False)``.
+"""
+
+from tapewright.core import config
+
+from .passes.algebra import algebra
+from .passes.common_subexpressions import common_subexpressions
+from .passes.constant_folding import constant_folding
+from .passes.dead_code import dead_nodes, dead_stores, narrow_control
+from .passes.pooling_passes import cropped_convolutions, pool_first
+from .passes.shared_weights import shared_weights
+from .program.blocks import row_blocks
+from .program.fusion import drop_unused, merge_equal, uniform_constants
+from .program.lowering import lower
+from .program.verifier import verify_program
+from .targets.plan import Plan
+
+__all__ = [
+    "GRAPH_PASSES",
+    "PROGRAM_PASSES",
+    "make_plan",
+    "optimize",
+    "optimize_program",
+]
+
+GRAPH_PASSES = (
+    dead_nodes,
+    algebra,
+    dead_stores,
+    constant_folding,
+    common_subexpressions,
+    shared_weights,
+    pool_first,
+    cropped_convolutions,
+    narrow_control,
+)
+PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
+
+for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
+    config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
+
+
+def make_plan(graph, **lowering):
+    """Return the `Plan` of a graph; ``lowering``: arguments of `lower`."""
+    program = lower(optimize(graph), **lowering)
+    return Plan(optimize_program(program), graph.name)
+
+
+def optimize(graph, off=()):
+    """Return the graph after all passes but those switched off, there or in ``off``.
+
+    ``passes`` of the result are the names of those that were made.
+    """
+    made, result = [], graph.replaced(graph.nodes)
+    for each in _switched_on(GRAPH_PASSES, off):
+        result = each(result)
+        made.append(each.__name__)
+    if "dead_nodes" in made:  # what the others left behind
+        result = dead_nodes(result)
+    result.passes = tuple(made)
+    if config.plans_are_verified():  # nodes that lead nowhere may use what is not here
+        (result if "dead_nodes" in made else dead_nodes(result)).check()
+    return result
+
+
+def optimize_program(program, off=()):
+    """Run the program passes but those switched off, there or in ``off``."""
+    verified = config.plans_are_verified()
+    if verified:
+        verify_program(program, "lowering")
+    for each in _switched_on(PROGRAM_PASSES, off):
+        each(program)
+        if verified:
+            verify_program(program, each.__name__)
+    return program
+
+
+def _switched_on(passes, off):
+    names = [(each, each.__name__) for each in passes]
+    return [each for each, n in names if n not in off and config.graph_pass_is_on(n)]
