@@ -61,7 +61,7 @@ from .training.sequential import Sequential  # noqa: E402
 load_later(
     sys.modules[__name__],
     callbacks="tapewright.training.callbacks",
-    image="tapewright.ops.image.image",
+    image="tapewright.ops.image.processing",
     initializers="tapewright.layers.initializers",
     losses="tapewright.training.losses",
     metrics="tapewright.training.metrics",

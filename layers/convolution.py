@@ -5,7 +5,7 @@ those that treat each channel by itself in `separable_convolution`.
 """
 
 from tapewright.core.errors import ShapeError
-from tapewright.ops.convolution.convolution import convolution
+from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
 
 from . import activations, constraints, initializers, regularizers

@@ -6,7 +6,7 @@ from tapewright.core.errors import ShapeError
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, transpose
-from tapewright.ops.image.image import resize_keeping_dtype
+from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.image.resizing import upsample
 
 from .arguments import numbers, one_of, whole

@@ -1,7 +1,7 @@
 """Convolutions of each channel by itself, and those mixed by a window of one entry."""
 
 from tapewright.ops.array.shape import reshape
-from tapewright.ops.convolution.convolution import convolution
+from tapewright.ops.convolution.conv import convolution
 
 from .arguments import whole
 from .convolution import ConvolutionBase

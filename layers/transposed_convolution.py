@@ -1,6 +1,6 @@
 """Transposed convolutions: the adjoints of convolutions, which make images larger."""
 
-from tapewright.ops.convolution.convolution import conv_transpose
+from tapewright.ops.convolution.conv import conv_transpose
 
 from .arguments import numbers, whole
 from .convolution import ConvolutionBase

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from tapewright.ops.array.gather import embedding_lookup
 from tapewright.ops.array.shape import depth_to_space, space_to_depth
 from tapewright.ops.array.sorting import in_top_k, top_k
-from tapewright.ops.convolution.convolution import *
+from tapewright.ops.convolution.conv import *
 from tapewright.ops.convolution.pooling import *
 from tapewright.ops.linalg.matmul import affine
 from tapewright.ops.nn.activation import *

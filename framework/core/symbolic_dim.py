@@ -294,8 +294,8 @@ class Real(_Formula):
 class Dim(_Formula):
     """An unknown dimension, or a whole number that follows from some.
 
-    >>> from tapewright.assumptions import Assumptions
-    >>> from tapewright.dimension import Dim, Size
+    >>> from tapewright.core.guards import Assumptions
+    >>> from tapewright.core.symbolic_dim import Dim, Size
     >>> n = Dim.of(Size(0, 0), Assumptions({Size(0, 0): 1009}))
     >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
     (0, True, True, True)

@@ -13,7 +13,8 @@ from tapewright.layers.spatial import (
 )
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.joining import pad
-from tapewright.ops.convolution import convolution, pooling, windows
+from tapewright.ops.convolution import conv as convolution_ops
+from tapewright.ops.convolution import pooling, windows
 
 from .promotion import floating, in_own_dtype, together
 
@@ -96,7 +97,7 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
     array([3., 6.], dtype=float32)
     """
     (inputs, kernel), _, layout = _prepared("conv", inputs, data_format, kernel)
-    return convolution.convolution(
+    return convolution_ops.convolution(
         inputs, kernel, strides, padding.upper(), layout, dilation_rate
     )
 
@@ -113,7 +114,7 @@ def depthwise_conv(
     inputs, kernel = tensors
     *window, channels, multiplier = kernel.shape
     kernel = shapes.reshape(kernel, [*window, 1, channels * multiplier])
-    return convolution.convolution(
+    return convolution_ops.convolution(
         inputs, kernel, strides, padding.upper(), layout, dilation_rate
     )
 
@@ -159,7 +160,7 @@ def conv_transpose(
         sizes, kernel.shape[:rank], strides, dilations, padding.lower(), more
     )
     margins = from_channels_last(((0, 0), *margins, (0, 0)), data_format)
-    return convolution.conv_transpose(
+    return convolution_ops.conv_transpose(
         inputs, kernel, sizes, strides, margins, layout, dilations
     )
 

@@ -12,7 +12,7 @@ from tapewright.layers.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
-from tapewright.ops.image import image as image_ops
+from tapewright.ops.image import processing as image_ops
 from tapewright.ops.image import warping
 from tapewright.ops.linalg.linear_systems import solve
 from tapewright.ops.math.comparison import equal, where

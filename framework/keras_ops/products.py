@@ -5,7 +5,7 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast, conj
-from tapewright.ops.convolution.convolution import conv1d
+from tapewright.ops.convolution.conv import conv1d
 from tapewright.ops.linalg import contraction
 from tapewright.ops.linalg.matmul import cross as _cross
 from tapewright.ops.linalg.matmul import matmul as _matmul

@@ -22,8 +22,8 @@ from .linalg import (
 )
 from .signal import fft, window_functions
 from .nn import activation, cross_entropy, bias, moments, normalization
-from .convolution import windows, correlation, convolution, pooling
+from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, sampling
 from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
-from .image import resizing, warping, image
+from .image import resizing, warping, processing
 from . import operators

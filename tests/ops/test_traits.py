@@ -149,6 +149,8 @@ def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
         for arrays, attributes in given:
             if any([a.dtype.kind not in "iufc" or not a.size for a in arrays]):
                 continue  # without entries there are no formulas
+            if not all([np.isfinite(a).all() for a in arrays]):
+                continue  # no integers
             arrays = [
                 (a if a.dtype.kind in "iu" else np.rint(a.real * 3)).astype("int32")
                 for a in arrays

@@ -15,7 +15,7 @@ from ..array.indexing import getitem
 from ..array.joining import all_mapped, concat, pad, reverse
 from ..array.shape import expand_dims, reshape
 from ..array.shape import transpose as transpose_axes
-from ..convolution.convolution import depthwise_conv2d
+from ..convolution.conv import depthwise_conv2d
 from ..convolution.windows import (
     spatial_numbers,
     spatial_padding,
