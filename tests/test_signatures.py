@@ -37,13 +37,40 @@ def same(default, wanted):
     return default == wanted and isinstance(default, (int, float))
 
 
+# Classes of Keras that are not here. All others are: a class that goes missing fails.
+LACKING = {
+    "callbacks": """
+        OrbaxCheckpoint RemoteMonitor
+    """,
+    "initializers": """
+        STFT
+    """,
+    "layers": """
+        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization ConvLSTM1D
+        ConvLSTM2D ConvLSTM3D CutMix Equalization FlaxLayer HashedCrossing Hashing
+        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp Pipeline
+        RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
+        RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
+        RandomPerspective RandomPosterization RandomSaturation RandomSharpness
+        RandomShear ReversibleEmbedding STFTSpectrogram Solarization StringLookup
+        TFSMLayer TextVectorization TorchModuleWrapper
+    """,
+    "optimizers": """
+        Adafactor MultiOptimizer Muon OptimizerMap ScheduleFreeAdamW
+    """,
+}
 CASES = [
     (module, name)
     for module, classes in RECORDED.items()
     if module != "keras"
     for name in classes
-    if find(module, name) is not None
+    if name not in LACKING.get(module, "").split()
 ]
+
+
+def test_what_is_lacking_is_not_there():
+    for module, names in LACKING.items():
+        assert not [name for name in names.split() if find(module, name) is not None]
 
 
 @pytest.mark.parametrize("module, name", CASES)

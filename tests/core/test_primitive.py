@@ -11,7 +11,6 @@ from tapewright.core.interpreters import Reader, active_reader, active_readers, 
 from tapewright.core.primitive import (
     Axes,
     DTypeName,
-    Primitive,
     Shape,
     get_primitive,
     primitive,
@@ -331,30 +330,6 @@ def test_a_walk_that_nobody_records_runs_on_arrays_and_any_other_on_tensors():
         y = watched_for_a_test(x)
         tape.gradient(y, x)
     assert seen[1:] == [(tw.Tensor, tw.Tensor)] and tw.Tensor not in seen[0]
-
-
-# -------------------------------------------------------------- every public op
-
-EVERY_OP = sorted(
-    {
-        entry.primitive.name: entry
-        for module in (tw, tw.math, tw.nn, tw.linalg, tw.image)
-        for entry in vars(module).values()
-        if isinstance(getattr(entry, "primitive", None), Primitive)
-    }.items()
-)
-
-
-@pytest.mark.parametrize("name", [name for name, _ in EVERY_OP])
-def test_every_op_has_a_rule_or_is_declared_flat_and_can_be_batched(name):
-    op = dict(EVERY_OP)[name].primitive
-    if op.type_name != "AdjustContrastv2":
-        for each in op.inputs:
-            assert each in op.rules or each in op.flat, f"{name} has no rule for {each}"
-    assert op.infer_rule is not None, f"{name} has no infer rule"
-    assert op.batch_rule is not None or op.type_name == "Where", (
-        f"{name}: no batch rule"
-    )
 
 
 def test_no_input_may_take_the_name_of_the_output():

@@ -8,6 +8,7 @@ __all__ = ["narrowed_cond", "narrowed_loop"]
 
 
 def narrowed_cond(node, used):
+    """The `Cond` with the outputs ``used``: ``(node, its outputs, its inputs)`` by number."""
     outputs = _numbers(used)
     live = set()
     for graph in node.graphs:
@@ -24,6 +25,7 @@ def narrowed_cond(node, used):
 
 
 def narrowed_loop(node, used):
+    """The `Loop` with the outputs ``used``: ``(node, its outputs, its inputs)`` by number."""
     body, carried = node.graphs[0], node.carried
     fixed = carried + node.summed
     outside = used[:fixed] + used[fixed + node.tested :]  # in the order of the body
