@@ -126,7 +126,7 @@ def _caption(i, labels, predictions, class_names):
 def confusion_matrix(
     y_true, y_pred, class_names=None, *, normalize=False, title=None, path=None
 ):
-    """How often each class (row) was predicted as each (column).
+    """Plot the confusion matrix: counts of each class (row) by predicted class (column).
 
     Args: ``y_true``, ``y_pred``: labels ``[n]``, or scores ``[n, classes]``;
     ``class_names``: by label; ``normalize``: shares of each row instead of counts;

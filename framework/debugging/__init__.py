@@ -128,7 +128,7 @@ def _is_floating(array):
 
 
 def _accident(array):
-    """What is wrong with an array, in words; None if all entries are finite."""
+    """Describe the entries of an array that are not finite; None if there are none."""
     if not _is_floating(array):
         return None
     xp = devices.array_module(type(array))
@@ -146,7 +146,7 @@ def _accident(array):
 
 
 def _is_new(out, arrays):
-    """Whether the op made the accident, and did not just hand it on."""
+    """Return whether to stop at this op: it made the value, or NaN came from outside."""
     xp = devices.array_module(type(out))
     inputs = [x for x in arrays if _is_floating(x)]
     if any(bool(xp.isnan(x).any()) for x in inputs):

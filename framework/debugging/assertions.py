@@ -316,5 +316,5 @@ def assert_proper_iterable(values):
 
 
 def is_numeric_tensor(tensor):
-    """Whether it is a tensor of numbers."""
+    """Return whether ``x`` is a tensor of numbers."""
     return is_tensor(tensor) and tensor.dtype.dtype.kind in "iufc"

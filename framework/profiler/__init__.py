@@ -1,4 +1,4 @@
-"""Where the time goes: `trace` writes a Chrome trace and prints a table by op.
+"""Profile code: `trace` writes a Chrome trace and prints a table of times by op.
 
 While it is on, every kernel is timed, replays run plans with a clock at each call (see
 `graph.inspection.measure`), and the methods named by `watch_method` are wrapped. When it
@@ -192,7 +192,7 @@ experimental = SimpleNamespace(Profile=Profile, Trace=annotate, start=start, sto
 
 
 class _Session:
-    """What is noted while a trace goes on; decoded when it is over."""
+    """The raw events of a trace; they are decoded when it is over."""
 
     def __init__(self):
         self.noted = []  # arguments of `Event`, of annotations and methods
@@ -352,7 +352,7 @@ def _text(specs):
 
 
 def _described(timed):
-    """What the lines of a plan do: line -> (op, bytes, data); those that move nothing not."""
+    """Map lines of a plan to ``(op, bytes, data)``; lines that move nothing are left out."""
     found = {}
     texts = timed.plan.source.split("\n")
     for line, text in enumerate(texts, 1):

@@ -1,4 +1,4 @@
-"""What a profile shows: events in time, a table of them by name, a file for Chrome."""
+"""Views of a profile: events in time, a table of them by name, a file for Chrome."""
 
 import os
 

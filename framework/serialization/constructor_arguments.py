@@ -1,4 +1,4 @@
-"""What constructors take, read from their code, and what they were given."""
+"""Arguments of constructors, read from their code, and the values given for them."""
 
 __all__ = [
     "NO_ARGUMENTS",
@@ -10,7 +10,7 @@ __all__ = [
 
 
 def is_own(thing):
-    """Whether a class or function is one of tapewright's, not of a user's."""
+    """Return whether a class or function is tapewright's own, not a user's."""
     package = __name__.partition(".")[0]
     module = getattr(thing, "__module__", None) or ""  # None: made by exec
     return module.partition(".")[0] == package

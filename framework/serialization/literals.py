@@ -84,7 +84,7 @@ def _unworded(values):
 
 
 def is_literal(value):
-    """Whether it is one of these forms."""
+    """Return whether ``value`` has one of these forms."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("class_name"), str)

@@ -136,7 +136,7 @@ def from_file(path, dataset=None):
 
 
 def reading_file():
-    """Whether names come `from_file`."""
+    """Return whether names come `from_file`."""
     return _FILE.get() is not None
 
 
@@ -149,7 +149,7 @@ def refusal(reason):
 
 
 def not_known(name):
-    """What an error says of a name that nobody has made known, and what can be done."""
+    """Describe, for errors, a name that is not registered, and the remedy."""
     name = str(name)[:200]
     return (
         f"{name!r} is not known here: if it is one of yours, decorate it with "

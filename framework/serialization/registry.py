@@ -207,7 +207,7 @@ def deserialize(kind, config):
 
 
 def _check_switches(cls, config):
-    """What a constructor has as True or False by default must be that in a config.
+    """Check that arguments whose default is a bool are bools in a config.
 
     Also 0, 1 and, of most, None: files of other versions have these.
     """
@@ -390,7 +390,7 @@ class Configured:
 
 
 def plain(value):
-    """What a config says of an attribute: JSON's values, and names of functions.
+    """Convert an attribute to its form in a config: JSON values, names of functions.
 
     >>> plain(DType("float32", "f4")), plain((1, None))
     ('float32', [1, None])
@@ -431,14 +431,14 @@ def _name_of(function):
 
 
 def named(function):
-    """How Keras writes down a function; what is no function, as `plain` does."""
+    """Return Keras' config of a function; anything else as `plain` does."""
     found = plain(function)
     is_function = isinstance(found, str) and callable(function)
     return function_config(found) if is_function else found
 
 
 def function_config(name):
-    """How Keras writes down a function of that name."""
+    """Return Keras' config of the function of this name."""
     return {
         "module": "builtins",
         "class_name": "function",

@@ -17,7 +17,7 @@ _READ = ContextVar("read", default=None)
 
 
 def with_shared(describe):
-    """What ``describe()`` gives, with a number in entries of what it met repeatedly."""
+    """Return ``describe()`` with a number in each entry of an object met repeatedly."""
     if _WRITTEN.get() is not None:  # inside of another
         return describe()
     seen = _Seen()
@@ -32,7 +32,7 @@ def with_shared(describe):
 
 
 class _Seen:
-    """How often each layer was met, then its number."""
+    """The count of each layer met, then its number."""
 
     def __init__(self):
         self.met, self.numbers = {}, None
