@@ -3,8 +3,7 @@
 import numpy as np
 
 from ..tracing.graph import is_value
-from .algebra import COMMUTATIVE
-from .rewriting import is_op, plain, rewrite
+from .rewriting import COMMUTATIVE, is_op, plain, rewrite
 
 __all__ = ["common_subexpressions"]
 

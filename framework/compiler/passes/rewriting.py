@@ -7,10 +7,12 @@ others are made again, so that nothing that holds the graph as it was sees a cha
 import copy
 
 from tapewright.core.tensor import TensorSpec
+from tapewright.ops.math import elementwise
 
 from ..tracing.graph import Node, Value, is_value
 
 __all__ = [
+    "COMMUTATIVE",
     "Rewriter",
     "is_op",
     "is_static",
@@ -19,7 +21,10 @@ __all__ = [
     "rewrite",
     "same_attributes",
     "same_shape",
+    "spec_of",
 ]
+
+COMMUTATIVE = {elementwise.add.primitive, elementwise.multiply.primitive}
 
 
 class Rewriter:
@@ -62,12 +67,7 @@ class Rewriter:
         """Adds a node with one output, which is returned; ``spec``: shape and dtype."""
         node = Node(op, tuple(inputs), {**op.defaults, **attributes}, line)
         if spec is None:
-            specs = [
-                TensorSpec(x.shape, x.dtype)
-                if is_value(x)
-                else TensorSpec(x.array.shape, x.array.dtype)
-                for x in inputs
-            ]
+            specs = [TensorSpec(spec_of(x).shape, spec_of(x).dtype) for x in inputs]
             inferred = op.infer_rule(*specs, **node.attributes)
             spec = tuple(inferred.shape), inferred.dtype.dtype
         (value,) = node.give([spec])
@@ -110,6 +110,11 @@ def rewrite(graph, rule):
 def is_op(node):
     """Whether a node is a plain op, the same whenever and how often it runs."""
     return type(node) is Node and node.op is not None
+
+
+def spec_of(x):
+    """What has the shape and dtype of an input: the value, or the constant's array."""
+    return x if is_value(x) else x.array
 
 
 def maker(x, primitive):

@@ -17,8 +17,8 @@ from tapewright.ops.math import elementwise
 from tapewright.ops.nn import activation
 
 from ..tracing.graph import is_value
-from .rewriting import is_op, is_static, same_attributes, same_shape
-from .stacks import Pair, Sum, Writer, spec_of
+from .rewriting import is_op, is_static, same_attributes, same_shape, spec_of
+from .stacks import Pair, Sum, Writer
 
 __all__ = ["shared_weights"]
 

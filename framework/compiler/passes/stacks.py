@@ -7,9 +7,9 @@ from tapewright.ops.array import joining
 from tapewright.ops.array.indexing import getitem_p
 
 from ..tracing.graph import is_value
-from .rewriting import Rewriter
+from .rewriting import Rewriter, spec_of
 
-__all__ = ["Pair", "Sum", "Writer", "spec_of"]
+__all__ = ["Pair", "Sum", "Writer"]
 
 CONCAT, GETITEM = joining.concat_p.primitive, getitem_p.primitive
 
@@ -34,11 +34,6 @@ class Sum:
 
     def __init__(self, node, inputs):
         self.node, self.inputs = node, inputs  # the first of the two terms; pairs
-
-
-def spec_of(x):
-    """What has the shape and dtype of an input: the value, or the constant's array."""
-    return x if is_value(x) else x.array
 
 
 class Writer(Rewriter):

@@ -25,6 +25,7 @@ import tapewright as tw
 from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loops
 from tapewright.compiler.passes import algebra
+from tapewright.compiler.passes.patterns import Rule
 from tapewright.compiler.program import lowering
 from tapewright.ops.array.scatter import put_row
 from tapewright.ops.array.shape import sum_to_shape
@@ -61,9 +62,10 @@ def fired(monkeypatch):
     def another(result, graph):
         return result is not graph
 
-    for op, rules in algebra.RULES.items():
-        wrapped = [counted(rule.__name__, rule, replaced) for rule in rules]
-        monkeypatch.setitem(algebra.RULES, op, wrapped)
+    def applied(rule, *args, inner=Rule.apply):
+        return counted(rule.name, inner, replaced)(rule, *args)
+
+    monkeypatch.setattr(Rule, "apply", applied)
     for table, changed in (("GRAPH_PASSES", another), ("PROGRAM_PASSES", written)):
         passes = getattr(pipeline, table)
         passes = [counted(each.__name__, each, changed) for each in passes]
@@ -90,10 +92,9 @@ def written(program):
 
 
 def every_rule():
-    rules = {rule.__name__ for found in algebra.RULES.values() for rule in found}
     passes = (*pipeline.GRAPH_PASSES, *pipeline.PROGRAM_PASSES)
     names = {each.__name__ for each in passes}
-    return rules | names | {*lowering._FORMS} | {"owned", "sparse"}
+    return algebra.RULES.names() | names | {*lowering._FORMS} | {"owned", "sparse"}
 
 
 # ---------------------------------------------------------------------------- values

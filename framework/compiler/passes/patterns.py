@@ -1,0 +1,197 @@
+"""Rewrite rules: a pattern of ops, and what takes its place.
+
+Both sides are written with `Op`: ``ADD("x", NEGATIVE("y"))`` becomes ``SUBTRACT("x", "y")``.
+A name stands for any input; one input, where it is there twice. `Number` and `Constant`
+stand for constants that hold one number throughout. Inputs of a commutative op match in
+both orders; ``ADD(...)`` has any.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..tracing.graph import Value, is_value
+from .rewriting import COMMUTATIVE, maker, same_shape, spec_of
+
+__all__ = ["Constant", "Number", "Op", "Rule", "Rules", "Term", "uniform"]
+
+CONSTANT = "constant"  # in the place of the op that makes an input
+
+
+class Op:
+    """Makes terms of a primitive: called with inputs and attributes, as the op is."""
+
+    def __init__(self, op):
+        self.primitive = getattr(op, "primitive", op)
+
+    def __call__(self, *inputs, **attributes):
+        return Term(self.primitive, inputs, attributes)
+
+
+class Term:
+    """An op on terms, names, values and constants."""
+
+    __slots__ = ("op", "inputs", "attributes")
+
+    def __init__(self, op, inputs, attributes):
+        self.op, self.inputs, self.attributes = op, inputs, attributes
+
+    def matches(self, inputs, found):
+        """Return whether these are the inputs; ``found`` takes what names stand for."""
+        if self.inputs == (...,):
+            found["inputs"] = inputs
+            return True
+        if len(inputs) != len(self.inputs):
+            return False
+        for order in (1, -1) if self.op in COMMUTATIVE else (1,):
+            bound = dict(found)
+            pairs = zip(self.inputs[::order], inputs)
+            if all([_matches(each, x, bound) for each, x in pairs]):
+                found.update(bound)
+                return True
+        return False
+
+
+def _matches(pattern, x, found):
+    if type(pattern) is str:
+        return found.setdefault(pattern, x) is x
+    if type(pattern) is not Term:
+        return pattern.matches(x, found)
+    node = maker(x, pattern.op)
+    return node is not None and pattern.matches(node.inputs, found)
+
+
+class Constant:
+    """Any constant that is one number throughout, under a name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def matches(self, x, found):
+        return uniform(x) is not None and found.setdefault(self.name, x) is x
+
+
+class Number:
+    """A constant that is this number throughout; the sign of a zero counts."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def matches(self, x, found):
+        if is_value(x) or not isinstance(x.array, np.ndarray):
+            return False
+        array = x.array
+        if not array.size or array.dtype.kind not in "biuf":
+            return False
+        if array[(0,) * array.ndim] != self.number:  # known without a look at the rest
+            return False
+        own = uniform(x)
+        if own is None:
+            return False
+        negative = math.copysign(1, self.number) < 0
+        return own.dtype.kind != "f" or np.signbit(own) == negative
+
+
+def uniform(x):
+    """The one number of which a constant is made, as an array of rank 0; else None."""
+    if is_value(x) or not isinstance(x.array, np.ndarray) or not x.array.size:
+        return None
+    array = x.array
+    if array.dtype.kind not in "biuf" or array.itemsize > 8:
+        return None
+    first = array[(0,) * array.ndim]
+    if any(array.strides) and array.size > 1:
+        bits = np.ascontiguousarray(array).reshape(-1)
+        if bits[-1] != bits[0] or bits[bits.size // 2] != bits[0]:
+            return None
+        bits = bits.view(f"u{array.itemsize}")  # which tell -0.0 from 0.0
+        if not (bits == bits[0]).all():
+            return None
+    return np.asarray(first, array.dtype)
+
+
+# ------------------------------------------------------------------------------ rules
+
+
+class Rule(NamedTuple):
+    """A pattern and its replacement: a term, a name, or a function that gives one.
+
+    The function is called with the node and with what the names stand for. It gives a
+    term, of values and constants, one of these, or None: the node stays. What takes the
+    place of a node surely has its shape and dtype, or the node stays, too.
+    """
+
+    name: str
+    pattern: Term
+    replacement: object
+
+    def needs(self):
+        """What must be among the makers of the inputs, for a quick no."""
+        inputs = [x for x in self.pattern.inputs if type(x) is not str and x is not ...]
+        return frozenset([getattr(x, "op", CONSTANT) for x in inputs])
+
+    def apply(self, node, inputs):
+        """What takes the place of a node with these inputs, or None."""
+        found = {}
+        if not self.pattern.matches(inputs, found):
+            return None
+        result = self.replacement
+        if callable(result):
+            result = result(node, **found)
+        if type(result) is Term:
+            inputs = [found[x] if type(x) is str else x for x in result.inputs]
+            return Term(result.op, inputs, result.attributes)
+        result = found[result] if type(result) is str else result
+        return result if result is None or _fits(result, node.outputs[0]) else None
+
+
+def _fits(x, out):
+    spec = spec_of(x)
+    return spec.dtype == out.dtype and same_shape(spec, out)
+
+
+class Rules:
+    """A table of rules, name -> ``(pattern, replacement)`` pairs; the first that fits."""
+
+    def __init__(self, **table):
+        self.by_op = {}
+        for name, pairs in table.items():
+            for rule in [Rule(name, *pair) for pair in pairs]:
+                of_op = self.by_op.setdefault(rule.pattern.op, [])
+                of_op.append((rule.needs(), rule))
+
+    def names(self):
+        return {rule.name for rules in self.by_op.values() for _, rule in rules}
+
+    def replacement(self, rewriter, node, inputs):
+        """What takes the place of the one output of a node, itself simplified; or None."""
+        rules = self.by_op.get(node.op)
+        if rules is None:
+            return None
+        makers = {_maker_of(x) for x in inputs}
+        for needs, rule in rules:
+            found = rule.apply(node, inputs) if needs <= makers else None
+            if found is not None:
+                return self._made(rewriter, node, found)
+        return None
+
+    def _made(self, rewriter, node, found):
+        """A term as a value of the new graph, in the place of a node."""
+        if type(found) is not Term:
+            return found
+        out = node.outputs[0]
+        spec = out.shape, out.dtype
+        value = rewriter.make(found.op, found.inputs, found.attributes, node.line, spec)
+        made = rewriter.nodes.pop()
+        other = self.replacement(rewriter, made, made.inputs)
+        if other is None:
+            rewriter.nodes.append(made)
+            return value
+        return other
+
+
+def _maker_of(x):
+    if type(x) is not Value:
+        return CONSTANT
+    return None if x.node is None else x.node.op
