@@ -36,7 +36,6 @@ from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.gather import dense
 from tapewright.ops.array.joining import concat, split
 from tapewright.ops.array.shape import broadcast_to, reshape
-from tapewright.ops.linalg.matmul import matmul
 
 from .backward import collect, walk
 from .tape import GradientTape, UnconnectedGradients
@@ -362,40 +361,21 @@ def _forgetter(tangents):
 
 # ---------------------------------------------------------------------- the JVP of an op
 
-# Linear in all of their floating inputs together: the tangents go through the op itself.
-LINEAR = {
-    "band_part", "broadcast_to", "cast", "clear_diag", "clear_rows", "complex",
-    "concat", "conj", "crop", "cumsum", "diag", "diag_part", "embed_diagonal",
-    "expand_dims", "gather", "getitem", "identity", "imag", "pad", "put_rows", "real",
-    "reduce_mean", "reduce_sum", "reshape", "reverse", "roll", "scatter_index",
-    "scatter_rows", "set_diag", "split", "squeeze", "stack", "sum_to_shape",
-    "take_diagonal", "transpose", "unstack",
-}  # fmt: skip
-# Linear in each of them.
-MULTILINEAR = {"convolution", "einsum", "matmul"}
-
 
 def _pushed(op, inputs, attributes, outputs, tangents, below):
     """The tangents of the outputs, from those of the inputs (None where there is none)."""
     several = type(outputs) is tuple
-    if op.registered is None and not several:
-        if (
-            op.elementwise
-            and not op.variadic
-            and _of_one_real(inputs, tangents, outputs)
-        ):
-            return [_entry_by_entry(op, inputs, attributes, outputs, tangents)]
-        if op.name in MULTILINEAR:
-            return [_one_at_a_time(op, inputs, attributes, tangents)]
-        if op.name == "affine":
-            return [_affine(*inputs, *tangents)]
-    if op.name in LINEAR:
-        moved = [
-            t if t is not None else _zeros(x) if x.array.dtype.kind in "fc" else x
-            for x, t in zip(inputs, tangents)
-        ]
-        found = op.general(moved, attributes)
-        return found if several else [found]
+    if (
+        op.elementwise
+        and op.registered is None
+        and not (several or op.variadic)
+        and _of_one_real(inputs, tangents, outputs)
+    ):
+        return [_entry_by_entry(op, inputs, attributes, outputs, tangents)]
+    if op.linear and op.rules:  # without rules it has no derivative on purpose
+        found = _through_itself(op, inputs, attributes, tangents)
+        if found is not None:
+            return found if several else [found]
     tracked = tuple([t is not None for t in tangents])
     pack = op.packs.get(tracked) or op.adjoint(tracked)
     record = pack(attributes, outputs, *inputs)
@@ -433,27 +413,37 @@ def _entry_by_entry(op, inputs, attributes, out, tangents):
     return total if total.array.shape == shape else broadcast_to(total, shape)
 
 
-def _one_at_a_time(op, inputs, attributes, tangents):
-    total = None
-    for i, tangent in enumerate(tangents):
-        if tangent is not None:
-            moved = [*inputs[:i], tangent, *inputs[i + 1 :]]
-            part = op.general(moved, attributes)
-            total = part if total is None else total + part
-    return total
+def _through_itself(op, inputs, attributes, tangents):
+    """The op on the tangents, group by group of inputs in which it is linear.
 
-
-def _affine(inputs, kernel, bias, d_inputs, d_kernel, d_bias):
-    """``d_inputs @ kernel + inputs @ d_kernel + d_bias``, of what there is."""
+    None if it is not linear in all inputs that have a tangent.
+    """
+    left = {i for i, t in enumerate(tangents) if t is not None}
+    groups = []
+    for group in op.linear_groups(inputs):
+        groups.append((group, left & group))
+        left = left - group
+    if left:
+        return None
     parts = []
-    if d_inputs is not None:
-        parts.append(matmul(d_inputs, kernel))
-    if d_kernel is not None:
-        parts.append(matmul(inputs, d_kernel))
-    if d_bias is not None:
-        shape = (*inputs.array.shape[:-1], kernel.array.shape[-1])
-        parts.append(d_bias if parts else broadcast_to(d_bias, shape))
+    for group, moving in groups:
+        if moving:
+            row = [
+                tangents[i]
+                if i in moving
+                else _zeros(x)
+                if i in group and _floats(x)
+                else x
+                for i, x in enumerate(inputs)
+            ]
+            parts.append(op.general(row, attributes))
+    if type(parts[0]) is tuple:
+        return [sum(each[1:], each[0]) for each in zip(*parts)]
     return sum(parts[1:], parts[0])
+
+
+def _floats(x):
+    return x.array.dtype.kind in "fc"
 
 
 def _transposed(adjoint, record, outputs, tangents, below):

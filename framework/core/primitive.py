@@ -114,7 +114,7 @@ class _Kernels(dict):
 
     def __missing__(self, array_type):
         bound = self.plain(array_type)
-        if self.op.quiet and devices.array_module(array_type) is np:
+        if self.op.ignores_float_errors and devices.array_module(array_type) is np:
             bound = np.errstate(all="ignore")(bound)
         for wrapper in _wrappers.values():
             bound = wrapper(self.op, bound)
@@ -181,13 +181,19 @@ class Primitive:
         broadcasts=False,
         alike=None,
         multiple=False,
-        quiet=False,
+        ignores_float_errors=False,
         floating=False,
         kinds=None,
         may_raise=None,
         sizes=False,
         new_memory=False,
         grows=False,
+        linear=(),
+        commutative=False,
+        exact=False,
+        view=False,
+        cost=None,
+        stable_form=None,
     ):
         code = kernel.__code__
         names = code.co_varnames
@@ -212,7 +218,7 @@ class Primitive:
         self.convert = {n: Whole if f is int else f for n, f in annotations.items()}
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
-        self.quiet = quiet  # infinities and NaN are answers, not accidents
+        self.ignores_float_errors = ignores_float_errors  # inf and NaN are answers
         self.new_memory = new_memory  # outputs never share memory with inputs
         self.grows = grows  # the attributes say how large the output is
         # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
@@ -222,6 +228,12 @@ class Primitive:
         self.may_raise = may_raise
         self.sizes = sizes
         self.alike = self.inputs if alike is None else alike  # inputs of one dtype
+        self.linear = self._linear_groups(linear)
+        self.commutative = commutative
+        self.exact = exact
+        self.view = view
+        self.cost = cost
+        self.stable_form = stable_form
         self.elementwise = False  # each output entry depends on one entry of an input
         self.flat = set()
         self.rules = {}
@@ -237,6 +249,23 @@ class Primitive:
 
     def __repr__(self):
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
+
+    def _linear_groups(self, linear):
+        """The sets of inputs in which the op is linear together, the others being fixed."""
+        if linear is True:
+            return (frozenset(self.inputs),)
+        if linear == "each" and not self.variadic:
+            return tuple([frozenset([name]) for name in self.inputs])
+        for names in linear if linear != "each" else ():
+            self._check_inputs(names)
+        return linear if linear == "each" else tuple(map(frozenset, linear))
+
+    def linear_groups(self, inputs):
+        """The positions of the inputs in which a call is linear together, as sets."""
+        if self.linear == "each":
+            return [{i} for i in range(len(inputs))]
+        names = self.names(inputs)
+        return [{i for i, n in enumerate(names) if n in g} for g in self.linear]
 
     def raises_on_values(self, *dtypes):
         """Return whether the kernel may raise for values of inputs of these NumPy dtypes."""
@@ -573,21 +602,40 @@ def _as_op_error(error):
 
 
 def primitive(kernel=None, **options):
-    """Decorator: makes an op of an array kernel ``kernel(xp, inputs..., *, attributes...)``.
+    """Decorator: make an op of an array kernel ``kernel(xp, inputs..., *, attributes...)``.
 
-    Options: ``name`` and ``type_name`` (TensorFlow's op type, for error messages and
-    `RegisterGradient`), ``broadcasts`` (cotangents are summed down to their primals),
-    ``alike`` (the inputs that share a dtype; default all), ``multiple`` (the kernel
-    returns a tuple; a rule then gets a tuple of cotangents, zeros where none arrived),
-    ``quiet`` (infinities and NaN are answers: NumPy does not warn of them), ``floating``
-    (integers and booleans are refused; NumPy would make them float64), ``kinds`` (the
-    kinds of dtypes taken, as NumPy abbreviates them: "iufc"), ``may_raise`` (the kernel
-    raises for some values of valid shapes and dtypes: True, or the kinds of dtypes for
-    which it does; True is assumed of ops outside of tapewright), ``sizes`` (arithmetic
-    that shapes follow: the kernel does with arrays of formulas what it does with ints),
-    ``new_memory`` (no output is ever a view of an input, or an input itself), ``grows``
-    (attributes may ask for an output far larger than the inputs: it is refused where the
-    memory cannot hold it).
+    Names: ``name``, and ``type_name``, TensorFlow's op type, for error messages and
+    `RegisterGradient`.
+
+    Inputs and outputs:
+
+    - ``alike``: the inputs that share a dtype; default all.
+    - ``broadcasts``: cotangents are summed down to the shapes of their primals.
+    - ``multiple``: the kernel returns a tuple; a rule then gets a tuple of cotangents,
+      zeros where none arrived.
+    - ``kinds``: the kinds of dtypes taken, as NumPy abbreviates them ("iufc");
+      ``floating`` for "fc": integers, of which NumPy would make float64, are refused.
+
+    Traits, the facts that interpreters and compiler ask for; each has a test that tries
+    it by numbers on the op table (``tests/ops/test_traits.py``):
+
+    - ``linear``: in all floating inputs together (True), in each of them while the others
+      are fixed ("each"), or in sets of inputs, ``[{"inputs", "bias"}, {"kernel", "bias"}]``.
+    - ``commutative``: the two inputs may be exchanged, bit for bit.
+    - ``exact``: made of IEEE sums, products, quotients and comparisons, so that the bits
+      of an entry do not depend on strides.
+    - ``view``: the output shares memory with the input, if the input is contiguous.
+    - ``new_memory``: the output never does; without it nothing is assumed.
+    - ``may_raise``: for some values of valid shapes and dtypes; True, or the kinds of
+      dtypes for which it does. True is assumed of ops outside of tapewright.
+    - ``ignores_float_errors``: infinities and NaN are answers, of which NumPy warns not.
+    - ``sizes``: arithmetic that shapes follow: the kernel does with arrays of formulas
+      what it does with integers.
+    - ``grows``: attributes may ask for an output far larger than the inputs, which is
+      refused where the memory cannot hold it.
+    - ``cost``: operations for each entry of the output, ``(flops, transcendentals)``, or
+      a function of the call, see `costs`. Default: 1 flop if `elementwise`, else none.
+    - ``stable_form``: how to compute the same without overflow or NaN, for messages.
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.
     """

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff import forward
-from tapewright.core.primitive import get_primitive
 
 STEP = 1e-5
 
@@ -116,8 +114,3 @@ def test_forward_over_reverse_is_reverse_over_reverse_for_every_op(any_case):
             back = tw.convert_to_tensor(back)
             total_reverse += np.vdot(back.numpy(), t.numpy()).real
     np.testing.assert_allclose(total_forward, total_reverse, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(forward.LINEAR | forward.MULTILINEAR))
-def test_the_ops_said_to_be_linear_exist(name):
-    assert get_primitive(name).name == name

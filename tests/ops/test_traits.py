@@ -1,5 +1,6 @@
 """Traits of ops, each held by what kernels do: a wrong or missing one fails here."""
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -172,3 +173,93 @@ def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
                 np.testing.assert_array_equal(evaluated(result), numbers, op.name)
             tried.add(op.name)
     assert tried == ops.keys()
+
+
+# --------------------------------------------------------------- linear
+
+
+def floating(op, arrays):
+    """The positions of the inputs with numbers that a derivative can be of."""
+    return [i for i, a in enumerate(arrays) if a.dtype.kind in "fc"]
+
+
+def drawn(rng, array):
+    values = rng.uniform(-2, 2, array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * rng.uniform(-2, 2, array.shape)
+    return values.astype(array.dtype)
+
+
+def outputs_of(op, arrays, attributes):
+    """The floating outputs of a kernel; None if it raises or there are none."""
+    try:
+        with np.errstate(all="ignore"):
+            outputs = op.kernels.plain(np.ndarray)(*map(np.array, arrays), **attributes)
+    except Exception:  # no matrix that can be decomposed, say
+        return None
+    outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    outputs = [np.asarray(out) for out in outputs]
+    return outputs if all([out.dtype.kind in "fc" for out in outputs]) else None
+
+
+def is_linear(op, arrays, attributes, group):
+    """``f(a x + b y) = a f(x) + b f(y)`` in these inputs together, the others fixed."""
+    rng, a, b = np.random.default_rng(3), 1.7, -0.6
+    for _ in range(3):
+        rows = [list(arrays), list(arrays), list(arrays)]
+        for i in group:
+            x, y = drawn(rng, arrays[i]), drawn(rng, arrays[i])
+            rows[0][i], rows[1][i], rows[2][i] = x, y, (a * x + b * y).astype(x.dtype)
+        of_x, of_y, of_both = (outputs_of(op, row, attributes) for row in rows)
+        if of_x is None or of_y is None or of_both is None:
+            return False
+        for x, y, both in zip(of_x, of_y, of_both, strict=True):
+            digits = 1e-4 if both.dtype.itemsize < 8 else 1e-9
+            if not np.allclose(a * x + b * y, both, rtol=digits, atol=digits):
+                return False
+    zeros = [np.zeros_like(x) if i in group else x for i, x in enumerate(arrays)]
+    return not any([out.any() for out in outputs_of(op, zeros, attributes)])
+
+
+def linear_calls(op, calls):
+    """The calls that can tell whether an op is linear."""
+    for arrays, attributes in calls:
+        if all([a.size and np.isfinite(a).all() for a in arrays]):
+            outputs = outputs_of(op, arrays, attributes)
+            if floating(op, arrays) and outputs and all([out.size for out in outputs]):
+                yield arrays, attributes
+
+
+def open_groups(op, arrays):
+    """``(name, positions)`` of sets of inputs in which the op may be linear."""
+    names = op.names(arrays)
+    at = [i for i in floating(op, arrays) if names[i] not in op.flat]
+    if op.variadic:
+        together = [("together", at)] if len(at) > 1 else []
+        return together + [("each", [i]) for i in at if len(at) > 1]
+    counts = range(1, len(at) + 1)
+    groups = [group for n in counts for group in itertools.combinations(at, n)]
+    return [(tuple([names[i] for i in group]), group) for group in groups]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_linear_names_just_the_inputs_in_which_an_op_is_linear(table):
+    wrong, missing, tried = set(), set(), set()
+    for op, calls in calls_of_kernels(table).items():
+        if op.name.startswith("random_"):
+            continue  # drawn numbers, in which nothing is linear
+        found = defaultdict(list)
+        for arrays, attributes in linear_calls(op, calls):
+            tried.add(op)
+            declared = op.linear_groups(arrays)
+            for group in declared:
+                group = [i for i in floating(op, arrays) if i in group]
+                if group and not is_linear(op, arrays, attributes, group):
+                    wrong.add(op.name)
+            for name, group in open_groups(op, arrays):
+                if not any([known.issuperset(group) for known in declared]):
+                    found[name].append(is_linear(op, arrays, attributes, group))
+        missing |= {(op.name, name) for name, linear in found.items() if all(linear)}
+    assert not wrong
+    assert not missing
+    assert {op for op in list_ops() if op.linear and op.is_own} <= tried

@@ -32,7 +32,7 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
-@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True)
+@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True, linear=True)
 def cast_p(xp, x, *, dtype: DTypeName):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
@@ -80,7 +80,9 @@ def _as_it_is(x):
     return x if isinstance(x, Tensor) else identity(x)
 
 
-@elementwise(name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}])
+@elementwise(
+    name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}], linear=True
+)
 def _saturate_cast(xp, value, *, dtype: DTypeName):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
@@ -214,6 +216,7 @@ def _complex_of(dtype):
     type_name="Complex",
     zero_when=[{"real", "imag"}],
     result_dtype=_complex_of,
+    linear=True,
 )
 def _complex(xp, real, imag):
     if real.dtype.kind != "f" or real.dtype.itemsize < 4:
@@ -246,7 +249,11 @@ def real_dtype(dtype):
 
 
 @elementwise(
-    name="real", type_name="Real", zero_when=[{"input"}], result_dtype=real_dtype
+    name="real",
+    type_name="Real",
+    zero_when=[{"input"}],
+    result_dtype=real_dtype,
+    linear=True,
 )
 def _real(xp, input):
     return xp.real(input)
@@ -263,7 +270,11 @@ def real(input, name=None):
 
 
 @elementwise(
-    name="imag", type_name="Imag", zero_when=[{"input"}], result_dtype=real_dtype
+    name="imag",
+    type_name="Imag",
+    zero_when=[{"input"}],
+    result_dtype=real_dtype,
+    linear=True,
 )
 def _imag(xp, input):
     return xp.imag(input)
@@ -279,7 +290,9 @@ def imag(input, name=None):
     return _imag(input if _is_complex(input) else stop_gradient(input))
 
 
-@elementwise(name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc")
+@elementwise(
+    name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc", linear=True
+)
 def _conj(xp, x):
     return xp.conj(x)
 
@@ -304,7 +317,7 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True)
+@elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True, linear=True)
 def identity(xp, input):
     """``input`` as another tensor; gradients pass."""
     return input
@@ -315,7 +328,7 @@ def _(g):
     return g
 
 
-@elementwise(zero_when=[{"input"}], sizes=True)
+@elementwise(zero_when=[{"input"}], sizes=True, linear=True)
 def set_apart(xp, input):
     """``input`` as another tensor, in traced functions too.
 

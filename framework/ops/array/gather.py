@@ -43,6 +43,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 @primitive(
     name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True,
     new_memory=True,
+    linear=True,
 )  # fmt: skip
 def gather_p(xp, params, indices, *, axis: Axes = 0):
     _refuse_others(indices)
@@ -155,7 +156,7 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@primitive(name="scatter_rows", alike=(), may_raise=True, grows=True)
+@primitive(name="scatter_rows", alike=(), may_raise=True, grows=True, linear=True)
 def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
     """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
     full = xp.zeros(shape, g.dtype)

@@ -84,7 +84,7 @@ def _numpy_index(index):
     )
 
 
-@primitive(name="getitem", type_name="StridedSlice", sizes=True)
+@primitive(name="getitem", type_name="StridedSlice", sizes=True, linear=True)
 def getitem_p(xp, x, *, index: Index):
     return x[_numpy_index(index)]
 
@@ -183,7 +183,7 @@ def _(axes, x, *, index):
     return None if found is None else found - len(outgoing)
 
 
-@primitive(name="scatter_index")
+@primitive(name="scatter_index", linear=True)
 def _scatter_index(xp, g, *, shape: Shape, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = xp.zeros(shape, g.dtype)
@@ -483,7 +483,13 @@ def strided_slice(
 # ------------------------------------------------------------------- whole numbers
 
 
-@primitive(name="one_hot", type_name="OneHot", quiet=True, may_raise="f", grows=True)
+@primitive(
+    name="one_hot",
+    type_name="OneHot",
+    ignores_float_errors=True,
+    may_raise="f",
+    grows=True,
+)
 def one_hot_p(
     xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"
 ):

@@ -35,7 +35,7 @@ __all__ = [
 # -------------------------------------------------------------------- joining, splitting
 
 
-@primitive(name="concat", type_name="ConcatV2", sizes=True)
+@primitive(name="concat", type_name="ConcatV2", sizes=True, linear=True)
 def concat_p(xp, *values, axis: Axes):
     return xp.concatenate(values, axis=axis)
 
@@ -99,7 +99,7 @@ def all_mapped(mapped, values):
     ]
 
 
-@primitive(type_name="Pack", sizes=True)
+@primitive(type_name="Pack", sizes=True, linear=True)
 def stack(xp, *values, axis: Axes = 0):
     """The tensors of a list, all of one shape, along a new axis.
 
@@ -149,7 +149,7 @@ def _pack(tensors, dtype):
 tensor.pack_hook = _pack
 
 
-@primitive(name="split", type_name="SplitV", multiple=True, sizes=True)
+@primitive(name="split", type_name="SplitV", multiple=True, sizes=True, linear=True)
 def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
     ends = np.cumsum(sizes)
     index = [slice(None)] * value.ndim
@@ -235,7 +235,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
 MOST_SLICES = 1 << 20
 
 
-@primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True)
+@primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True, linear=True)
 def _unstack(xp, value, *, axis: Axes = 0):
     return tuple(xp.moveaxis(value, axis, 0))
 
@@ -304,6 +304,7 @@ def _width(n):
     alike=("tensor", "constant_values"),
     sizes=True,
     grows=True,
+    linear=True,
 )
 def _pad(xp, tensor, constant_values, *, paddings: Paddings):
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
@@ -358,7 +359,7 @@ def _(axes, tensor, constant_values, *, paddings):
     return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
 
 
-@primitive(name="crop")
+@primitive(name="crop", linear=True)
 def _crop(xp, x, *, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
     return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
@@ -421,7 +422,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
     return tensor
 
 
-@primitive(type_name="ReverseV2", sizes=True)
+@primitive(type_name="ReverseV2", sizes=True, linear=True)
 def reverse(xp, tensor, *, axis: Axes):
     """The entries in opposite order along one or several axes."""
     if axis is None:
@@ -452,7 +453,7 @@ def _(axes, tensor, *, axis):
     return _unless(axes, tensor, axis)
 
 
-@primitive(type_name="Roll", sizes=True)
+@primitive(type_name="Roll", sizes=True, linear=True)
 def roll(xp, input, *, shift: Axes, axis: Axes):
     """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
 

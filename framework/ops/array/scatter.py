@@ -101,6 +101,7 @@ def _alike(tensor, updates):
     alike=("matrix", "rows"),
     may_raise=True,
     sizes=True,
+    linear=True,
 )
 def put_rows(xp, matrix, indices, rows):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
@@ -165,7 +166,7 @@ def _(g, indices, matrix_shape):
     return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), may_raise=True, linear=True)
 def clear_rows(xp, matrix, indices):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -209,7 +210,7 @@ def _(mapped, indices, *, count):
     return reshape(is_last(flat, count=size * count), (size, each, 1))
 
 
-@primitive(alike=("params", "row"), may_raise=True)
+@primitive(alike=("params", "row"), may_raise=True, linear=True)
 def put_row(xp, params, index, row):
     """``params`` with ``row`` in the place of that at ``index``, one number."""
     full = params.copy()
@@ -225,7 +226,7 @@ def row_number(index, size):
     return number
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), may_raise=True, linear=True)
 def clear_row(xp, params, index):
     """``params`` with zeros in the row at ``index``; its own adjoint."""
     full = params.copy()

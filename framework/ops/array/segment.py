@@ -167,7 +167,9 @@ def _beside_the_ids(axes, data, ids):
 # ------------------------------------------------------------- ids in any order: primitives
 
 
-@primitive(type_name="UnsortedSegmentSum", alike=(), may_raise=True, grows=True)
+@primitive(
+    type_name="UnsortedSegmentSum", alike=(), may_raise=True, grows=True, linear=True
+)
 def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
     """The sum of each segment, 0 where it is empty.
 
@@ -179,7 +181,7 @@ def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), may_raise=True, linear=True)
 def segment_rows(xp, params, segment_ids):
     """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
     count = params.shape[0]
@@ -291,7 +293,9 @@ def _(g, data, segment_ids, out, num_segments):
 _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 
 
-@primitive(type_name="UnsortedSegmentProd", alike=(), quiet=True, may_raise=True)
+@primitive(
+    type_name="UnsortedSegmentProd", alike=(), ignores_float_errors=True, may_raise=True
+)
 def unsorted_segment_prod(xp, data, segment_ids, *, num_segments: int):
     """The product of each segment, 1 where it is empty; exact derivatives with zeros.
 

@@ -43,7 +43,7 @@ MANY = 1 << 16
 # ---------------------------------------------------------- reshape, and its relatives
 
 
-@primitive(type_name="Reshape", sizes=True)
+@primitive(type_name="Reshape", sizes=True, linear=True)
 def reshape(xp, tensor, *, shape: Shape):
     """The same entries, in order, in another shape; one dimension may be -1.
 
@@ -119,7 +119,7 @@ def _(axes, tensor, *, shape):
     return None
 
 
-@primitive(type_name="ExpandDims", sizes=True)
+@primitive(type_name="ExpandDims", sizes=True, linear=True)
 def expand_dims(xp, input, *, axis: Axes):
     """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
     if isinstance(axis, int):
@@ -159,7 +159,7 @@ def from_the_end(axis, rank, grows=False):
     return tuple(negative) if several else negative[0]
 
 
-@primitive(type_name="Squeeze", sizes=True)
+@primitive(type_name="Squeeze", sizes=True, linear=True)
 def squeeze(xp, input, *, axis: Axes = None):
     """Without the dimensions of size 1, all or those named by ``axis``."""
     return xp.squeeze(input, None if axis == () else axis)
@@ -214,7 +214,7 @@ def _(axes, input, *, axis):
 # ------------------------------------------------------------------------ transpose
 
 
-@primitive(type_name="Transpose", sizes=True)
+@primitive(type_name="Transpose", sizes=True, linear=True)
 def transpose(xp, a, *, perm: Axes = None, conjugate=False):
     """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
 
@@ -329,7 +329,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(type_name="BroadcastTo", sizes=True, grows=True)
+@primitive(type_name="BroadcastTo", sizes=True, grows=True, linear=True)
 def broadcast_to(xp, input, *, shape: Shape):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)
@@ -385,7 +385,7 @@ def _(axes, input, *, shape):
     return axes[0] if input.shape[axes[0]] == shape[axes[0]] else None
 
 
-@primitive(sizes=True)
+@primitive(sizes=True, linear=True)
 def sum_to_shape(xp, x, *, shape: Shape):
     """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
     if x.shape == shape:

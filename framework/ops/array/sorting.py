@@ -252,7 +252,7 @@ def _(mapped, targets, predictions, *, k):
 # ---------------------------------------------------- entries by place, for the rules above
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), may_raise=True, linear=True)
 def take_along_axis(xp, x, indices, *, axis: Axes = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -271,7 +271,7 @@ def _(g, indices, x_shape, axis):
     return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
 
 
-@primitive(alike=(), may_raise=True)
+@primitive(alike=(), may_raise=True, linear=True)
 def place_along_axis(xp, x, indices, *, size: int, axis: Axes = -1):
     """The adjoint of `take_along_axis`, for indices that come once in each row."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)

@@ -39,7 +39,7 @@ __all__ = []  # the public names are those of `convolution`
 # ---------------------------------------------------------------------- the three ops
 
 
-@primitive(name="convolution", type_name="Conv2D")
+@primitive(name="convolution", type_name="Conv2D", linear="each")
 def convolve(
     xp,
     input,
@@ -127,7 +127,9 @@ def _checked(who, images, filters, strides, dilations, groups):
     return tuple(filters.shape)[:-2], tuple(images.shape)[1:-1]
 
 
-@primitive(name="convolution_input_gradient", type_name="Conv2DBackpropInput")
+@primitive(
+    name="convolution_input_gradient", type_name="Conv2DBackpropInput", linear="each"
+)
 def input_gradient(
     xp,
     g,
@@ -223,7 +225,9 @@ def _(g, filters, size, strides, padding, dilations, groups):
     )
 
 
-@primitive(name="convolution_filter_gradient", type_name="Conv2DBackpropFilter")
+@primitive(
+    name="convolution_filter_gradient", type_name="Conv2DBackpropFilter", linear="each"
+)
 def filter_gradient(
     xp,
     input,

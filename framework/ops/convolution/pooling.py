@@ -101,7 +101,12 @@ def _(mapped, input, **attributes):
     return window_max_p(input, **attributes)
 
 
-@primitive(name="add_to_maxima", kinds="f", quiet=True)
+@primitive(
+    name="add_to_maxima",
+    kinds="f",
+    ignores_float_errors=True,
+    linear=[{"maxima", "bias"}],
+)
 def add_to_maxima_p(xp, maxima, bias, input, *, windows: Windows):
     """The maxima of ``input + bias``, from those of ``input``: ``maxima + bias``.
 
@@ -139,7 +144,12 @@ def _(g, bias_shape):
 add_to_maxima_p.no_gradient("input")
 
 
-@primitive(name="spread_to_maxima", alike=("input", "maxima"), quiet=True)
+@primitive(
+    name="spread_to_maxima",
+    alike=("input", "maxima"),
+    ignores_float_errors=True,
+    linear=[{"g"}],
+)
 def spread_to_maxima_p(
     xp, g, input, maxima, *,
     axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
@@ -232,7 +242,12 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
     return _pick_at_maxima(c, input, maxima, axis, size, stride, padding, dilation)
 
 
-@primitive(name="pick_at_maxima", alike=("input", "maxima"), quiet=True)
+@primitive(
+    name="pick_at_maxima",
+    alike=("input", "maxima"),
+    ignores_float_errors=True,
+    linear=[{"c"}],
+)
 def _pick_at_maxima(
     xp, c, input, maxima, *,
     axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
@@ -305,7 +320,7 @@ def _shared(xp, x, axis, *window):
     return x * x.dtype.type(shares)
 
 
-@primitive(name="window_mean", type_name="AvgPool", floating=True)
+@primitive(name="window_mean", type_name="AvgPool", floating=True, linear=True)
 def _window_mean(
     xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
 ):
@@ -333,7 +348,7 @@ def _(g, input_shape, axis, size, stride, padding, dilation):
     return _spread_means(g, input_shape[axis], axis, size, stride, padding, dilation)
 
 
-@primitive(name="spread_means", type_name="AvgPoolGrad", floating=True)
+@primitive(name="spread_means", type_name="AvgPoolGrad", floating=True, linear=True)
 def _spread_means(
     xp, g, *,
     extent: int, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,

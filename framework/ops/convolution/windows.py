@@ -111,7 +111,7 @@ def resized(shape, axis, extent):
 # ---------------------------------------------------------------------------- patches
 
 
-@primitive
+@primitive(linear=True)
 def unfold(
     xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
 ):
@@ -141,7 +141,7 @@ def _(g, input_shape, axis, stride, padding, dilation):
     return fold(g, input_shape[axis], axis, stride, padding, dilation)
 
 
-@primitive
+@primitive(linear=True)
 def fold(
     xp, g, *, extent: int, axis: Axes, stride: int, padding: Margin, dilation: int = 1
 ):

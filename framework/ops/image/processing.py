@@ -349,6 +349,7 @@ def adjust_gamma(image, gamma=1, gain=1):
     name="adjust_contrast",
     type_name="AdjustContrastv2",
     alike=("images", "contrast_factor"),
+    linear=[{"images"}],
 )
 def _adjust_contrast(xp, images, contrast_factor):
     if images.ndim < 3 or contrast_factor.ndim:

@@ -125,7 +125,7 @@ def _sampled(xp, x, axis, indices, weights):
 # --------------------------------------------------------------------------------- ops
 
 
-@primitive(type_name="ScaleAndTranslate", grows=True)
+@primitive(type_name="ScaleAndTranslate", grows=True, linear=True)
 def resample(
     xp, images, *, axis: Axes, size: int, method: str, antialias: bool = False
 ):
@@ -150,7 +150,7 @@ def _(g, images_shape, axis, size, method, antialias):
     return _resample_back(g, images_shape[axis], axis, size, method, antialias)
 
 
-@primitive(name="resample_back", type_name="ScaleAndTranslateGrad")
+@primitive(name="resample_back", type_name="ScaleAndTranslateGrad", linear=True)
 def _resample_back(
     xp, g, *, extent: int, axis: Axes, size: int, method: str, antialias: bool = False
 ):
@@ -191,7 +191,7 @@ resample.diagonal(_same_axis)
 _resample_back.diagonal(_same_axis)
 
 
-@primitive(grows=True)
+@primitive(grows=True, linear=True)
 def upsample(xp, images, *, axis: Axes, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
@@ -216,7 +216,7 @@ def _(g, axis, times):
     return _add_neighbours(g, axis, times)
 
 
-@primitive(name="add_neighbours")
+@primitive(name="add_neighbours", linear=True)
 def _add_neighbours(xp, g, *, axis: Axes, times: int):
     """The adjoint of `upsample`: the sums of ``times`` neighbours."""
     if g.shape[axis] % times:

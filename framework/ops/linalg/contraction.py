@@ -33,7 +33,7 @@ OPTIMIZERS = {None: "greedy", True: "greedy", False: "greedy", "greedy": "greedy
 # -------------------------------------------------------------------------- einsum
 
 
-@primitive(name="einsum", type_name="Einsum")
+@primitive(name="einsum", type_name="Einsum", linear="each")
 def _einsum(xp, *inputs, equation, optimize="greedy"):
     operands = list(inputs)
     for at, step in _plan(equation, tuple([x.shape for x in inputs]), optimize):

@@ -88,7 +88,7 @@ def _diagonals_shape(k, rows, cols):
 # ------------------------------------------------------------------ writing, reading
 
 
-@primitive(name="diag", type_name="MatrixDiagV3")
+@primitive(name="diag", type_name="MatrixDiagV3", linear=True)
 def _diag(xp, diagonal, *, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"):
     lead = diagonal.shape[: diagonal.ndim - (1 if k[0] == k[1] else 2)]
     full = xp.zeros((*lead, rows * cols), diagonal.dtype)
@@ -125,7 +125,7 @@ def _(mapped, diagonal, **attributes):
     return _diag(diagonal, **attributes)
 
 
-@primitive(name="diag_part", type_name="MatrixDiagPartV3")
+@primitive(name="diag_part", type_name="MatrixDiagPartV3", linear=True)
 def _diag_part(xp, input, *, k: Band, align: str = "RIGHT_LEFT"):
     *lead, rows, cols = input.shape
     single = k[0] == k[1]
@@ -164,7 +164,7 @@ def _(mapped, input, *, k, align):
     return _diag_part(input, k=k, align=align)
 
 
-@primitive(name="set_diag", type_name="MatrixSetDiagV3")
+@primitive(name="set_diag", type_name="MatrixSetDiagV3", linear=True)
 def _set_diag(xp, input, diagonal, *, k: Band, align: str = "RIGHT_LEFT"):
     *lead, rows, cols = input.shape
     full = input.reshape((*lead, rows * cols)).copy()
@@ -199,7 +199,7 @@ def _(mapped, input, diagonal, *, k, align):
     return _set_diag(*all_mapped(mapped, (input, diagonal)), k=k, align=align)
 
 
-@primitive
+@primitive(linear=True)
 def clear_diag(xp, input, *, k: Band):
     """``input`` with zeros on the diagonals of a band; its own adjoint."""
     *lead, rows, cols = input.shape
@@ -327,7 +327,7 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     return _set_diag(input, diagonal, k=k, align=str(align))
 
 
-@primitive(type_name="MatrixBandPart")
+@primitive(type_name="MatrixBandPart", linear=True)
 def band_part(xp, input, *, num_lower: int, num_upper: int):
     """Each matrix with zeros outside of a band around the main diagonal.
 
@@ -396,7 +396,7 @@ def tensor_diag_part(input, name=None):
 # -------------------------------------------------------- diagonals, for Jacobians
 
 
-@primitive
+@primitive(linear=True)
 def embed_diagonal(xp, x, *, axis: Axes):
     """``x`` once for each index of ``axis``, zero but at that index: a new axis in front.
 
@@ -426,7 +426,7 @@ def _(mapped, x, *, axis):
     return transpose(full, (1, 0, *range(2, full.array.ndim)))
 
 
-@primitive
+@primitive(linear=True)
 def take_diagonal(xp, x, *, axis: Axes):
     """The adjoint of `embed_diagonal`: from each entry of the first axis its own index."""
     picks = xp.arange(x.shape[0])

@@ -89,6 +89,7 @@ def _with_nan(out, lost):
     broadcasts=True,
     floating=True,
     may_raise=True,
+    linear=[{"rhs"}],
 )
 def solve_primitive(xp, matrix, rhs):
     return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
@@ -263,6 +264,7 @@ def pinv(a, rcond=None, validate_args=False, name=None):
     broadcasts=True,
     floating=True,
     may_raise=True,
+    linear=[{"rhs"}],
 )
 def triangular_solve_primitive(xp, matrix, rhs, *, lower=True):
     matrix, rhs = _alike(xp, matrix, rhs)

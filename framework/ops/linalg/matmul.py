@@ -42,7 +42,7 @@ def adjoint(matrix, name=None):
     return matrix_transpose(matrix, conjugate=True)
 
 
-@primitive
+@primitive(linear=True)
 def triangle(xp, x, *, lower=True, half=False):
     """The lower or upper triangle of each matrix; the diagonal halved if asked.
 
@@ -82,7 +82,9 @@ def beside(x, make, *args, **kwargs):
 # ------------------------------------------------------------------------- products
 
 
-@primitive(name="matmul", type_name="MatMul", broadcasts=True, sizes=True)
+@primitive(
+    name="matmul", type_name="MatMul", broadcasts=True, sizes=True, linear="each"
+)
 def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
     if a.ndim == 2 and b.ndim == 2:
         return _dot(xp, a.T if transpose_a else a, b.T if transpose_b else b)
@@ -238,7 +240,7 @@ def pair(a, b):
     return a, convert_to_tensor(b, dtype_hint=a.dtype)
 
 
-@primitive(type_name="Affine")
+@primitive(type_name="Affine", linear=[{"inputs", "bias"}, {"kernel", "bias"}])
 def affine(xp, inputs, kernel, bias):
     """``inputs @ kernel + bias`` in one go: the sum is made in place.
 
@@ -302,7 +304,7 @@ def _(mapped, inputs, kernel, bias):
     return product + bias
 
 
-@primitive(type_name="Cross", broadcasts=True)
+@primitive(type_name="Cross", broadcasts=True, linear="each")
 def cross(xp, a, b):
     """The vector product over the last axis, which has size 3; other axes broadcast.
 

@@ -47,7 +47,7 @@ __all__ = [
 # ----------------------------------------------------------------------- determinants
 
 
-@primitive(type_name="MatrixDeterminant", quiet=True, floating=True)
+@primitive(type_name="MatrixDeterminant", ignores_float_errors=True, floating=True)
 def det(xp, input):
     """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
 
@@ -126,7 +126,7 @@ def _(mapped, x):
     return cofactor(x)
 
 
-@primitive(floating=True, may_raise=True)
+@primitive(floating=True, may_raise=True, linear=[{"h"}])
 def cofactor_slope(xp, h, x):
     """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 
@@ -183,7 +183,7 @@ LogMatrixDeterminant = namedtuple(
     name="slogdet",
     type_name="LogMatrixDeterminant",
     multiple=True,
-    quiet=True,
+    ignores_float_errors=True,
     floating=True,
 )
 def _slogdet(xp, input):
@@ -251,7 +251,7 @@ PADE = {
 }  # fmt: skip
 
 
-@primitive(type_name="MatrixExponential", quiet=True, floating=True)
+@primitive(type_name="MatrixExponential", ignores_float_errors=True, floating=True)
 def expm(xp, input):
     """The matrix exponential ``1 + A + A @ A / 2 + ...`` of each matrix.
 

@@ -181,7 +181,7 @@ for _flat in (
 # ----------------------------------------------------------------------- selection
 
 
-@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",))
+@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",), linear=True)
 def masked(xp, x, mask):
     """``x`` where the boolean ``mask`` is true, else 0."""
     return _kept(xp, x, mask)
@@ -206,7 +206,7 @@ def _(g, mask):
     return masked(g, mask)
 
 
-@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",))
+@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",), linear=[{"x"}])
 def where_positive(xp, x, y):
     """``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
@@ -238,7 +238,11 @@ def cleared(xp, values, at):
 
 
 @elementwise(
-    name="where", type_name="SelectV2", alike=("x", "y"), zero_when=[{"x", "y"}]
+    name="where",
+    type_name="SelectV2",
+    alike=("x", "y"),
+    zero_when=[{"x", "y"}],
+    linear=[{"x", "y"}],
 )
 def where_p(xp, condition, x, y):
     if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0

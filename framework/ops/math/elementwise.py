@@ -81,7 +81,7 @@ FIRST = [{"x"}, {"x", "y"}]
 # ---------------------------------------------------------------------- arithmetic
 
 
-@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True)
+@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True, linear=True)
 def add(xp, x, y):
     """``x + y``."""
     return xp.add(x, y)
@@ -92,7 +92,7 @@ def _(g):
     return g
 
 
-@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True)
+@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True, linear=True)
 def subtract(xp, x, y):
     """``x - y``."""
     return xp.subtract(x, y)
@@ -108,7 +108,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True)
+@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True, linear="each")
 def multiply(xp, x, y):
     """``x * y``."""
     return xp.multiply(x, y)
@@ -140,8 +140,9 @@ def _divided(xp, x, y):
     type_name="RealDiv",
     zero_when=[{"x"}],
     result_dtype=_quotient,
-    quiet=True,
+    ignores_float_errors=True,
     kinds="iufc",
+    linear=[{"x"}],
 )
 def divide(xp, x, y):
     """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
@@ -161,7 +162,13 @@ def _(g, y, out):
 truediv = divide
 
 
-@elementwise(type_name="DivNoNan", zero_when=FIRST, result_dtype=_quotient, quiet=True)
+@elementwise(
+    type_name="DivNoNan",
+    zero_when=FIRST,
+    result_dtype=_quotient,
+    ignores_float_errors=True,
+    linear=[{"x"}],
+)
 def divide_no_nan(xp, x, y):
     """``x / y``, and 0 where ``y`` is 0."""
     if xp is np and not y.ndim and y != 0:  # a mean, say
@@ -182,7 +189,9 @@ def _(g, y, out):
     return -divide_no_nan(g * out, y)
 
 
-@elementwise(type_name="MulNoNan", zero_when=EITHER, quiet=True)
+@elementwise(
+    type_name="MulNoNan", zero_when=EITHER, ignores_float_errors=True, linear="each"
+)
 def multiply_no_nan(xp, x, y):
     """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
     product = x * y
@@ -201,7 +210,9 @@ def _(g, x):
     return multiply_no_nan(x, g)
 
 
-@elementwise(name="zero_safe_divide", zero_when=FIRST, quiet=True)
+@elementwise(
+    name="zero_safe_divide", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+)
 def zero_safe_divide(xp, x, y):
     """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
     quotient = x / y
@@ -220,7 +231,12 @@ def _(g, y, out):
     return -zero_safe_divide(zero_safe_multiply(g, out), y)
 
 
-@elementwise(name="zero_safe_multiply", zero_when=EITHER, quiet=True)
+@elementwise(
+    name="zero_safe_multiply",
+    zero_when=EITHER,
+    ignores_float_errors=True,
+    linear="each",
+)
 def zero_safe_multiply(xp, x, y):
     """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
     product = x * y
@@ -239,7 +255,13 @@ def _(g, x):
     return zero_safe_multiply(g, x)
 
 
-@elementwise(type_name="FloorDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
+@elementwise(
+    type_name="FloorDiv",
+    ignores_float_errors=True,
+    kinds="iuf",
+    may_raise="iu",
+    sizes=True,
+)
 def floordiv(xp, x, y):
     """``floor(x / y)``; its gradient is None.
 
@@ -263,7 +285,13 @@ def _check_divisor(xp, who, y):
 floordiv.no_gradient()
 
 
-@elementwise(type_name="FloorMod", quiet=True, kinds="iuf", may_raise="iu", sizes=True)
+@elementwise(
+    type_name="FloorMod",
+    ignores_float_errors=True,
+    kinds="iuf",
+    may_raise="iu",
+    sizes=True,
+)
 def floormod(xp, x, y):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
@@ -284,7 +312,11 @@ mod = floormod
 
 
 @elementwise(
-    type_name="TruncateDiv", quiet=True, kinds="iuf", may_raise="iu", sizes=True
+    type_name="TruncateDiv",
+    ignores_float_errors=True,
+    kinds="iuf",
+    may_raise="iu",
+    sizes=True,
 )
 def truncatediv(xp, x, y):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
@@ -307,7 +339,9 @@ def _remainder(x, y):
 truncatediv.no_gradient()
 
 
-@elementwise(type_name="TruncateMod", quiet=True, may_raise="iu", sizes=True)
+@elementwise(
+    type_name="TruncateMod", ignores_float_errors=True, may_raise="iu", sizes=True
+)
 def truncatemod(xp, x, y):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
     _check_divisor(xp, "truncatemod", y)
@@ -329,7 +363,7 @@ def _(g, x, y):
     return -(g * truncatediv(x, y))
 
 
-@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True)
+@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True, linear=True)
 def negative(xp, x):
     """``-x``."""
     return xp.negative(x)
@@ -411,7 +445,7 @@ def _twice_difference(g, x, y, dtype):
     return (g + g) * d
 
 
-@elementwise(type_name="Reciprocal", quiet=True, floating=True)
+@elementwise(type_name="Reciprocal", ignores_float_errors=True, floating=True)
 def reciprocal(xp, x):
     """``1 / x``."""
     return xp.reciprocal(x)
@@ -445,7 +479,7 @@ def scalar_mul(scalar, x, name=None):
 # ------------------------------------------------------- sums of several, polynomials
 
 
-@primitive(name="add_n", type_name="AddN", sizes=True)
+@primitive(name="add_n", type_name="AddN", sizes=True, linear=True)
 def _add_n(xp, *inputs):
     if any([x.shape != inputs[0].shape for x in inputs]):
         raise InvalidArgumentError("add_n: the inputs must have the same shape")
@@ -551,7 +585,9 @@ def polyval(coeffs, x, name=None):
 # -------------------------------------------------------------- powers, exponentials
 
 
-@elementwise(type_name="Sqrt", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def sqrt(xp, x):
     """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
     return xp.sqrt(x)
@@ -562,7 +598,9 @@ def _(g, out):
     return zero_safe_divide(g * 0.5, out)
 
 
-@elementwise(name="norm_sqrt", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    name="norm_sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def norm_sqrt(xp, x):
     """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
     return xp.sqrt(x)
@@ -573,7 +611,7 @@ def _(g, out):
     return divide_no_nan(g * 0.5, out)
 
 
-@elementwise(type_name="Rsqrt", quiet=True, floating=True)
+@elementwise(type_name="Rsqrt", ignores_float_errors=True, floating=True)
 def rsqrt(xp, x):
     """``1 / sqrt(x)``."""
     return xp.reciprocal(xp.sqrt(x))
@@ -584,7 +622,9 @@ def _(g, x, out):
     return zero_safe_divide(zero_safe_multiply(g * -0.5, out), x)
 
 
-@elementwise(type_name="Pow", quiet=True, kinds="iufc", may_raise="iu", sizes=True)
+@elementwise(
+    type_name="Pow", ignores_float_errors=True, kinds="iufc", may_raise="iu", sizes=True
+)
 def power(xp, x, y):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)
@@ -619,7 +659,7 @@ def pow(x, y, name=None):  # noqa: A001
     return power(x, y)
 
 
-@elementwise(name="log_or_zero", quiet=True)
+@elementwise(name="log_or_zero", ignores_float_errors=True)
 def _log_or_zero(xp, x):
     """``log(x)`` where x is positive (nonzero, if complex), else 0."""
     valid = x != 0 if x.dtype.kind == "c" else x > 0
@@ -633,7 +673,7 @@ def _(g, x, x_dtype):
     return divide_no_nan(g, x if x_dtype.kind == "c" else maximum(x, 0.0))
 
 
-@elementwise(type_name="Exp", quiet=True, floating=True)
+@elementwise(type_name="Exp", ignores_float_errors=True, floating=True)
 def exp(xp, x):
     """``e ** x``."""
     return xp.exp(x)
@@ -644,7 +684,9 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
     return g * out
 
 
-@elementwise(type_name="Expm1", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Expm1", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def expm1(xp, x):
     """``exp(x) - 1``, exact for small ``x``."""
     return xp.expm1(x)
@@ -655,7 +697,7 @@ def _(g, x):
     return zero_safe_multiply(g, exp(x))
 
 
-@elementwise(type_name="Log", quiet=True, floating=True)
+@elementwise(type_name="Log", ignores_float_errors=True, floating=True)
 def log(xp, x):
     """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
     return xp.log(x)
@@ -666,7 +708,9 @@ def _(g, x):
     return zero_safe_divide(g, x)
 
 
-@elementwise(type_name="Log1p", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Log1p", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def log1p(xp, x):
     """``log(1 + x)``, exact for small ``x``."""
     return xp.log1p(x)

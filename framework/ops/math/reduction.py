@@ -140,7 +140,7 @@ def _count(shape, axis):
 # ------------------------------------------------------------------- sums and means
 
 
-@reduction(type_name="Sum", zero_when_zero=True, sizes=True)
+@reduction(type_name="Sum", zero_when_zero=True, sizes=True, linear=True)
 def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The sum over ``axis``.
 
@@ -173,7 +173,9 @@ def _(g, input_tensor_shape, axis, keepdims):
     return expand_reduced(g, input_tensor_shape, axis, keepdims)
 
 
-@reduction(type_name="Mean", zero_when_zero=True, quiet=True)
+@reduction(
+    type_name="Mean", zero_when_zero=True, ignores_float_errors=True, linear=True
+)
 def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
     dtype = input_tensor.dtype
@@ -375,7 +377,7 @@ def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None
 # --------------------------------------------------------------- logarithms, norms
 
 
-@reduction(type_name="LogSumExp", kinds="f", quiet=True)
+@reduction(type_name="LogSumExp", kinds="f", ignores_float_errors=True)
 def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
     """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
     if input_tensor.dtype.kind != "f":

@@ -22,7 +22,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 # --------------------------------------------------------------------- sums, products
 
 
-@primitive(type_name="Cumsum", quiet=True, sizes=True)
+@primitive(type_name="Cumsum", ignores_float_errors=True, sizes=True, linear=True)
 def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The sums of the entries up to each place of ``axis``.
 
@@ -34,7 +34,7 @@ def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
 
 
-@primitive(type_name="Cumprod", quiet=True, sizes=True)
+@primitive(type_name="Cumprod", ignores_float_errors=True, sizes=True)
 def cumprod(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
     """The products of the entries up to each place of ``axis``.
 
@@ -131,7 +131,11 @@ def _(axes, x, *, axis, exclusive, reverse):
 # ---------------------------------------------------------------------- logarithms
 
 
-@primitive(name="cumulative_logsumexp", type_name="CumulativeLogsumexp", quiet=True)
+@primitive(
+    name="cumulative_logsumexp",
+    type_name="CumulativeLogsumexp",
+    ignores_float_errors=True,
+)
 def _cumulative_logsumexp(xp, x, *, axis: Axes = 0, reverse=False):
     _only_floating(x)
     result = xp.flip(x, axis).copy() if reverse else x.copy()
@@ -201,7 +205,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
 # ----------------------------------------------------------------- for the rules above
 
 
-@primitive(sizes=True)
+@primitive(sizes=True, linear=True)
 def shift(xp, x, *, axis: Axes, by: int):
     """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)
@@ -232,7 +236,7 @@ def _(axes, x, *, axis, by):
     return _beside_the_axis(axes, x, axis)
 
 
-@primitive(quiet=True)
+@primitive(ignores_float_errors=True, linear=[{"b"}])
 def linear_scan(xp, a, b, *, axis: Axes, reverse=False):
     """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
 

@@ -244,7 +244,7 @@ def _normal_tail_in_double(xp, x):
     return _either(xp, x <= 0.6629, inner, outer, x, decay), decay
 
 
-@elementwise(quiet=True, floating=True)
+@elementwise(ignores_float_errors=True, floating=True)
 def exp_square(xp, x, *, sign):
     """``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
     return xp.exp(x * x * sign)
@@ -255,7 +255,7 @@ def _(g, x, out, sign):
     return zero_safe_multiply(g, zero_safe_multiply(x, out) * (2.0 * sign))
 
 
-@elementwise(type_name="Erf", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(type_name="Erf", zero_when=UNARY, ignores_float_errors=True, floating=True)
 def erf(xp, x):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
@@ -270,7 +270,7 @@ def _(g, x):
     return zero_safe_multiply(g, exp_square(x, sign=-1.0)) * (2.0 / ROOT_PI)
 
 
-@elementwise(type_name="Erfc", quiet=True, floating=True)
+@elementwise(type_name="Erfc", ignores_float_errors=True, floating=True)
 def erfc(xp, x):
     """``1 - erf(x)``, exact where it is tiny."""
     return _in_double("erfc", xp, _erfc, x)
@@ -345,7 +345,9 @@ def _ndtri(xp, x):
     return _normal_quantile(xp, x - 0.5, xp.minimum(x, 1.0 - x))
 
 
-@elementwise(type_name="Erfinv", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Erfinv", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def erfinv(xp, x):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
     return _in_double("erfinv", xp, _erfinv, x)
@@ -356,7 +358,7 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (ROOT_PI / 2.0)
 
 
-@elementwise(type_name="Erfcinv", quiet=True, floating=True)
+@elementwise(type_name="Erfcinv", ignores_float_errors=True, floating=True)
 def erfcinv(xp, x):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
     return _in_double("erfcinv", xp, _erfcinv, x)
@@ -367,7 +369,7 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (-ROOT_PI / 2.0)
 
 
-@elementwise(type_name="Ndtri", quiet=True, floating=True)
+@elementwise(type_name="Ndtri", ignores_float_errors=True, floating=True)
 def ndtri(xp, x):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 
@@ -460,7 +462,7 @@ def _pair_in_double(who, xp, compute, **inputs):
     return compute(xp, *wide).astype(first.dtype)
 
 
-@elementwise(type_name="Zeta", quiet=True)
+@elementwise(type_name="Zeta", ignores_float_errors=True)
 def zeta(xp, x, q):
     """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
 
@@ -548,7 +550,7 @@ def _digamma(xp, x):
     return _either(xp, x <= 0, reflected, positive, x)
 
 
-@elementwise(type_name="Lgamma", quiet=True, floating=True)
+@elementwise(type_name="Lgamma", ignores_float_errors=True, floating=True)
 def lgamma(xp, x):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
@@ -563,7 +565,7 @@ def _(g, x):
     return zero_safe_multiply(g, digamma(x))
 
 
-@elementwise(type_name="Digamma", quiet=True, floating=True)
+@elementwise(type_name="Digamma", ignores_float_errors=True, floating=True)
 def digamma(xp, x):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
     return _in_double("digamma", xp, _digamma, x)
@@ -574,7 +576,7 @@ def _(g, x):
     return zero_safe_multiply(g, _polygamma_of_order(x, a=1))
 
 
-@primitive(name="polygamma_of_order", quiet=True, floating=True)
+@primitive(name="polygamma_of_order", ignores_float_errors=True, floating=True)
 def _polygamma_of_order(xp, x, *, a):
     def kernel(xp, x):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
@@ -601,7 +603,7 @@ def _(g, x, a):
 _FACTORIALS = [float(math.factorial(n)) for n in range(171)]
 
 
-@elementwise(name="polygamma", type_name="Polygamma", quiet=True)
+@elementwise(name="polygamma", type_name="Polygamma", ignores_float_errors=True)
 def _polygamma(xp, a, x):
     def kernel(xp, a, x):  # A&S 6.4.10
         valid = (a == xp.floor(a)) & (a >= 0)
@@ -665,7 +667,9 @@ def _where_known(g, x, y, edge, dtype):
     return masked(g, logical_or(not_equal(x, 0.0), within))
 
 
-@elementwise(type_name="Xlogy", zero_when=FIRST, quiet=True)
+@elementwise(
+    type_name="Xlogy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+)
 def xlogy(xp, x, y):
     """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
 
@@ -685,7 +689,9 @@ def _(g, x, y):
     return zero_safe_multiply(g, xdivy(x, y))
 
 
-@elementwise(type_name="Xlog1py", zero_when=FIRST, quiet=True)
+@elementwise(
+    type_name="Xlog1py", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+)
 def xlog1py(xp, x, y):
     """``x * log(1 + y)``, and 0 where ``x`` is 0, whatever ``y`` is."""
     return _product("xlog1py", xp, x, y, xp.log1p)
@@ -701,7 +707,9 @@ def _(g, x, y):
     return zero_safe_multiply(g, xdivy(x, y + 1.0))
 
 
-@elementwise(type_name="Xdivy", zero_when=FIRST, quiet=True)
+@elementwise(
+    type_name="Xdivy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+)
 def xdivy(xp, x, y):
     """``x / y``, and 0 where ``x`` is 0, whatever ``y`` is."""
     if x.dtype.kind not in "fc":

@@ -65,7 +65,9 @@ def _(g, out):
     return g + g * out * out
 
 
-@elementwise(type_name="Asin", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Asin", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def asin(xp, x):
     """The angle from -pi/2 to pi/2 whose sine is ``x``."""
     return xp.arcsin(x)
@@ -76,7 +78,7 @@ def _(g, x):
     return zero_safe_divide(g, _cosine_of_asin(x))
 
 
-@elementwise(type_name="Acos", quiet=True, floating=True)
+@elementwise(type_name="Acos", ignores_float_errors=True, floating=True)
 def acos(xp, x):
     """The angle from 0 to pi whose cosine is ``x``."""
     return xp.arccos(x)
@@ -91,7 +93,9 @@ def _cosine_of_asin(x):
     return sqrt((1.0 - x) * (1.0 + x))  # 1 - x * x has lost its digits near 1
 
 
-@elementwise(type_name="Atan", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Atan", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def atan(xp, x):
     """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
     return xp.arctan(x)
@@ -153,7 +157,9 @@ def _(g, input, input_dtype):  # the imaginary part of log
 # ------------------------------------------------------------------------ hyperbolic
 
 
-@elementwise(type_name="Sinh", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Sinh", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def sinh(xp, x):
     """``(exp(x) - exp(-x)) / 2``."""
     return xp.sinh(x)
@@ -164,7 +170,7 @@ def _(g, x):
     return g * cosh(x)
 
 
-@elementwise(type_name="Cosh", quiet=True, floating=True)
+@elementwise(type_name="Cosh", ignores_float_errors=True, floating=True)
 def cosh(xp, x):
     """``(exp(x) + exp(-x)) / 2``."""
     return xp.cosh(x)
@@ -186,7 +192,7 @@ def _(g, out):
     return tanh_grad(g, out)
 
 
-@elementwise(zero_when=[{"g"}])
+@elementwise(zero_when=[{"g"}], linear=[{"g"}])
 def tanh_grad(xp, g, y):
     """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
 
@@ -205,7 +211,9 @@ def _(c, g, y):
     return c * g * y * -2.0
 
 
-@elementwise(type_name="Asinh", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Asinh", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def asinh(xp, x):
     """The number whose `sinh` is ``x``."""
     return xp.arcsinh(x)
@@ -216,7 +224,7 @@ def _(g, x):
     return zero_safe_divide(g, sqrt(x * x + 1.0))
 
 
-@elementwise(type_name="Acosh", quiet=True, floating=True)
+@elementwise(type_name="Acosh", ignores_float_errors=True, floating=True)
 def acosh(xp, x):
     """The number, not negative, whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
     return xp.arccosh(x)
@@ -227,7 +235,9 @@ def _(g, x):  # two roots: the one of their product lies on another branch
     return zero_safe_divide(zero_safe_divide(g, sqrt(x - 1.0)), sqrt(x + 1.0))
 
 
-@elementwise(type_name="Atanh", zero_when=UNARY, quiet=True, floating=True)
+@elementwise(
+    type_name="Atanh", zero_when=UNARY, ignores_float_errors=True, floating=True
+)
 def atanh(xp, x):
     """The number whose `tanh` is ``x``: infinite at 1 and -1, NaN beyond if real."""
     return xp.arctanh(x)

@@ -138,7 +138,7 @@ def selu(features, name=None):
     return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
-@elementwise(type_name="Sigmoid", quiet=True, floating=True)
+@elementwise(type_name="Sigmoid", ignores_float_errors=True, floating=True)
 def sigmoid(xp, x):
     """``1 / (1 + exp(-x))``, exact to both ends.
 
@@ -154,7 +154,7 @@ def _(g, out):
     return g * (out - out * out)
 
 
-@elementwise(type_name="Softplus", quiet=True, floating=True)
+@elementwise(type_name="Softplus", ignores_float_errors=True, floating=True)
 def softplus(xp, features):
     """``log(1 + exp(x))``, without overflow for large ``x``."""
     zero = xp.zeros((), features.dtype)
@@ -200,7 +200,11 @@ _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @elementwise(
-    name="gelu", type_name="Gelu", zero_when=[{"x"}], quiet=True, floating=True
+    name="gelu",
+    type_name="Gelu",
+    zero_when=[{"x"}],
+    ignores_float_errors=True,
+    floating=True,
 )
 def _gelu(xp, x):
     size = _bounded(xp, x)
@@ -218,7 +222,7 @@ def _(g, x):
     return g * _gelu_slope(x)
 
 
-@elementwise(name="gelu_slope", quiet=True, floating=True)
+@elementwise(name="gelu_slope", ignores_float_errors=True, floating=True)
 def _gelu_slope(xp, x):  # the distribution of the normal, and x times its density
     size = _bounded(xp, x)
     tail, density = normal_tail(xp, size)
@@ -240,7 +244,9 @@ def _(g, x):
     return g * zero_safe_multiply(2.0 - square, exp(square * -0.5) * _DENSITY_AT_0)
 
 
-@elementwise(name="gelu_by_tanh", zero_when=[{"x"}], quiet=True, floating=True)
+@elementwise(
+    name="gelu_by_tanh", zero_when=[{"x"}], ignores_float_errors=True, floating=True
+)
 def _gelu_by_tanh(xp, x):
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
     share = xp.exp(_inside_tanh(x) * -2.0)
@@ -261,7 +267,7 @@ def _(g, x):
     return g * _gelu_by_tanh_slope(x)
 
 
-@elementwise(name="gelu_by_tanh_slope", quiet=True, floating=True)
+@elementwise(name="gelu_by_tanh_slope", ignores_float_errors=True, floating=True)
 def _gelu_by_tanh_slope(xp, x):
     size = xp.minimum(xp.abs(x), x.dtype.type(30.0))  # beyond it is 0 or 1
     small = xp.exp(_inside_tanh(size) * -2.0)
@@ -334,7 +340,9 @@ def shifted_rows(xp, logits, axis=-1):
     return logits - logits.max(axis=axis, keepdims=True), axis
 
 
-@primitive(name="softmax", type_name="Softmax", quiet=True, floating=True)
+@primitive(
+    name="softmax", type_name="Softmax", ignores_float_errors=True, floating=True
+)
 def softmax_p(xp, logits, *, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
@@ -348,7 +356,9 @@ def _(g, out, axis):
     return weighted - out * reduce_sum(weighted, axis, True)
 
 
-@primitive(name="log_softmax", type_name="LogSoftmax", quiet=True, floating=True)
+@primitive(
+    name="log_softmax", type_name="LogSoftmax", ignores_float_errors=True, floating=True
+)
 def log_softmax_p(xp, logits, *, axis: Axes = -1):
     if not logits.ndim:  # NumPy takes a scalar for a vector
         normalize_axis("log_softmax", axis, 0)

@@ -44,7 +44,10 @@ def _channel_axis(data_format):
     )
 
 
-@elementwise(zero_when=[{"x", "offset"}, {"scale", "offset"}, {"x", "scale", "offset"}])
+@elementwise(
+    zero_when=[{"x", "offset"}, {"scale", "offset"}, {"x", "scale", "offset"}],
+    linear=[{"x", "offset"}, {"scale", "offset"}],
+)
 def multiply_add(xp, x, scale, offset):
     """``x * scale + offset``: the sum is made in place, a pass less than two ops take."""
     product = x * scale

@@ -43,7 +43,8 @@ __all__ = [
     name="softmax_cross_entropy_with_logits",
     type_name="SoftmaxCrossEntropyWithLogits",
     broadcasts=True,
-    quiet=True,
+    ignores_float_errors=True,
+    linear=[{"labels"}],
 )
 def _softmax_cross_entropy(xp, labels, logits):
     """Over the last axis; one pass makes the row sums of both terms."""
@@ -89,7 +90,12 @@ def _(mapped, labels, logits):
     return _softmax_cross_entropy(*lift(mapped, labels, logits))
 
 
-@primitive(name="softmax_excess", broadcasts=True, quiet=True)
+@primitive(
+    name="softmax_excess",
+    broadcasts=True,
+    ignores_float_errors=True,
+    linear=[{"labels"}],
+)
 def _softmax_excess(xp, labels, logits):
     """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
     if labels.shape != logits.shape:
@@ -162,7 +168,7 @@ def softmax_cross_entropy_with_logits(
     name="sparse_softmax_cross_entropy_with_logits",
     type_name="SparseSoftmaxCrossEntropyWithLogits",
     alike=("logits",),
-    quiet=True,
+    ignores_float_errors=True,
     may_raise=True,
 )
 def _sparse_cross_entropy(xp, labels, logits):
@@ -237,7 +243,9 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
     return _sparse_cross_entropy(labels, logits)
 
 
-@elementwise(name="sigmoid_cross_entropy_with_logits", quiet=True, floating=True)
+@elementwise(
+    name="sigmoid_cross_entropy_with_logits", ignores_float_errors=True, floating=True
+)
 def _sigmoid_cross_entropy(xp, labels, logits):
     """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
     positive = xp.maximum(logits, xp.zeros((), logits.dtype))

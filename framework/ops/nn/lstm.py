@@ -28,7 +28,7 @@ from .recurrence import (
 __all__ = ["lstm"]
 
 
-@primitive(name="lstm_steps", multiple=True, alike=(), quiet=True)
+@primitive(name="lstm_steps", multiple=True, alike=(), ignores_float_errors=True)
 def _lstm(xp, *values):
     """``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
 

@@ -75,7 +75,11 @@ def _(g, out, x_shape, axes, epsilon, centred):
     )
 
 
-@primitive(name="standardize_grad", broadcasts=True)
+@primitive(
+    name="standardize_grad",
+    broadcasts=True,
+    linear=[{"g", "slope", "shift"}, {"inverse", "slope", "shift"}],
+)
 def _standardize_grad(
     xp, g, normal, inverse, slope, shift, *, axes: Axes, centred=True
 ):

@@ -46,7 +46,7 @@ __all__ = [
 # ------------------------------------------------------------------ complex transforms
 
 
-@primitive(name="fft", type_name="FFT")
+@primitive(name="fft", type_name="FFT", linear=True)
 def _fourier(xp, input, *, axes: Axes = (-1,), inverse=False):
     if input.dtype.kind != "c" or input.ndim < len(axes):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
@@ -119,7 +119,7 @@ def ifft3d(input, name=None):
 # --------------------------------------------------------- transforms of real numbers
 
 
-@primitive(name="rfft", type_name="RFFT")
+@primitive(name="rfft", type_name="RFFT", linear=True)
 def _half_spectrum(xp, input):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:
@@ -172,7 +172,7 @@ def _(axes, input):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="irfft", type_name="IRFFT")
+@primitive(name="irfft", type_name="IRFFT", linear=True)
 def _from_half_spectrum(xp, input, *, length: int):
     if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
         raise ValueError("not complex, or of another length")  # `infer` says it better
@@ -209,7 +209,7 @@ def _(axes, input, *, length):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="weigh_half_spectrum")
+@primitive(name="weigh_half_spectrum", linear=True)
 def _weighed(xp, x, *, length: int, weight: float):
     """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
     result = x * x.dtype.type(weight)

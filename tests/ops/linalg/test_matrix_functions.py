@@ -85,6 +85,7 @@ CASES = [
          single=False, expect=lambda x: np.stack([cofactors(y) for y in x])),
     case("cofactor_slope", floats(3, 3), BASE, order=2, expect=slope),
     case("cofactor_slope", complexes(3, 3), COMPLEX, order=1, expect=slope),
+    case("cofactor_slope", floats(4, 4), floats(4, 4), order=1),
     case("slogdet", BASE, expect=slogdet),
     case("slogdet", TWO, expect=slogdet),
     case("slogdet", -BASE, label="negative", expect=slogdet),
