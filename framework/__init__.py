@@ -20,7 +20,7 @@ from tapewright.layers import Input, initializers  # noqa: E402
 from . import autodiff, data, debugging, keras, plot, profiler  # noqa: E402
 from .api import bitwise, linalg, math, nn, signal  # noqa: E402
 from .autodiff.custom_gradient import *  # noqa: E402
-from .autodiff.tape import *  # noqa: E402
+from .autodiff.gradient_tape import *  # noqa: E402
 from .autodiff.vectorized_map import *  # noqa: E402
 from .compiler.control_flow.control_flow import *  # noqa: E402
 from .compiler.control_flow.host_calls import *  # noqa: E402

@@ -19,7 +19,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import default_float
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.module import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
@@ -360,7 +360,7 @@ class Layer(Operation, Tracked, LayerConfig):
         kwargs = dict(kwargs)
         if training is not None:
             kwargs["training"] = training
-        with reading(()):
+        with use_interpreters(()):
             outputs = self.compute_output_spec(inputs, *args, **kwargs)
         if outputs is None:
             raise TypeError(f"{self._title}: call() gave None; does it lack a return?")

@@ -7,7 +7,7 @@ node repeats the cell, whatever the number of steps, known or not.
 from contextlib import ExitStack
 
 from tapewright.compiler.control_flow.map_fn import foldl, scan
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.variable import Variable
@@ -96,7 +96,7 @@ class RNN(Layer):
                     f"got inputs of shape {tuple(sequences_shape)}; give batch_shape to "
                     "Input"
                 )
-            with reading(()):
+            with use_interpreters(()):
                 self._kept.states = map_structure(
                     self._kept_state, self.get_initial_state(batch)
                 )

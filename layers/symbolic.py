@@ -9,13 +9,14 @@ from collections import namedtuple
 
 from tapewright.compiler.function.concrete_function import UntracedFunction
 from tapewright.compiler.function.function import Function
-from tapewright.compiler.tracing.tracer import Outline
+from tapewright.compiler.tracing.tracer import AbstractValue
 from tapewright.core.dtypes import BY_NUMPY, DType, as_dtype
 from tapewright.core.floatx import default_float
-from tapewright.core.interpreters import Lost, reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.module import unique_name
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.primitive import get_primitive
+from tapewright.core.provenance import Provenance
 from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
@@ -93,7 +94,7 @@ class KerasTensor(Tensor):
     def __init__(self, shape, dtype=None, sparse=False, ragged=False, name=None):
         dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
-        self.array = Outline(tuple(self._shape.as_list()), dtype.dtype)
+        self.array = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
         self.key = None
         self.sparse = False
         self.mask_spec = None
@@ -233,7 +234,7 @@ class OpCall(Operation):
                 whole = registry.find("composite", self.op)
                 return whole.run(self.attributes, args, kwargs)
             return get_primitive(self.op).general(args, self.attributes)
-        with reading(()):
+        with use_interpreters(()):
             outputs = self._sized_by_values(args, kwargs)
             if outputs is None:
                 outputs = symbolic_outputs(self, args, kwargs)
@@ -257,7 +258,7 @@ def refuse_variables(who, values):
     """Raises ``TypeError`` if one of the values is a variable, or its value now."""
     for x in values:
         key = getattr(x, "key", None)
-        lost = type(key) is Lost and key.origins[0].reason == "variable"
+        lost = type(key) is Provenance and key.origins[0].reason == "variable"
         if lost or isinstance(x, Variable):
             name = key.origins[0].op if lost else x.name
             raise TypeError(
@@ -403,7 +404,7 @@ def _sized(spec, size):
 
 def _traced(call, run, specs):
     """Call ``run``: the result, and if it holds for all sizes, or for those above 5, say."""
-    with reading(()):
+    with use_interpreters(()):
         concrete = Function(run).get_concrete_function(*specs)
     if isinstance(concrete, UntracedFunction):
         raise NeedsSize(concrete.sizes.reason)
@@ -412,8 +413,12 @@ def _traced(call, run, specs):
         return outputs, True
     refuse_variables(call.kind, concrete.variables)  # no weights of the model
     families = [] if concrete.sizes is None else concrete.sizes.traces[:1]
-    facts = [fact for _, assumptions in families for fact in assumptions.facts.items()]
-    return outputs, all([relation == "==" and is_so for (relation, _), is_so in facts])
+    conditions = [
+        condition for _, guards in families for condition in guards.conditions.items()
+    ]
+    return outputs, all(
+        [relation == "==" and is_so for (relation, _), is_so in conditions]
+    )
 
 
 def _plain(spec):

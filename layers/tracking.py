@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.module import Module, unique_name
 from tapewright.core.nest import owned_leaves
 from tapewright.core.variable import Variable
@@ -83,7 +83,7 @@ class Tracked(Module):
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating else "zeros"
         make = functools.partial(initializers.get(initializer), shape, dtype=dtype)
-        with reading(()):
+        with use_interpreters(()):
             if room() is None:
                 value = make()
                 variable = Variable(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tapewright.core.devices import array_module
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import Variable
 from tapewright.serialization import registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
@@ -51,7 +51,7 @@ class LossScaleOptimizer(Optimizer):
         self.initial_scale = initial_scale
         self.dynamic_growth_steps = dynamic_growth_steps
         inner_optimizer.loss_scale_factor = None
-        with reading(()):
+        with use_interpreters(()):
             self.dynamic_scale = self._named("dynamic_scale", initial_scale, "float32")
         self.step_counter = self._scalar("step_counter", 0, "int64")
 
@@ -120,7 +120,7 @@ class LossScaleOptimizer(Optimizer):
         return self.inner_optimizer._iterations
 
     def _new_update(self, key, variables, grads):
-        with reading(()):
+        with use_interpreters(()):
             self.build(variables)
         update = self.inner_optimizer._new_update(key, variables, grads)
         self._updates[key] = update

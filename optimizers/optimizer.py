@@ -17,7 +17,7 @@ import numpy as np
 
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import float32
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.module import snake_case, unique_name
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
@@ -339,7 +339,7 @@ class Optimizer(State, registry.Configured):
             raise ValueError(
                 f"apply: {len(grads)} gradients were given for {len(variables)} variables"
             )
-        with reading(()):  # slots are made once, whatever is being traced
+        with use_interpreters(()):  # slots are made once, whatever is being traced
             self.build(variables)
         known = {id(v) for v in self._trainable_variables}
         for variable in variables:
@@ -409,7 +409,7 @@ class Optimizer(State, registry.Configured):
         rate = self._learning_rate
         if type(rate) is Variable:
             return rate._array.item()
-        with reading(()):
+        with use_interpreters(()):
             if isinstance(rate, LearningRateSchedule):
                 return rate.at(self._iterations._array.item())
             return float(self.learning_rate)

@@ -11,7 +11,7 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
@@ -183,7 +183,7 @@ class State:
 
     def _add(self, kind, name, shape, initializer, dtype):
         initialize = registry.resolve("initializer", initializer)
-        with reading(()):
+        with use_interpreters(()):
             variable = Variable(initialize(shape, dtype), trainable=False, dtype=dtype)
         self._added.append((kind, self._christened(variable, name)))
         return variable
@@ -208,7 +208,7 @@ class State:
 
     def _scalar(self, name, value, dtype):
         # NumPy's, as it is read in each step: on a GPU, that would wait.
-        with devices.use_module(np), reading(()):
+        with devices.use_module(np), use_interpreters(()):
             scalar = Variable(value, trainable=False, name=name, dtype=dtype)
         return self._christened(scalar, name)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapewright.compiler.control_flow.effects import made_by
 from tapewright.core.devices import array_module, use_module
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
@@ -201,7 +201,7 @@ class Update:
     def _call(self, rule, gradients):
         """Decays the variables, and calls ``update_step`` for each."""
         variables = [variable for _, variable, _ in self.present]
-        with reading(()), _at_hand(rule, self.present[0][2][2]):
+        with use_interpreters(()), _at_hand(rule, self.present[0][2][2]):
             rule._apply_weight_decay(variables)
             gradients = [new_tensor(array) for array in gradients]
             rule._backend_update_step(gradients, variables, rule.learning_rate)
@@ -214,7 +214,7 @@ class Update:
             average(self.segments, part, every and (steps_before + 1) % every == 0)
 
     def _constrain(self):
-        with reading(()):
+        with use_interpreters(()):
             values = [
                 v._fitting("assign", v.constraint(v)) for v, *_ in self.constrained
             ]

@@ -120,7 +120,7 @@ def names():
 def no_reader_is_left():
     """Fails a test that leaves a tape, or another reader of ops, behind."""
     yield
-    left, _ = interpreters.active_readers(), interpreters.set_readers(())
+    left, _ = interpreters.active_interpreters(), interpreters.set_interpreters(())
     assert left == (), f"the test left readers behind: {left}"
 
 

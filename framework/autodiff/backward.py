@@ -2,13 +2,13 @@
 
 It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
 complex numbers (see `adjoint`); they are conjugated on the way in and out. It runs on
-arrays (``bare``) when nobody watches, and through ops when an outer tape or a batcher
+arrays (``on_arrays``) when nobody watches, and through ops when an outer tape or a batcher
 does, so that gradients of gradients come from the same rules.
 """
 
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.record import conjugate
-from tapewright.core.symbolic_shape import sized
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
 from tapewright.core.variable import Variable
 from tapewright.ops.array.creation import ones_like
@@ -17,24 +17,24 @@ from tapewright.ops.array.gather import dense
 from .batching import NotDiagonal
 
 __all__ = [
+    "backward_pass",
     "collect",
     "ends",
     "finished",
     "reachable",
+    "seed_cotangent",
     "source_keys",
-    "sow",
-    "walk",
 ]
 
 
-def source_keys(recording, source):
+def source_keys(tape, source):
     """The keys under which the tape knows a source: a variable has one for each read."""
     if isinstance(source, Variable):
-        return tuple(recording.keys_of.get(id(source), ()))
-    return (source.key,) if source.key in recording.known else ()
+        return tuple(tape.keys_of.get(id(source), ()))
+    return (source.key,) if source.key in tape.known else ()
 
 
-def ends(recording, targets, sources):
+def ends(tape, targets, sources):
     """Pairs of each target's tensor and key, and the keys of each source.
 
     A variable as target stands for its latest read on the tape. A target without a path
@@ -45,49 +45,49 @@ def ends(recording, targets, sources):
     for target in targets:
         if id(target) not in tensors:
             if isinstance(target, Variable):
-                with reading((recording,)):
+                with use_interpreters((tape,)):
                     tensors[id(target)] = target.read()
             else:
                 tensors[id(target)] = target
     for source in sources:
-        found = source_keys(recording, source)
+        found = source_keys(tape, source)
         if not found and id(source) in tensors and source.dtype.is_differentiable:
             found = (own.setdefault(id(source), next_key()),)
         keys.append(found)
     pairs = []
     for target in targets:
         tensor = tensors[id(target)]
-        known = tensor.key in recording.known
+        known = tensor.key in tape.known
         pairs.append((tensor, tensor.key if known else own.get(id(target))))
     return pairs, keys
 
 
-def sow(cotangents, key, tensor, seed, bare):
+def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
     """Add the cotangent of a target, ones if ``seed`` is None, if it has a key."""
     if key is None:
         return
     if seed is None:
         array = tensor.array
-        if sized(array.shape):
+        if has_symbolic_shape(array.shape):
             seed = ones_like(tensor)
         else:
             seed = new_tensor(module_of(tensor).ones(array.shape, array.dtype))
     else:
         seed = conjugate(seed)
-    seed = seed.array if bare else seed
+    seed = seed.array if on_arrays else seed
     old = cotangents.get(key)
     cotangents[key] = seed if old is None else old + seed
 
 
-def walk(recording, cotangents, keys, bare, release, step=None):
+def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     """Backwards over the records; cotangents of the sources are left in the dict.
 
     ``step(record, g, cotangents, useful)`` takes the place of the records' own steps.
     """
     wanted = {key for each in keys for key in each}
-    records, kept = recording.records, {}
+    records, kept = tape.records, {}
     # With every leaf wanted, every record is on a path; else only those from a source.
-    useful = None if recording.leaves <= wanted else reachable(records, wanted)
+    useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
         key = record[1]
@@ -107,7 +107,7 @@ def walk(recording, cotangents, keys, bare, release, step=None):
             g = dense(g)
         if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
             continue  # nothing behind it is asked for
-        send = step or (record[0].raw if bare else record[0].ops)
+        send = step or (record[0].raw if on_arrays else record[0].ops)
         try:
             send(record, g, cotangents, useful)
         except NotDiagonal as mixing:
@@ -115,7 +115,7 @@ def walk(recording, cotangents, keys, bare, release, step=None):
             raise
         except FloatingPointError as error:  # from debugging.enable_check_numerics
             name = getattr(record[0], "op", record[0]).name
-            line = recording.lines.get(key) if recording.lines is not None else None
+            line = tape.lines.get(key) if tape.lines is not None else None
             error.add_note(f"in the gradient of {name}" + (f", {line}" if line else ""))
             raise
     cotangents.update(kept)
@@ -145,14 +145,14 @@ def collect(cotangents, keys):
     return total
 
 
-def finished(g, bare):
+def finished(g, on_arrays):
     """A cotangent as the user gets it: a tensor (or slices), in TensorFlow's convention."""
     if g is None:
         return None
     if isinstance(g, IndexedSlices):
-        if bare:
+        if on_arrays:
             g = IndexedSlices(
                 new_tensor(g.values), new_tensor(g.indices), g.dense_shape
             )
         return IndexedSlices(conjugate(g.values), g.indices, g.dense_shape)
-    return conjugate(new_tensor(g) if bare else g)
+    return conjugate(new_tensor(g) if on_arrays else g)

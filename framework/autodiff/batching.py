@@ -1,6 +1,6 @@
-"""The reader that applies batching rules: one call of an op for many values at once.
+"""The interpreter that applies batching rules: one call of an op for many values at once.
 
-Values in flight are `Mapped`: a tensor with a mapped axis in front. Jacobians send all
+Values in flight are `BatchedTensor`: a tensor with a mapped axis in front. Jacobians send all
 cotangents through one backward walk this way. A Jacobian has a cotangent for each index
 of each axis of its target; where an index of such an axis meets one index of an axis of a
 value only, the value may stay *diagonal* there (see `rules`): one value stands for one
@@ -13,7 +13,12 @@ import math
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import BY_NUMPY
 from tapewright.core.errors import MappingError
-from tapewright.core.interpreters import Reader, active_reader, perform, reading
+from tapewright.core.interpreters import (
+    Interpreter,
+    active_interpreter,
+    process_op,
+    use_interpreters,
+)
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
@@ -22,7 +27,7 @@ from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal
 
-__all__ = ["Batcher", "Mapped", "NotDiagonal"]
+__all__ = ["BatchInterpreter", "BatchedTensor", "NotDiagonal"]
 
 
 class NotDiagonal(Exception):
@@ -36,7 +41,7 @@ class NotDiagonal(Exception):
         self.adjoint = None
 
 
-class _Outline:
+class _AbstractValue:
     """What ops may know of a mapped value: shape and dtype without the mapped axis."""
 
     __slots__ = ("shape", "dtype", "ndim")
@@ -52,7 +57,7 @@ class _Outline:
         raise MappingError("a tensor that stands for many has no one array")
 
 
-class Mapped(Tensor):
+class BatchedTensor(Tensor):
     """Many tensors of one shape, as one; to the code that uses it, any one of them."""
 
     __slots__ = ("value", "axes", "owner")
@@ -61,7 +66,7 @@ class Mapped(Tensor):
         self.value = value  # the tensor with the mapped axis in front
         self.axes = axes  # for each size of the owner: where it is diagonal, or None
         self.owner = owner
-        self.array = _Outline(value.array)
+        self.array = _AbstractValue(value.array)
         self.key = None
 
     @property
@@ -89,13 +94,13 @@ class Mapped(Tensor):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self):
-        return f"<Mapped: {self.value.array.shape[0]} times shape={self.shape}>"
+        return f"<BatchedTensor: {self.value.array.shape[0]} times shape={self.shape}>"
 
     __str__ = __repr__
 
 
-class Batcher(Reader):
-    """Runs batch rules on `Mapped` inputs.
+class BatchInterpreter(Interpreter):
+    """Runs batch rules on `BatchedTensor` inputs.
 
     Args: ``sizes``: those of the axes in which values may be diagonal, 1 where none is.
     The mapped axis holds the indices of those that are spread, in this order, and last
@@ -104,7 +109,7 @@ class Batcher(Reader):
     """
 
     __slots__ = ("sizes", "strict")
-    sees_plain = False  # only what is `Mapped` concerns it
+    sees_plain_tensors = False  # only what is `BatchedTensor` concerns it
     no_value = (
         "This tensor stands for many at once (all cotangents of a Jacobian), so it has "
         "no one value: code that looks at values needs experimental_use_pfor=False"
@@ -119,18 +124,18 @@ class Batcher(Reader):
             axes = (None,) * len(self.sizes)
         elif type(axes) is int:
             self.sizes, axes = (value.array.shape[axes],), (axes,)
-        return Mapped(value, self, axes)
+        return BatchedTensor(value, self, axes)
 
-    def read(self, op, inputs, attributes, below):
-        mapped = tuple([type(x) is Mapped and x.owner is self for x in inputs])
+    def process(self, op, inputs, attributes, below):
+        mapped = tuple([type(x) is BatchedTensor and x.owner is self for x in inputs])
         if True not in mapped:
-            return perform(op, inputs, attributes, below)
+            return process_op(op, inputs, attributes, below)
         plain = not below and not kernels_are_wrapped()
         first = inputs[mapped.index(True)].axes
         if first.count(None) == len(first) and mapped.count(True) == 1:
             axes, late, spread = first, None, inputs
         else:
-            with reading(below):
+            with use_interpreters(below):
                 axes, late, spread = self._settled(
                     op, inputs, mapped, attributes, plain and op.name in SPREADING
                 )
@@ -140,7 +145,7 @@ class Batcher(Reader):
         if plain:
             result = self._plainly(op, spread, values, mapped, attributes, late)
         if result is None:
-            with reading(below):
+            with use_interpreters(below):
                 if late is not None:
                     at = mapped.index(True)
                     values[at] = self.spread(spread[at], late).value
@@ -173,7 +178,7 @@ class Batcher(Reader):
 
     def made(self, value, axes):
         """The mapped result of an op."""
-        return Mapped(value, self, axes)
+        return BatchedTensor(value, self, axes)
 
     def _settled(self, op, inputs, mapped, attributes, at_less_cost):
         """Where the output is diagonal, and inputs that agree where they are spread.
@@ -222,13 +227,13 @@ class Batcher(Reader):
         if outer > 1:
             full = reshape(full, (n, outer, m // outer, *rest))
             full = transpose(full, (1, 0, *range(2, len(rest) + 3)))
-        if active_reader() is None:
+        if active_interpreter() is None:
             return new_tensor(full.array.reshape(n * m, *rest))
         return reshape(full, (n * m, *rest))
 
     def spell_out(self, x, seeds):
         """As `dense`; what does not depend on the seeds is repeated for each of them."""
-        if type(x) is Mapped and x.owner is self:
+        if type(x) is BatchedTensor and x.owner is self:
             return self.dense(x)
         x, count = convert_to_tensor(x), seeds.value.array.shape[0]
         for size, axis in zip(self.sizes, seeds.axes):

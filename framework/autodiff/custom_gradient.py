@@ -5,12 +5,12 @@ import inspect
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import (
-    BARE,
-    Reader,
-    active_reader,
-    active_readers,
+    ARRAY_EVAL,
+    Interpreter,
+    active_interpreter,
+    active_interpreters,
     active_tracer,
-    reading,
+    use_interpreters,
 )
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import register_gradient
@@ -22,17 +22,17 @@ from tapewright.ops.array.conversion import identity, set_apart
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.ops.math.reduction import reduce_sum
 
-from .batching import Batcher, Mapped, NotDiagonal
-from .tape import GradientTape
+from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
+from .gradient_tape import GradientTape
 
 __all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
 
 
-class _VariableWatcher(Reader):
+class _VariableWatcher(Interpreter):
     """Notes the trainable variables that are read while it is active."""
 
     __slots__ = ("variables",)
-    looks_on = True
+    only_watches_variables = True
 
     def __init__(self):
         self.variables = {}
@@ -56,10 +56,10 @@ class _CustomAdjoint:
     )
 
     def raw(self, record, g, cotangents, useful):
-        bare = active_reader() is BARE
-        with reading(() if bare else active_readers()):
+        on_arrays = active_interpreter() is ARRAY_EVAL
+        with use_interpreters(() if on_arrays else active_interpreters()):
             cotangents_of_outputs = [
-                to_user(c, bare) for c in fill_missing(g, self.outlines)
+                to_user(c, on_arrays) for c in fill_missing(g, self.outlines)
             ]
             gradients = ask_for_gradients(
                 self.gradient,
@@ -69,7 +69,7 @@ class _CustomAdjoint:
                 self.name,
             )
             parts = [
-                from_user(self._checked(i, gradient), bare)
+                from_user(self._checked(i, gradient), on_arrays)
                 for i, gradient in enumerate(gradients)
                 if self.tracked[i]
             ]
@@ -154,11 +154,11 @@ def custom_gradient(f=None):
                     f"{_name(f)} has a gradient of its own, which a model made of ops would "
                     "not keep. Call it in the call() of a Layer, or make it a Lambda layer"
                 )
-        readers = active_readers()
+        interpreters = active_interpreters()
         watcher = _VariableWatcher()
         # The tapes see the ops inside f too: its gradient function may use their values,
         # and be differentiated itself.
-        with reading((*readers, watcher)):
+        with use_interpreters((*interpreters, watcher)):
             answer = f(*args, **kwargs)
         if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
             raise TypeError(
@@ -183,31 +183,34 @@ def custom_gradient(f=None):
 
 def note_call(name, inputs, variables, outputs, gradient):
     """Tells tapes and tracers of a call with a gradient of its own; its results."""
-    readers = active_readers()
-    for at in range(len(readers) - 1, 0, -1):
-        batcher = readers[at]
-        if isinstance(batcher, Batcher) and any(
-            [type(x) is Mapped and x.owner is batcher for x in (*inputs, *outputs)]
+    interpreters = active_interpreters()
+    for at in range(len(interpreters) - 1, 0, -1):
+        batcher = interpreters[at]
+        if isinstance(batcher, BatchInterpreter) and any(
+            [
+                type(x) is BatchedTensor and x.owner is batcher
+                for x in (*inputs, *outputs)
+            ]
         ):
-            if any([r.takes_calls or r.traces for r in readers[:at]]):
+            if any([r.takes_records or r.traces for r in interpreters[:at]]):
                 call = _MappedCall(name, batcher, variables, gradient)
-                with reading(readers[:at]):
+                with use_interpreters(interpreters[:at]):
                     results = call.note(inputs, outputs)
                 break
     else:
         at = -1
-        with reading(_without_tapes(readers)):
+        with use_interpreters(_without_tapes(interpreters)):
             # Wrapped anew: f may have returned its very argument.
             results = [identity(convert_to_tensor(out)) for out in outputs]
         tracer = active_tracer()
         if tracer is not None:
             results = tracer.custom_call(name, results, inputs, variables, gradient)
-    _record(name, inputs, variables, results, gradient, readers, at + 1)
+    _record(name, inputs, variables, results, gradient, interpreters, at + 1)
     return results
 
 
 class _MappedCall:
-    """A call on values that a batcher maps, for the readers below: one on all values."""
+    """A call on values that a batcher maps, for the interpreters below: one on all values."""
 
     def __init__(self, name, batcher, variables, gradient):
         self.name, self.batcher = name, batcher
@@ -217,18 +220,18 @@ class _MappedCall:
         batcher = self.batcher
         if batcher.strict:
             raise NotDiagonal(identity.primitive)
-        self.mapped = [type(x) is Mapped and x.owner is batcher for x in inputs]
+        self.mapped = [type(x) is BatchedTensor and x.owner is batcher for x in inputs]
         values = [batcher.dense(x) if m else x for x, m in zip(inputs, self.mapped)]
-        first = next(x for x in (*inputs, *outputs) if type(x) is Mapped)
+        first = next(x for x in (*inputs, *outputs) if type(x) is BatchedTensor)
         outputs = [batcher.spell_out(x, first) for x in outputs]
         self.count = outputs[0].array.shape[0]
         results = note_call(self.name, values, self.variables, outputs, self._ask)
         return [batcher.map(result) for result in results]
 
     def _ask(self, *cotangents, variables=None):
-        below, batcher = active_readers(), self.batcher
+        below, batcher = active_interpreters(), self.batcher
         count = len(self.mapped)
-        with reading((*below, batcher)):
+        with use_interpreters((*below, batcher)):
             answer = ask_for_gradients(
                 self.gradient,
                 [batcher.map(c) for c in cotangents],
@@ -244,7 +247,7 @@ class _MappedCall:
         """The gradient of a mapped input, or the sum over those of any other."""
         if gradient is None:
             return None
-        if type(gradient) is Mapped and gradient.owner is self.batcher:
+        if type(gradient) is BatchedTensor and gradient.owner is self.batcher:
             gradient = self.batcher.dense(gradient)
         else:
             gradient = convert_to_tensor(gradient)
@@ -252,13 +255,13 @@ class _MappedCall:
         return gradient if is_mapped else reduce_sum(gradient, axis=0)
 
 
-def _record(name, inputs, variables, results, gradient, readers, start):
+def _record(name, inputs, variables, results, gradient, interpreters, start):
     """Notes the call on every tape, from number ``start``, that knows a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
-    for at, reader in enumerate(readers[start:], start):
-        if not reader.takes_calls:
+    for at, interpreter in enumerate(interpreters[start:], start):
+        if not interpreter.takes_records:
             continue
-        tracked = [s is not None and s.key in reader.known for s in sources]
+        tracked = [s is not None and s.key in interpreter.known for s in sources]
         floating = [r for r in results if r.dtype.is_differentiable]
         if not any(tracked) or not floating:
             continue
@@ -273,7 +276,7 @@ def _record(name, inputs, variables, results, gradient, readers, start):
                 result.key = new_key()
         keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
         record = (adjoint, tuple([r.key for r in results]), *keys)
-        reader.take_call(record, results, readers[:at])
+        interpreter.process_record(record, results, interpreters[:at])
 
 
 def _source(x):
@@ -318,8 +321,8 @@ class RegisterGradient:
         return f
 
 
-def _without_tapes(readers):
-    return tuple([r for r in readers if not r.takes_calls])
+def _without_tapes(interpreters):
+    return tuple([r for r in interpreters if not r.takes_records])
 
 
 def recompute_grad(f):
@@ -337,10 +340,10 @@ def recompute_grad(f):
         @custom_gradient
         def forward(*args):
             watcher = _VariableWatcher()
-            with reading((*_without_tapes(active_readers()), watcher)):
+            with use_interpreters((*_without_tapes(active_interpreters()), watcher)):
                 outputs = f(*args, **kwargs)
             for variable in watcher.variables.values():
-                variable.read()  # tells the readers outside
+                variable.read()  # tells the interpreters outside
             return outputs, functools.partial(_recompute, f, args, kwargs)
 
         return forward(*args)

@@ -1,11 +1,11 @@
 """Why a gradient is what it is: the paths of a tape, where they end, and what it holds.
 
 `explain` follows the records forwards from each source and backwards from the target;
-where the two do not meet, what the recording lost sight of on the way says why.
+where the two do not meet, what the tape lost sight of on the way says why.
 """
 
-from tapewright.core.interpreters import Lost
 from tapewright.core.primitive import Primitive
+from tapewright.core.provenance import Provenance
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
 
@@ -82,26 +82,26 @@ def _shortened(path):
 # --------------------------------------------------------------------- why a gradient is
 
 
-def explain(recording, target, sources):
+def explain(tape, target, sources):
     """The `Report` on the gradient of one target with respect to these sources."""
-    known = _Paths(recording, target)
+    known = _Paths(tape, target)
     return Report([known.why(i, source) for i, source in enumerate(sources)])
 
 
 class _Paths:
-    """What a recording knows of one target."""
+    """What a tape knows of one target."""
 
-    def __init__(self, recording, target):
-        self.recording, self.target = recording, target
-        self.steps = [_step(record) for record in recording.records]
-        self.ends = _keys(recording, target) & recording.known
+    def __init__(self, tape, target):
+        self.tape, self.target = tape, target
+        self.steps = [_step(record) for record in tape.records]
+        self.ends = _keys(tape, target) & tape.known
         self.behind = set(self.ends)  # keys on which the target depends
         for _, outs, ins in reversed(self.steps):
             if not self.behind.isdisjoint(outs):
                 self.behind.update(ins)
         # What the target depends on beyond the records.
         self.losses = [] if isinstance(target, Variable) else _origins(target.key)
-        for key, lost in recording.losses:
+        for key, lost in tape.losses:
             if key in self.behind:
                 self.losses += lost.origins
 
@@ -126,8 +126,8 @@ class _Paths:
                 )
         if source is self.target:
             return "connected", "the target is the source", (), None
-        starts = _keys(self.recording, source)
-        watched = starts & self.recording.known
+        starts = _keys(self.tape, source)
+        watched = starts & self.tape.known
         reached = self._reached(watched)
         end = min((k for k in self.ends if k in reached), default=None)
         if end is not None:
@@ -171,22 +171,22 @@ class _Paths:
                 return "rebound", text, (), origin.line
         text = "tensors are not watched of themselves: tape.watch(source) before it is used"
         for origin in _origins(source.key):
-            if origin.key in self.recording.known:
+            if origin.key in self.tape.known:
                 reason = origin.reason
                 return reason, self._text(origin, "the source"), (), origin.line
         return "not_watched", text, (), None
 
     def _unwatched_variable(self, source):
-        recording = self.recording
+        tape = self.tape
         read_outside = self._was_read_outside(source)
-        if id(source) in recording.variables:  # watched, but never read in the context
+        if id(source) in tape.variables:  # watched, but never read in the context
             return self._read_outside() if read_outside else self._unrelated()
         if not source.trainable:
             text = (
                 "the variable is not trainable: tape.watch(variable) watches it anyway"
             )
             return "not_watched", text, (), None
-        if not recording.accessed:
+        if not tape.accessed:
             text = (
                 "the tape was made with watch_accessed_variables=False: "
                 "tape.watch(variable) watches this one"
@@ -212,18 +212,14 @@ class _Paths:
         return "outside", text, (), None
 
     def _forgotten(self, value):
-        if self.recording.forgotten is None:
+        if self.tape.forgotten is None:
             return None
-        newest, variables = self.recording.forgotten
+        newest, variables = self.tape.forgotten
         if isinstance(value, Variable):
-            was_known = (
-                id(value) in variables and id(value) not in self.recording.variables
-            )
+            was_known = id(value) in variables and id(value) not in self.tape.variables
         else:
             key = value.key
-            was_known = (
-                type(key) is int and key < newest and key not in self.recording.known
-            )
+            was_known = type(key) is int and key < newest and key not in self.tape.known
         if not was_known:
             return None
         what = "target" if value is self.target else "source"
@@ -253,8 +249,8 @@ class _Paths:
         }[origin.reason]
 
     def _assigned(self, reached):
-        for variable, key, method, line in self.recording.assigned:
-            keys = {o.key for o in key.origins} if type(key) is Lost else {key}
+        for variable, key, method, line in self.tape.assigned:
+            keys = {o.key for o in key.origins} if type(key) is Provenance else {key}
             start = next((k for k in keys if k in reached), None)
             if start is None or not self._depends_on(variable):
                 continue
@@ -269,21 +265,21 @@ class _Paths:
     def _depends_on(self, variable):
         if self.target is variable:
             return True
-        keys = self.recording.keys_of.get(id(variable), ())
+        keys = self.tape.keys_of.get(id(variable), ())
         return not self.behind.isdisjoint(keys) or any(
             o.reason == "variable" and o.key == variable.serial for o in self.losses
         )
 
     def _exported(self, reached):
-        for key, how, line in self.recording.exports:
-            if type(key) is not Lost and key in reached:
+        for key, how, line in self.tape.exports:
+            if type(key) is not Provenance and key in reached:
                 path, _ = _path(reached, key)
                 return self._left(how, path, line)
         return None
 
     def _exported_variable(self, variable):
-        for key, how, line in self.recording.exports:
-            if type(key) is Lost and any(
+        for key, how, line in self.tape.exports:
+            if type(key) is Provenance and any(
                 o.reason == "variable" and o.key == variable.serial for o in key.origins
             ):
                 return self._left(how, (), line)
@@ -323,14 +319,14 @@ def _step(record):
     return getattr(adjoint, "op", adjoint), outs, record[2 : 2 + adjoint.width]
 
 
-def _keys(recording, value):
+def _keys(tape, value):
     if isinstance(value, Variable):
-        return set(recording.keys_of.get(id(value), ()))
+        return set(tape.keys_of.get(id(value), ()))
     return {value.key} if type(value.key) is int else set()
 
 
 def _origins(key):
-    return list(key.origins) if type(key) is Lost else []
+    return list(key.origins) if type(key) is Provenance else []
 
 
 def _path(reached, key):
@@ -375,14 +371,14 @@ class Summary:
         return "\n".join(text)
 
 
-def summarize(recording):
-    """The `Summary` of a recording: each array counted once, for the op that kept it first.
+def summarize(tape):
+    """The `Summary` of a tape: each array counted once, for the op that kept it first.
 
     Arrays that variables hold anyway are not counted.
     """
-    seen = {id(_root(tensor.array)) for tensor in recording.reads.values()}
+    seen = {id(_root(tensor.array)) for tensor in tape.reads.values()}
     rows = {}
-    for record in recording.records:
+    for record in tape.records:
         op, outs, ins = _step(record)
         size = 0
         for array in _arrays(record[2 + len(ins) :]):
@@ -390,12 +386,12 @@ def summarize(recording):
             if id(root) not in seen:
                 seen.add(id(root))
                 size += root.nbytes
-        line = recording.lines.get(record[1]) if recording.lines is not None else None
+        line = tape.lines.get(record[1]) if tape.lines is not None else None
         count, total = rows.get((op.name, line), (0, 0))
         rows[op.name, line] = count + 1, total + size
     listed = [(op, line, count, size) for (op, line), (count, size) in rows.items()]
     listed.sort(key=lambda row: -row[3])
-    return Summary(listed, len(recording.records), sum(row[3] for row in listed))
+    return Summary(listed, len(tape.records), sum(row[3] for row in listed))
 
 
 def _arrays(residuals):

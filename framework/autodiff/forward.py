@@ -15,14 +15,14 @@ import numpy as np
 from tapewright.core import devices, nest
 from tapewright.core.errors import DTypeError, GradientLookupError, ShapeError
 from tapewright.core.interpreters import (
-    BARE,
-    Reader,
-    Recording,
-    active_readers,
-    perform,
-    reading,
-    set_readers,
+    ARRAY_EVAL,
+    Interpreter,
+    active_interpreters,
+    process_op,
+    set_interpreters,
+    use_interpreters,
 )
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -37,8 +37,8 @@ from tapewright.ops.array.gather import dense
 from tapewright.ops.array.joining import concat, split
 from tapewright.ops.array.shape import broadcast_to, reshape
 
-from .backward import collect, walk
-from .tape import GradientTape, UnconnectedGradients
+from .backward import backward_pass, collect
+from .gradient_tape import GradientTape, UnconnectedGradients
 
 __all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
 
@@ -71,14 +71,14 @@ class ForwardAccumulator:
     def __enter__(self):
         if self._recording:
             raise ValueError("Accumulator is already recording.")
-        set_readers((*active_readers(), self._tangents))
+        set_interpreters((*active_interpreters(), self._tangents))
         self._recording = True
         return self
 
     def __exit__(self, *exc):
         if self._recording:
-            rest = [r for r in active_readers() if r is not self._tangents]
-            set_readers(tuple(rest))
+            rest = [r for r in active_interpreters() if r is not self._tangents]
+            set_interpreters(tuple(rest))
             self._recording = False
 
     def _watch(self, primals, tangents):
@@ -248,7 +248,7 @@ def _dense(value):
     return dense(value) if isinstance(value, IndexedSlices) else value
 
 
-class Tangents(Reader):
+class Tangents(Interpreter):
     """What one accumulator knows: the tangent of each tensor that has one.
 
     They are those of the walk, without a conjugate: the tangent of ``f(z)`` is
@@ -256,7 +256,7 @@ class Tangents(Reader):
     """
 
     __slots__ = ("known", "failed", "variables", "forget", "__weakref__")
-    takes_calls = True
+    takes_records = True
 
     def __init__(self):
         self.known = {}  # key of a tensor -> (its tangent, a weak reference to it)
@@ -293,8 +293,8 @@ class Tangents(Reader):
         if watched is not None and tensor.array.dtype.kind in "fc":
             self.put(tensor, watched[1])
 
-    def read(self, op, inputs, attributes, below):
-        outputs = perform(op, inputs, attributes, below)
+    def process(self, op, inputs, attributes, below):
+        outputs = process_op(op, inputs, attributes, below)
         tangents = [self.known.get(x.key, (None, None))[0] for x in inputs]
         if op.flat:
             names = op.names(inputs)
@@ -306,7 +306,7 @@ class Tangents(Reader):
             return outputs
         if not any(out.array.dtype.kind in "fc" for out in each):
             return outputs
-        with reading(below), np.errstate(all="ignore"):
+        with use_interpreters(below), np.errstate(all="ignore"):
             try:
                 found = _pushed(op, inputs, attributes, outputs, tangents, below)
             except GradientLookupError as missing:  # who asks for the tangent is told
@@ -317,11 +317,11 @@ class Tangents(Reader):
                 self.put(out, tangent)
         return outputs
 
-    def take_call(self, record, outputs, below):
+    def process_record(self, record, outputs, below):
         """The tangents of a call with a gradient of its own, in place of any others."""
         adjoint, _, *keys = record
         tangents = {key: self.known[key][0] for key in keys}
-        with reading(below), np.errstate(all="ignore"):
+        with use_interpreters(below), np.errstate(all="ignore"):
             found = _transposed(adjoint, record, outputs, tangents, below)
         for out, tangent in zip(outputs, found):
             self.failed.pop(out.key, None)
@@ -451,26 +451,26 @@ def _transposed(adjoint, record, outputs, tangents, below):
 
     ``tangents`` of the inputs are given by key; one for each output comes back.
     """
-    inner = Recording(accessed=False)
+    inner = Tape(accessed=False)
     cotangents = [_zeros(out) for out in outputs]
     for cotangent in cotangents:
         inner.watch(cotangent)
-    found, seeds, bare = {}, {}, not below
-    with reading((*below, inner)):
+    found, seeds, on_arrays = {}, {}, not below
+    with use_interpreters((*below, inner)):
         single = type(record[1]) is not tuple
         adjoint.ops(record, cotangents[0] if single else cotangents, found, None)
         found = {key: _dense(part) for key, part in found.items()}
     for key, part in found.items():
         if part.key in inner.known:
             seed = tangents[key]
-            seed = seed.array if bare else seed
+            seed = seed.array if on_arrays else seed
             old = seeds.get(part.key)
             seeds[part.key] = seed if old is None else old + seed
     keys = [(c.key,) for c in cotangents]
-    with reading(below or (BARE,)):
-        walk(inner, seeds, keys, bare, release=True)
+    with use_interpreters(below or (ARRAY_EVAL,)):
+        backward_pass(inner, seeds, keys, on_arrays, release=True)
         results = [_dense(collect(seeds, k)) for k in keys]
-    return [g if g is None or not bare else new_tensor(g) for g in results]
+    return [g if g is None or not on_arrays else new_tensor(g) for g in results]
 
 
 def _zeros(tensor):

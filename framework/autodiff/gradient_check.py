@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tapewright.core.errors import MappingError, ShapeError
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten
 from tapewright.core.primitive import Primitive, get_primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.variable import Variable
 
-from .batching import Batcher
-from .tape import GradientTape
+from .batching import BatchInterpreter
+from .gradient_tape import GradientTape
 
 __all__ = [
     "Case",
@@ -569,7 +569,7 @@ def _run(case, inputs, batcher=None):
     op = case.primitive
     if batcher is None:
         return _many(op.general(inputs, _attributes(case)))
-    with reading((batcher,)):
+    with use_interpreters((batcher,)):
         return _many(op.general(inputs, _attributes(case)))
 
 
@@ -588,7 +588,7 @@ def _check_batch_rule(case):
         return
     for mapped in _subsets(len(case.inputs)):
         inputs = [_variants(x) if m else x for x, m in zip(case.inputs, mapped)]
-        batcher = Batcher()
+        batcher = BatchInterpreter()
         values = [batcher.map(t) if m else t for t, m in zip(_tensors(inputs), mapped)]
         if any(mapped[i] for i in case.unmapped):
             _assert_refuses(case, values, batcher, mapped)
@@ -630,7 +630,7 @@ def _check_diagonal_rule(case):
 def _check_diagonal(case, mapped, axes):
     values = [_variants(x)[:2] if m else x for x, m in zip(case.inputs, mapped)]
     spelled = [x if a is None else _spelled_out(x, a) for x, a in zip(values, axes)]
-    batcher = Batcher()
+    batcher = BatchInterpreter()
     inputs = [
         batcher.map(t, a) if m else t for t, m, a in zip(_tensors(values), mapped, axes)
     ]

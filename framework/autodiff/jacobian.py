@@ -14,10 +14,10 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.errors import ShapeError
-from tapewright.core.interpreters import BARE, reading
+from tapewright.core.interpreters import ARRAY_EVAL, use_interpreters
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.record import conjugate
-from tapewright.core.symbolic_shape import sized
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -29,11 +29,11 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal
 
-from .backward import collect, finished, source_keys, sow, walk
-from .batching import Batcher, Mapped, NotDiagonal
+from .backward import backward_pass, collect, finished, seed_cotangent, source_keys
+from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
 
 __all__ = [
-    "JacobianWalk",
+    "JacobianPass",
     "check_blocks",
     "examples_first",
     "second_derivatives",
@@ -41,15 +41,15 @@ __all__ = [
 ]
 
 
-class JacobianWalk:
-    """Walks of one recording with many cotangents for one target.
+class JacobianPass:
+    """Backward passes over one tape with many cotangents for one target.
 
     ``chunk`` bounds the cotangents of a walk, ``limit`` the bytes that it works on.
     """
 
-    def __init__(self, recording, target, key, keys, readers, chunk=None, limit=None):
-        self.recording, self.target, self.key = recording, target, key
-        self.keys, self.readers = keys, readers
+    def __init__(self, tape, target, key, keys, interpreters, chunk=None, limit=None):
+        self.tape, self.target, self.key = tape, target, key
+        self.keys, self.interpreters = keys, interpreters
         self.chunk, self.limit = chunk, limit
         self.shape = tuple(target.array.shape)
         self.xp = module_of(target)
@@ -139,21 +139,21 @@ class JacobianWalk:
             ones[(self.xp.arange(count), *index)] = 1
             ones = self.xp.broadcast_to(ones, (count, *shape))
         else:
-            full = (1,) * rank if sized(shape) else shape
+            full = (1,) * rank if has_symbolic_shape(shape) else shape
             ones = self.xp.ones((1, *full), self.target.array.dtype)
         axes = tuple([t - rank if is_free else None for t, is_free in enumerate(free)])
         ones = new_tensor(ones)
-        if sized(shape):
+        if has_symbolic_shape(shape):
             ones = broadcast_to(ones, (1, *shape))
         return batcher.map(ones, axes)
 
     def _send(self, seeds):
         batcher = seeds.owner
-        plain = not self.readers and not kernels_are_wrapped()
+        plain = not self.interpreters and not kernels_are_wrapped()
         step = _entrywise_step(batcher) if plain else None
-        with reading((*self.readers, batcher)):
+        with use_interpreters((*self.interpreters, batcher)):
             cotangents = {self.key: seeds}
-            walk(self.recording, cotangents, self.keys, False, False, step)
+            backward_pass(self.tape, cotangents, self.keys, False, False, step)
             return [collect(cotangents, keys) for keys in self.keys]
 
 
@@ -162,14 +162,14 @@ def _entrywise_step(batcher):
 
     def step(record, g, cotangents, useful):
         adjoint = record[0]
-        if type(g) is not Mapped or not getattr(adjoint, "entrywise", False):
+        if type(g) is not BatchedTensor or not getattr(adjoint, "entrywise", False):
             return adjoint.ops(record, g, cotangents, useful)
         found = {}
-        with reading((BARE,)):
+        with use_interpreters((ARRAY_EVAL,)):
             adjoint.raw(record, g.value.array, found, useful)
         for key, d in found.items():
             old = cotangents.get(key)
-            if type(old) is Mapped and old.axes == g.axes:
+            if type(old) is BatchedTensor and old.axes == g.axes:
                 d, old = old.value.array + d, None
             made = batcher.made(new_tensor(d), g.axes)
             cotangents[key] = made if old is None else old + made
@@ -187,7 +187,7 @@ class _TooWide(Exception):
         self.axis = axis
 
 
-class _Bounded(Batcher):
+class _Bounded(BatchInterpreter):
     """A batcher that goes no further than a number of cotangents, or of bytes."""
 
     __slots__ = ("most", "limit", "meter")
@@ -228,7 +228,7 @@ class _Bounded(Batcher):
             self.meter.see(value)
             if self.meter.most > self.limit:
                 self._narrow(axes)
-        return Mapped(value, self, axes)
+        return BatchedTensor(value, self, axes)
 
 
 class _Meter:
@@ -294,9 +294,9 @@ class _Answer:
         """What one walk gave, of the chunk ``picks``; ``alone``: there is no other."""
         if g is None:
             return
-        batcher, readers = seeds.owner, self.walks.readers
-        with reading(readers):
-            if not (type(g) is Mapped and g.owner is batcher):
+        batcher, interpreters = seeds.owner, self.walks.interpreters
+        with use_interpreters(interpreters):
+            if not (type(g) is BatchedTensor and g.owner is batcher):
                 g = batcher.map(batcher.spell_out(g, seeds))
             free = [t for t in self.places if t not in explicit]
             spread = [t for t in free if g.axes[t] is None]
@@ -309,7 +309,7 @@ class _Answer:
             for t in batcher.strict:
                 if t in spread or (t, g.axes[t]) in apart:
                     raise NotDiagonal(None)
-            value = g.value if readers else g.value.array
+            value = g.value if interpreters else g.value.array
             sizes = [batcher.sizes[t] for t in spread]
             count = len(picks[0]) if explicit else 1
             if explicit and spread:  # the chunk in front
@@ -320,7 +320,7 @@ class _Answer:
             else:
                 value = _reshaped(value, (count, *sizes, *self.source))
             labels = [None, *[self.places[t] for t in spread], *self.source_places]
-            if readers or (alone and not apart):
+            if interpreters or (alone and not apart):
                 self.parts.append((value, labels, apart, explicit))
             else:
                 self._write(value, labels, apart, explicit, picks)
@@ -332,7 +332,7 @@ class _Answer:
         if not self.parts:
             return None
         value, labels, diagonal, explicit = self.parts[0]
-        with reading(self.walks.readers):
+        with use_interpreters(self.walks.interpreters):
             if len(self.parts) > 1:
                 value = concat([part for part, *_ in self.parts], axis=0)
             sizes = [self.walks.shape[t] for t in explicit]
@@ -343,7 +343,7 @@ class _Answer:
                 labels.insert(0, self.places[t])
             order = [labels.index(place) for place in sorted(labels)]
             value = _reshaped(_transposed(value, order), self.shape)
-        return value if self.walks.readers else new_tensor(value)
+        return value if self.walks.interpreters else new_tensor(value)
 
     def _write(self, piece, labels, diagonal, explicit, picks):
         """Puts a piece where it belongs."""
@@ -382,10 +382,10 @@ def _transposed(value, order):
 # ------------------------------------------------------------------ second derivatives
 
 
-def second_derivatives(recording, target, key, sources, own, readers, chunk, limit):
+def second_derivatives(tape, target, key, sources, own, interpreters, chunk, limit):
     """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
 
-    The walk to the gradient is recorded in a copy of the recording, which then holds all
+    The walk to the gradient is recorded in a copy of the tape, which then holds all
     that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
     other one is computed, that with the shorter gradient. ``key`` is the target's, ``own``
     are those of each source: see `walk.ends`.
@@ -394,11 +394,11 @@ def second_derivatives(recording, target, key, sources, own, readers, chunk, lim
     blocks = [[None] * count for _ in range(count)]
     if key is None:
         return blocks
-    both = recording.copied()
-    with reading((*readers, both)):
+    both = tape.copied()
+    with use_interpreters((*interpreters, both)):
         cotangents = {}
-        sow(cotangents, key, target, None, False)
-        walk(both, cotangents, own, False, False)
+        seed_cotangent(cotangents, key, target, None, False)
+        backward_pass(both, cotangents, own, False, False)
         found = [collect(cotangents, keys) for keys in own]
         found = [
             g if g is None else convert_to_tensor(finished(g, False)) for g in found
@@ -419,8 +419,8 @@ def second_derivatives(recording, target, key, sources, own, readers, chunk, lim
             continue
         row = [None] * len(columns)
         if g.key in both.known:
-            walks = JacobianWalk(
-                both, g, g.key, [keys[j] for j in columns], readers, chunk, limit
+            walks = JacobianPass(
+                both, g, g.key, [keys[j] for j in columns], interpreters, chunk, limit
             )
             row = walks.full([shapes[j] for j in columns])
         for j, block in zip(columns, row):

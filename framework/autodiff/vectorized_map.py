@@ -5,7 +5,7 @@ import warnings
 from tapewright.core import nest
 from tapewright.core.composite import composite
 from tapewright.core.errors import MappingError, ShapeError
-from tapewright.core.interpreters import active_readers, reading
+from tapewright.core.interpreters import active_interpreters, use_interpreters
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.variable import next_serial
 from tapewright.ops.array.indexing import getitem
@@ -13,7 +13,7 @@ from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.ops.random.sampling import get_global_generator
 
-from .batching import Batcher, Mapped
+from .batching import BatchedTensor, BatchInterpreter
 
 __all__ = ["vectorized_map"]
 
@@ -78,7 +78,7 @@ def _common_size(tensors):
     return sizes[0] if sizes else 1
 
 
-class _Mapper(Batcher):
+class _Mapper(BatchInterpreter):
     """The batcher of one map."""
 
     __slots__ = ("start",)
@@ -103,14 +103,14 @@ class _Mapper(Batcher):
 
 def _at_once(fn, elems, tensors, count):
     batcher = _Mapper()
-    below = active_readers()
+    below = active_interpreters()
     values = [batcher.map(x) if x.shape[0] == count else getitem(x, 0) for x in tensors]
-    with reading((*below, batcher)):
+    with use_interpreters((*below, batcher)):
         found = fn(_packed(elems, values))
         flat = [x if x is None else convert_to_tensor(x) for x in nest.flatten(found)]
     results = []
     for x in flat:
-        if type(x) is Mapped and x.owner is batcher:
+        if type(x) is BatchedTensor and x.owner is batcher:
             x = x.value
         elif x is not None:
             x = broadcast_to(x, (count, *x.array.shape))

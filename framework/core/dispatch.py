@@ -1,14 +1,17 @@
 """Entries: the functions that users call, one closure for each primitive.
 
 They make the common calls straight: tensors (and Python numbers) seen by nobody or by one
-tape, and arrays in a bare walk. Whatever else comes goes to ``Primitive.general``.
+tape, and arrays in a backward pass that nobody records. Whatever else comes goes to
+``Primitive.general``.
 """
 
 import inspect
 
 import numpy as np
 
-from .interpreters import BARE, Lost, Recording, active_reader, astray
+from .interpreters import ARRAY_EVAL, active_interpreter
+from .provenance import Provenance, merge_provenance
+from .tape import Tape
 from .tensor import Tensor, module_of, new_tensor, next_key
 from .variable import Variable
 
@@ -63,13 +66,13 @@ def _unary_entry(op):
     usual = _usual(kinds)
 
     def entry(x, name=None):
-        reader = active_reader()
+        interpreter = active_interpreter()
         if type(x) is not Tensor or (
-            reader is not None and type(reader) is not Recording
+            interpreter is not None and type(interpreter) is not Tape
         ):
-            if reader is BARE:
+            if interpreter is ARRAY_EVAL:
                 return kernels[type(x)](x)
-            if type(x) is Tensor and not reader.sees_plain:
+            if type(x) is Tensor and not interpreter.sees_plain_tensors:
                 return op.run((x,), {})
             if type(x) is Variable:
                 return entry(x.read())
@@ -82,15 +85,15 @@ def _unary_entry(op):
             out.array = kernels[type(array)](array)
         except Exception as error:
             raise op.explain(error, (x,), {}) from None
-        if reader is None or flat or x.key not in reader.known:
+        if interpreter is None or flat or x.key not in interpreter.known:
             key = x.key
-            known = key is None or type(key) is Lost
-            out.key = key if known else astray(op, reader, (key,))
+            known = key is None or type(key) is Provenance
+            out.key = key if known else merge_provenance(op, interpreter, (key,))
         else:
             pack = packs.get("x") or op.adjoint((True,), "x")
             out.key = key = next_key()
-            reader.known.add(key)
-            reader.records.append(pack(None, out, x))
+            interpreter.known.add(key)
+            interpreter.records.append(pack(None, out, x))
         return out
 
     return entry
@@ -101,15 +104,15 @@ def _binary_entry(op):
     kinds, usual = op.kinds, _usual(op.kinds)
 
     def entry(x, y, name=None):
-        reader = active_reader()
-        if reader is not None and type(reader) is not Recording:
-            if reader is BARE:
+        interpreter = active_interpreter()
+        if interpreter is not None and type(interpreter) is not Tape:
+            if interpreter is ARRAY_EVAL:
                 return kernels[type(x)](x, y)
-            if reader.sees_plain or type(x) is not Tensor:
+            if interpreter.sees_plain_tensors or type(x) is not Tensor:
                 return op.general((x, y), {})
             if type(y) is not Tensor and type(y) is not float:
                 return op.general((x, y), {})
-            reader = None
+            interpreter = None
         if type(y) is not Tensor:
             if type(y) is Variable:
                 return entry(x, y.read())
@@ -145,17 +148,17 @@ def _binary_entry(op):
         except Exception as error:
             raise op.explain(error, (x, y), {}) from None
         out.key = None
-        if reader is None:
+        if interpreter is None:
             key, other = x.key, y.key
             if type(key) is not int and (key is other or other is None):
                 out.key = key  # None, or what one of them has lost
             else:
-                out.key = astray(op, reader, (key, other))
+                out.key = merge_provenance(op, interpreter, (key, other))
             return out
         if flat:  # in one input or both
-            reader.note(op, (x, y), {}, out)
+            interpreter.note(op, (x, y), {}, out)
             return out
-        known = reader.known
+        known = interpreter.known
         if x.key in known:
             if y.key not in known:
                 shown = y.key is None and a.shape == result.shape
@@ -167,17 +170,17 @@ def _binary_entry(op):
             pattern = "y" if shown else None
         else:
             if x.key is not None or y.key is not None:
-                out.key = astray(op, reader, (x.key, y.key))
+                out.key = merge_provenance(op, interpreter, (x.key, y.key))
             return out
         if pattern is None:  # a cotangent must be summed down, or a loss noted
-            reader.note(op, (x, y), {}, out)
+            interpreter.note(op, (x, y), {}, out)
         else:
             pack = packs.get(pattern) or op.adjoint(
                 ("x" in pattern, "y" in pattern), pattern
             )
             out.key = key = next_key()
             known.add(key)
-            reader.records.append(pack(None, out, x, y))
+            interpreter.records.append(pack(None, out, x, y))
         return out
 
     return entry
@@ -205,7 +208,7 @@ def _general_entry(op):
                     what = f"{op.name}: argument {name!r}: {error}"
                     raise type(error)(what) from None
             args = args[:count]
-        if active_reader() is BARE and not isinstance(args[0], Tensor):
+        if active_interpreter() is ARRAY_EVAL and not isinstance(args[0], Tensor):
             return kernels[type(args[0])](*args, **attributes)
         return op.general(args, attributes)
 

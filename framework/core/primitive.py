@@ -2,9 +2,9 @@
 
 A `Primitive` owns an array kernel ``kernel(xp, inputs..., *, attributes...)``, ``infer``
 (specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
-``diagonal`` rule (see `rules`). Calling the op asks the active reader (`readers`) what
-to do. The closures of `entry` make the common calls straight; everything else goes
-through ``Primitive.general``.
+``diagonal`` rule (see `rules`). Calling the op asks the active interpreter what to do. The
+closures of `dispatch` make the common calls straight; everything else goes through
+``Primitive.general``.
 """
 
 import math
@@ -24,8 +24,9 @@ from .errors import (
     ResourceExhaustedError,
     TracingError,
 )
-from .interpreters import BARE, Readers, active_reader, perform, stamp
+from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, process_op
 from .op_registry import find_op, list_ops, register_op
+from .provenance import attach_provenance
 from .record import make_pack, parameters
 from .symbolic_dim import is_size
 from .symbolic_shape import whole
@@ -74,7 +75,9 @@ def Shape(value):
     """A tuple of plain ints from any mixture of ints, tensors and arrays."""
     if type(value) is int:
         return (value,)
-    if hasattr(value, "atom"):  # a shape of unknown rank, in a trace for all of them
+    if hasattr(
+        value, "shape_symbol"
+    ):  # a shape of unknown rank, in a trace for all of them
         return value
     try:
         if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
@@ -395,23 +398,23 @@ class Primitive:
         return args, ()
 
     def general(self, inputs, attributes):
-        """The op on anything that converts to tensors, under any readers."""
-        reader = active_reader()
-        if reader is BARE:
-            return self.run_bare(inputs, attributes)
+        """The op on anything that converts to tensors, under any interpreters."""
+        interpreter = active_interpreter()
+        if interpreter is ARRAY_EVAL:
+            return self.run_on_arrays(inputs, attributes)
         inputs = self.as_tensors(inputs)
         if self.on_itself is not None and inputs[0] is inputs[1]:
             return self.on_itself(inputs[0])
-        if reader is None:
+        if interpreter is None:
             outputs = self.run(inputs, attributes)
             for x in inputs:
                 if x.key is not None:
-                    stamp(self, inputs, outputs)
+                    attach_provenance(self, inputs, outputs)
                     break
             return outputs
-        if type(reader) is Readers:
-            return perform(self, inputs, attributes, reader)
-        return reader.read(self, inputs, attributes, ())
+        if type(interpreter) is InterpreterStack:
+            return process_op(self, inputs, attributes, interpreter)
+        return interpreter.process(self, inputs, attributes, ())
 
     def as_tensors(self, inputs):
         """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
@@ -514,7 +517,7 @@ class Primitive:
             out = self.infer_rule(*specs, **attributes)
             devices.check_fits(self.name, out.shape, out.dtype.dtype)
 
-    def run_bare(self, inputs, attributes):
+    def run_on_arrays(self, inputs, attributes):
         """The kernel on arrays, as the rules call it in a walk that nobody records."""
         array = inputs[0]
         if isinstance(array, Tensor):  # a residual that is no array: a mixed structure

@@ -12,9 +12,14 @@ the ends.
 
 from . import devices
 from .errors import GradientLookupError
-from .interpreters import BARE, active_reader, active_readers, reading
+from .interpreters import (
+    ARRAY_EVAL,
+    active_interpreter,
+    active_interpreters,
+    use_interpreters,
+)
 from .op_registry import find_op
-from .symbolic_shape import sized, surely_equal
+from .symbolic_shape import definitely_equal, has_symbolic_shape
 from .tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
 __all__ = [
@@ -93,11 +98,11 @@ def make_pack(op, tracked, unbroadcast):
         "adjoint": adjoint,
         "missing": _missing,
         "sum_to": _sum_to,
-        "alike": surely_equal,
+        "alike": definitely_equal,
         "fill": fill_missing,
     }
     scope |= {f"rule_{n}": r for n, r in rules.items()}
-    # A file name of ours: a search for the user's line (`readers.user_line`) passes it by.
+    # A file name of ours: a search for the user's line (`source_lines.user_line`) passes it by.
     exec(compile("\n".join(lines), f"{__file__}:{op.name}", "exec"), scope)
     adjoint.raw, adjoint.ops = scope["raw"], scope["ops"]
     return scope["pack"]
@@ -153,7 +158,7 @@ def fill_missing(cotangents, out_like):
     filled = []
     for c, (shape, dtype) in zip(cotangents, out_like):
         if c is None:
-            if sized(shape):
+            if has_symbolic_shape(shape):
                 zero = new_tensor(xp.zeros((), dtype))
                 c = find_op("broadcast_to").entry(zero, shape)
             else:
@@ -206,9 +211,9 @@ def _variadic_adjoint(op, tracked):
                 residuals.append(out if residual == "out" else values)
         return (adjoint, _key_of(out), *_tracked_keys(values, tracked), *residuals)
 
-    def backward(record, g, cotangents, useful, bare):
+    def backward(record, g, cotangents, useful, on_arrays):
         residuals = record[2 + adjoint.width :]
-        if bare:
+        if on_arrays:
             residuals = [_bare(r) for r in residuals]
         parts = rule(g, *residuals)
         keys = iter(record[2 : 2 + adjoint.width])
@@ -290,28 +295,28 @@ def call_user_function(function, call, g):
     Inside a walk cotangents are the conjugates of TensorFlow's (see `walk`); users write
     in TensorFlow's convention.
     """
-    bare = active_reader() is BARE
+    on_arrays = active_interpreter() is ARRAY_EVAL
     many = isinstance(g, (list, tuple))
-    with reading(() if bare else active_readers()):
-        cotangents = [to_user(c, bare) for c in (g if many else (g,))]
+    with use_interpreters(() if on_arrays else active_interpreters()):
+        cotangents = [to_user(c, on_arrays) for c in (g if many else (g,))]
         parts = function(call, *cotangents)
         if isinstance(parts, (list, tuple)):
-            return [from_user(p, bare) for p in parts]
-        return from_user(parts, bare)
+            return [from_user(p, on_arrays) for p in parts]
+        return from_user(parts, on_arrays)
 
 
-def to_user(c, bare):
+def to_user(c, on_arrays):
     """A cotangent of the walk as a tensor in TensorFlow's convention."""
-    tensor = new_tensor(c) if bare and c is not None else c
+    tensor = new_tensor(c) if on_arrays and c is not None else c
     return conjugate(tensor)
 
 
-def from_user(part, bare):
+def from_user(part, on_arrays):
     """What a user's gradient function returned, as the walk carries it; None stays."""
     if part is None:
         return None
     tensor = conjugate(convert_to_tensor(part))
-    return tensor.array if bare else tensor
+    return tensor.array if on_arrays else tensor
 
 
 def conjugate(tensor):

@@ -3,7 +3,7 @@
 A `Dim` is a polynomial with whole coefficients over sizes of inputs (and over quotients
 and remainders that do not come out even). It computes like an int and compares like one,
 but has no value: a comparison is answered as it is for an example, and the answer noted
-as a *fact* on which the trace depends (`assumptions`). For any sizes for which the facts
+as a *guard* on which the trace depends (`guards`). For any sizes for which the guards
 hold the trace would be the same, so that nothing is ever assumed silently. Where a number
 is needed (``range(n)``, ``int(n)``) it raises `NeedsSize`.
 """
@@ -36,14 +36,14 @@ class Size(NamedTuple):
 
 # ------------------------------------------------------------------------ formulas
 
-# A form is ``("poly", ((monomial, coefficient), ...))`` with a monomial a sorted tuple of
-# atoms; an atom is a `Size` or ``("//" or "%", form, form)``. A `Real` has forms
-# ``(operation, left, right)`` over forms and numbers.
+# The expression of a `Dim` is a polynomial ``("poly", ((monomial, coefficient), ...))``, a
+# monomial being a sorted tuple of symbols; a symbol is a `Size` or ``("//" or "%", polynomial,
+# polynomial)``. That of a `Real` is ``(operation, left, right)`` over expressions and numbers.
 _REAL = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 
 
 def _terms(x):
-    return dict(x.form[1]) if type(x) is Dim else ({(): x} if x else {})
+    return dict(x.expression[1]) if type(x) is Dim else ({(): x} if x else {})
 
 
 def _made(terms, scope):
@@ -75,10 +75,10 @@ def _product(x, y, scope):
 def _without(monomial, divisor):
     """The monomial divided by another, or None."""
     left = list(monomial)
-    for atom in divisor:
-        if atom not in left:
+    for symbol in divisor:
+        if symbol not in left:
             return None
-        left.remove(atom)
+        left.remove(symbol)
     return tuple(left)
 
 
@@ -116,32 +116,32 @@ def _divmod(x, y, scope):
             return even + x // y, x % y
     else:
         even = 0
-    forms = _form(x), _form(y)
-    quotient = _made({(("//", *forms),): 1}, scope)
-    return even + quotient, _made({(("%", *forms),): 1}, scope)
+    expressions = _expression(x), _expression(y)
+    quotient = _made({(("//", *expressions),): 1}, scope)
+    return even + quotient, _made({(("%", *expressions),): 1}, scope)
 
 
-def _form(x):
+def _expression(x):
     if is_size(x):
-        return x.form
+        return x.expression
     return x if type(x) is float else ("poly", (((), x),) if x else ())
 
 
-def value_of(form, sizes):
-    """The value of a form for these sizes, which may be `Dim` themselves."""
-    if not isinstance(form, tuple):
-        return form
-    if form[0] != "poly":
-        operation, left, right = form
+def value_of(expression, sizes):
+    """The value of an expression for these sizes, which may be `Dim` themselves."""
+    if not isinstance(expression, tuple):
+        return expression
+    if expression[0] != "poly":
+        operation, left, right = expression
         return _REAL[operation](value_of(left, sizes), value_of(right, sizes))
     total = 0
-    for monomial, c in form[1]:
-        for atom in monomial:
-            if type(atom) is Size:
-                c = c * sizes[atom]
+    for monomial, c in expression[1]:
+        for symbol in monomial:
+            if type(symbol) is Size:
+                c = c * sizes[symbol]
             else:
-                left, right = value_of(atom[1], sizes), value_of(atom[2], sizes)
-                c = c * (left // right if atom[0] == "//" else left % right)
+                left, right = value_of(symbol[1], sizes), value_of(symbol[2], sizes)
+                c = c * (left // right if symbol[0] == "//" else left % right)
         total = total + c
     return total
 
@@ -152,11 +152,11 @@ def value_of(form, sizes):
 class _Formula:
     """What a `Dim` and a `Real` share."""
 
-    __slots__ = ("form", "scope")
+    __slots__ = ("expression", "scope")
     __array_ufunc__ = None  # a NumPy number beside it leaves the arithmetic to it
 
-    def __init__(self, form, scope):
-        self.form, self.scope = form, scope
+    def __init__(self, expression, scope):
+        self.expression, self.scope = expression, scope
 
     def _needs(self, what):
         raise self.scope.missing(what)
@@ -251,7 +251,7 @@ def _real(operation, left, right):
     if left is None or right is None:
         return NotImplemented
     scope = _scope_of(left, right)
-    return Real((operation, _form(left), _form(right)), scope)
+    return Real((operation, _expression(left), _expression(right)), scope)
 
 
 def _scope_of(left, right):
@@ -273,7 +273,7 @@ class Real(_Formula):
         return -math.floor(-self)
 
     def __floor__(self):
-        operation, left, right = self.form
+        operation, left, right = self.expression
         parts = [f for f in (left, right) if isinstance(f, tuple) and f[0] == "poly"]
         if operation != "/" or len(parts) != 2:
             self._needs("rounding")
@@ -284,7 +284,7 @@ class Real(_Formula):
         self._needs("rounding")
 
     def __neg__(self):
-        operation, left, right = self.form
+        operation, left, right = self.expression
         if operation == "/" and isinstance(left, tuple) and left[0] == "poly":
             left = tuple([(m, -c) for m, c in left[1]])
             return Real(("/", ("poly", left), right), self.scope)
@@ -294,9 +294,9 @@ class Real(_Formula):
 class Dim(_Formula):
     """An unknown dimension, or a whole number that follows from some.
 
-    >>> from tapewright.core.guards import Assumptions
+    >>> from tapewright.core.guards import Guards
     >>> from tapewright.core.symbolic_dim import Dim, Size
-    >>> n = Dim.of(Size(0, 0), Assumptions({Size(0, 0): 1009}))
+    >>> n = Dim.of(Size(0, 0), Guards({Size(0, 0): 1009}))
     >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
     (0, True, True, True)
     """
@@ -305,8 +305,8 @@ class Dim(_Formula):
     __hash__ = _Formula.__hash__
 
     @classmethod
-    def of(cls, atom, scope):
-        return cls(("poly", (((atom,), 1),)), scope)
+    def of(cls, symbol, scope):
+        return cls(("poly", (((symbol,), 1),)), scope)
 
     def _with(self, other, compute, real):
         if type(other) is not int:

@@ -1,4 +1,4 @@
-"""Shapes, attributes and arguments in which sizes may be unknown: see `dimension`."""
+"""Shapes, attributes and arguments in which sizes may be unknown: see `symbolic_dim`."""
 
 import math
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from .symbolic_dim import Dim, is_size, value_of
 __all__ = [
     "Sizes",
     "agree",
+    "definitely_equal",
     "divides",
     "evaluated",
+    "has_symbolic_shape",
     "product",
-    "sized",
     "sizes_in_use",
-    "surely_equal",
     "whole",
     "with_sizes",
 ]
@@ -27,7 +27,7 @@ def agree(a, b):
         return True
     if not (is_size(a) or is_size(b)):
         return a == b
-    return (a if is_size(a) else b).scope.settle(a - b)
+    return (a if is_size(a) else b).scope.unify(a - b)
 
 
 def divides(number, total):
@@ -36,14 +36,16 @@ def divides(number, total):
     return rest.scope.allow(rest) if is_size(rest) else rest == 0
 
 
-def surely_equal(shape, other):
-    """Whether two shapes are equal whatever the sizes in them; asks for no fact."""
-    if hasattr(shape, "atom") or hasattr(other, "atom"):
-        return getattr(shape, "atom", None) == getattr(other, "atom", 0)
+def definitely_equal(shape, other):
+    """Whether two shapes are equal whatever the sizes in them; adds no guard."""
+    if hasattr(shape, "shape_symbol") or hasattr(other, "shape_symbol"):
+        return getattr(shape, "shape_symbol", None) == getattr(other, "shape_symbol", 0)
     if len(shape) != len(other):
         return False
     for a, b in zip(shape, other):
-        if is_size(a) != is_size(b) or (a.form != b.form if is_size(a) else a != b):
+        if is_size(a) != is_size(b) or (
+            a.expression != b.expression if is_size(a) else a != b
+        ):
             return False
     return True
 
@@ -51,7 +53,7 @@ def surely_equal(shape, other):
 class Sizes(tuple):
     """A shape in which dimensions may be unknown: compares as late as it can.
 
-    Shapes of another rank differ, whatever their sizes: no fact is noted for that.
+    Shapes of another rank differ, whatever their sizes: no guard is added for that.
     """
 
     __slots__ = ()
@@ -77,23 +79,23 @@ class Sizes(tuple):
         return hash(tuple(self))
 
 
-def sized(x):
+def has_symbolic_shape(x):
     """Whether a value, or a nest of plain ones, holds an unknown size."""
     if isinstance(x, (tuple, list)):
-        return hasattr(x, "atom") or any([sized(y) for y in x])
+        return hasattr(x, "shape_symbol") or any([has_symbolic_shape(y) for y in x])
     if type(x) is dict:
-        return any([sized(y) for y in x.values()])
+        return any([has_symbolic_shape(y) for y in x.values()])
     return is_size(x)
 
 
 def evaluated(x, sizes):
     """A value, or a nest of plain ones, with sizes (`Size` -> number) put in."""
     if is_size(x):
-        return value_of(x.form, sizes)
+        return value_of(x.expression, sizes)
     if type(x) is list:
         return [evaluated(y, sizes) for y in x]
-    if hasattr(x, "atom"):  # a shape of unknown rank
-        return sizes[x.atom.input, "shape"]
+    if hasattr(x, "shape_symbol"):  # a shape of unknown rank
+        return sizes[x.shape_symbol.input, "shape"]
     if isinstance(x, tuple):
         return tuple([evaluated(y, sizes) for y in x])
     if type(x) is dict:
@@ -118,7 +120,7 @@ def with_sizes(sizes):
 
 def product(shape):
     """The number of entries of a shape, even of one of unknown rank."""
-    return shape.size if hasattr(shape, "atom") else math.prod(shape)
+    return shape.size if hasattr(shape, "shape_symbol") else math.prod(shape)
 
 
 def whole(n):

@@ -14,7 +14,7 @@ from . import devices
 from .dtypes import BY_NUMPY, as_dtype, float32
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
-from .symbolic_shape import sized
+from .symbolic_shape import has_symbolic_shape
 from .tensor_shape import TensorShape
 
 __all__ = [
@@ -270,7 +270,7 @@ class IndexedSlices:
     def shape(self):
         if self.dense_shape is None:
             return TensorShape(None)
-        if sized(self.dense_shape):
+        if has_symbolic_shape(self.dense_shape):
             return TensorShape(self.dense_shape)
         if hasattr(self.dense_shape, "known_sizes"):  # of a trace: it may have no value
             known = self.dense_shape.known_sizes()
@@ -317,7 +317,7 @@ def module_of(tensor):
 
 
 def export_hook(tensor, how):
-    """Told when a value that tapes may know leaves for NumPy or Python; see `readers`."""
+    """Told when a value that tapes may know leaves for NumPy or Python; see `tape`."""
 
 
 # Packs a list of tensors, cast to a dtype unless it is None; of `ops/array/joining.py`, so that
@@ -383,7 +383,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
         try:
             return new_tensor(to_array(value, dtype, dtype_hint))
         except TypeError:
-            if not sized(value):
+            if not has_symbolic_shape(value):
                 raise
         return size_hook(value, dtype, dtype_hint)
     if dtype is not None and tensor.dtype != dtype:

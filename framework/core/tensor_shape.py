@@ -149,13 +149,13 @@ class AnyShape(TensorShape):
 
     def __new__(cls, input, scope):  # noqa: A002  (as in `Size`)
         shape = tuple.__new__(cls)
-        shape.rank, shape.atom, shape.scope = None, Size(input, None), scope
+        shape.rank, shape.shape_symbol, shape.scope = None, Size(input, None), scope
         return shape
 
     @property
     def size(self):
         """The number of entries."""
-        return Dim.of(self.atom, self.scope)
+        return Dim.of(self.shape_symbol, self.scope)
 
     def _needs_rank(self, *args):
         raise self.scope.missing(
@@ -177,10 +177,10 @@ class AnyShape(TensorShape):
         if not isinstance(other, (tuple, list)):
             return NotImplemented
         if isinstance(other, AnyShape):
-            if other.atom == self.atom:
+            if other.shape_symbol == self.shape_symbol:
                 return True
-            return self.scope.same_shape(self.atom, other.atom)
-        return self.scope.same_shape(self.atom, tuple(other))
+            return self.scope.same_shape(self.shape_symbol, other.shape_symbol)
+        return self.scope.same_shape(self.shape_symbol, tuple(other))
 
     def __reduce__(self):
         return TensorShape, (None,)

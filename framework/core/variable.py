@@ -10,15 +10,14 @@ from . import devices
 from .dtypes import BY_NUMPY, as_dtype
 from .errors import DTypeError, ShapeError
 from .interpreters import (
-    BARE,
-    Lost,
-    Origin,
-    Recording,
-    active_reader,
-    active_readers,
+    ARRAY_EVAL,
+    active_interpreter,
+    active_interpreters,
     active_tracer,
-    reading,
+    use_interpreters,
 )
+from .provenance import Origin, Provenance
+from .tape import Tape
 from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
 from .tensor_shape import TensorShape
 
@@ -69,7 +68,7 @@ class Variable:
         self._lock = threading.RLock()  # held by the thread that writes
         tracer = active_tracer()
         if callable(initial_value):
-            with reading(active_readers() if tracer is None else ()):
+            with use_interpreters(active_interpreters() if tracer is None else ()):
                 initial_value = initial_value()
         if initial_value is None:
             raise ValueError("Variable: initial_value must be given")
@@ -95,32 +94,32 @@ class Variable:
 
     def read(self):
         """The value now, as a tensor; every tape that watches this variable is told."""
-        reader = active_reader()
-        if type(reader) is Recording:
-            known = reader.reads.get(id(self))
+        interpreter = active_interpreter()
+        if type(interpreter) is Tape:
+            known = interpreter.reads.get(id(self))
             if known is not None and known.array is self._array:
                 return known
             tensor = self._value()
-            reader.read_variable(self, tensor)
+            interpreter.read_variable(self, tensor)
             return tensor
         tensor = self._value()
-        if reader is None or reader is BARE:
+        if interpreter is None or interpreter is ARRAY_EVAL:
             return tensor
-        readers = active_readers()
-        for each in reversed(readers):
+        interpreters = active_interpreters()
+        for each in reversed(interpreters):
             if each.traces:
                 tensor = each.value_of_variable(self)
                 break
-        if isinstance(readers[-1], Recording):
-            known = readers[-1].reads.get(id(self))
+        if isinstance(interpreters[-1], Tape):
+            known = interpreters[-1].reads.get(id(self))
             if known is not None and _is_value(known, self._array, tensor):
                 tensor = known
-        for each in readers:
+        for each in interpreters:
             each.read_variable(self, tensor)
         return tensor
 
     def _mark(self):
-        return Lost((Origin("variable", self.serial, self.path),))
+        return Provenance((Origin("variable", self.serial, self.path),))
 
     def _value(self):
         """The value, for no tape."""
@@ -251,13 +250,13 @@ class Variable:
         return self
 
     def _fitting(self, method, value):
-        """The array of ``value``, checked; readers are told what it will go into."""
+        """The array of ``value``, checked; interpreters are told what it will go into."""
         own = self._array
         if hasattr(type(value), "__tensor__"):
             value = convert_to_tensor(value)
         key = value.key if isinstance(value, Tensor) else None
-        for reader in active_readers():
-            reader.before_assign(self, method, key)
+        for interpreter in active_interpreters():
+            interpreter.before_assign(self, method, key)
         if isinstance(value, Tensor):
             array = value.array
             if not devices.is_array(array):  # it stands for many, and will say so

@@ -13,7 +13,7 @@ from tapewright.compiler.tracing.handles import Resource
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.dtypes import int64
 from tapewright.core.errors import OutOfRangeError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import constant
 
@@ -405,7 +405,7 @@ class DatasetIterator(Resource):
         return None if element is None else spec_of(element)
 
     def _peek(self, number):
-        with self._lock, reading(()):
+        with self._lock, use_interpreters(()):
             while len(self._ahead) <= number:
                 before = copied(self._reached)
                 try:

@@ -5,7 +5,7 @@ As in ``tf.data`` a list is no structure: it is one tensor.
 
 import numpy as np
 
-from tapewright.compiler.tracing.tracer import Symbolic, fall_back
+from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import (
@@ -55,7 +55,7 @@ def leafwise(value, convert):
 
 def known(value):
     """A number that a data set is made with; a trace ends if it has no value yet."""
-    if type(value) is Symbolic:
+    if type(value) is SymbolicTensor:
         fall_back("a Dataset of numbers that are being traced is made in each call")
     return value
 
@@ -64,7 +64,7 @@ def host(value, dtype=None):
     """``value`` as a tensor in host memory; arrays are copied."""
     if is_tensor(value):
         tensor = convert_to_tensor(value)
-        if type(tensor) is Symbolic:
+        if type(tensor) is SymbolicTensor:
             fall_back("a Dataset of tensors that are being traced is made in each call")
         if isinstance(tensor.array, (np.ndarray, np.generic)) and dtype in (
             None,

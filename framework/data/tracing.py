@@ -11,7 +11,7 @@ from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.compiler.tracing.handles import Unforeseen, handle_of
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.errors import OutOfRangeError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
@@ -92,7 +92,7 @@ def reduced(dataset, initial_state, reduce_func):
     traceable(spec, "Dataset.reduce")
 
     def begin():
-        with reading(()):
+        with use_interpreters(()):
             return [handle_of(iter(dataset))]
 
     (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE])

@@ -6,8 +6,8 @@ Both are off by default, cost nothing then, and hold for the whole process when 
 from tapewright.compiler.control_flow.effects import lasting_effect, made_by
 from tapewright.core import devices
 from tapewright.core.errors import NumericsError
-from tapewright.core.interpreters import trace_lines, user_line
 from tapewright.core.primitive import wrap_kernels
+from tapewright.core.source_lines import trace_lines, user_line
 from tapewright.core.tensor import convert_to_tensor
 
 from . import assertions

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.autodiff.tape import GradientTape
+from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler import pipeline
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function

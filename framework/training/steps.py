@@ -8,7 +8,7 @@ import warnings
 import weakref
 
 from tapewright import optimizers
-from tapewright.autodiff.tape import GradientTape
+from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler.function.function import Function
 from tapewright.core import config
 from tapewright.core.nest import flatten, map_structure

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 from tapewright.core.primitive import get_primitive, primitive, register_gradient
 
 
@@ -355,7 +355,7 @@ def test_an_error_in_the_function_leaves_no_reader_behind():
 
     with pytest.raises(KeyError, match="inside"), tw.GradientTape():
         f(tw.constant(1.0))
-    assert active_readers() == ()
+    assert active_interpreters() == ()
 
 
 @pytest.mark.parametrize("ask", ["gradient", "jacobian", "outer"])
@@ -371,7 +371,7 @@ def test_an_error_in_the_gradient_function_leaves_no_reader_behind(ask):
             with tw.GradientTape() as tape:
                 y = f(x)
             getattr(tape, ask)(y, x)
-    assert active_readers() == ()
+    assert active_interpreters() == ()
     np.testing.assert_allclose(gradient_of(lambda x: x * x, [1.0, 2.0]), [2.0, 4.0])
 
 

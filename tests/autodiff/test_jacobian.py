@@ -33,7 +33,7 @@ def jacobians(function, x, **options):
 def widths(monkeypatch):
     """How many cotangents each walk worked on at most, in a list that grows."""
     found = []
-    send, made = jacobian.JacobianWalk._send, jacobian._Bounded.made
+    send, made = jacobian.JacobianPass._send, jacobian._Bounded.made
 
     def counted_send(self, seeds):
         found.append(seeds.value.array.shape[0])
@@ -43,7 +43,7 @@ def widths(monkeypatch):
         found[-1] = max(found[-1], value.array.shape[0])
         return made(self, value, axes)
 
-    monkeypatch.setattr(jacobian.JacobianWalk, "_send", counted_send)
+    monkeypatch.setattr(jacobian.JacobianPass, "_send", counted_send)
     monkeypatch.setattr(jacobian._Bounded, "made", counted_made)
     return found
 
@@ -890,8 +890,8 @@ def test_an_op_without_a_batch_rule_is_mapped_by_a_loop(monkeypatch):
 
 
 def test_a_mapped_value_shows_itself_and_refuses_to_be_one_array():
-    mapped = batching.Batcher().map(tw.ones([5, 2, 3]))
-    assert repr(mapped) == "<Mapped: 5 times shape=(2, 3)>"
+    mapped = batching.BatchInterpreter().map(tw.ones([5, 2, 3]))
+    assert repr(mapped) == "<BatchedTensor: 5 times shape=(2, 3)>"
     assert mapped.shape == (2, 3) and len(mapped) == 2 and mapped.dtype == "float32"
     for look in (np.asarray, float, bool, lambda m: m.numpy()):
         with pytest.raises(TypeError, match="many at once"):

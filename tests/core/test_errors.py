@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import errors
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 
 
 def test_our_exceptions_are_pythons_own():
@@ -234,7 +234,7 @@ def test_after_an_error_no_reader_is_left_and_a_new_tape_works(fail):
     x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises((ValueError, ZeroDivisionError, LookupError, TypeError)):
         fail(x)
-    assert active_readers() == ()
+    assert active_interpreters() == ()
     with tw.GradientTape() as tape:
         y = tw.reduce_sum(x * x)
     np.testing.assert_allclose(tape.gradient(y, x), 2 * x.numpy())
@@ -247,7 +247,7 @@ def test_an_error_inside_an_outer_context_leaves_the_outer_tape_recording():
         for fail in (in_the_context, in_a_jacobian, in_a_recorded_gradient):
             with pytest.raises(ValueError):
                 fail(x)
-        assert len(active_readers()) == 1
+        assert len(active_interpreters()) == 1
         y = y * x
     np.testing.assert_allclose(outer.gradient(y, x), 3 * x.numpy() ** 2)
 

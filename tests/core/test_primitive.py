@@ -1,4 +1,4 @@
-"""Primitives: how an op is defined, called, and seen by readers."""
+"""Primitives: how an op is defined, called, and seen by interpreters."""
 
 import inspect
 
@@ -7,7 +7,12 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import devices, interpreters
-from tapewright.core.interpreters import Reader, active_reader, active_readers, reading
+from tapewright.core.interpreters import (
+    Interpreter,
+    active_interpreter,
+    active_interpreters,
+    use_interpreters,
+)
 from tapewright.core.primitive import (
     Axes,
     DTypeName,
@@ -16,6 +21,7 @@ from tapewright.core.primitive import (
     primitive,
 )
 from tapewright.core.rules import broadcast_shape, elementwise, normalize_axis
+from tapewright.core.tape import Tape
 
 
 @primitive(type_name="ScaleForATest")
@@ -261,16 +267,16 @@ def test_axes_and_shapes_are_checked_in_words():
         broadcast_shape((2,), (3,))
 
 
-# ------------------------------------------------------------------------- readers
+# ------------------------------------------------------------------------- interpreters
 
 
-class Counting(Reader):
+class Counting(Interpreter):
     def __init__(self):
         self.names, self.variables = [], []
 
-    def read(self, op, inputs, attributes, below):
+    def process(self, op, inputs, attributes, below):
         self.names.append(op.name)
-        return super().read(op, inputs, attributes, below)
+        return super().process(op, inputs, attributes, below)
 
     def read_variable(self, variable, tensor):
         self.variables.append(variable)
@@ -278,7 +284,7 @@ class Counting(Reader):
 
 def test_a_reader_sees_every_op_and_every_read():
     v, counting = tw.Variable(2.0), Counting()
-    with reading((counting,)):
+    with use_interpreters((counting,)):
         tw.reduce_sum(tw.exp(v) * [1.0, 2.0])
     assert counting.names == ["exp", "multiply", "reduce_sum"]
     assert counting.variables == [v]
@@ -286,7 +292,10 @@ def test_a_reader_sees_every_op_and_every_read():
 
 def test_the_innermost_reader_sees_an_op_first_and_tapes_below_still_record():
     x, counting = tw.Variable(3.0), Counting()
-    with tw.GradientTape() as tape, reading((*active_readers(), counting)):
+    with (
+        tw.GradientTape() as tape,
+        use_interpreters((*active_interpreters(), counting)),
+    ):
         y = x * x
     assert counting.names == ["multiply"]
     assert tape.gradient(y, x).numpy() == 6.0
@@ -294,20 +303,20 @@ def test_the_innermost_reader_sees_an_op_first_and_tapes_below_still_record():
 
 def test_reading_restores_what_was_there_even_after_an_error():
     with tw.GradientTape():
-        before = active_reader()
-        with pytest.raises(KeyError), reading(()):
-            assert active_reader() is None
+        before = active_interpreter()
+        with pytest.raises(KeyError), use_interpreters(()):
+            assert active_interpreter() is None
             raise KeyError
-        assert active_reader() is before
-    assert active_readers() == ()
+        assert active_interpreter() is before
+    assert active_interpreters() == ()
 
 
-def test_one_tape_is_the_reader_itself_and_several_are_a_tuple():
+def test_one_tape_is_the_interpreter_itself_and_several_are_a_tuple():
     with tw.GradientTape():
-        assert type(active_reader()) is interpreters.Recording
+        assert type(active_interpreter()) is Tape
         with tw.GradientTape():
-            assert type(active_reader()) is interpreters.Readers
-            assert len(active_readers()) == 2
+            assert type(active_interpreter()) is interpreters.InterpreterStack
+            assert len(active_interpreters()) == 2
 
 
 def test_a_walk_that_nobody_records_runs_on_arrays_and_any_other_on_tensors():

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapewright.core.guards import Assumptions
+from tapewright.core.guards import Guards
 from tapewright.core.symbolic_dim import Dim, NeedsSize, Size, value_of
 from tapewright.core.symbolic_shape import (
     Sizes,
     agree,
+    definitely_equal,
     evaluated,
-    sized,
-    surely_equal,
+    has_symbolic_shape,
     whole,
 )
 from tapewright.core.tensor_shape import TensorShape
@@ -23,7 +23,7 @@ N, M = Size(0, 0), Size(1, 0)
 
 
 def two_dims(n=1009, m=1103, **options):
-    scope = Assumptions({N: n, M: m}, **options)
+    scope = Guards({N: n, M: m}, **options)
     return Dim.of(N, scope), Dim.of(M, scope), scope
 
 
@@ -83,7 +83,7 @@ def test_divisions_that_come_out_even_leave_no_remainder():
     assert (n * m * 6) % (m * 2) == 0 and (n * m * 6) // (m * 2) - 3 * n == 0
     assert ((n + 1) * 7) // (n + 1) == 7
     assert (2 * n + 3) // 2 - n == 1
-    assert [fact for fact in scope.facts if fact[0] == "<"] == []
+    assert [condition for condition in scope.conditions if condition[0] == "<"] == []
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30])
@@ -123,7 +123,7 @@ def test_what_is_true_of_all_sizes_is_not_noted():
     x, y, scope = two_dims()
     assert x >= 0 and x + 1 > 0 and x == x and x * y >= 0 and not x + 2 == 0
     assert x - x == 0 and max(x, 0) is x
-    assert scope.facts == {}
+    assert scope.conditions == {}
 
 
 def test_an_unknown_dimension_equals_none_as_tensorflow_shows_it():
@@ -181,9 +181,9 @@ def test_what_was_answered_before_is_not_taken_back():
 def test_shapes_of_another_rank_differ_without_a_question():
     x, y, scope = two_dims()
     assert Sizes((x, 3)) != (10,) and Sizes((x, 3)) != (y, 4)
-    assert Sizes((x, 3)) == (x, 3) and scope.facts == {}
-    assert not surely_equal(Sizes((x, 3)), (y, 3)) and scope.facts == {}
-    assert Sizes((x, 3)) != (y, 3) and len(scope.facts) == 1
+    assert Sizes((x, 3)) == (x, 3) and scope.conditions == {}
+    assert not definitely_equal(Sizes((x, 3)), (y, 3)) and scope.conditions == {}
+    assert Sizes((x, 3)) != (y, 3) and len(scope.conditions) == 1
 
 
 def test_a_tensor_shape_shows_unknown_sizes_as_none():
@@ -197,7 +197,7 @@ def test_a_tensor_shape_shows_unknown_sizes_as_none():
 def test_attributes_are_searched_and_filled_in_at_any_depth():
     x, _, _ = two_dims()
     nest = {"shape": (x, 2), "index": [[None, x + 1, None], "..."], "name": "a"}
-    assert sized(nest) and not sized({"shape": (1, 2)})
+    assert has_symbolic_shape(nest) and not has_symbolic_shape({"shape": (1, 2)})
     wanted = {"shape": (5, 2), "index": [[None, 6, None], "..."], "name": "a"}
     assert evaluated(nest, {N: 5}) == wanted
 
@@ -205,7 +205,7 @@ def test_attributes_are_searched_and_filled_in_at_any_depth():
 def test_when_a_trace_is_over_nothing_is_assumed_any_more():
     x, _, scope = two_dims()
     scope.closed = True
-    assert not x == 5 and scope.facts == {}
+    assert not x == 5 and scope.conditions == {}
     assert TensorShape([x, 3]).is_compatible_with([5, 3])
     with pytest.raises(NeedsSize):
         assert x < 5
@@ -214,6 +214,6 @@ def test_when_a_trace_is_over_nothing_is_assumed_any_more():
 def test_whole_takes_ints_and_sizes():
     x, _, _ = two_dims()
     assert whole(3) == 3 and whole(np.int64(4)) == 4 and whole(x) is x
-    assert value_of(x.form, {N: 12}) == 12
+    assert value_of(x.expression, {N: 12}) == 12
     with pytest.raises(TypeError):
         whole(1.5)

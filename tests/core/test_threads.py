@@ -1,4 +1,4 @@
-"""Each thread, and each asyncio task, has readers of its own."""
+"""Each thread, and each asyncio task, has interpreters of its own."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 
 
 def in_thread(function):
@@ -21,7 +21,7 @@ def test_a_tape_does_not_see_the_ops_of_another_thread():
     x = tw.Variable(3.0)
     with tw.GradientTape() as tape:
         y = in_thread(lambda: x * x)
-        assert in_thread(active_readers) == ()
+        assert in_thread(active_interpreters) == ()
         z = x * 2.0
     assert tape.gradient([y, z], x).numpy() == 2.0
 
@@ -53,7 +53,7 @@ def test_a_closed_tape_can_be_asked_in_another_thread():
     with tw.GradientTape() as tape:
         y = x * x
     assert in_thread(lambda: tape.gradient(y, x)).numpy() == 6.0
-    assert active_readers() == ()
+    assert active_interpreters() == ()
 
 
 def test_a_tape_asked_by_another_thread_while_it_records_still_leaves_cleanly():
@@ -61,8 +61,8 @@ def test_a_tape_asked_by_another_thread_while_it_records_still_leaves_cleanly():
     with tw.GradientTape() as tape:
         y = x * x
         assert in_thread(lambda: tape.gradient(y, x)).numpy() == 6.0
-        assert len(active_readers()) == 1
-    assert active_readers() == ()
+        assert len(active_interpreters()) == 1
+    assert active_interpreters() == ()
 
 
 def test_stop_recording_in_another_thread_is_refused():
@@ -73,7 +73,7 @@ def test_stop_recording_in_another_thread_is_refused():
     with tw.GradientTape() as tape:
         with pytest.raises(RuntimeError, match="not recording here"):
             in_thread(lambda: pause(tape))
-        assert len(active_readers()) == 1
+        assert len(active_interpreters()) == 1
 
 
 def test_an_error_in_a_thread_leaves_the_others_alone():
@@ -107,7 +107,7 @@ def test_tasks_that_take_turns_do_not_mix_their_tapes():
                 y = y * x
             g = inner.gradient(y, x)
             await asyncio.sleep(0)
-        return g.numpy(), outer.gradient(g, x).numpy(), len(active_readers())
+        return g.numpy(), outer.gradient(g, x).numpy(), len(active_interpreters())
 
     async def main():
         return await asyncio.gather(*(work(n) for n in range(1, 9)))
@@ -143,5 +143,5 @@ def test_a_generator_may_hold_a_tape_open():
     z = y * 2.0
     tape = next(generator)
     generator.close()
-    assert active_readers() == ()
+    assert active_interpreters() == ()
     assert tape.gradient(z, x).numpy() == 12.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.guards import Assumptions
+from tapewright.core.guards import Guards
 from tapewright.core.primitive import list_ops, primitive, wrap_kernels
 from tapewright.core.symbolic_dim import Dim, Size, is_size, value_of
 
@@ -128,7 +128,7 @@ def formulas_of(array, scope):
 
 def evaluated(result):
     values = np.frompyfunc(
-        lambda n: value_of(n.form, {Size(0, 0): 5}) if is_size(n) else n, 1, 1
+        lambda n: value_of(n.expression, {Size(0, 0): 5}) if is_size(n) else n, 1, 1
     )
     return values(np.asarray(result, object))
 
@@ -161,7 +161,7 @@ def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
             if raises(op, arrays, attributes):
                 continue
             wanted = op.kernels.plain(np.ndarray)(*arrays, **attributes)
-            scope = Assumptions({Size(0, 0): 5})
+            scope = Guards({Size(0, 0): 5})
             objects = [
                 a.astype(object) if (op.name, n) in NUMBERS else formulas_of(a, scope)
                 for a, n in zip(arrays, op.names(arrays))

@@ -2,7 +2,7 @@
 
 from tapewright.ops.array.creation import zeros
 
-from ..tracing.tracer import Symbolic
+from ..tracing.tracer import SymbolicTensor
 from .records import pulled_back
 from .regions import spec_of
 
@@ -68,7 +68,7 @@ def _put_in_place(known, tensor):
 
     What leads to that one then need not be computed, if nothing else uses it.
     """
-    if type(tensor) is not Symbolic or tensor.tracer is not known.tracer:
+    if type(tensor) is not SymbolicTensor or tensor.tracer is not known.tracer:
         return
     old, new = tensor.symbol, known.symbol
     for node in known.tracer.graph.nodes:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 from tapewright.ops.array.creation import zeros
 
 from ..tracing.binding import now_bound
@@ -29,7 +29,7 @@ class Cond(ControlNode):
     """Runs the graph that its first input picks, on the others.
 
     A boolean picks the first graph or the second; a number the graph of that number, the
-    last one if there is none. ``of_variables``: see `recording.pulled_back`.
+    last one if there is none. ``of_variables``: see `records.pulled_back`.
     """
 
     __slots__ = ("of_variables", "title")
@@ -141,7 +141,7 @@ def branch(title, choice, functions, operands=(), check=None):
     ``check(results)`` is given the list that each function returned, and may refuse them.
     None in one list becomes zeros if another has a tensor there.
     """
-    outside = active_readers()
+    outside = active_interpreters()
     specs = [spec_of(x) for x in operands]
     tracers = [
         trace_part(f"{title}_{i}", function, specs, outside)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.autodiff.batching import Mapped
+from tapewright.autodiff.batching import BatchedTensor
 from tapewright.core import devices
 from tapewright.core.errors import InvalidArgumentError, MappingError
 from tapewright.core.interpreters import active_tracer
@@ -60,7 +60,7 @@ def host_effect(kind, call, inputs=(), specs=(), attributes=None):
 def refuse_mapped(who, tensors):
     """Raises ``MappingError`` where a tensor stands for many values at once."""
     for x in tensors:
-        if type(x) is Mapped:
+        if type(x) is BatchedTensor:
             raise MappingError(
                 f"{who} cannot be applied to many values at once: take a Jacobian with "
                 "experimental_use_pfor=False, or map with map_fn instead of vectorized_map"

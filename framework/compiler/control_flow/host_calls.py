@@ -6,8 +6,9 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.interpreters import active_tracer, reading, user_line
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize, is_size
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
 
@@ -145,7 +146,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     specs, single = _specs("numpy_function", Tout)
 
     def call(*arrays):
-        with reading(()):
+        with use_interpreters(()):
             results = on_tensors(*[new_tensor(a) for a in arrays])
             return copies(fitting("numpy_function", results, specs))
 

@@ -11,7 +11,11 @@ import itertools
 import numpy as np
 
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_readers, active_tracer, reading
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    use_interpreters,
+)
 from tapewright.core.symbolic_shape import evaluated, sizes_in_use
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.ops.array.creation import zeros
@@ -319,7 +323,7 @@ def loop(
     further step. Returns the last carried values, sums, the number of steps (None without
     a test) and stacks.
     """
-    outside = active_readers()
+    outside = active_interpreters()
     if slice_specs is None:
         slice_specs = [(spec_of(x)[0][1:], x.array.dtype) for x in sliced]
     specs = [spec_of(x) for x in carried]
@@ -392,7 +396,7 @@ def _carried_variables(tracers, outside):
                 f"'{tracer.graph.name}': the variable '{variable.path}' is assigned in "
                 "the condition of a loop: assign it in the body"
             )
-    with reading(outside):
+    with use_interpreters(outside):
         return variables, [v.read() for v in variables]
 
 

@@ -7,7 +7,7 @@ unless there are so few rows that it is written down for each.
 from tapewright.core.composite import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
@@ -279,7 +279,7 @@ class _Rows:
     def nothing(self, step, state):
         """Stacks of no rows: their shapes and dtypes are those of a trace."""
         tracer = Tracer(Graph(self.who))
-        with reading((tracer,)):
+        with use_interpreters((tracer,)):
             row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]
             _, rows = step(state, put_together(self.structure, row))
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]

@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.autodiff.tape import GradientTape
+from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.devices import array_module, copy_to
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.interpreters import active_readers, active_tracer, reading
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    use_interpreters,
+)
 from tapewright.core.tensor import convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
 
@@ -30,7 +34,7 @@ class Token(NamedTuple):
     """What a call leaves for its gradient."""
 
     tape: object
-    recording: object  # of the tape, as a reader
+    recording: object  # of the tape, as an interpreter
     inputs: list
     outputs: list
 
@@ -104,12 +108,12 @@ class PythonCall(ControlNode):
         return self._followed if self.keeps else self._called
 
     def _called(self, *arrays):
-        with reading(()):
+        with use_interpreters(()):
             results = self.function(*[_own(a) for a in arrays])
             return copies(fitting(self.title, results, self.specs))
 
     def _followed(self, *arrays):
-        with reading(()):
+        with use_interpreters(()):
             outputs, token = self._taped([_own(a) for a in arrays])
         return [*copies(outputs), *[handle_of(token)] * self.keeps]
 
@@ -118,12 +122,12 @@ class PythonCall(ControlNode):
         with GradientTape(persistent=True) as tape:
             tape.watch(_floating(inputs))
             outputs = fitting(self.title, self.function(*inputs), self.specs)
-            return outputs, Token(tape, active_readers()[-1], inputs, outputs)
+            return outputs, Token(tape, active_interpreters()[-1], inputs, outputs)
 
     def _later(self, *arrays):
         *arrays, box = arrays
         inputs = [_own(a) if a.dtype != object else new_tensor(a) for a in arrays]
-        with reading(()):
+        with use_interpreters(()):
             outputs, token = self._told(box.item(), inputs)
         return [*copies(outputs), *[handle_of(token)] * self.keeps]
 
@@ -132,7 +136,7 @@ class PythonCall(ControlNode):
         if not self.keeps:
             return fitting(self.title, self.by_token(token, *inputs), self.specs), None
         inputs = [*token.inputs, *inputs[len(token.inputs) :]]
-        with reading((*active_readers(), token.recording)):
+        with use_interpreters((*active_interpreters(), token.recording)):
             token.tape.watch(_floating(inputs[len(token.inputs) :]))
             outputs = fitting(self.title, self.by_token(token, *inputs), self.specs)
         return outputs, Token(token.tape, token.recording, inputs, outputs)

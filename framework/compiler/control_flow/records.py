@@ -6,18 +6,18 @@ from what effects gave. The gradient is written with nodes of the same kinds, wh
 further out records in the same way: so there are gradients of every order.
 """
 
-from tapewright.autodiff.batching import Mapped
-from tapewright.autodiff.tape import GradientTape
+from tapewright.autodiff.batching import BatchedTensor
+from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.errors import MappingError, TracingError
 from tapewright.core.interpreters import (
-    BARE,
-    Recording,
-    active_reader,
-    active_readers,
+    ARRAY_EVAL,
+    active_interpreter,
+    active_interpreters,
     active_tracer,
-    reading,
+    use_interpreters,
 )
 from tapewright.core.record import add_cotangent, from_user, to_user
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor, next_key
 from tapewright.ops.array.gather import dense
 
@@ -34,34 +34,34 @@ def place(node, tensors):
     A node has ``recorded()``: the node that also gives what the gradient needs, and
     ``gradient(inputs, outputs, cotangents, wanted)``, which gives one for each input.
     """
-    readers = active_readers()
-    at = max(i for i, reader in enumerate(readers) if reader.traces)
+    interpreters = active_interpreters()
+    at = max(i for i, interpreter in enumerate(interpreters) if interpreter.traces)
     for x in tensors:
-        if type(x) is Mapped:
+        if type(x) is BatchedTensor:
             raise MappingError(
                 f"{node.name} of a traced function cannot be applied to many values at "
                 "once: take a Jacobian with experimental_use_pfor=False, or map with "
                 "map_fn instead of vectorized_map"
             )
-    above = [r for r in readers[at + 1 :] if r.takes_calls]
+    above = [r for r in interpreters[at + 1 :] if r.takes_records]
     _refuse_new_paths(node, above)
     above = [r for r in above if _tracked(r, node, tensors).count(True)]
     if not above:
-        return node.append_to(readers[at], tensors)
+        return node.append_to(interpreters[at], tensors)
     count = len(node.outputs)
     node, gradient = node.recorded()
-    outputs = node.append_to(readers[at], tensors)
-    for i, reader in enumerate(readers[at + 1 :], at + 1):
-        if reader in above:
-            _record(reader, node, tensors, outputs, gradient, readers[:i])
+    outputs = node.append_to(interpreters[at], tensors)
+    for i, interpreter in enumerate(interpreters[at + 1 :], at + 1):
+        if interpreter in above:
+            _record(interpreter, node, tensors, outputs, gradient, interpreters[:i])
     return outputs[:count]
 
 
-def _tracked(reader, node, tensors):
+def _tracked(interpreter, node, tensors):
     """Of each input whether a cotangent must reach it."""
     kinds = node.input_kinds()
     return [
-        x.key in reader.known and kind in "fc"
+        x.key in interpreter.known and kind in "fc"
         for x, kind in zip(tensors, kinds, strict=True)
     ]
 
@@ -86,31 +86,31 @@ def _follows(tape, variable):
     )
 
 
-def _record(reader, node, tensors, outputs, gradient, below):
+def _record(interpreter, node, tensors, outputs, gradient, below):
     adjoint = _Adjoint()
     adjoint.name, adjoint.gradient = node.name, gradient
     adjoint.tensors, adjoint.outputs = tensors, outputs
     adjoint.node = node
-    adjoint.tracked = _tracked(reader, node, tensors)
+    adjoint.tracked = _tracked(interpreter, node, tensors)
     adjoint.width = adjoint.tracked.count(True)
     for out in outputs:
         if type(out.key) is not int:
             out.key = next_key()
     keys = [x.key for x, is_tracked in zip(tensors, adjoint.tracked) if is_tracked]
     record = (adjoint, tuple([out.key for out in outputs]), *keys)
-    reader.take_call(record, outputs, below)
+    interpreter.process_record(record, outputs, below)
     boxes = [
         out.key
         for out, kind in zip(outputs, node.output_kinds())
         if is_box(out) and kind in "fc"
     ]
-    if boxes and not isinstance(reader, Recording):
+    if boxes and not isinstance(interpreter, Tape):
         raise TracingError(
             f"{node.name}: forward mode through a loop of a traced function needs to know "
             "how many steps there may be: give it maximum_iterations"
         )
     for key in boxes:
-        reader.known.add(key)
+        interpreter.known.add(key)
 
 
 class _Adjoint:
@@ -119,7 +119,7 @@ class _Adjoint:
     __slots__ = ("name", "node", "gradient", "tensors", "outputs", "tracked", "width")
 
     def raw(self, record, g, cotangents, useful):
-        bare = active_reader() is BARE
+        on_arrays = active_interpreter() is ARRAY_EVAL
         keys = iter(record[2:])
         keys = [next(keys) if is_tracked else None for is_tracked in self.tracked]
         wanted = [
@@ -127,13 +127,13 @@ class _Adjoint:
             for i, key in enumerate(keys)
             if key is not None and (useful is None or key in useful)
         ]
-        with reading(() if bare else active_readers()):
+        with use_interpreters(() if on_arrays else active_interpreters()):
             dense_g = [_dense(c) for c in g]
-            given = [c if is_box(c) else to_user(c, bare) for c in dense_g]
+            given = [c if is_box(c) else to_user(c, on_arrays) for c in dense_g]
             found = self.gradient(self.tensors, self.outputs, given, wanted)
             for i, part in zip(wanted, found, strict=True):
                 if not is_box(part):
-                    part = from_user(part, bare)
+                    part = from_user(part, on_arrays)
                 elif keys[i] in cotangents:
                     part = self.node.sum_of_boxes(i, cotangents.pop(keys[i]), part)
                 add_cotangent(cotangents, keys[i], part, useful)

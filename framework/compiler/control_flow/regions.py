@@ -9,7 +9,7 @@ where they are.
 import numpy as np
 
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.tensor import is_tensor
 from tapewright.ops.array.conversion import stop_gradient
 
@@ -17,7 +17,7 @@ from ..pipeline import make_plan
 from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import Effect, Graph, Node, Read, ReadAgain, Store, Value, is_value
 from ..tracing.handles import Box, boxed
-from ..tracing.tracer import Symbolic, Tracer
+from ..tracing.tracer import SymbolicTensor, Tracer
 
 __all__ = [
     "ControlNode",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class SubTracer(Tracer):
-    """Writes one branch or body down. ``outside``: the readers around it."""
+    """Writes one branch or body down. ``outside``: the interpreters around it."""
 
     __slots__ = ("outside", "of_variables", "touched", "ran_python", "results")
 
@@ -50,7 +50,7 @@ class SubTracer(Tracer):
         name = id(variable)
         if name in self.current or name in self.touched or self.outside is None:
             return super().value_of_variable(variable)
-        with reading(self.outside):
+        with use_interpreters(self.outside):
             outer = variable.read()
         if self.ran_python and not self._is_followed(outer):
             self.touch((variable,))
@@ -58,7 +58,7 @@ class SubTracer(Tracer):
         value = Value(*spec_of(outer), None, variable.path)
         self.graph.captures[value] = outer
         self.of_variables[name] = variable, value
-        tensor = self.current[name] = Symbolic(value, self)
+        tensor = self.current[name] = SymbolicTensor(value, self)
         return tensor
 
     def effect(
@@ -75,7 +75,7 @@ class SubTracer(Tracer):
         super().hand_over()
         for name, (_, value) in self.of_variables.items():
             if name not in self.touched:
-                self.current[name] = Symbolic(value, self)
+                self.current[name] = SymbolicTensor(value, self)
 
     def unfollowed(self):
         """The variables that came in from outside, where no tape follows them."""
@@ -106,7 +106,7 @@ class SubTracer(Tracer):
         return self.value_of_variable(variable) if known is None else known
 
     def _is_followed(self, outer):
-        return any([r.takes_calls and outer.key in r.known for r in self.outside])
+        return any([r.takes_records and outer.key in r.known for r in self.outside])
 
     def _refuse_followed(self, variable, outer):
         if self._is_followed(outer):
@@ -127,7 +127,7 @@ def is_seen(tensors):
     """Whether an op on one of these tensors would be written down by a tracer."""
     tracer = active_tracer()
     return tracer is not None and any(
-        type(x) is Symbolic or (type(x.key) is int and x.key < tracer.birth)
+        type(x) is SymbolicTensor or (type(x.key) is int and x.key < tracer.birth)
         for x in tensors
         if is_tensor(x)
     )
@@ -140,7 +140,7 @@ def trace_part(name, function, specs, outside):
     tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
     tracer.overlooked = parent.overlooked
     arguments = [tracer.input(*spec) for spec in specs]
-    with reading((tracer,)):
+    with use_interpreters((tracer,)):
         tracer.results = function(*arguments)
     return tracer
 
@@ -225,7 +225,7 @@ def close(tracers, leading):
         graph.aliases = {
             x.symbol: value
             for value, x in graph.captures.items()
-            if type(x) is Symbolic
+            if type(x) is SymbolicTensor
         }
         graph.captures, graph.finished = {}, True
     return list(tensors.values())

@@ -1,6 +1,6 @@
 """How many steps a loop takes, where that follows from what is known while tracing."""
 
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 
 from ..tracing.graph import Graph, Node, is_value
 from ..tracing.interpret import interpret
@@ -66,7 +66,7 @@ def _counted(test, body, condition, states, known, constants, nodes):
     goes_on = _part(test, nodes[test], numbers, [condition])
     after = _part(body, nodes[body], numbers, [states[k] for k in numbers])
     now, count = [known[k] for k in numbers], 0
-    with reading(()):
+    with use_interpreters(()):
         while count < MANY and bool(interpret(goes_on, now, dict(constants))[0]):
             now = interpret(after, now, dict(constants))
             count += 1

@@ -5,7 +5,7 @@ after the other where Python knows the condition; else a `Loop` node repeats one
 """
 
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_readers, active_tracer
+from tapewright.core.interpreters import active_interpreters, active_tracer
 from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
@@ -198,7 +198,7 @@ class _While:
             own = [x if x is None else next(leaves) for x in take_apart(now)]
             return self.step(put_together(now, own))
 
-        result = trace_part("while_loop", probe, specs, active_readers()).results
+        result = trace_part("while_loop", probe, specs, active_interpreters()).results
         return map_structure(
             lambda x, y: x.of_elements(y) if hasattr(x, "components") else x,
             now,

@@ -8,14 +8,14 @@ import numpy as np
 from tapewright.core.devices import array_module
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
-    BARE,
-    Recording,
-    active_reader,
-    active_readers,
+    ARRAY_EVAL,
+    active_interpreter,
+    active_interpreters,
     active_tracer,
 )
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -33,7 +33,7 @@ from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
 from ..tracing.linearize import record_call
-from ..tracing.tracer import Symbolic
+from ..tracing.tracer import SymbolicTensor
 from .arguments import Arguments, kept, revived
 from .outputs import packer
 
@@ -221,11 +221,13 @@ class ConcreteFunction:
             for x in self.graph.captures.values():
                 if type(x) is not Tensor and not _is_traced_now(x):
                     return False
-        if not self.overlooked or active_reader() is None:
+        if not self.overlooked or active_interpreter() is None:
             return True
-        readers = active_readers()
-        traced = any([r.traces for r in readers])  # then tapes outside are out of sight
-        tapes = [r for r in readers if isinstance(r, Recording)]
+        interpreters = active_interpreters()
+        traced = any(
+            [r.traces for r in interpreters]
+        )  # then tapes outside are out of sight
+        tapes = [r for r in interpreters if isinstance(r, Tape)]
         for reference in self.overlooked.values():
             key = getattr(reference(), "key", None)
             if type(key) is int and (traced or any([key in t.known for t in tapes])):
@@ -236,19 +238,21 @@ class ConcreteFunction:
         """Output tensors for input tensors, whoever watches."""
         if self.sizes is not None:
             return self.sizes.pick(tensors).flat_call(tensors)
-        reader = active_reader()
-        if self.is_planned is None and not any([type(x) is Symbolic for x in tensors]):
+        interpreter = active_interpreter()
+        if self.is_planned is None and not any(
+            [type(x) is SymbolicTensor for x in tensors]
+        ):
             self.is_planned = self._is_numpys(tensors)
         if not self.is_planned or kernels_are_wrapped("check"):
             return self.interpreted(tensors)
-        if reader is None or reader is BARE:
+        if interpreter is None or interpreter is ARRAY_EVAL:
             captures = self.graph.captures
             if captures:
                 tensors = [*tensors, *captures.values()]
             return [new_tensor(a) for a in self.replay([x.array for x in tensors])]
-        readers = active_readers()
-        if all([r.looks_on or isinstance(r, Recording) for r in readers]):
-            return record_call(self, tensors, readers)
+        interpreters = active_interpreters()
+        if all([r.only_watches_variables or isinstance(r, Tape) for r in interpreters]):
+            return record_call(self, tensors, interpreters)
         return self.interpreted(tensors)
 
     def interpreted(self, tensors):
@@ -286,7 +290,7 @@ class ConcreteFunction:
         """Whether a replay keeps nothing of the memory of its inputs."""
         if self.sizes is not None:
             return self.sizes.pick(tensors).borrows(tensors)
-        if not self.is_planned or active_reader() is not None:
+        if not self.is_planned or active_interpreter() is not None:
             return False
         if self._borrows is None:
             self._borrows = _leaves_inputs(self.plan)
@@ -311,13 +315,13 @@ class ConcreteFunction:
     def inputs(self):
         """The input tensors, symbolic: arguments, then what was captured."""
         values = [*self.graph.inputs, *self.graph.captures]
-        return [Symbolic(value, self.tracer) for value in values]
+        return [SymbolicTensor(value, self.tracer) for value in values]
 
     @property
     def outputs(self):
         """The output tensors, symbolic unless they are constants."""
         outputs = self.graph.outputs
-        return [Symbolic(x, self.tracer) if is_value(x) else x for x in outputs]
+        return [SymbolicTensor(x, self.tracer) if is_value(x) else x for x in outputs]
 
     @property
     def structured_input_signature(self):
@@ -465,7 +469,7 @@ def _alive(references):
 
 
 def _is_traced_now(x):
-    return type(x) is Symbolic and not x.tracer.graph.finished
+    return type(x) is SymbolicTensor and not x.tracer.graph.finished
 
 
 def _spec(x):

@@ -15,19 +15,19 @@ from tapewright.core import config
 from tapewright.core.devices import current_module
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
-    active_reader,
-    active_readers,
+    active_interpreter,
+    active_interpreters,
     active_tracer,
-    reading,
-    user_line,
+    use_interpreters,
 )
+from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.ops.random.generators import is_lent
 
 from ..tracing.graph import Graph, Value, is_value
 from ..tracing.handles import Resource, Unforeseen
 from ..tracing.lifting import value_now
-from ..tracing.tracer import EagerFallback, Symbolic, Tracer, fall_back
+from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
 from .arguments import map_tensors, named_leaves, quick_key, revived
 from .concrete_function import ConcreteFunction, Form, UntracedFunction
 from .methods import Always, Method
@@ -157,7 +157,7 @@ class Function:
     # --- calling
 
     def __call__(self, *args, **kwargs):
-        if not kwargs and active_reader() is None:
+        if not kwargs and active_interpreter() is None:
             key, tensors = quick_key(args)
             found = self._quick.get(key)
             if found is not None and not config.functions_run_eagerly():
@@ -396,7 +396,7 @@ class Function:
         values = [revived(x) for x in arguments.values]
         values = map_tensors(symbolic, values, names)
         try:
-            with reading((tracer,)), inside():
+            with use_interpreters((tracer,)), inside():
                 answer = self._run_python(*self.signature.as_call(values))
                 leaves, structure = numbered(answer, self._name)
                 drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
@@ -622,5 +622,5 @@ def _check_usable(x, name):
             f"function '{name}' was called with {x}: a spec has no value. Call it with a "
             "tensor, or trace it with get_concrete_function"
         )
-    if type(x) is Symbolic and not any([r.traces for r in active_readers()]):
+    if type(x) is SymbolicTensor and not any([r.traces for r in active_interpreters()]):
         x.stray()

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 
 __all__ = [
     "control_dependencies",
@@ -39,7 +39,7 @@ def inside():
         _INSIDE.reset(token)
 
 
-class init_scope(reading):  # noqa: N801  (used as a statement)
+class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
     """``with init_scope():`` code runs eagerly, outside of traces and unseen by tapes.
 
     What is computed inside is a constant of the trace around it.

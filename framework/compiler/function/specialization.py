@@ -1,7 +1,7 @@
 """One trace for all sizes: graphs with unknown dimensions, and what they become for known ones.
 
 Where a signature leaves dimensions open the Python code runs once, with a `dimension.Dim`
-in the place of each. What the graph then assumes of them is noted (`Assumptions`), and
+in the place of each. What the graph then assumes of them is noted (`Guards`), and
 checked for each set of sizes that comes. For sizes for which it holds the graph is copied
 with numbers in the place of formulas, and that copy is planned like any other: replays are
 as fast as those of a function of one size. For other sizes (a batch of one, where the code
@@ -15,10 +15,10 @@ import threading
 import warnings
 from collections import OrderedDict
 
-from tapewright.core.guards import Assumptions
-from tapewright.core.interpreters import user_line
+from tapewright.core.guards import Guards
+from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import Dim, NeedsSize, Size
-from tapewright.core.symbolic_shape import product, sized
+from tapewright.core.symbolic_shape import has_symbolic_shape, product
 from tapewright.core.tensor_shape import AnyShape
 
 from ..tracing.binding import bind
@@ -52,12 +52,12 @@ class Specializations:
 
     def __init__(self, trace, shapes):
         self._trace, self._shapes = trace, tuple(shapes)
-        self.atoms = []
+        self.symbols = []
         for i, shape in enumerate(self._shapes):
             axes = enumerate([None] if shape is None else shape)
             found = [axis for axis, n in axes if n is None]
-            self.atoms += [Size(i, None if shape is None else a) for a in found]
-        self.traces = []  # (function with formulas in its graph, its assumptions)
+            self.symbols += [Size(i, None if shape is None else a) for a in found]
+        self.traces = []  # (function with formulas in its graph, its guards)
         self.reason = None  # why there is no trace for all sizes
         self.depends = False  # on sizes, whether there is one
         self._count = 0  # of traces for one set of sizes
@@ -70,7 +70,9 @@ class Specializations:
     def pick(self, tensors):
         """The function for tensors of these sizes."""
         key = tuple([x.array.shape for x in tensors])
-        if sized(key):  # inside the trace of another function for all sizes
+        if has_symbolic_shape(
+            key
+        ):  # inside the trace of another function for all sizes
             return self._made(key)
         fixed = self._fixed.get(key)
         if fixed is None:
@@ -121,8 +123,8 @@ class Specializations:
 
     def _bound(self, sizes):
         """A trace with these sizes put in; None if there is none for them."""
-        for concrete, assumptions in self.traces:
-            if assumptions.broken_by(sizes) is None:
+        for concrete, guards in self.traces:
+            if guards.broken_by(sizes) is None:
                 try:
                     graph = bind(concrete.graph, sizes)
                 except (TypeError, ValueError, LookupError, ArithmeticError):
@@ -132,12 +134,12 @@ class Specializations:
 
     def _sizes(self, shapes):
         sizes = {}
-        for atom in self.atoms:
-            shape = shapes[atom.input]
-            if atom.axis is None:
-                sizes[atom], sizes[atom.input, "shape"] = product(shape), shape
+        for symbol in self.symbols:
+            shape = shapes[symbol.input]
+            if symbol.axis is None:
+                sizes[symbol], sizes[symbol.input, "shape"] = product(shape), shape
             else:
-                sizes[atom] = shape[atom.axis]
+                sizes[symbol] = shape[symbol.axis]
         return sizes
 
     # --- tracing
@@ -163,7 +165,7 @@ class Specializations:
 
     def _traced_again(self, key, sizes):
         """A trace for an example like these sizes, if that is likely to be another one."""
-        if self.reason or len(self.traces) >= MANY_EXAMPLES or sized(key):
+        if self.reason or len(self.traces) >= MANY_EXAMPLES or has_symbolic_shape(key):
             return None
         self._try(sizes)
         return self._bound(sizes)
@@ -173,50 +175,48 @@ class Specializations:
 
         Returns the error of the first, if it has raised one.
         """
-        first, examples = None, [_spread(self.atoms, sizes)]
+        first, examples = None, [_spread(self.symbols, sizes)]
         if sizes is not None:
-            examples.append(_near(self.atoms, sizes))
+            examples.append(_near(self.symbols, sizes))
         flips = 2
         while examples:
             example = examples.pop(0)
             if any([a.broken_by(example) is None for _, a in self.traces]):
                 continue  # it would be the same trace
-            assumptions = Assumptions(example, _line, sizes)
+            guards = Guards(example, _line, sizes)
             try:
-                concrete = self._trace(self._symbolic(assumptions))
+                concrete = self._trace(self._symbolic(guards))
                 _trace_gradients(concrete.graph)
-                assumptions.closed = True
+                guards.closed = True
             except EagerFallback:
                 raise
             except Exception as error:
                 first = first or error
                 if isinstance(error, NeedsSize):
-                    assumptions.reason = assumptions.reason or str(error)
-                self.reason = assumptions.reason or self.reason
-                self.depends = bool(assumptions.reason or assumptions.facts)
-                if assumptions.reason or not self.depends:
+                    guards.reason = guards.reason or str(error)
+                self.reason = guards.reason or self.reason
+                self.depends = bool(guards.reason or guards.conditions)
+                if guards.reason or not self.depends:
                     break  # no other example would help
-                other = _flipped(assumptions)
+                other = _flipped(guards)
                 if other is not None and flips:
                     flips -= 1
                     examples.insert(0, other)
                 continue
-            self.traces.append((concrete, assumptions))
-            if sizes is None or assumptions.broken_by(sizes) is None:
+            self.traces.append((concrete, guards))
+            if sizes is None or guards.broken_by(sizes) is None:
                 break
         return first
 
-    def _symbolic(self, assumptions):
+    def _symbolic(self, guards):
         """The shapes with a formula for each unknown dimension."""
         found = []
         for i, shape in enumerate(self._shapes):
             if shape is None:
-                found.append(AnyShape(i, assumptions))
+                found.append(AnyShape(i, guards))
                 continue
             axes = enumerate(shape)
-            dims = [
-                Dim.of(Size(i, a), assumptions) if n is None else n for a, n in axes
-            ]
+            dims = [Dim.of(Size(i, a), guards) if n is None else n for a, n in axes]
             found.append(tuple(dims))
         return tuple(found)
 
@@ -233,34 +233,34 @@ def _trace_gradients(graph):
 # ----------------------------------------------------------------------- examples
 
 
-def _spread(atoms, sizes):
+def _spread(symbols, sizes):
     """Example sizes of which little is true by accident.
 
     Sizes of one axis are the same for all inputs, where those that came are.
     """
     found, example = {}, {}
-    for atom in atoms:
-        like = atom.axis, None if sizes is None else sizes[atom]
+    for symbol in symbols:
+        like = symbol.axis, None if sizes is None else sizes[symbol]
         found.setdefault(like, _PRIMES[len(found) % len(_PRIMES)])
-        example[atom] = found[like]
-        if atom.axis is None and sizes is not None:
-            example[atom.input, "shape"] = sizes[atom.input, "shape"]
+        example[symbol] = found[like]
+        if symbol.axis is None and sizes is not None:
+            example[symbol.input, "shape"] = sizes[symbol.input, "shape"]
     return example
 
 
-def _near(atoms, sizes):
+def _near(symbols, sizes):
     """The sizes that came; 1 and 0 are special, and stand for others here."""
-    example = _spread(atoms, sizes)
-    example.update((a, sizes[a]) for a in atoms if sizes[a] > 1)
+    example = _spread(symbols, sizes)
+    example.update((a, sizes[a]) for a in symbols if sizes[a] > 1)
     return example
 
 
-def _flipped(assumptions):
+def _flipped(guards):
     """The examples changed so that the last "unequal" is "equal"; None if none can be."""
-    for (relation, form), answer in reversed(assumptions.facts.items()):
+    for (relation, expression), answer in reversed(guards.conditions.items()):
         if relation == "==" and not answer:
-            for example in assumptions.solved(form):
-                if min([example[atom] for atom in assumptions.atoms()]) > 1:
+            for example in guards.solved(expression):
+                if min([example[symbol] for symbol in guards.symbols()]) > 1:
                     return example
     return None
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import sized
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import new_tensor
 
 from ..tracing.graph import is_value
@@ -27,7 +27,9 @@ def _folded(rewriter, node, inputs):
         return None
     if not all([isinstance(x.array, np.ndarray) for x in inputs]):
         return None
-    if sized(node.attributes) or not all([is_static(v) for v in node.outputs]):
+    if has_symbolic_shape(node.attributes) or not all(
+        [is_static(v) for v in node.outputs]
+    ):
         return None
     limit = max(SMALL, GROWTH * sum([x.array.nbytes for x in inputs]))
     if sum([v.nbytes for v in node.outputs]) > limit:

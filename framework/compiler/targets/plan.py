@@ -1,7 +1,7 @@
 """From a program to the function that replays it: which memory, for how long.
 
 Arrays that nobody sees but the plan lie in one arena, where memory is used again as soon
-as its last reader is done; gradients that only an update reads lie in that update's
+as its last interpreter is done; gradients that only an update reads lie in that update's
 slots; what leaves the plan (outputs, values of variables) is new in each replay. The
 function itself is written by `source`.
 """

@@ -1,6 +1,6 @@
 """A graph with formulas for its sizes, copied with numbers in their place."""
 
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.symbolic_shape import evaluated, sizes_in_use, with_sizes
 
 from .graph import Graph
@@ -19,7 +19,7 @@ def bind(graph, sizes):
     """
     twin = Graph(graph.name, graph.parent)
     tracer = Tracer(twin)
-    with reading((tracer,)), with_sizes(sizes):
+    with use_interpreters((tracer,)), with_sizes(sizes):
         env = {value: tracer.capture(x) for value, x in graph.captures.items()}
         tracer.birth = 0
         inputs = [

@@ -4,7 +4,11 @@ import numpy as np
 
 from tapewright.core.devices import is_array
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import BARE, active_reader, reading
+from tapewright.core.interpreters import (
+    ARRAY_EVAL,
+    active_interpreter,
+    use_interpreters,
+)
 from tapewright.core.record import add_cotangent, conjugate, to_user
 from tapewright.core.tensor import IndexedSlices, new_tensor
 from tapewright.ops.array.gather import dense
@@ -44,7 +48,7 @@ class CallAdjoint:
         kept = record[2 + self.width :]
         residuals = [kept[self.index[place]] for place in backward.residuals]
         seeds = self._seeds(backward, targets)
-        if active_reader() is BARE:
+        if active_interpreter() is ARRAY_EVAL:
             outputs = _replayed(backward, seeds, residuals)
             finish = _conjugated
         else:
@@ -62,7 +66,7 @@ class CallAdjoint:
 
     def _both(self, x, y):
         """The sum of two lists of cotangents."""
-        if active_reader() is not BARE:
+        if active_interpreter() is not ARRAY_EVAL:
             raise TracingError(f"{self.name}: {_UNBOUNDED}")
         return sum_of_boxes(x, y)
 
@@ -74,7 +78,7 @@ class CallAdjoint:
             if c is None:
                 x = self.derivative.made[k].array
                 c = np.zeros(x.shape, x.dtype)
-                c = c if active_reader() is BARE else new_tensor(c)
+                c = c if active_interpreter() is ARRAY_EVAL else new_tensor(c)
             seeds.append(dense(c) if isinstance(c, IndexedSlices) else c)
         return seeds
 
@@ -82,7 +86,7 @@ class CallAdjoint:
 def _replayed(backward, seeds, residuals):
     """The way back on arrays."""
     arrays = [_conjugated(c if is_array(c) else np.asarray(c)) for c in seeds]
-    with reading(()):
+    with use_interpreters(()):
         return backward.function.replay(
             [*arrays, *[x.array for x in residuals], *backward.captured]
         )

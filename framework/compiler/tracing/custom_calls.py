@@ -9,7 +9,7 @@ import threading
 
 from tapewright.autodiff.custom_gradient import ask_for_gradients, note_call
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.symbolic_shape import sizes_in_use, with_sizes
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor_shape import TensorShape
@@ -115,7 +115,7 @@ class CustomCall(Node):
         graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
         tracer = type(self.tracer)(graph)
         tracer.around = self.tracer
-        with reading((tracer,)):
+        with use_interpreters((tracer,)):
             cotangents = [
                 tracer.input(v.shape, v.dtype, f"cotangent_{i}")
                 for i, v in enumerate(self.outputs)

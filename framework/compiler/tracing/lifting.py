@@ -4,7 +4,7 @@ What the tensor depends on is computed at once, from the arguments with which th
 was called and from the variables as they are.
 """
 
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.ops.random.philox import GENERATOR
 
 from .graph import Graph, is_value
@@ -36,7 +36,7 @@ def value_now(tensor):
                 "call the function first, or give the variable a value of its own"
             )
         known[value] = value_now(given)
-    with reading(()):
+    with use_interpreters(()):
         (found,) = interpret(part, list(known.values()))
     return found
 

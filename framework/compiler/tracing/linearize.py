@@ -12,16 +12,18 @@ holds then are symbols; whatever of them a walk back uses becomes an input of it
 import threading
 
 from tapewright.autodiff.backward import reachable, source_keys
-from tapewright.autodiff.tape import GradientTape
+from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.errors import GradientLookupError
-from tapewright.core.interpreters import Lost, Recording, reading, stamp
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.provenance import Provenance, attach_provenance
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, Tensor, new_tensor, next_key
 
 from .call_record import CallAdjoint
 from .custom_calls import CustomCall
 from .graph import Graph, is_value, reads_by_time
 from .interpret import interpret
-from .tracer import Symbolic, Tracer
+from .tracer import SymbolicTensor, Tracer
 
 __all__ = ["record_call"]
 
@@ -29,13 +31,13 @@ __all__ = ["record_call"]
 MANY = 32
 
 
-def record_call(concrete, tensors, readers):
+def record_call(concrete, tensors, interpreters):
     """The outputs of a call under tapes, which note it."""
     family = concrete.derived.get(None)
     if family is None:
         family = concrete.derived.setdefault(None, _Family(concrete))
     sources = family.sources(tensors)
-    recordings = [r for r in readers if isinstance(r, Recording)]
+    recordings = [r for r in interpreters if isinstance(r, Tape)]
     known = _known(recordings)
     tracked = tuple([x.key in known for x in sources])
     if True not in tracked:
@@ -59,7 +61,7 @@ def _stamp(concrete, sources, outputs, recordings):
     """Outputs that are on no tape tell whence they came."""
     if any([x.key is not None for x in sources]):
         for recording in recordings:
-            stamp(concrete, sources, tuple(outputs), recording)
+            attach_provenance(concrete, sources, tuple(outputs), recording)
 
 
 class _Family:
@@ -115,7 +117,7 @@ class _Family:
         if not _has_gradients(self.graph):
             return None
         try:
-            with reading(()):
+            with use_interpreters(()):
                 return Derivative(self, tracked, sources)
         except GradientLookupError:  # an error only for who asks for that gradient
             return None
@@ -164,15 +166,15 @@ class Derivative:
             for i in self.given
         }
         self.sources, env = {**symbols}, {}
-        with reading((self.tracer,)), self.tape:
+        with use_interpreters((self.tracer,)), self.tape:
             for i in self.tracked:
                 if i in symbols and symbols[i].array.dtype == object:
-                    self.tape._recording.watch(symbols[i])  # the states of a loop
+                    self.tape._tape.watch(symbols[i])  # the states of a loop
                 else:
                     variable = None if i in symbols else family.variables[i - count]
                     self.tape.watch(symbols[i] if variable is None else variable)
             outputs = _interpreted(family, symbols, env)
-        self.known = self.tape._recording.known
+        self.known = self.tape._tape.known
         self.tracer.finish(outputs)
         self.tracer.graph.finished = False  # the ways back go on to use its values
         self.later = self._add_reads(family, count, env)
@@ -211,7 +213,7 @@ class Derivative:
 
     def _placed(self, x):
         """The place of a tensor of the trace; a constant is its own."""
-        if not isinstance(x, Symbolic):
+        if not isinstance(x, SymbolicTensor):
             return x
         place = self.places.get(x.symbol)
         if place is None:
@@ -240,9 +242,9 @@ class Derivative:
 
     def _lost(self, without):
         """Where the paths from these sources end inside: source -> `Origin`."""
-        recording, found = self.tape._recording, {}
+        recording, found = self.tape._tape, {}
         losses = [lost for _, lost in recording.losses]
-        losses += [x.key for x in self.made if type(x.key) is Lost]
+        losses += [x.key for x in self.made if type(x.key) is Provenance]
         origins = [o for lost in losses for o in lost.origins if o.reason != "variable"]
         for i in without if origins else ():
             keys = source_keys(recording, self.sources[i])
@@ -281,7 +283,7 @@ class Derivative:
                 if adjoint is None:
                     adjoint = self.adjoints.setdefault(own, CallAdjoint(self, own))
                 record = (adjoint, keys, *[sources[i].key for i in own], *residuals)
-                recording.take_call(record, targets, ())
+                recording.process_record(record, targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
                 known.update([t.key for t in targets if t.array.dtype == object])
         if self.lost:
@@ -293,7 +295,7 @@ class Derivative:
 
     def _tell_losses(self, sources, recordings, made):
         """Tells tapes, for explanations, which sources have no gradient, and why."""
-        lost = Lost(
+        lost = Provenance(
             [o._replace(key=sources[i].key) for i, o in self.lost.items()],
         )
         for tensor in made:
@@ -360,7 +362,7 @@ class Backward:
         graph = Graph(f"gradient of {derivative.name}")
         tracer = Tracer(graph)
         targets = [derivative.made[k] for k in present]
-        with reading((tracer,)):
+        with use_interpreters((tracer,)):
             cotangents = [
                 tracer.input(x.array.shape, x.array.dtype, "cotangent") for x in targets
             ]
@@ -373,7 +375,7 @@ class Backward:
             tracer.finish(outputs)
         self.residuals, rest = [], {}
         for value, x in graph.captures.items():
-            if isinstance(x, Symbolic) and x.tracer is derivative.tracer:
+            if isinstance(x, SymbolicTensor) and x.tracer is derivative.tracer:
                 self.residuals.append(derivative._placed(x))
                 graph.inputs.append(value)
                 graph.aliases[x.symbol] = value

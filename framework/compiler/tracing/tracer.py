@@ -1,6 +1,6 @@
-"""The reader that writes ops down instead of computing them.
+"""The interpreter that writes ops down instead of computing them.
 
-While a function is traced its tensors are `Symbolic`: shape and dtype are known, values
+While a function is traced its tensors are `SymbolicTensor`: shape and dtype are known, values
 are not. Ops on them become nodes of a `Graph`; ops on other tensors just run, and what
 they give is a constant of the graph. Tapes work as ever above a tracer: the backward pass
 is a matter of ops, and so is written down too.
@@ -15,14 +15,14 @@ import numpy as np
 from tapewright.core.dtypes import BY_NUMPY, as_dtype
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
-    Reader,
-    active_readers,
-    perform,
-    reading,
-    user_line,
+    Interpreter,
+    active_interpreters,
+    process_op,
+    use_interpreters,
 )
+from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize
-from tapewright.core.symbolic_shape import Sizes, product, sized
+from tapewright.core.symbolic_shape import Sizes, has_symbolic_shape, product
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -37,7 +37,13 @@ from .custom_calls import CustomCall
 from .graph import Effect, Node, Read, ReadAgain, Store, Value
 from .lifting import generators, value_now
 
-__all__ = ["EagerFallback", "Outline", "Symbolic", "Tracer", "fall_back"]
+__all__ = [
+    "AbstractValue",
+    "EagerFallback",
+    "SymbolicTensor",
+    "Tracer",
+    "fall_back",
+]
 
 
 class EagerFallback(TracingError):
@@ -56,14 +62,14 @@ def fall_back(reason):
     They end even if the code that is being traced catches the exception.
     """
     error = EagerFallback(f"{user_line(always=True)}: {reason}")
-    for reader in active_readers():
-        graph = reader.graph if reader.traces else None
+    for interpreter in active_interpreters():
+        graph = interpreter.graph if interpreter.traces else None
         while graph is not None:
             graph.fallback, graph = error, graph.parent
     raise error
 
 
-class Outline:
+class AbstractValue:
     """What is known of an array that is not there yet: shape and dtype."""
 
     __slots__ = ("shape", "dtype")
@@ -89,14 +95,14 @@ class Outline:
     get = __array__  # as of an array on a GPU
 
 
-class Symbolic(Tensor):
+class SymbolicTensor(Tensor):
     """A tensor of a function that is being traced."""
 
     __slots__ = ("symbol", "tracer")
 
     def __init__(self, symbol, tracer):
         self.symbol, self.tracer = symbol, tracer
-        self.array = Outline(symbol.shape, symbol.dtype)
+        self.array = AbstractValue(symbol.shape, symbol.dtype)
         self.key = None
 
     @property
@@ -210,10 +216,10 @@ def _shape(dims, op=None):
             f"{user_line(always=True)}: the shape of what {who} gives is not known before "
             "it runs"
         )
-    return Sizes(dims) if sized(tuple(dims)) else tuple(dims)
+    return Sizes(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 
 
-class Tracer(Reader):
+class Tracer(Interpreter):
     """Writes the ops that it sees into ``graph``.
 
     A tensor of another trace that is still going on, or one that a tape follows outside,
@@ -262,19 +268,19 @@ class Tracer(Reader):
         """A further input of the graph, as a tensor."""
         value = Value(_shape(shape), np.dtype(dtype), None, name)
         self.graph.inputs.append(value)
-        return Symbolic(value, self)
+        return SymbolicTensor(value, self)
 
     # --- ops
 
-    def read(self, op, inputs, attributes, below):
+    def process(self, op, inputs, attributes, below):
         for x in inputs:
             if type(x) is not Tensor or (type(x.key) is int and x.key < self.birth):
                 break
         else:
-            if not sized(attributes):
+            if not has_symbolic_shape(attributes):
                 self.overlook(inputs)
                 if below:
-                    return perform(op, inputs, attributes, below)
+                    return process_op(op, inputs, attributes, below)
                 return op.run(inputs, attributes)
         known = known_result(op, inputs, attributes)
         if known is not None:
@@ -303,19 +309,19 @@ class Tracer(Reader):
             out.name = f"{node.name}_{len(nodes)}"
         nodes.append(node)
         if many:
-            return tuple([Symbolic(out, self) for out in outputs])
-        return Symbolic(outputs[0], self)
+            return tuple([SymbolicTensor(out, self) for out in outputs])
+        return SymbolicTensor(outputs[0], self)
 
     def value_of(self, x):
         """The value, or constant, for which a tensor stands in this graph."""
-        if type(x) is Symbolic:
+        if type(x) is SymbolicTensor:
             if x.tracer is self:
                 return x.symbol
             x = self._from_around(x)
         elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
             self.overlook((x,))
             return x
-        elif type(x.array) is Outline:  # of a model that is being put together
+        elif type(x.array) is AbstractValue:  # of a model that is being put together
             x._no_value("a traced function")
         found = self.captured.get(id(x))
         return self.capture(x).symbol if found is None else found
@@ -325,7 +331,7 @@ class Tracer(Reader):
         value = Value(x.array.shape, x.array.dtype, None, "captured")
         self.graph.captures[value] = x
         self.captured[id(x)] = value
-        return Symbolic(value, self)
+        return SymbolicTensor(value, self)
 
     def _from_around(self, x):
         """A tensor of a trace further out: what the trace around knows it by, if need be.
@@ -338,12 +344,12 @@ class Tracer(Reader):
         if around is not None and around.graph.finished:
             value = around.captured.get(id(x))
             if value is not None:
-                return Symbolic(value, around)
+                return SymbolicTensor(value, around)
         if not graph.finished:
             return x
         if around is None or around.graph.finished:
             x._no_value("an op", "")
-        return Symbolic(around.value_of(x), around)
+        return SymbolicTensor(around.value_of(x), around)
 
     def overlook(self, tensors):
         """Notes constants: a tape may come to know those that live on outside."""
@@ -355,9 +361,9 @@ class Tracer(Reader):
 
     def create(self, variable, initial_value):
         """A variable is made: its initial value, as one that is known now."""
-        for reader in active_readers():
-            if reader.traces:
-                reader.created.append(variable)
+        for interpreter in active_interpreters():
+            if interpreter.traces:
+                interpreter.created.append(variable)
         value = value_now(initial_value)
         for state in generators(initial_value):
             self.drawn[id(state)] = state, self.current[id(state)]
@@ -368,8 +374,10 @@ class Tracer(Reader):
         name = id(variable)
         tensor = self.current.get(name)
         if tensor is not None and name not in self.unread:
-            if type(tensor) is Symbolic:  # each read is one's own, and no tape's yet
-                return Symbolic(tensor.symbol, self)
+            if (
+                type(tensor) is SymbolicTensor
+            ):  # each read is one's own, and no tape's yet
+                return SymbolicTensor(tensor.symbol, self)
             return new_tensor(tensor.array)
         if tensor is None:
             node = Read(variable, self.here())
@@ -387,10 +395,10 @@ class Tracer(Reader):
             value = value.__tensor__()
         if not isinstance(value, Tensor):
             value = convert_to_tensor(value, dtype_hint=variable.dtype)
-        for reader in active_readers():
-            reader.before_assign(variable, method, value.key)
+        for interpreter in active_interpreters():
+            interpreter.before_assign(variable, method, value.key)
         variable.check_assigned(method, value.array)
-        with reading((self,)):
+        with use_interpreters((self,)):
             if method == "assign_add":
                 value = self.value_of_variable(variable) + value
             elif method == "assign_sub":
@@ -419,7 +427,7 @@ class Tracer(Reader):
         """A tensor of this trace that no other name goes by: keys are one's own."""
         value = self.value_of(tensor)
         if type(value) is Value:
-            return Symbolic(value, self)
+            return SymbolicTensor(value, self)
         return new_tensor(value.array)
 
     def effect(

@@ -17,10 +17,11 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
-from tapewright.core.interpreters import BARE, active_reader, active_tracer, user_line
+from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_tracer
 from tapewright.core.primitive import Shape, Whole
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
-from tapewright.core.symbolic_shape import sized
+from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
 
 from ..math.comparison import equal, less
@@ -51,7 +52,7 @@ def zeros(shape, dtype=dtypes.float32, name=None):
     TensorShape([2, 3])
     """
     dims = Shape(shape)
-    if sized(dims):
+    if has_symbolic_shape(dims):
         return filled(dims, 0, dtype)
     _check_dims("zeros", dims, dtype)
     return new_tensor(devices.current_module().zeros(dims, _numpy(dtype)))
@@ -62,7 +63,7 @@ def ones(shape, dtype=dtypes.float32, name=None):
     dims = Shape(shape)
     if dtypes.as_dtype(dtype) == dtypes.string:
         raise DTypeError("ones", "dtype must be numeric or bool, got string")
-    if sized(dims):
+    if has_symbolic_shape(dims):
         return filled(dims, 1, dtype)
     _check_dims("ones", dims, dtype)
     return new_tensor(devices.current_module().ones(dims, _numpy(dtype)))
@@ -101,15 +102,15 @@ def ones_like(input, dtype=None, name=None):
 
 
 def _like(function, input, dtype):
-    bare = active_reader() is BARE
-    like = new_tensor(input) if bare else convert_to_tensor(input)
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    like = new_tensor(input) if on_arrays else convert_to_tensor(input)
     make = getattr(module_of(like), function.removesuffix("_like"))
     array = like.array
-    if sized(array.shape):
+    if has_symbolic_shape(array.shape):
         number = 0 if function == "zeros_like" else 1
         return filled(array.shape, number, array.dtype if dtype is None else dtype)
     result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
-    return result if bare else new_tensor(result)
+    return result if on_arrays else new_tensor(result)
 
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
@@ -118,7 +119,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
     rows = Whole(num_rows)
     columns = rows if num_columns is None else Whole(num_columns)
     lead = () if batch_shape is None else Shape(batch_shape)
-    if sized((*lead, rows, columns)):
+    if has_symbolic_shape((*lead, rows, columns)):
         matrix = equal(expand_dims(_steps(rows), 1), _steps(columns))
         matrix = cast(matrix, dtype)
         return broadcast_to(matrix, (*lead, rows, columns))
@@ -232,7 +233,7 @@ def _range_of_sizes(start, limit, delta, dtype):
 
 def _steps(count):
     """``0, 1, ...``: so many whole numbers."""
-    if sized(count):
+    if has_symbolic_shape(count):
         return arange(count=count)
     devices.check_fits("range", (count,), np.int64)
     return new_tensor(devices.current_module().arange(count, dtype=np.int64))

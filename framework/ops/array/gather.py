@@ -547,7 +547,7 @@ def embedding_lookup(params, ids, max_norm=None, name=None):
 
 
 def dense(slices):
-    """`IndexedSlices` as the tensor (in a bare walk: the array) that it stands for.
+    """`IndexedSlices` as the tensor (on arrays: the array) that it stands for.
 
     Raises: ``ValueError`` without a ``dense_shape``.
     """

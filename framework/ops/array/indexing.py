@@ -18,7 +18,7 @@ from tapewright.core.errors import (
 from tapewright.core.primitive import Axes, DTypeName, Shape, Whole, primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
 from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import sized, whole
+from tapewright.core.symbolic_shape import has_symbolic_shape, whole
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -91,7 +91,7 @@ def getitem_p(xp, x, *, index: Index):
 
 @getitem_p.infer
 def _(x, index):
-    if sized(tuple(x.shape)) or sized(index):
+    if has_symbolic_shape(tuple(x.shape)) or has_symbolic_shape(index):
         return TensorSpec(_indexed_sizes(x.shape, index), x.dtype)
     try:
         dims = _indexed(x.shape, index, 2**20)

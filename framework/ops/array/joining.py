@@ -9,7 +9,7 @@ import numpy as np
 from tapewright.core import dtypes, tensor
 from tapewright.core.composite import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.interpreters import BARE, active_reader
+from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
 from tapewright.core.primitive import Axes, Shape, primitive
 from tapewright.core.rules import known_rank, lift, normalize_axis
 from tapewright.core.symbolic_dim import is_size
@@ -206,8 +206,8 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
     >>> [part.numpy().tolist() for part in split([1, 2, 3, 4, 5], [2, -1])]
     [[1, 2], [3, 4, 5]]
     """
-    bare = active_reader() is BARE
-    value = value if bare else convert_to_tensor(value)
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    value = value if on_arrays else convert_to_tensor(value)
     (axis,) = normalize_axis("split", int(axis), len(value.shape))
     size = value.shape[axis]
     several = isinstance(num_or_size_splits, (list, tuple))

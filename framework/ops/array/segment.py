@@ -18,9 +18,10 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
-from tapewright.core.interpreters import active_tracer, user_line
+from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank
+from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 
 from ..math.comparison import equal, less, logical_not, masked, where

@@ -14,7 +14,13 @@ from tapewright.core.composite import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import Axes, Shape, primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
-from tapewright.core.symbolic_shape import agree, divides, product, sized, surely_equal
+from tapewright.core.symbolic_shape import (
+    agree,
+    definitely_equal,
+    divides,
+    has_symbolic_shape,
+    product,
+)
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from tapewright.core.tensor_shape import TensorShape
 
@@ -71,14 +77,14 @@ def _of_nothing(dims, shape):
 
 @reshape.infer
 def _(tensor, shape):
-    if hasattr(shape, "atom"):  # of unknown rank
+    if hasattr(shape, "shape_symbol"):  # of unknown rank
         if product(tensor.shape) != shape.size:
             raise ShapeError("reshape", "the number of entries differs", tensor=tensor)
         return TensorSpec(shape, tensor.dtype)
     dims = tensor.shape
     shape = _of_nothing(dims, shape)
     is_open = dims.rank is None or any([n is None for n in dims])
-    count = None if is_open and not hasattr(dims, "atom") else product(dims)
+    count = None if is_open and not hasattr(dims, "shape_symbol") else product(dims)
     known = math.prod(n for n in shape if n != -1)
     open_dims = list(shape).count(-1)
     fits = count is None or (
@@ -355,7 +361,7 @@ def _(xp, input, *, shape):
 def _(input, shape):
     try:
         full = broadcast_shape(input.shape, shape)
-        if not surely_equal(full, shape) and full != tuple(shape):
+        if not definitely_equal(full, shape) and full != tuple(shape):
             raise ValueError
     except ValueError:
         raise ShapeError(
@@ -464,7 +470,7 @@ def summed_axis(xp, x, lead, count, tail):
 @sum_to_shape.infer
 def _(x, shape):
     full = broadcast_shape(x.shape, shape)
-    if not surely_equal(full, x.shape) and not full.is_compatible_with(x.shape):
+    if not definitely_equal(full, x.shape) and not full.is_compatible_with(x.shape):
         raise ShapeError("sum_to_shape", f"{tuple(shape)} does not broadcast to x", x=x)
     return TensorSpec(shape, x.dtype)
 
@@ -515,7 +521,7 @@ def rank(input, name=None):
 
 def _beside(tensor, numbers, dtype):
     """Numbers as a tensor on the device of another."""
-    if sized(numbers):
+    if has_symbolic_shape(numbers):
         return size_tensor(numbers, dtype)
     array = np.array(numbers, dtypes.as_dtype(dtype).dtype)
     return new_tensor(module_of(tensor).asarray(array))

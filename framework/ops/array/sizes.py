@@ -12,7 +12,7 @@ from tapewright.core import devices, dtypes, tensor
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import DTypeName, get_primitive, primitive
 from tapewright.core.symbolic_dim import NeedsSize, is_size
-from tapewright.core.symbolic_shape import sized
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
 
 __all__ = [
@@ -54,7 +54,7 @@ for _op in (sizes, arange):
 
 def as_constant(op, attributes):
     """The tensor that one of these ops gives, if all sizes are known; else None."""
-    if op not in (sizes.primitive, arange.primitive) or sized(attributes):
+    if op not in (sizes.primitive, arange.primitive) or has_symbolic_shape(attributes):
         return None
     return new_tensor(op.kernel(devices.current_module(), **attributes))
 
@@ -65,7 +65,7 @@ def as_constant(op, attributes):
 def size_tensor(value, dtype=None, hint=None):
     """A formula, or a nest of formulas, numbers and tensors of them, as a tensor."""
     entries = np.array(_entries(value), object)
-    floating = any([is_size(n) and n.form[0] != "poly" for n in entries.flat])
+    floating = any([is_size(n) and n.expression[0] != "poly" for n in entries.flat])
     natural = dtypes.float32 if floating else dtypes.int32
     if dtype is None and hint is not None and (
         not floating or dtypes.as_dtype(hint).dtype.kind in "fc"
@@ -93,7 +93,7 @@ def _entries(value):
 def _as_tensor(entries, dtype):
     """An array of numbers and formulas as a tensor; a constant if it has no formula."""
     values = _nest(entries)
-    if not sized(values):
+    if not has_symbolic_shape(values):
         return new_tensor(devices.current_module().asarray(entries.astype(dtype)))
     tracer = active_tracer()
     if tracer is None:
@@ -101,7 +101,7 @@ def _as_tensor(entries, dtype):
             "The size of an unknown dimension was used after its function was traced"
         )
     attributes = {"values": values, "dtype": dtype.name}
-    return tracer.read(sizes.primitive, [], attributes, ())
+    return tracer.process(sizes.primitive, [], attributes, ())
 
 
 def _nest(entries):
@@ -144,7 +144,7 @@ _WIDE = ("int32", "int64")
 
 def known_result(op, inputs, attributes):
     """What an op gives for tensors known as formulas, as tensors; None if it is unknown."""
-    if not op.sizes or sized(attributes):
+    if not op.sizes or has_symbolic_shape(attributes):
         return None
     arrays = []
     for x in inputs:
@@ -181,7 +181,7 @@ def known_as_sizes(*values):
             value = _nest(entries)
         elif not (type(value) is int or is_size(value)):
             return False
-        unknown = unknown or sized(value)
+        unknown = unknown or has_symbolic_shape(value)
     return unknown
 
 

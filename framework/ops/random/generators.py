@@ -13,7 +13,7 @@ import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.interpreters import active_tracer, reading
+from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.tensor import convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, VariableValue
 
@@ -246,7 +246,7 @@ def _lent_state():
 
 
 def _set_lent_state(state):
-    with reading(()):
+    with use_interpreters(()):
         get_global_generator().reset(state)
 
 
@@ -286,7 +286,10 @@ def get_global_generator():
     if (lent := _LENT.get()) is not None:
         return lent() if active_tracer() is None else Generator._of(_LentState())
     if _GLOBAL is None:
-        with _MAKING, reading(()):  # it outlives the trace that asks for it first
+        with (
+            _MAKING,
+            use_interpreters(()),
+        ):  # it outlives the trace that asks for it first
             _GLOBAL = _GLOBAL or Generator()
     return _GLOBAL
 

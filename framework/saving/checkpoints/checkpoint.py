@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from tapewright.core.errors import SavingError
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import get_global_generator
 
@@ -116,7 +116,7 @@ class Checkpoint:
     def save_counter(self):
         """How often `save` was called: an int64 Variable that is kept, too."""
         if self._save_counter is None:
-            with reading(()):
+            with use_interpreters(()):
                 self._save_counter = Variable(
                     np.int64(0), trainable=False, name="save_counter", dtype="int64"
                 )
@@ -204,7 +204,7 @@ class Checkpoint:
         status = self._apply(content, warns)
         state = content.info.get("generator")
         if state is not None:
-            with reading(()):
+            with use_interpreters(()):
                 get_global_generator().reset(state)
             status._awaiting.position = state
         return status

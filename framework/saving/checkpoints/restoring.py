@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.errors import SavingError
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import writing
 from tapewright.ops.random.generators import get_global_generator
 
@@ -111,7 +111,7 @@ class Awaited:
             self._awaiting.builds -= 1
         self.arrive(container)
         if len(self._awaiting.names) < count:
-            with reading(()):
+            with use_interpreters(()):
                 generator.reset(state)
 
     def drop(self):
@@ -211,7 +211,7 @@ def settle(awaiting, tree, also=""):
                 reason = f"the state does not fit '{name}': {error}"
                 raise SavingError(awaiting.path, reason, f"/@states[{name}]") from error
             del awaiting.states[name]
-    with reading(()):  # at once, whatever is being traced
+    with use_interpreters(()):  # at once, whatever is being traced
         for name, variable in tree.variables.items():
             if name in awaiting.arrays:
                 variable.assign(awaiting.arrays.pop(name))

@@ -1,6 +1,6 @@
 """The traces of a function that together serve what its signature allows.
 
-A trace for unknown sizes depends on facts about them (see `assumptions`): that a batch is
+A trace for unknown sizes depends on conditions on them (see `core.guards`): that a batch is
 not of size 1, say, because the code asks. In the process that traced a function, other
 sizes are traced when they come; a file must have them beforehand. So sizes are tried out,
 and for those that no trace serves another one is made: with that size fixed. Where ranks
@@ -15,7 +15,7 @@ from tapewright.compiler.function.specialization import Specializations, is_open
 from tapewright.compiler.tracing.binding import bind
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.core.errors import SavingError, TracingError
-from tapewright.core.interpreters import line_of_error
+from tapewright.core.source_lines import line_of_error
 from tapewright.core.symbolic_dim import NeedsSize, Size
 
 __all__ = ["Trace", "covered", "reason_of", "sizes_of"]
@@ -33,12 +33,12 @@ GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
 class Trace:
     """A trace that serves shapes like ``pattern``, None where a rank or size is open.
 
-    ``assumptions`` (`Assumptions`) is None where nothing is open.
+    ``guards`` (`Guards`) is None where nothing is open.
     """
 
-    def __init__(self, pattern, concrete, assumptions=None):
+    def __init__(self, pattern, concrete, guards=None):
         self.pattern, self.concrete = tuple(pattern), concrete
-        self.assumptions = assumptions
+        self.guards = guards
 
     def fits(self, shapes):
         """Whether it serves these shapes, or a plain tuple of sizes for each."""
@@ -49,9 +49,9 @@ class Trace:
                 return False
             if any(n is not None and n != m for n, m in zip(own, shape)):
                 return False
-        if self.assumptions is None:
+        if self.guards is None:
             return True
-        return self.assumptions.broken_by(sizes_of(self.pattern, shapes)) is None
+        return self.guards.broken_by(sizes_of(self.pattern, shapes)) is None
 
 
 def reason_of(error):
@@ -68,7 +68,7 @@ def sizes_of(pattern, shapes):
     found = {}
     for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
         if own is None:
-            count = shape.size if hasattr(shape, "atom") else math.prod(shape)
+            count = shape.size if hasattr(shape, "shape_symbol") else math.prod(shape)
             found[Size(i, None)], found[i, "shape"] = count, shape
         else:
             found.update((Size(i, a), shape[a]) for a, n in enumerate(own) if n is None)
@@ -176,19 +176,19 @@ class _Coverage:
     def _take(self, pattern):
         """Takes what the family of a pattern has, but for what cannot be written."""
         new = False
-        for concrete, assumptions in self.families[pattern].traces:
+        for concrete, guards in self.families[pattern].traces:
             if id(concrete) in self.taken:
                 continue
             self.taken.add(id(concrete))
-            assumptions.closed = False  # what gradients assume is noted, too
+            guards.closed = False  # what gradients assume is noted, too
             try:
                 self._check_gradients(concrete)
             except Exception as error:
                 self._note(error)
                 continue
             finally:
-                assumptions.closed = True
-            self.keep(Trace(pattern, concrete, assumptions))
+                guards.closed = True
+            self.keep(Trace(pattern, concrete, guards))
             new = True
         return new
 
@@ -261,8 +261,8 @@ class _Coverage:
     def example(self, pattern):
         """Shapes of a pattern that a trace is known to serve, if there is one."""
         for trace in self.traces:
-            if trace.pattern == pattern and trace.assumptions is not None:
-                known = trace.assumptions.examples
+            if trace.pattern == pattern and trace.guards is not None:
+                known = trace.guards.examples
                 return tuple([
                     tuple([known[i, a] if n is None else n for a, n in enumerate(shape)])
                     for i, shape in enumerate(pattern)
@@ -270,12 +270,12 @@ class _Coverage:
         return _example(pattern)
 
     def borders(self, pattern, start):
-        """Sizes at which a fact of these traces changes: ``(places, number)``."""
+        """Sizes at which a condition of these traces changes: ``(places, number)``."""
         found = []
         for trace in self.traces[start:]:
             if trace.pattern != pattern:
                 continue
-            for relation, form in trace.assumptions.facts:
+            for relation, form in trace.guards.conditions:
                 if relation == "shape" or form[0] != "poly":
                     continue
                 terms = dict(form[1])
@@ -364,7 +364,7 @@ def _fixed(pattern, places, n):
 
 def _binds(trace, shapes):
     """Whether a trace can be copied for these shapes."""
-    if trace.assumptions is None:
+    if trace.guards is None:
         return True
     try:
         bind(trace.concrete.graph, sizes_of(trace.pattern, shapes))

@@ -1,23 +1,23 @@
 """Sizes that are formulas as JSON: shapes, numbers, and what a trace assumes of them.
 
-A formula (see `dimension`) is a list: ``["poly", [[[atom, ...], coefficient], ...]]`` for a
-polynomial, ``[operation, left, right]`` for a floating number. An atom is ``[input, axis]``,
-the size of an axis of an input (null for the axis: its number of entries), or
-``["//", left, right]``, ``["%", left, right]``.
+A formula (see `symbolic_dim`) is a list: ``["poly", [[[symbol, ...], coefficient], ...]]``
+for a polynomial, ``[operation, left, right]`` for a floating number. A symbol is
+``[input, axis]``, the size of an axis of an input (null for the axis: its number of
+entries), or ``["//", left, right]``, ``["%", left, right]``.
 """
 
 import math
 
-from tapewright.core.guards import Assumptions
+from tapewright.core.guards import Guards
 from tapewright.core.symbolic_dim import Dim, Real, Size, is_size, value_of
 from tapewright.core.symbolic_shape import Sizes
 from tapewright.core.tensor_shape import AnyShape
 
 __all__ = [
-    "decode_assumptions",
+    "decode_guards",
     "decode_number",
     "decode_shape",
-    "encode_assumptions",
+    "encode_guards",
     "encode_number",
     "encode_shape",
     "is_open",
@@ -34,27 +34,29 @@ INPUTS, AXES = 100_000, 64
 
 def encode_number(n):
     """An int as it is, a formula as a list."""
-    return _form(n.form) if is_size(n) else int(n)
+    return _expression(n.expression) if is_size(n) else int(n)
 
 
 def decode_number(value, scope):
-    """The int or formula; one of ``scope``, the `Assumptions` of the trace."""
+    """The int or formula; one of ``scope``, the `Guards` of the trace."""
     if type(value) is int:
         return _whole(value)
-    form = _read_formula(value)
-    if scope is None or not isinstance(form, tuple):
+    expression = _read_formula(value)
+    if scope is None or not isinstance(expression, tuple):
         raise ValueError("a formula of sizes stands where there are no open sizes")
-    for atom in _sizes_of(form):
-        if atom not in scope.examples:
-            raise ValueError(f"{atom} is no size of this function")
-    value_of(form, scope.examples)  # as it will be for other sizes
-    return Dim(form, scope) if form[0] == "poly" else Real(form, scope)
+    for symbol in _sizes_of(expression):
+        if symbol not in scope.examples:
+            raise ValueError(f"{symbol} is no size of this function")
+    value_of(expression, scope.examples)  # as it will be for other sizes
+    return (
+        Dim(expression, scope) if expression[0] == "poly" else Real(expression, scope)
+    )
 
 
 def encode_shape(shape):
     """A list of ints and formulas; ``{"any": input}`` for a shape of unknown rank."""
-    if hasattr(shape, "atom"):
-        return {"any": shape.atom.input}
+    if hasattr(shape, "shape_symbol"):
+        return {"any": shape.shape_symbol.input}
     return [None if n is None else encode_number(n) for n in shape]
 
 
@@ -77,49 +79,53 @@ def decode_shape(value, scope=None):
 # ------------------------------------------------------------------------- formulas
 
 
-def _form(form):
-    if not isinstance(form, tuple):
-        return {"number": repr(form)} if type(form) is float else form
-    if form[0] != "poly":
-        operation, left, right = form
+def _expression(expression):
+    if not isinstance(expression, tuple):
+        return {"number": repr(expression)} if type(expression) is float else expression
+    if expression[0] != "poly":
+        operation, left, right = expression
         if operation == "**":
             _check_exponent(right)
-        return [operation, _form(left), _form(right)]
-    terms = [[[_atom(atom) for atom in monomial], c] for monomial, c in form[1]]
+        return [operation, _expression(left), _expression(right)]
+    terms = [
+        [[_symbol(symbol) for symbol in monomial], c] for monomial, c in expression[1]
+    ]
     return ["poly", terms]
 
 
-def _atom(atom):
-    if type(atom) is Size:
-        return [atom.input, atom.axis]
-    return [atom[0], _form(atom[1]), _form(atom[2])]
+def _symbol(symbol):
+    if type(symbol) is Size:
+        return [symbol.input, symbol.axis]
+    return [symbol[0], _expression(symbol[1]), _expression(symbol[2])]
 
 
 def _read_formula(value):
     """A form whose value is of a size that can be computed."""
-    form = _read_form(value)
-    if _degree(form) > HIGHEST:
+    expression = _read_expression(value)
+    if _degree(expression) > HIGHEST:
         raise ValueError(f"a formula of sizes has a degree above {HIGHEST}")
-    return form
+    return expression
 
 
-def _degree(form):
+def _degree(expression):
     """The power of sizes and coefficients with which a value may grow."""
-    if not isinstance(form, tuple):
+    if not isinstance(expression, tuple):
         return 1
-    if form[0] == "poly":
-        return max([1 + sum(map(_degree_of_atom, m)) for m, _ in form[1]], default=1)
-    operation, left, right = form[0], _degree(form[1]), form[2]
+    if expression[0] == "poly":
+        return max(
+            [1 + sum(map(_degree_of_symbol, m)) for m, _ in expression[1]], default=1
+        )
+    operation, left, right = expression[0], _degree(expression[1]), expression[2]
     if operation == "**":
         return left * _exponent(right)
     return left + _degree(right) if operation in "*/" else max(left, _degree(right))
 
 
-def _degree_of_atom(atom):
-    return 1 if type(atom) is Size else max(_degree(atom[1]), _degree(atom[2]))
+def _degree_of_symbol(symbol):
+    return 1 if type(symbol) is Size else max(_degree(symbol[1]), _degree(symbol[2]))
 
 
-def _read_form(value, depth=0):
+def _read_expression(value, depth=0):
     if depth > DEEPEST:
         raise ValueError(f"formulas are nested deeper than {DEEPEST}")
     if isinstance(value, dict):
@@ -132,7 +138,7 @@ def _read_form(value, depth=0):
     operation, *rest = value
     if operation == "poly":
         return "poly", _read_terms(*rest, depth)
-    left, right = [_read_form(each, depth + 1) for each in rest]
+    left, right = [_read_expression(each, depth + 1) for each in rest]
     if operation == "**":
         _check_exponent(right)
     if operation not in ("+", "-", "*", "/", "**"):
@@ -140,17 +146,19 @@ def _read_form(value, depth=0):
     return operation, left, right
 
 
-def _exponent(form):
+def _exponent(expression):
     """The size of a constant exponent; None for what is none."""
-    if isinstance(form, tuple) and form[0] == "poly":
-        terms = dict(form[1])
-        form = terms.get((), 0) if set(terms) <= {()} else None
-    return None if form is None or isinstance(form, tuple) else abs(form)
+    if isinstance(expression, tuple) and expression[0] == "poly":
+        terms = dict(expression[1])
+        expression = terms.get((), 0) if set(terms) <= {()} else None
+    return (
+        None if expression is None or isinstance(expression, tuple) else abs(expression)
+    )
 
 
-def _check_exponent(form):
+def _check_exponent(expression):
     """Whole numbers to the power of whole numbers could be of any size."""
-    exponent = _exponent(form)
+    exponent = _exponent(expression)
     if exponent is None or exponent > 64:
         raise ValueError("a power in a formula of sizes must have a small exponent")
 
@@ -162,11 +170,11 @@ def _read_terms(terms, depth):
     for monomial, c in terms:
         if len(monomial) > AXES:
             raise ValueError(f"a term of a formula has more than {AXES} factors")
-        found.append((tuple([_read_atom(a, depth + 1) for a in monomial]), _whole(c)))
+        found.append((tuple([_read_symbol(a, depth + 1) for a in monomial]), _whole(c)))
     return tuple(found)
 
 
-def _read_atom(value, depth):
+def _read_symbol(value, depth):
     if len(value) == 2:
         number, axis = value
         axis = axis if axis is None else _whole(axis, AXES)
@@ -174,7 +182,7 @@ def _read_atom(value, depth):
     operation, left, right = value
     if operation not in ("//", "%"):
         raise ValueError(f"{operation!r} is no part of a formula")
-    return operation, _read_form(left, depth), _read_form(right, depth)
+    return operation, _read_expression(left, depth), _read_expression(right, depth)
 
 
 def _whole(n, below=LARGEST):
@@ -184,72 +192,75 @@ def _whole(n, below=LARGEST):
     return n
 
 
-def _sizes_of(form):
-    """The `Size` atoms of a formula."""
-    if not isinstance(form, tuple):
+def _sizes_of(expression):
+    """The `Size` symbols of a formula."""
+    if not isinstance(expression, tuple):
         return
-    if form[0] != "poly":
-        yield from _sizes_of(form[1])
-        yield from _sizes_of(form[2])
+    if expression[0] != "poly":
+        yield from _sizes_of(expression[1])
+        yield from _sizes_of(expression[2])
         return
-    for monomial, _ in form[1]:
-        for atom in monomial:
-            if type(atom) is Size:
-                yield atom
+    for monomial, _ in expression[1]:
+        for symbol in monomial:
+            if type(symbol) is Size:
+                yield symbol
             else:
-                yield from _sizes_of(atom[1])
-                yield from _sizes_of(atom[2])
+                yield from _sizes_of(symbol[1])
+                yield from _sizes_of(symbol[2])
 
 
-# ---------------------------------------------------------------------- assumptions
+# --------------------------------------------------------------------------- guards
 
 
-def encode_assumptions(assumptions):
-    """Examples of sizes, and the facts on which a trace depends."""
-    examples, shapes, facts = [], [], []
-    for atom, n in assumptions.examples.items():
-        if type(atom) is Size:
-            examples.append([*atom, int(n)])
+def encode_guards(guards):
+    """Examples of sizes, and the conditions on which a trace depends."""
+    examples, shapes, conditions = [], [], []
+    for symbol, n in guards.examples.items():
+        if type(symbol) is Size:
+            examples.append([*symbol, int(n)])
         else:
-            shapes.append([atom[0], [int(size) for size in n]])
-    for (relation, form), answer in assumptions.facts.items():
+            shapes.append([symbol[0], [int(size) for size in n]])
+    for (relation, expression), answer in guards.conditions.items():
         if relation == "shape":
-            atom, other = form
+            symbol, other = expression
             other = (
                 [*other] if type(other) is Size else {"shape": [int(n) for n in other]}
             )
-            facts.append([relation, [[*atom], other], answer])
+            conditions.append([relation, [[*symbol], other], answer])
         else:
-            facts.append([relation, _form(form), answer])
-    return {"examples": examples, "shapes": shapes, "facts": facts}
+            conditions.append([relation, _expression(expression), answer])
+    return {"examples": examples, "shapes": shapes, "facts": conditions}
 
 
-def decode_assumptions(value, pattern):
-    """The `Assumptions` of a trace for shapes like ``pattern``, None where unknown."""
+def decode_guards(value, pattern):
+    """The `Guards` of a trace for shapes like ``pattern``, None where unknown."""
     examples = {}
     for number, axis, n in value["examples"]:
-        examples[_read_atom([number, axis], 0)] = _whole(n)
+        examples[_read_symbol([number, axis], 0)] = _whole(n)
     for number, shape in value["shapes"]:
         examples[_whole(number, INPUTS), "shape"] = decode_shape(shape)
     wanted = {*_open_sizes(pattern)}
-    if {atom for atom in examples if type(atom) is Size} != wanted:
+    if {symbol for symbol in examples if type(symbol) is Size} != wanted:
         raise ValueError("there must be one example for each open size")
-    found = Assumptions(examples)
-    for relation, form, answer in value["facts"]:
+    found = Guards(examples)
+    for relation, expression, answer in value["facts"]:
         if type(answer) is not bool or relation not in ("==", "<", "shape"):
-            raise ValueError(f"{relation!r} is no fact about sizes")
+            raise ValueError(f"{relation!r} is no condition on sizes")
         if relation == "shape":
-            atom, other = _read_atom(form[0], 0), form[1]
+            symbol, other = _read_symbol(expression[0], 0), expression[1]
             is_size_ = isinstance(other, list)
-            other = _read_atom(other, 0) if is_size_ else decode_shape(other["shape"])
-            atoms, form = [atom, other] if is_size_ else [atom], (atom, other)
+            other = _read_symbol(other, 0) if is_size_ else decode_shape(other["shape"])
+            symbols, expression = (
+                [symbol, other] if is_size_ else [symbol],
+                (symbol, other),
+            )
         else:
-            form = _read_formula(form)
-            atoms = list(_sizes_of(form))
-            value_of(form, examples)
-        if not wanted.issuperset(atoms):
-            raise ValueError("a fact is about a size that is not open")
-        found.facts[relation, form] = answer
+            expression = _read_formula(expression)
+            symbols = list(_sizes_of(expression))
+            value_of(expression, examples)
+        if not wanted.issuperset(symbols):
+            raise ValueError("a condition is about a size that is not open")
+        found.conditions[relation, expression] = answer
     return found
 
 

@@ -24,7 +24,7 @@ from tapewright.core.variable import Variable
 
 from .constants import ConstantReader, ConstantWriter
 from .coverage import Trace, covered, reason_of
-from .formulas import decode_assumptions, encode_assumptions
+from .formulas import decode_guards, encode_guards
 from .graph_reader import FAULTS, GraphReader
 from .graph_writer import GraphWriter
 from .restored import Restored, RestoredConcrete, SavedSizes
@@ -161,7 +161,7 @@ class _Call:
             "traces": [],
         }
         for i, trace in enumerate(traces):
-            scope = trace.assumptions
+            scope = trace.guards
             writer = GraphWriter(
                 self.path, variables, constants, gradients, scope, optimizers
             )
@@ -175,7 +175,7 @@ class _Call:
             # Behind it: the gradients of the graph may have asked for more.
             call["traces"].append({
                 "pattern": [None if s is None else [*s] for s in trace.pattern],
-                "assumptions": None if scope is None else encode_assumptions(scope),
+                "assumptions": None if scope is None else encode_guards(scope),
             })  # fmt: skip
         group.json("call", call)
 
@@ -257,7 +257,7 @@ def _form_by_inputs(concrete):
 
 
 def _known(shape):
-    if hasattr(shape, "atom"):
+    if hasattr(shape, "shape_symbol"):
         return None
     return [None if is_size(n) else n for n in shape]
 
@@ -340,7 +340,7 @@ def _read_call(group, name, variables, constants, optimizers):
         refusals = [(list(ranks), str(why)) for ranks, why in call["refusals"]]
         first = RestoredConcrete(first.graph, structure)
         first.sizes = SavedSizes(name, shapes, traces, refusals)
-    elif len(traces) > 1 or traces[0].assumptions is not None:
+    elif len(traces) > 1 or traces[0].guards is not None:
         raise ValueError("one signature without open sizes must have one trace")
     return first, values, [x if isinstance(x, str) else None for x in call["named"]]
 
@@ -383,7 +383,7 @@ def _patterns(listed, specs):
 def _read_trace(group, head, specs, structure, variables, constants, optimizers):
     pattern, scope = _patterns(head["pattern"], specs), None
     if is_open(pattern):
-        scope = decode_assumptions(head["assumptions"], pattern)
+        scope = decode_guards(head["assumptions"], pattern)
     reader = GraphReader(group, variables, constants, scope, optimizers)
     graph = reader.graph(group.json("graph"))
     if len(graph.inputs) != len(pattern) or graph.captures:
@@ -404,12 +404,12 @@ def _read_trace(group, head, specs, structure, variables, constants, optimizers)
 def _is_input(shape, pattern, number):
     """Whether a shape is a pattern with the sizes of this input where it is open."""
     if pattern is None:
-        return hasattr(shape, "atom") and shape.atom == (number, None)
-    if hasattr(shape, "atom") or len(shape) != len(pattern):
+        return hasattr(shape, "shape_symbol") and shape.shape_symbol == (number, None)
+    if hasattr(shape, "shape_symbol") or len(shape) != len(pattern):
         return False
     for axis, (n, wanted) in enumerate(zip(shape, pattern)):
         if wanted is None:
-            if not is_size(n) or n.form != ("poly", ((((number, axis),), 1),)):
+            if not is_size(n) or n.expression != ("poly", ((((number, axis),), 1),)):
                 return False
         elif is_size(n) or n != wanted:
             return False

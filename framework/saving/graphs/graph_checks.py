@@ -10,7 +10,7 @@ import numpy as np
 
 from tapewright.compiler.control_flow.regions import spec_of
 from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import Sizes, sized, surely_equal
+from tapewright.core.symbolic_shape import Sizes, definitely_equal, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
 __all__ = [
@@ -59,11 +59,11 @@ def name_or_none(text):
 
 def dims_of(dims):
     """A shape that a rule has inferred, as graphs have it."""
-    if hasattr(dims, "atom"):
+    if hasattr(dims, "shape_symbol"):
         return dims
     if getattr(dims, "rank", 0) is None or any(d is None for d in dims):
         raise ValueError("gives a shape that is not known")
-    return Sizes(dims) if sized(tuple(dims)) else tuple(dims)
+    return Sizes(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 
 
 def rule_spec(x):
@@ -78,7 +78,7 @@ def check_plain(value, depth=0):
         if not fits or depth > 1:
             raise ValueError(f"{value[:80]!r} is no attribute of an op")
     elif isinstance(value, (list, tuple)):
-        if hasattr(value, "atom"):
+        if hasattr(value, "shape_symbol"):
             return
         for item in value:
             check_plain(item, depth + 1)
@@ -108,7 +108,7 @@ def check_gradients(kinds, variables, inputs):
         elif kind == "sparse":
             (rows, dtype), (places, whole) = spec_of(next(given)), spec_of(next(given))
             own = tuple(variable._array.shape)
-            known = not any(hasattr(shape, "atom") for shape in (rows, places))
+            known = not any(hasattr(shape, "shape_symbol") for shape in (rows, places))
             fits = known and dtype == variable._array.dtype and whole.kind in "iu"
             if not fits or not own or (len(places), tuple(rows[1:])) != (1, own[1:]):
                 raise ValueError(f"has no sparse gradient of {variable.path!r}")
@@ -122,7 +122,7 @@ def check_alike(values, others):
         raise ValueError(f"takes or gives {len(values)} values, not {len(others)}")
     for x, y in zip(values, others):
         (shape, dtype), (other, kind) = spec_of(x), spec_of(y)
-        if dtype != kind or not surely_equal(shape, other):
+        if dtype != kind or not definitely_equal(shape, other):
             raise ValueError(
                 f"has {dtype} of shape {shape} for {kind} of shape {other}"
             )
@@ -167,7 +167,9 @@ def check_loop(node, inputs):
     for x, row in zip(own[start:count], body.inputs[start:count]):
         if spec_of(x)[1].kind == "O":
             continue  # a list of arrays, as the gradient of a loop takes it
-        if spec_of(x)[1] != row.dtype or not surely_equal(spec_of(x)[0][1:], row.shape):
+        if spec_of(x)[1] != row.dtype or not definitely_equal(
+            spec_of(x)[0][1:], row.shape
+        ):
             raise ValueError("a loop must be given rows of what its body takes")
     for test in tests:
         check_alike(test.inputs, [*body.inputs[:start], *body.inputs[count:]])

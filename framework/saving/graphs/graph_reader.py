@@ -22,10 +22,10 @@ from tapewright.compiler.tracing.graph import (
     Store,
     Value,
 )
-from tapewright.compiler.tracing.tracer import Symbolic, Tracer
+from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError
 from tapewright.core.primitive import Primitive, get_primitive
-from tapewright.core.symbolic_shape import sized, surely_equal
+from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 
 from .effects import made_effect
 from .formulas import decode_shape
@@ -70,7 +70,7 @@ class GraphReader:
     """Makes the graph of one trace.
 
     Args: ``item``: the group that it is from, for errors; ``variables``: a list of those
-    that it may touch; ``constants``: a `ConstantReader`; ``scope``: the `Assumptions` of
+    that it may touch; ``constants``: a `ConstantReader`; ``scope``: the `Guards` of
     the trace; ``optimizers``: a list of those that it may run.
     """
 
@@ -121,7 +121,10 @@ class GraphReader:
 
     def _spec(self, dtype, shape):
         shape, dtype = decode_shape(shape, self.scope), decode_dtype(dtype)
-        if not sized(shape) and math.prod(shape) * max(dtype.itemsize, 1) > LARGEST:
+        if (
+            not has_symbolic_shape(shape)
+            and math.prod(shape) * max(dtype.itemsize, 1) > LARGEST
+        ):
             raise ValueError(f"a value of shape {shape} is too large")
         return shape, dtype
 
@@ -137,7 +140,7 @@ class GraphReader:
             raise ValueError(f"takes {x!r}, which is not made before")
         value, own = known[x]
         if own is not tracer:  # of a graph around: it becomes an input here
-            outer = Symbolic(value, own)
+            outer = SymbolicTensor(value, own)
             value = Value(value.shape, value.dtype, None, "captured")
             tracer.graph.captures[value] = outer
             known[x] = value, tracer
@@ -161,7 +164,7 @@ class GraphReader:
                 f"gives {len(node.outputs)} values, the file has {len(said)}"
             )
         for (shape, dtype), value in zip(said, node.outputs):
-            if dtype != value.dtype or not surely_equal(shape, value.shape):
+            if dtype != value.dtype or not definitely_equal(shape, value.shape):
                 raise ValueError(
                     f"gives {value.dtype} of shape {value.shape}, the file says {dtype} "
                     f"of shape {shape}"
@@ -277,7 +280,7 @@ class GraphReader:
         if [spec_of(x)[1] for x in graph.inputs] != [v.dtype for v in node.outputs]:
             raise ValueError("a gradient must take a cotangent for each output")
         for x, v in zip(graph.inputs, node.outputs):
-            if not surely_equal(x.shape, v.shape):
+            if not definitely_equal(x.shape, v.shape):
                 raise ValueError("a cotangent must have the shape of its output")
         numbers = range(len(graph.outputs))
         if len(places) != wanted or any(

@@ -31,9 +31,9 @@ from tapewright.compiler.tracing.graph import (
     Store,
     is_value,
 )
-from tapewright.compiler.tracing.tracer import Symbolic, Tracer
+from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError, TracingError
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.record import OpCall
 
@@ -61,7 +61,7 @@ class GraphWriter:
 
     Args: ``path``: of the file, for messages; ``variables``: a list, to which those are
     added that the graph touches; ``constants``: a `ConstantWriter`; ``gradients``: whether
-    gradients of the user's own are written; ``scope``: the `Assumptions` of the trace;
+    gradients of the user's own are written; ``scope``: the `Guards` of the trace;
     ``optimizers``: an `OptimizerWriter`, or None if there is no place for any.
     """
 
@@ -119,7 +119,7 @@ class GraphWriter:
 
     def _captured(self, tensor, known, graph):
         """What a captured value stands for: a value around, or a constant."""
-        if isinstance(tensor, Symbolic):
+        if isinstance(tensor, SymbolicTensor):
             if tensor.symbol in known:
                 return known[tensor.symbol]
             raise TracingError(
@@ -294,9 +294,9 @@ def _traced_gradient(node, graph):
     tracer = Tracer(twin)
 
     def shown(x):
-        return Symbolic(x, around) if is_value(x) else x
+        return SymbolicTensor(x, around) if is_value(x) else x
 
-    with reading((tracer,)):
+    with use_interpreters((tracer,)):
         cotangents = [tracer.input(v.shape, v.dtype) for v in node.outputs]
         call = OpCall(
             node.op,

@@ -45,7 +45,7 @@ class SavedSizes(Specializations):
         for trace in self.saved:
             if not trace.fits(key):
                 continue
-            if trace.assumptions is None:
+            if trace.guards is None:
                 return trace.concrete
             concrete = trace.concrete
             try:
@@ -216,7 +216,11 @@ def _takes(value, spec):
 
 def _is_exact(x, value):
     shape = getattr(getattr(x, "array", None), "shape", None)
-    if shape is None or hasattr(value.shape, "atom") or len(shape) != len(value.shape):
+    if (
+        shape is None
+        or hasattr(value.shape, "shape_symbol")
+        or len(shape) != len(value.shape)
+    ):
         return False
     return all(type(n) is int and n == m for n, m in zip(value.shape, shape))
 

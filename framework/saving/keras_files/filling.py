@@ -9,7 +9,7 @@ import numpy as np
 
 from tapewright.core.devices import array_module
 from tapewright.core.errors import SavingError
-from tapewright.core.interpreters import active_reader
+from tapewright.core.interpreters import active_interpreter
 
 __all__ = ["Filling", "swapped"]
 
@@ -142,7 +142,7 @@ def _assign(variable, array):
     module = array_module(type(own))
     if module is not np:
         value = module.asarray(value)
-    if active_reader() is None:
+    if active_interpreter() is None:
         variable._bind(value)
     else:  # a tape or trace that has to know
         variable.assign(value)

@@ -5,13 +5,13 @@ import functools
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import (
-    Recording,
-    active_reader,
-    active_readers,
-    reading,
+    active_interpreter,
+    active_interpreters,
+    use_interpreters,
 )
 from tapewright.core.module import Module, snake_case, unique_name
 from tapewright.core.nest import owned_leaves
+from tapewright.core.tape import Tape
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
@@ -91,7 +91,7 @@ class Metric(Module, Configured):
         self._check_initialized()
         dtype = default_float() if dtype is None else as_dtype(dtype)
         make = initializers.get("zeros" if initializer is None else initializer)
-        with reading(()):  # made at once, even while a function is traced
+        with use_interpreters(()):  # made at once, even while a function is traced
             value = make(tuple(shape), dtype=dtype)
             variable = Variable(value, False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{variable.name}"
@@ -142,10 +142,10 @@ def _unrecorded(update_state):
 
     @functools.wraps(update_state)
     def update_quietly(self, *args, **kwargs):
-        if active_reader() is None:
+        if active_interpreter() is None:
             return update_state(self, *args, **kwargs)
-        others = [r for r in active_readers() if not isinstance(r, Recording)]
-        with reading(tuple(others)):
+        others = [r for r in active_interpreters() if not isinstance(r, Tape)]
+        with use_interpreters(tuple(others)):
             return update_state(self, *args, **kwargs)
 
     return update_quietly

@@ -15,7 +15,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.function.function import Function
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -808,7 +808,7 @@ def test_a_recursion_without_end_is_named():
 
     with pytest.raises(TracingError, match="'f' calls itself"):
         f(tw.constant(1.0))
-    assert active_readers() == ()
+    assert active_interpreters() == ()
 
 
 def test_effects_of_an_inner_function_happen_in_their_place():
@@ -824,7 +824,7 @@ def test_effects_of_an_inner_function_happen_in_their_place():
     assert [outer().numpy() for _ in range(2)] == [4, 10]
 
 
-# ----------------------------------------------------------------- tapes and other readers
+# ----------------------------------------------------------------- tapes and other interpreters
 
 
 def test_a_tape_around_a_call_sees_through_it():
@@ -878,7 +878,7 @@ def test_a_tape_outside_does_not_record_the_trace():
     f = tw.function(lambda x: [x * c for _ in range(50)][0])
     with tw.GradientTape() as tape:
         f(tw.constant(1.0))
-    assert len(tape._recording.records) < 10
+    assert len(tape._tape.records) < 10
 
 
 def test_numbers_are_checked_in_a_traced_function():
@@ -916,7 +916,7 @@ def test_an_error_while_tracing_leaves_nothing_behind():
 
     with pytest.raises(KeyError, match="mine"):
         f(tw.constant(1.0), True)
-    assert active_readers() == ()
+    assert active_interpreters() == ()
     assert not f._concrete and f.experimental_get_tracing_count() == 0
     assert v.numpy() == 1 and optimizer.iterations.numpy() == 0
     assert f(tw.constant(1.0), False).numpy() == 1.5

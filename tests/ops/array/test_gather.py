@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.batching import Batcher
+from tapewright.autodiff.batching import BatchInterpreter
 from tapewright.autodiff.gradient_check import (
     booleans,
     case,
@@ -15,7 +15,7 @@ from tapewright.autodiff.gradient_check import (
 )
 from tapewright.core import devices
 from tapewright.core.errors import DTypeError, ShapeError
-from tapewright.core.interpreters import reading
+from tapewright.core.interpreters import use_interpreters
 
 
 def added(g, indices, shape, axis):
@@ -210,8 +210,8 @@ def test_what_picks_by_several_axes_is_dense_and_by_the_first_sparse():
 
 
 def test_indices_may_be_mapped():
-    x, batcher = tw.constant(np.arange(12.0).reshape(3, 4)), Batcher()
-    with reading((batcher,)):
+    x, batcher = tw.constant(np.arange(12.0).reshape(3, 4)), BatchInterpreter()
+    with use_interpreters((batcher,)):
         one, column = (
             batcher.map(tw.constant([2, -3])),
             batcher.map(tw.constant([1, 3])),

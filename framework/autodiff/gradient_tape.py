@@ -1,7 +1,7 @@
 """`GradientTape`: watches, records, and gives derivatives.
 
-What it keeps is a `Recording` (see `readers`); `walk` goes back over it, `jacobian` with
-many cotangents at once.
+The interpreter that records is `core.tape.Tape`; `backward_pass` goes back over its records,
+`jacobian` with many cotangents at once.
 """
 
 import enum
@@ -14,28 +14,27 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.errors import RecordingError, ShapeError
 from tapewright.core.interpreters import (
-    BARE,
-    LinedRecording,
-    Recording,
-    active_readers,
-    lines_wanted,
-    paused,
-    reading,
-    set_readers,
+    ARRAY_EVAL,
+    active_interpreters,
+    set_interpreters,
+    use_interpreters,
 )
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.provenance import paused
 from tapewright.core.record import conjugate
+from tapewright.core.source_lines import lines_wanted
+from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
 from tapewright.core.variable import Variable, unwrapped
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
 
-from .backward import collect, ends, finished, sow, walk
+from .backward import backward_pass, collect, ends, finished, seed_cotangent
 from .explain import explain, summarize
 from .jacobian import (
-    JacobianWalk,
+    JacobianPass,
     check_blocks,
     examples_first,
     second_derivatives,
@@ -72,8 +71,8 @@ class GradientTape:
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._persistent = persistent
         self._accessed = watch_accessed_variables
-        self._recording = None
-        self._pushed = None  # the recording on the reader stack, while there is one
+        self._tape = None
+        self._pushed = None  # the tape on the interpreter stack, while there is one
         self._spent = False
         self._warned = False
         self._watched = ()
@@ -85,8 +84,8 @@ class GradientTape:
             raise ValueError(
                 "The tape is recording already: it cannot be entered twice"
             )
-        if self._recording is None:
-            self._recording = self._new_recording()
+        if self._tape is None:
+            self._tape = self._new_tape()
             self._spent = False
         self._push()
         return self
@@ -95,18 +94,18 @@ class GradientTape:
         if self._active:
             self._pop()
 
-    def _new_recording(self):
-        return (LinedRecording if lines_wanted() else Recording)(self._accessed)
+    def _new_tape(self):
+        return (TapeWithLines if lines_wanted() else Tape)(self._accessed)
 
     def _push(self, at=None):
-        readers = list(active_readers())
-        readers.insert(len(readers) if at is None else at, self._recording)
-        set_readers(readers)
-        self._pushed = self._recording
+        interpreters = list(active_interpreters())
+        interpreters.insert(len(interpreters) if at is None else at, self._tape)
+        set_interpreters(interpreters)
+        self._pushed = self._tape
 
     def _pop(self):
-        readers = active_readers()
-        set_readers(tuple([r for r in readers if r is not self._pushed]))
+        interpreters = active_interpreters()
+        set_interpreters(tuple([r for r in interpreters if r is not self._pushed]))
         self._pushed = None
 
     @property
@@ -116,17 +115,17 @@ class GradientTape:
     @property
     def _here(self):
         """Recording in this thread; another one may have entered the tape."""
-        return self._active and self._pushed in active_readers()
+        return self._active and self._pushed in active_interpreters()
 
     def watch(self, tensor):
         """Traces a tensor or variable, or any nest of them, from here on.
 
         Raises: ``ValueError`` for what is neither: an array or number is not on a tape.
         """
-        if self._recording is None:
+        if self._tape is None:
             if self._spent:
                 raise self._spent_error()
-            self._recording = self._new_recording()
+            self._tape = self._new_tape()
         things = [unwrapped(x) for x in flatten(tensor)]
         for thing in things:
             if not isinstance(thing, (Tensor, Variable)):
@@ -142,9 +141,9 @@ class GradientTape:
                     stacklevel=2,
                 )
             elif isinstance(thing, Variable):
-                self._recording.watch_variable(thing)
+                self._tape.watch_variable(thing)
             else:
-                self._recording.watch(thing)
+                self._tape.watch(thing)
 
     def stop_recording(self):
         """A context in which this tape does not record.
@@ -155,14 +154,14 @@ class GradientTape:
 
     def reset(self):
         """Forgets everything recorded and watched, and goes on recording if it was."""
-        if self._recording is not None:
-            self._recording.forget()
+        if self._tape is not None:
+            self._tape.forget()
         self._watched = ()
 
     def watched_variables(self):
         """The watched variables, a tuple in order of construction."""
-        if self._recording is not None:
-            self._watched = self._recording.variables.values()
+        if self._tape is not None:
+            self._watched = self._tape.variables.values()
         self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
         return self._watched
 
@@ -207,14 +206,14 @@ class GradientTape:
         return self.summary().nbytes
 
     def _kept(self):
-        if self._recording is None:
+        if self._tape is None:
             if self._spent:
                 raise RecordingError(
                     "A non-persistent GradientTape keeps nothing after gradient: look "
                     "inside before, or make it with GradientTape(persistent=True)"
                 )
-            self._recording = self._new_recording()
-        return self._recording
+            self._tape = self._new_tape()
+        return self._tape
 
     # --- differentiating
 
@@ -243,16 +242,21 @@ class GradientTape:
         targets = _checked(target, "target")
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
-        recording, readers = self._begin()
-        pairs, keys = ends(recording, targets, flat_sources)
-        bare = not readers and not kernels_are_wrapped()
+        tape, interpreters = self._begin()
+        pairs, keys = ends(tape, targets, flat_sources)
+        on_arrays = not interpreters and not kernels_are_wrapped()
         cotangents = {}
         for (tensor, key), seed in zip(pairs, seeds):
-            sow(cotangents, key, tensor, seed, bare)
-        with reading((BARE,) if bare else readers), np.errstate(all="ignore"):
-            walk(recording, cotangents, keys, bare, release=not self._persistent)
+            seed_cotangent(cotangents, key, tensor, seed, on_arrays)
+        with (
+            use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters),
+            np.errstate(all="ignore"),
+        ):
+            backward_pass(
+                tape, cotangents, keys, on_arrays, release=not self._persistent
+            )
             found = [collect(cotangents, k) for k in keys]
-        results = [finished(g, bare) for g in found]
+        results = [finished(g, on_arrays) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
@@ -378,11 +382,11 @@ class GradientTape:
             raise ShapeError("hessian", "target must be one number", target=target)
         if flat and len({s.dtype for s in flat_sources}) > 1:
             raise TypeError("hessian: flat=True needs sources of one dtype")
-        recording, readers = self._begin()
-        ((tensor, key),), keys = ends(recording, [target], flat_sources)
-        with reading(readers), np.errstate(all="ignore"):
+        tape, interpreters = self._begin()
+        ((tensor, key),), keys = ends(tape, [target], flat_sources)
+        with use_interpreters(interpreters), np.errstate(all="ignore"):
             blocks = second_derivatives(
-                recording, tensor, key, flat_sources, keys, readers, *bounds
+                tape, tensor, key, flat_sources, keys, interpreters, *bounds
             )
             if flat:
                 return side_by_side(
@@ -410,22 +414,22 @@ class GradientTape:
                     g = convert_to_tensor(g)
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
-        recording, readers = self._begin()
-        ((tensor, key),), keys = ends(recording, [target], sources)
+        tape, interpreters = self._begin()
+        ((tensor, key),), keys = ends(tape, [target], sources)
         if key is None:
             return [None] * len(sources)
-        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
-        with reading(readers), np.errstate(all="ignore"):
+        walks = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+        with use_interpreters(interpreters), np.errstate(all="ignore"):
             found = walks.full([tuple(s.shape) for s in sources])
             return [conjugate(j) for j in found]
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
-        recording, readers = self._begin()
-        ((tensor, key),), keys = ends(recording, [target], [source])
+        tape, interpreters = self._begin()
+        ((tensor, key),), keys = ends(tape, [target], [source])
         if key is None:
             return None
-        walks = JacobianWalk(recording, tensor, key, keys, readers, *bounds)
-        with reading(readers), np.errstate(all="ignore"):
+        walks = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+        with use_interpreters(interpreters), np.errstate(all="ignore"):
             return conjugate(walks.by_example(tuple(source.shape), check))
 
     def _need_persistent(self, who):
@@ -472,11 +476,11 @@ class GradientTape:
         )
 
     def _begin(self):
-        """What to walk over, and the readers that see it; a tape for one walk is spent."""
-        if self._recording is None:
+        """What to walk over, and the interpreters that see it; a tape for one walk is spent."""
+        if self._tape is None:
             if self._spent:
                 raise self._spent_error()
-            self._recording = self._new_recording()
+            self._tape = self._new_tape()
         if self._here and not self._persistent:
             self._pop()
         elif self._here and not self._warned:
@@ -487,11 +491,11 @@ class GradientTape:
                 "tape.stop_recording(), unless you want its derivatives",
                 stacklevel=3,
             )
-        recording = self._recording
+        tape = self._tape
         if not self._persistent:
-            self._watched = tuple(recording.variables.values())
-            self._recording, self._spent = None, True
-        return recording, active_readers()
+            self._watched = tuple(tape.variables.values())
+            self._tape, self._spent = None, True
+        return tape, active_interpreters()
 
 
 # Keyword-only arguments are additions: tools that compare signatures see TensorFlow's.
@@ -514,13 +518,13 @@ class _Pause:
         tape = self._tape
         if not tape._here:
             raise RecordingError("stop_recording: the tape is not recording here")
-        self._place = active_readers().index(tape._pushed)
+        self._place = active_interpreters().index(tape._pushed)
         tape._pop()
         self._token = paused.set(paused.get() + 1)
 
     def __exit__(self, *exc):
         paused.reset(self._token)
-        if self._tape._recording is not None:  # no gradient has released the tape
+        if self._tape._tape is not None:  # no gradient has released the tape
             self._tape._push(self._place)
 
 

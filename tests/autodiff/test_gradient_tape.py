@@ -9,7 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import UnconnectedGradients
 from tapewright.core import errors
-from tapewright.core.interpreters import active_readers
+from tapewright.core.interpreters import active_interpreters
 
 SECOND_GRADIENT = "A non-persistent GradientTape can only be used to compute one set"
 
@@ -529,7 +529,7 @@ def test_entering_an_active_tape_again_is_refused():
     with tape:
         with pytest.raises(ValueError, match="already"):
             tape.__enter__()
-        assert len(active_readers()) == 1
+        assert len(active_interpreters()) == 1
 
 
 def test_reentering_a_closed_tape_appends():
@@ -562,7 +562,7 @@ def test_a_gradient_inside_its_own_context_stops_the_recording():
     with tw.GradientTape() as tape:
         y = x * x
         assert tape.gradient(y, x).numpy() == 6.0
-        assert active_readers() == ()
+        assert active_interpreters() == ()
         with pytest.raises(RuntimeError, match="not recording"), tape.stop_recording():
             pass
 
@@ -613,10 +613,10 @@ def test_stop_recording_leaves_other_tapes_alone():
 
 def test_stop_recording_puts_the_tape_back_in_its_place():
     with tw.GradientTape() as first, tw.GradientTape(), tw.GradientTape():
-        before = active_readers()
+        before = active_interpreters()
         with first.stop_recording():
-            assert len(active_readers()) == 2
-        assert active_readers() == before
+            assert len(active_interpreters()) == 2
+        assert active_interpreters() == before
 
 
 def test_stop_recording_ends_with_an_error_inside():
@@ -646,7 +646,7 @@ def test_a_gradient_inside_stop_recording_ends_a_tape_that_is_not_persistent():
         y = x * x
         with tape.stop_recording():
             assert tape.gradient(y, x).numpy() == 6.0
-        assert active_readers() == ()
+        assert active_interpreters() == ()
 
 
 def test_reset_forgets_what_came_before():
@@ -698,7 +698,7 @@ def test_tapes_may_be_left_in_another_order_than_entered():
     first.__exit__(None, None, None)
     c = b * x
     second.__exit__(None, None, None)
-    assert active_readers() == ()
+    assert active_interpreters() == ()
     assert first.gradient(b, x).numpy() == 12.0  # x^3
     assert second.gradient(c, x).numpy() == 4.0 * 2 + 8.0  # 4 x * x, 4 a constant
 
@@ -912,7 +912,7 @@ def test_an_op_without_gradient_is_a_lookup_error_that_says_how_to_go_on():
 def test_an_error_inside_the_context_leaves_it():
     with pytest.raises(ZeroDivisionError), tw.GradientTape():
         1 / 0  # noqa: B018
-    assert active_readers() == ()
+    assert active_interpreters() == ()
 
 
 def test_the_unspent_tape_survives_an_error_in_its_context():

@@ -1,0 +1,87 @@
+"""Provenance: where a tensor came from that is on no tape.
+
+A tensor that no tape knows carries a `Provenance` in place of a key if it was computed from
+tensors that some tape knew. `GradientTape.explain` reads it to say why a gradient is None.
+"""
+
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from .source_lines import user_line
+
+__all__ = ["Origin", "Provenance", "attach_provenance", "merge_provenance", "paused"]
+
+# While tapes pause in this context: how many.
+paused = ContextVar("paused", default=0)
+
+
+class Origin(NamedTuple):
+    """A tracked tensor (``key``) from which a tensor came that a tape does not know.
+
+    ``reason`` is "outside" or "stop_recording" (nobody recorded the op), "stop_gradient"
+    or "no_derivative" (the op lets no gradient pass), or "variable": ``key`` is then the
+    serial number, ``op`` the path of a Variable that was read while no tape watched it.
+    """
+
+    reason: str
+    key: object
+    op: str = ""
+    line: str | None = None
+
+
+class Provenance:
+    """Stands for the key of a tensor that is on no tape: whence it came."""
+
+    __slots__ = ("origins",)
+    MOST = 16  # origins that are remembered
+
+    def __init__(self, origins):
+        self.origins = tuple(dict.fromkeys(origins))[: Provenance.MOST]
+
+    def within(self, other):
+        """Whether the other one tells all that this one does."""
+        for origin in self.origins:
+            if origin not in other.origins:
+                return False
+        return True
+
+
+def merge_provenance(op, interpreter, keys):
+    """The key of an output that is on no tape: None, or the `Provenance` of its inputs."""
+    found = None
+    for key in keys:
+        if key is None or key is found:
+            continue
+        if type(key) is not Provenance:
+            return _gathered(op, interpreter, keys)
+        if found is None or found.within(key):
+            found = key
+        elif not key.within(found):
+            return _gathered(op, interpreter, keys)
+    return found
+
+
+def _gathered(op, interpreter, keys):
+    origins, line = [], None
+    for key in keys:
+        if type(key) is Provenance:
+            origins += key.origins
+            continue
+        if key is None or (interpreter is not None and key not in interpreter.known):
+            continue
+        if interpreter is None:
+            reason = "stop_recording" if paused.get() else "outside"
+        else:
+            reason = "stop_gradient" if op.name == "stop_gradient" else "no_derivative"
+        line = line or user_line()
+        origins.append(Origin(reason, key, op.name, line))
+    return Provenance(origins) if origins else None
+
+
+def attach_provenance(op, inputs, outputs, interpreter=None):
+    """Gives outputs that are on no tape the key by which their loss can be explained."""
+    lost = merge_provenance(op, interpreter, [x.key for x in inputs])
+    if lost is not None:
+        for out in outputs if type(outputs) is tuple else (outputs,):
+            if out.key is None:
+                out.key = lost

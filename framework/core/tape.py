@@ -1,0 +1,174 @@
+"""`Tape`: the interpreter that records ops, and keeps what their gradients need."""
+
+from . import tensor as tensors
+from .interpreters import Interpreter, active_interpreters, process_op
+from .provenance import Provenance, attach_provenance, merge_provenance
+from .source_lines import user_line
+from .tensor import next_key
+
+__all__ = ["Tape", "TapeWithLines"]
+
+
+class Tape(Interpreter):
+    """What one tape knows: keys of tracked tensors, records, and variables read.
+
+    A record is ``(adjoint, key of the output, keys of tracked inputs, residuals...)``.
+    """
+
+    __slots__ = (
+        "known",
+        "leaves",
+        "records",
+        "reads",
+        "variables",
+        "keys_of",
+        "accessed",
+        "losses",
+        "exports",
+        "assigned",
+        "forgotten",
+        "lines",
+    )
+    takes_records = True
+
+    def __init__(self, accessed=True):
+        self.known = set()
+        self.leaves = set()  # watched tensors and reads of variables: where paths start
+        self.records = []
+        self.reads = {}  # id of a variable -> the tensor of its latest read
+        self.variables = {}  # id -> variable, for all that are watched
+        self.keys_of = {}  # id -> keys of all reads
+        self.accessed = accessed  # watch trainable variables when they are read
+        # For `explain` only: what the paths of the tape do not show.
+        self.losses = []  # (key of an output, `Provenance` of an input)
+        self.exports = []  # (key, how, line): values that left for NumPy or Python
+        self.assigned = []  # (variable, key of the assigned value, method, line)
+        self.forgotten = None  # after a reset: (the newest key then, ids of variables)
+        self.lines = None  # key of an output -> the user's line
+
+    def copied(self):
+        """Another tape that knows the same, and goes its own way from here."""
+        twin = Tape(self.accessed)
+        for name in ("known", "leaves", "records", "reads", "variables"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.keys_of = {name: [*keys] for name, keys in self.keys_of.items()}
+        twin.lines = None if self.lines is None else dict(self.lines)
+        return twin
+
+    def watch(self, tensor):
+        if type(tensor.key) is not int:
+            tensor.key = next_key()
+        self.known.add(tensor.key)
+        self.leaves.add(tensor.key)
+
+    def watch_variable(self, variable):
+        self.variables[id(variable)] = variable
+        self.keys_of.setdefault(id(variable), [])
+
+    def read_variable(self, variable, tensor):
+        name = id(variable)
+        if name not in self.variables:
+            if not (self.accessed and variable.trainable):
+                return
+            self.watch_variable(variable)
+        self.reads[name] = tensor
+        if tensor.array.dtype.kind in "fc" and tensor.key not in self.leaves:
+            self.watch(tensor)
+            self.keys_of[name].append(tensor.key)
+
+    def process(self, op, inputs, attributes, below):
+        if below:
+            outputs = process_op(op, inputs, attributes, below)
+        else:
+            outputs = op.run(inputs, attributes)
+        self.note(op, inputs, attributes, outputs)
+        return outputs
+
+    def process_record(self, record, outputs, below):
+        """The record of a call with a gradient of its own, and what it gave."""
+        self.known.update([x.key for x in outputs if x.array.dtype.kind in "fc"])
+        self.records.append(record)
+
+    def note(self, op, inputs, attributes, outputs):
+        """Appends a record if an input is tracked and the output can carry a gradient."""
+        known = self.known
+        if op.flat:
+            names = op.names(inputs)
+            tracked = [
+                x.key in known and name not in op.flat for x, name in zip(inputs, names)
+            ]
+        else:
+            tracked = [x.key in known for x in inputs]
+        if True not in tracked:
+            for x in inputs:
+                if x.key is not None:
+                    attach_provenance(op, inputs, outputs, self)
+                    break
+            return
+        if type(outputs) is tuple:
+            for out in outputs:
+                if type(out.key) is not int:
+                    out.key = next_key()
+                if out.array.dtype.kind in "fc":
+                    known.add(out.key)
+        elif outputs.array.dtype.kind in "fc":
+            if type(outputs.key) is not int:
+                outputs.key = next_key()
+            known.add(outputs.key)
+        else:
+            attach_provenance(op, inputs, outputs, self)
+            return
+        if False in tracked:
+            for x, is_tracked in zip(inputs, tracked):
+                if not is_tracked and x.key is not None:
+                    self._note_losses(op, inputs, outputs, tracked)
+                    break
+        tracked = tuple(tracked)
+        pack = op.packs.get(tracked) or op.adjoint(tracked)
+        self.records.append(pack(attributes, outputs, *inputs))
+
+    def _note_losses(self, op, inputs, outputs, tracked):
+        """Inputs beside the tracked ones that came from something tracked."""
+        beside = [x.key for x, is_tracked in zip(inputs, tracked) if not is_tracked]
+        lost = merge_provenance(op, self, beside)
+        if lost is not None:
+            first = outputs[0] if type(outputs) is tuple else outputs
+            self.losses.append((first.key, lost))
+
+    def before_assign(self, variable, method, key):
+        if type(key) is Provenance or key in self.known:
+            self.assigned.append((variable, key, method, user_line()))
+
+    def forget(self):
+        """Nothing is recorded or watched any more."""
+        variables = set(self.variables) | (self.forgotten or (0, set()))[1]
+        self.__init__(self.accessed)
+        self.forgotten = next_key(), variables
+
+
+class TapeWithLines(Tape):
+    """A tape that remembers the user's line of each op."""
+
+    __slots__ = ()
+
+    def __init__(self, accessed=True):
+        super().__init__(accessed)
+        self.lines = {}
+
+    def note(self, op, inputs, attributes, outputs):
+        count = len(self.records)
+        super().note(op, inputs, attributes, outputs)
+        if len(self.records) > count:
+            self.lines[self.records[-1][1]] = user_line()
+
+
+def _exported(tensor, how):
+    """Tells the tapes that know a tensor that its value left for NumPy or Python."""
+    for interpreter in active_interpreters():
+        if isinstance(interpreter, Tape) and (
+            type(tensor.key) is Provenance or tensor.key in interpreter.known
+        ):
+            interpreter.exports.append((tensor.key, how, user_line()))
+
+
+tensors.export_hook = _exported
