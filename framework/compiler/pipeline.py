@@ -19,6 +19,7 @@ from .program.fusion import drop_unused, merge_equal, uniform_constants
 from .program.lowering import lower
 from .program.verifier import verify_program
 from .targets.plan import Plan
+from .tracing.graph_verifier import verify_effects, verify_graph
 
 __all__ = [
     "GRAPH_PASSES",
@@ -56,15 +57,21 @@ def optimize(graph, off=()):
 
     ``passes`` of the result are the names of those that were made.
     """
-    made, result = [], graph.replaced(graph.nodes)
-    for each in _switched_on(GRAPH_PASSES, off):
-        result = each(result)
-        made.append(each.__name__)
-    if "dead_nodes" in made:  # what the others left behind
-        result = dead_nodes(result)
-    result.passes = tuple(made)
-    if config.plans_are_verified():  # nodes that lead nowhere may use what is not here
-        (result if "dead_nodes" in made else dead_nodes(result)).check()
+    passes = _switched_on(GRAPH_PASSES, off)
+    made = tuple([each.__name__ for each in passes])
+    if "dead_nodes" in made:
+        passes.append(dead_nodes)  # what the others leave behind
+    verified, known = config.plans_are_verified(), set()
+    if verified:
+        verify_graph(graph, "tracing", known)
+    result = graph
+    for each in passes:
+        before, result = result, each(result)
+        if verified and result is not before:
+            verify_graph(result, each.__name__, known)
+            verify_effects(before, result, each.__name__)
+    result = result.replaced(result.nodes)
+    result.passes = made
     return result
 
 

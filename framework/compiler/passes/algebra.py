@@ -43,7 +43,7 @@ def algebra(graph):
     """Replace ops by cheaper ones that give the same numbers, or by none: `RULES`."""
 
     def replaced(rewriter, node, inputs):
-        if node.hands_on:
+        if node.is_alias:
             return inputs[: len(node.outputs)]
         found = RULES.replacement(rewriter, node, inputs) if is_op(node) else None
         return None if found is None else (found,)

@@ -602,7 +602,7 @@ def lower(graph, array_type=np.ndarray, borrows=False, owned=()):
             if borrows and _may_be_an_input(args[0]):
                 args = (_copied(program, node, args[0]),)
             program.calls.append(Call("store", None, args, {}, node))
-        elif node.hands_on:
+        elif node.is_alias:
             found.update(zip(node.outputs, args))
         elif type(node) is Effect:
             specs = [(v.shape, v.dtype) for v in node.outputs]

@@ -17,7 +17,7 @@ INDEPENDENT = frozenset(["assert", "print"])
 
 def may_fail(node):
     """Whether a node may raise when it runs."""
-    if node.hands_on or type(node) in (Read, Store):
+    if node.is_alias or type(node) in (Read, Store):
         return False
     if node.op is None:
         inner = [n for graph in node.graphs for n in graph.nodes]

@@ -53,7 +53,7 @@ class CustomCall(Node):
         "_failure",
         "_lock",
     )
-    hands_on = True
+    is_alias = True
 
     def __init__(self, tracer, title, values, sources, variables, gradient, line=None):
         inputs, self.sources = list(values), []

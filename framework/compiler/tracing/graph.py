@@ -61,7 +61,7 @@ class Node:
     is_effect = False
     runs_python = False  # which may look at variables, and assign to any of them
     graphs = ()  # those that a node of control flow runs
-    hands_on = False  # its outputs are its first inputs, told apart for tapes alone
+    is_alias = False  # its outputs are its first inputs; only tapes tell them apart
     overwrites = None  # the number of an input that its kernel changes and hands on
     reads = writes = ()  # variables
 
@@ -77,6 +77,9 @@ class Node:
     @property
     def name(self):
         return self.op.name
+
+    def check_regions(self):
+        """Raise ``ValueError`` unless its regions fit its inputs and outputs."""
 
     def narrowed(self, used):
         """A smaller node that gives the ``used`` outputs, if it has regions; or None."""
@@ -112,7 +115,7 @@ class ReadAgain(Node):
     """
 
     __slots__ = ("variable",)
-    hands_on = True
+    is_alias = True
 
     def __init__(self, variable, value, line=None):
         super().__init__(None, (value,), {}, line)

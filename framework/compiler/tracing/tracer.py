@@ -12,6 +12,7 @@ from weakref import ref
 
 import numpy as np
 
+from tapewright.core import config
 from tapewright.core.dtypes import BY_NUMPY, as_dtype
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
@@ -35,6 +36,7 @@ from tapewright.ops.array.sizes import known_result, known_sizes
 
 from .custom_calls import CustomCall
 from .graph import Effect, Node, Read, ReadAgain, Store, Value
+from .graph_verifier import verify_graph
 from .lifting import generators, value_now
 
 __all__ = [
@@ -489,3 +491,5 @@ class Tracer(Interpreter):
             self.store(variable)
         self.given.clear()  # the tensors of this very call are not to be kept
         self.graph.finished = True
+        if config.plans_are_verified():
+            verify_graph(self.graph, "tracing")
