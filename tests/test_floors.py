@@ -75,11 +75,15 @@ def sources():
 SOURCES = sources()
 
 
-def imports(module):
-    """``(module, line)`` for everything that a file of ours imports, wherever it stands."""
+def imports(module, for_types=True):
+    """``(module, line)`` for everything that a file of ours imports, wherever it stands;
+    with or without what is imported ``if TYPE_CHECKING``, which never runs."""
     path = SOURCES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    if not for_types:
+        tree.body = [node for node in tree.body if not is_type_checking(node)]
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -93,6 +97,10 @@ def imports(module):
                 yield from ((s, node.lineno) for s in submodules if s in SOURCES)
 
 
+def is_type_checking(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def room(module):
     """The room of a module, and the folder in it."""
     tail = module.removeprefix("tapewright").removeprefix(".")
@@ -100,8 +108,10 @@ def room(module):
     return first, rest.partition(".")[0] if "." in rest else ""
 
 
-def own(module):
-    return [(name, line) for name, line in imports(module) if name in SOURCES]
+def own(module, for_types=True):
+    return [
+        (name, line) for name, line in imports(module, for_types) if name in SOURCES
+    ]
 
 
 def where(module, line):
@@ -166,7 +176,7 @@ def test_the_docstring_of_a_folder_of_saving_lists_its_files():
 
 def test_there_are_no_import_cycles():
     graph = {
-        module: {n for n, _ in own(module) if n != module and not is_package(n)}
+        module: {n for n, _ in own(module, False) if n != module and not is_package(n)}
         for module in SOURCES
         if not is_package(module)
     }

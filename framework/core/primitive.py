@@ -1,35 +1,36 @@
 """Primitives: a name with rules, and the one point where every op call passes.
 
-A `Primitive` owns an array kernel ``kernel(xp, inputs..., *, attributes...)``, ``infer``
+A `Primitive` owns an array kernel ``kernel(xp, inputs..., attributes...)``, ``infer``
 (specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
 ``diagonal`` rule (see `rules`). Calling the op asks the active interpreter what to do. The
 closures of `dispatch` make the common calls straight; everything else goes through
 ``Primitive.general``.
 """
 
+from __future__ import annotations
+
+import inspect
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from . import devices
 from .dispatch import make_entry, number_beside
-from .dtypes import as_dtype
 from .errors import (
     DTypeError,
     InvalidArgumentError,
-    MappingError,
     NumericsError,
     OpError,
     ResourceExhaustedError,
-    TracingError,
 )
 from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, process_op
 from .op_registry import find_op, list_ops, register_op
 from .provenance import attach_provenance
 from .record import make_pack, parameters
 from .symbolic_dim import is_size
-from .symbolic_shape import whole
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -38,13 +39,10 @@ from .tensor import (
     new_tensor,
     to_array,
 )
+from .typing import Kernel, Op, P, TensorLike, converter_of
 
 __all__ = [
-    "Axes",
-    "DTypeName",
     "Primitive",
-    "Shape",
-    "Whole",
     "get_primitive",
     "kernels_are_wrapped",
     "list_ops",
@@ -52,56 +50,6 @@ __all__ = [
     "register_gradient",
     "wrap_kernels",
 ]
-
-
-# --------------------------------------------------------- attributes are plain values
-
-
-def Axes(value):
-    """None, one axis or several, as plain ints."""
-    if value is None or type(value) is int:
-        return value
-    try:
-        if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
-            return tuple([whole(axis) for axis in value])
-        return whole(value)
-    except (MappingError, TracingError):
-        raise
-    except TypeError:
-        raise TypeError(f"axes must be integers, got {value!r}") from None
-
-
-def Shape(value):
-    """A tuple of plain ints from any mixture of ints, tensors and arrays."""
-    if type(value) is int:
-        return (value,)
-    if hasattr(
-        value, "shape_symbol"
-    ):  # a shape of unknown rank, in a trace for all of them
-        return value
-    try:
-        if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
-            return (whole(value),)
-        return tuple([whole(n) for n in value])
-    except (MappingError, TracingError):
-        raise
-    except TypeError:
-        raise TypeError(f"must be made of integers, got {value!r}") from None
-
-
-def Whole(value):
-    """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
-    try:
-        return whole(value)
-    except (MappingError, TracingError):
-        raise
-    except TypeError:
-        raise TypeError(f"must be an integer, got {value!r}") from None
-
-
-def DTypeName(value):
-    """The name of a dtype."""
-    return None if value is None else as_dtype(value).name
 
 
 # ---------------------------------------------------------------------- primitives
@@ -170,9 +118,9 @@ _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
 class Primitive:
     """One op: its kernel, its rules and its adjoints.
 
-    ``inputs`` are the positional parameters of the kernel after ``xp`` (a single
-    ``*values`` makes it variadic), ``attributes`` its keyword-only ones with defaults.
-    An annotation on an attribute is the function that makes it a plain value.
+    ``inputs`` are the parameters of the kernel after ``xp`` that stand for tensors
+    (a single ``*values`` makes it variadic), ``attributes`` the others.
+    The type of an attribute may bring the function that makes it a plain value.
     """
 
     def __init__(
@@ -198,27 +146,17 @@ class Primitive:
         cost=None,
         stable_form=None,
     ):
-        code = kernel.__code__
-        names = code.co_varnames
-        positional = code.co_argcount
         self.name = name or kernel.__name__.strip("_")
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
         self.kernel = kernel
         self.is_own = kernel.__module__.startswith("tapewright.")
-        self.variadic = bool(code.co_flags & 0x04)  # CO_VARARGS
-        keywords = names[positional : positional + code.co_kwonlyargcount]
-        if self.variadic:
-            self.inputs = (names[positional + len(keywords)],)
-        else:
-            self.inputs = names[1:positional]
+        names = _parameters(self.name, kernel)
+        self.inputs, self.attributes, self.defaults, self.convert = names
+        self.variadic = bool(kernel.__code__.co_flags & inspect.CO_VARARGS)
         if "out" in self.inputs:
             raise TypeError(
                 f"{self.name}: an input may not be named 'out', the output's name"
             )
-        self.attributes = tuple(keywords)
-        self.defaults = dict(kernel.__kwdefaults__ or {})
-        annotations = kernel.__annotations__
-        self.convert = {n: Whole if f is int else f for n, f in annotations.items()}
         self.broadcasts = broadcasts
         self.multiple = multiple  # the kernel returns a tuple
         self.ignores_float_errors = ignores_float_errors  # inf and NaN are answers
@@ -585,6 +523,29 @@ class Primitive:
         return pack
 
 
+def _parameters(who, kernel):
+    """The inputs of a kernel, its attributes, their defaults, and what converts them."""
+    code, space = kernel.__code__, kernel.__globals__
+    names, count = code.co_varnames, code.co_argcount
+    positional, defaults = names[1:count], kernel.__defaults__ or ()
+    defaults = dict(zip(reversed(positional), reversed(defaults)))
+    keywords = names[count : count + code.co_kwonlyargcount]
+    types = {  # annotations may be kept as strings
+        name: eval(kind, space) if isinstance(kind, str) else kind
+        for name, kind in kernel.__annotations__.items()
+        if name != "return"
+    }
+    inputs = tuple([n for n in positional if types.get(n, TensorLike) is TensorLike])
+    if inputs != positional[: len(inputs)] or any(n in defaults for n in inputs):
+        raise TypeError(f"{who}: an attribute needs a type, and follows the inputs")
+    attributes = positional[len(inputs) :] + keywords
+    if code.co_flags & inspect.CO_VARARGS:
+        inputs = (names[count + len(keywords)],)
+    converters = {n: converter_of(types[n]) for n in attributes if n in types}
+    converters = {n: c for n, c in converters.items() if c is not None}
+    return inputs, attributes, defaults | (kernel.__kwdefaults__ or {}), converters
+
+
 _SMALL = 1 << 20  # entries: no machine is short of memory for so many
 
 
@@ -604,8 +565,21 @@ def _as_op_error(error):
     return error
 
 
+@overload
+def primitive(kernel: Kernel[P], /) -> Op[P, Tensor]: ...
+@overload
+def primitive(
+    *, multiple: Literal[True], **options: Any
+) -> Callable[[Kernel[P]], Op[P, tuple[Tensor, ...]]]: ...
+@overload
+def primitive(
+    **options: Any,
+) -> Callable[[Kernel[P]], Op[P, Tensor]]: ...
 def primitive(kernel=None, **options):
-    """Decorator: make an op of an array kernel ``kernel(xp, inputs..., *, attributes...)``.
+    """Decorator: make an op of an array kernel ``kernel(xp, inputs..., attributes...)``.
+
+    Its signature is the op's: inputs are parameters of type `TensorLike`, attributes those
+    of another type, see `typing`. What the kernel gets for an input is an array.
 
     Names: ``name``, and ``type_name``, TensorFlow's op type, for error messages and
     `RegisterGradient`.

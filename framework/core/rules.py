@@ -10,14 +10,21 @@ is not mapped), and answers on which axis of the output, counted from the end, t
 is diagonal; None if it is not.
 """
 
-from operator import index
+from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any, overload
+
+from .dtypes import DType
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .primitive import get_primitive, primitive
 from .symbolic_dim import NeedsSize
 from .symbolic_shape import agree
-from .tensor import TensorSpec
+from .tensor import Tensor, TensorSpec
 from .tensor_shape import AnyShape, TensorShape
+from .typing import Kernel, Op, P
 
 __all__ = [
     "broadcast_shape",
@@ -192,18 +199,31 @@ def diagonal_elementwise(op, zero_when):
     return diagonal
 
 
-def elementwise(kernel=None, *, zero_when=(), result_dtype=None, **options):
+@overload
+def elementwise(kernel: Kernel[P], /) -> Op[P, Tensor]: ...
+@overload
+def elementwise(
+    *,
+    zero_when: Sequence[set[str]] = (),
+    result_dtype: DType | Callable[[DType], DType] | None = None,
+    broadcasts: bool | None = None,
+    **options: Any,
+) -> Callable[[Kernel[P]], Op[P, Tensor]]: ...
+def elementwise(
+    kernel=None, *, zero_when=(), result_dtype=None, broadcasts=None, **options
+):
     """Decorator: an op that works entry by entry, its inputs broadcast together.
 
     Brings the three rules above along. ``result_dtype`` is the dtype of the output, or a
     function of the inputs' (default: the same); the other options are `primitive`'s.
     """
     if kernel is None:
-        return lambda kernel: elementwise(
-            kernel, zero_when=zero_when, result_dtype=result_dtype, **options
-        )
-    options.setdefault("broadcasts", kernel.__code__.co_argcount > 2)
-    op = primitive(kernel, **options).primitive
+        return functools.partial(
+            elementwise, zero_when=zero_when, result_dtype=result_dtype,
+            broadcasts=broadcasts, **options,
+        )  # fmt: skip
+    op = primitive(**options)(kernel).primitive
+    op.broadcasts = len(op.inputs) > 1 if broadcasts is None else broadcasts
     op.elementwise = True
     op.infer_rule = infer_elementwise(op, result_dtype)
     op.batch_rule = batch_elementwise(op)

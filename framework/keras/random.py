@@ -8,8 +8,8 @@ import functools
 
 from tapewright.core.dtypes import as_dtype, int64
 from tapewright.core.floatx import default_float
-from tapewright.core.primitive import Shape
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import as_shape
 from tapewright.layers.seeds import SeedGenerator
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
@@ -61,20 +61,22 @@ def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     TensorShape([2, 3])
     """
     dtype = checked_floating("normal", dtype or default_float())
-    return draw_normal(_stream(seed), Shape(shape), mean, stddev, dtype)
+    return draw_normal(_stream(seed), as_shape(shape), mean, stddev, dtype)
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
     dtype = checked_floating("truncated_normal", dtype or default_float())
-    return draw_normal(_stream(seed), Shape(shape), mean, stddev, dtype, truncated=True)
+    return draw_normal(
+        _stream(seed), as_shape(shape), mean, stddev, dtype, truncated=True
+    )
 
 
 def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
     """Numbers from ``minval`` up to, and without, ``maxval``."""
     dtype = checked_floating("uniform", dtype or default_float())
     bounds = checked_bounds("uniform", minval, maxval, dtype)
-    return draw_uniform(_stream(seed), Shape(shape), *bounds)
+    return draw_uniform(_stream(seed), as_shape(shape), *bounds)
 
 
 def randint(shape, minval, maxval, dtype="int32", seed=None):
@@ -83,7 +85,7 @@ def randint(shape, minval, maxval, dtype="int32", seed=None):
     if not dtype.is_integer:
         raise ValueError(f"randint: dtype must be an integer type, got {dtype.name}")
     bounds = checked_bounds("randint", minval, maxval, int64)
-    return cast(draw_uniform(_stream(seed), Shape(shape), *bounds), dtype)
+    return cast(draw_uniform(_stream(seed), as_shape(shape), *bounds), dtype)
 
 
 def categorical(logits, num_samples, dtype="int32", seed=None):
@@ -119,7 +121,7 @@ def shuffle(x, axis=0, seed=None):
 
 def gamma(shape, alpha, dtype=None, seed=None):
     """Numbers with the density ``x ** (alpha - 1) * exp(-x)``, up to a factor."""
-    dtype, shape = checked_floating("gamma", dtype or default_float()), Shape(shape)
+    dtype, shape = checked_floating("gamma", dtype or default_float()), as_shape(shape)
     return _gamma(_stream(seed), shape, alpha, dtype)
 
 
@@ -129,7 +131,7 @@ def _gamma(stream, shape, alpha, dtype):
 
 def beta(shape, alpha, beta, dtype=None, seed=None):
     """Numbers with the density ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor."""
-    dtype, shape = checked_floating("beta", dtype or default_float()), Shape(shape)
+    dtype, shape = checked_floating("beta", dtype or default_float()), as_shape(shape)
     other = seed + 1 if isinstance(seed, int) else seed  # draws that do not depend
     first = _gamma(_stream(seed), shape, alpha, dtype)
     return first / (first + _gamma(_stream(other), shape, beta, dtype))
@@ -137,5 +139,5 @@ def beta(shape, alpha, beta, dtype=None, seed=None):
 
 def binomial(shape, counts, probabilities, dtype=None, seed=None):
     """How many of ``counts`` trials succeed, each with probability ``probabilities``."""
-    drawn = draw_binomial(_stream(seed), Shape(shape), counts, probabilities, int64)
+    drawn = draw_binomial(_stream(seed), as_shape(shape), counts, probabilities, int64)
     return cast(drawn, dtype or default_float())

@@ -14,14 +14,13 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.primitive import (
-    Axes,
-    DTypeName,
-    Shape,
+    Primitive,
     get_primitive,
     primitive,
 )
 from tapewright.core.rules import broadcast_shape, elementwise, normalize_axis
 from tapewright.core.tape import Tape
+from tapewright.core.typing import Axes, TensorLike, as_axes, as_shape, dtype_name
 
 
 @primitive(type_name="ScaleForATest")
@@ -33,6 +32,33 @@ def scale_for_a_test(xp, x, *, factor=2.0, axis: Axes = None):
 @scale_for_a_test.vjp("x")
 def _(g, factor):
     return g * factor
+
+
+def test_the_signature_of_a_kernel_tells_inputs_from_attributes():
+    def kernel(
+        xp, x: TensorLike, y, axis: Axes = None, flag: bool = False, *, third: int
+    ):
+        return x + y
+
+    op = Primitive(kernel, name="told_apart_for_a_test")
+    assert op.inputs == ("x", "y")
+    assert op.attributes == ("axis", "flag", "third")
+    assert op.defaults == {"axis": None, "flag": False}
+    assert op.bind((1, 2, [np.int32(0)], 1), {"third": np.int64(3)}) == (
+        (1, 2),
+        {"axis": (0,), "flag": True, "third": 3},
+    )
+
+
+def test_an_attribute_by_position_needs_a_type_and_follows_the_inputs():
+    with pytest.raises(TypeError, match="untyped"):
+        Primitive(lambda xp, x, axis=None: x, name="untyped")
+
+    def misplaced(xp, axis: Axes, x: TensorLike):
+        return x
+
+    with pytest.raises(TypeError, match="misplaced"):
+        Primitive(misplaced)
 
 
 # ------------------------------------------------------------------------- calling
@@ -232,17 +258,17 @@ def test_an_attribute_without_default_is_required():
 @pytest.mark.parametrize(
     ("convert", "value", "plain"),
     [
-        (Axes, None, None),
-        (Axes, [np.int64(0), tw.constant(1)], (0, 1)),
-        (Axes, tw.constant([0, 2]), (0, 2)),
-        (Axes, np.int32(-1), -1),
-        (Shape, [2, tw.constant(3), np.int64(-1)], (2, 3, -1)),
-        (Shape, tw.constant([4, 5]), (4, 5)),
-        (Shape, tw.TensorShape([4, 5]), (4, 5)),
-        (Shape, 7, (7,)),
-        (Shape, tw.constant(7), (7,)),
-        (DTypeName, np.float32, "float32"),
-        (DTypeName, None, None),
+        (as_axes, None, None),
+        (as_axes, [np.int64(0), tw.constant(1)], (0, 1)),
+        (as_axes, tw.constant([0, 2]), (0, 2)),
+        (as_axes, np.int32(-1), -1),
+        (as_shape, [2, tw.constant(3), np.int64(-1)], (2, 3, -1)),
+        (as_shape, tw.constant([4, 5]), (4, 5)),
+        (as_shape, tw.TensorShape([4, 5]), (4, 5)),
+        (as_shape, 7, (7,)),
+        (as_shape, tw.constant(7), (7,)),
+        (dtype_name, np.float32, "float32"),
+        (dtype_name, None, None),
     ],
 )
 def test_attributes_become_plain_values(convert, value, plain):

@@ -5,13 +5,16 @@ identity, with and without a gradient. A real input gets a real gradient, and a 
 one a complex one.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import DTypeName, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..math.comparison import greater_equal, less_equal, logical_and, masked
 
@@ -33,7 +36,7 @@ __all__ = [
 
 
 @elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True, linear=True)
-def cast_p(xp, x, *, dtype: DTypeName):
+def cast_p(xp, x: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
         x = x.real
@@ -83,7 +86,7 @@ def _as_it_is(x):
 @elementwise(
     name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}], linear=True
 )
-def _saturate_cast(xp, value, *, dtype: DTypeName):
+def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
     limited = xp.minimum(xp.maximum(value, low), high)
@@ -150,7 +153,7 @@ def saturate_cast(value, dtype, name=None):
 
 
 @primitive(name="bitcast", type_name="Bitcast")
-def _bitcast(xp, input, *, type: DTypeName):
+def _bitcast(xp, input: TensorLike, type: DTypeLike):
     to = dtypes.as_dtype(type).dtype
     size, new_size = input.dtype.itemsize, to.itemsize
     if size == new_size:
@@ -218,7 +221,7 @@ def _complex_of(dtype):
     result_dtype=_complex_of,
     linear=True,
 )
-def _complex(xp, real, imag):
+def _complex(xp, real: TensorLike, imag: TensorLike):
     if real.dtype.kind != "f" or real.dtype.itemsize < 4:
         what = "real and imag must be float32 or float64"
         raise DTypeError("complex", what, real=real, imag=imag)
@@ -255,7 +258,7 @@ def real_dtype(dtype):
     result_dtype=real_dtype,
     linear=True,
 )
-def _real(xp, input):
+def _real(xp, input: TensorLike):
     return xp.real(input)
 
 
@@ -276,7 +279,7 @@ def real(input, name=None):
     result_dtype=real_dtype,
     linear=True,
 )
-def _imag(xp, input):
+def _imag(xp, input: TensorLike):
     return xp.imag(input)
 
 
@@ -293,7 +296,7 @@ def imag(input, name=None):
 @elementwise(
     name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc", linear=True
 )
-def _conj(xp, x):
+def _conj(xp, x: TensorLike):
     return xp.conj(x)
 
 
@@ -318,7 +321,7 @@ def _is_complex(x):
 
 
 @elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True, linear=True)
-def identity(xp, input):
+def identity(xp, input: TensorLike):
     """``input`` as another tensor; gradients pass."""
     return input
 
@@ -329,7 +332,7 @@ def _(g):
 
 
 @elementwise(zero_when=[{"input"}], sizes=True, linear=True)
-def set_apart(xp, input):
+def set_apart(xp, input: TensorLike):
     """``input`` as another tensor, in traced functions too.
 
     What is computed from it there is computed again: it is not the same as what is
@@ -349,7 +352,7 @@ def identity_n(input, name=None):
 
 
 @elementwise(type_name="StopGradient", zero_when=[{"input"}], sizes=True)
-def stop_gradient(xp, input):
+def stop_gradient(xp, input: TensorLike):
     """``input``, through which no gradient passes: it counts as a constant."""
     return input
 

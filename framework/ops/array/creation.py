@@ -4,6 +4,8 @@ They are constants: no gradient passes, except through the value of `fill` and t
 of `linspace`.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -18,11 +20,11 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_tracer
-from tapewright.core.primitive import Shape, Whole
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import as_int, as_shape
 
 from ..math.comparison import equal, less
 from .conversion import cast
@@ -51,7 +53,7 @@ def zeros(shape, dtype=dtypes.float32, name=None):
     >>> zeros([2, 3]).shape
     TensorShape([2, 3])
     """
-    dims = Shape(shape)
+    dims = as_shape(shape)
     if has_symbolic_shape(dims):
         return filled(dims, 0, dtype)
     _check_dims("zeros", dims, dtype)
@@ -60,7 +62,7 @@ def zeros(shape, dtype=dtypes.float32, name=None):
 
 def ones(shape, dtype=dtypes.float32, name=None):
     """A tensor of ones. Raises: ``TypeError`` for strings, of which none is one."""
-    dims = Shape(shape)
+    dims = as_shape(shape)
     if dtypes.as_dtype(dtype) == dtypes.string:
         raise DTypeError("ones", "dtype must be numeric or bool, got string")
     if has_symbolic_shape(dims):
@@ -83,7 +85,7 @@ def fill(dims, value, name=None):
         raise InvalidArgumentError(
             f"fill: value must be a scalar, got shape {value.shape}"
         )
-    dims = Shape(dims)
+    dims = as_shape(dims)
     if any([n < 0 for n in dims]):
         raise InvalidArgumentError(f"fill: dims must be 0 or more, got {dims}")
     return broadcast_to(value, dims)
@@ -116,9 +118,9 @@ def _like(function, input, dtype):
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
     """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
     xp = devices.current_module()
-    rows = Whole(num_rows)
-    columns = rows if num_columns is None else Whole(num_columns)
-    lead = () if batch_shape is None else Shape(batch_shape)
+    rows = as_int(num_rows)
+    columns = rows if num_columns is None else as_int(num_columns)
+    lead = () if batch_shape is None else as_shape(batch_shape)
     if has_symbolic_shape((*lead, rows, columns)):
         matrix = equal(expand_dims(_steps(rows), 1), _steps(columns))
         matrix = cast(matrix, dtype)
@@ -219,7 +221,7 @@ def _range_of_sizes(start, limit, delta, dtype):
     dtypes_given = [d.dtype for d in given if d is not None]
     if dtype is None:
         dtype = np.result_type(*dtypes_given) if dtypes_given else dtypes.int32
-    start, limit, delta = Whole(start), Whole(limit), Whole(delta)
+    start, limit, delta = as_int(start), as_int(limit), as_int(delta)
     if delta == 0:
         raise InvalidArgumentError("range: delta must not be 0")
     if (limit - start) * delta < 0:
@@ -290,7 +292,7 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
             )
         maxlen = lengths.array.max() if lengths.array.size else 0
     with devices.use_module(module_of(lengths)):
-        count = Whole(maxlen) if known_as_sizes(maxlen) else int(maxlen)
+        count = as_int(maxlen) if known_as_sizes(maxlen) else int(maxlen)
         places = cast(_steps(count), lengths.dtype)
     return cast(less(places, expand_dims(lengths, -1)), dtype)
 

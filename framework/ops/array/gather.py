@@ -4,6 +4,8 @@ Whatever picks along several axes at once numbers the entries of these axes in o
 (`flat_index`) and gathers along it. `scatter_rows` is the adjoint of gather.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -16,7 +18,7 @@ from tapewright.core.errors import (
     OutOfBoundsError,
     ShapeError,
 )
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
@@ -27,6 +29,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.typing import Axis, ShapeLike, TensorLike, as_shape
 
 from ..math.comparison import where
 from ..math.reduction import clip_by_norm
@@ -45,7 +48,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
     new_memory=True,
     linear=True,
 )  # fmt: skip
-def gather_p(xp, params, indices, *, axis: Axes = 0):
+def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)
 
@@ -157,7 +160,9 @@ def offset(indices, size):
 
 
 @primitive(name="scatter_rows", alike=(), may_raise=True, grows=True, linear=True)
-def scatter_rows(xp, g, indices, *, shape: Shape, axis: Axes = 0):
+def scatter_rows(
+    xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
+):
     """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
     full = xp.zeros(shape, g.dtype)
     index = (slice(None),) * (axis % len(shape)) + (indices,)
@@ -255,7 +260,12 @@ def _(axes, g, indices, *, shape, axis):
 
 @primitive(name="flat_index", may_raise=True)
 def flat_index(
-    xp, indices, *, dims: Shape, batch: Shape = (), wrap=False, who="flat_index"
+    xp,
+    indices: TensorLike,
+    dims: ShapeLike,
+    batch: ShapeLike = (),
+    wrap: bool = False,
+    who: str = "flat_index",
 ):
     """The numbers of entries, counted row by row, from their coordinates.
 
@@ -319,7 +329,7 @@ def _(mapped, indices, *, dims, batch, wrap, who):
 
 
 @primitive(name="flatnonzero")
-def flatnonzero(xp, condition):
+def flatnonzero(xp, condition: TensorLike):
     """The numbers of the entries that are true, counted row by row."""
     return xp.flatnonzero(condition).astype(xp.int64)
 
@@ -456,7 +466,7 @@ def repeat(input, repeats, axis=None, name=None):
            [1, 2],
            [3, 4]], dtype=int32)
     """
-    input, repeats = convert_to_tensor(input), Shape(repeats)
+    input, repeats = convert_to_tensor(input), as_shape(repeats)
     if axis is None:
         input, axis = reshape(input, [-1]), 0
     (axis,) = normalize_axis("repeat", int(axis), input.shape.rank)

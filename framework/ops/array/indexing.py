@@ -4,7 +4,10 @@ A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice
 ``"newaxis"`` and ``"..."``. Arrays and masks in an index are turned into a gather.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from tapewright.core.errors import (
     OutOfBoundsError,
     ShapeError,
 )
-from tapewright.core.primitive import Axes, DTypeName, Shape, Whole, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.symbolic_shape import has_symbolic_shape, whole
@@ -26,6 +29,14 @@ from tapewright.core.tensor import (
     is_tensor,
     module_of,
     new_tensor,
+)
+from tapewright.core.typing import (
+    Axis,
+    DTypeLike,
+    ShapeLike,
+    TensorLike,
+    as_int,
+    as_shape,
 )
 
 from ..math.comparison import where
@@ -42,10 +53,13 @@ _slice = slice
 # --------------------------------------------------------------------- basic indexing
 
 
-def Index(value):
+def as_index(value):
     """A basic index as plain values; see the head of this file."""
     items = value if isinstance(value, tuple) else (value,)
     return tuple([_plain(item) for item in items])
+
+
+Index: TypeAlias = Annotated[Any, as_index]
 
 
 def _plain(item):
@@ -85,7 +99,7 @@ def _numpy_index(index):
 
 
 @primitive(name="getitem", type_name="StridedSlice", sizes=True, linear=True)
-def getitem_p(xp, x, *, index: Index):
+def getitem_p(xp, x: TensorLike, index: Index):
     return x[_numpy_index(index)]
 
 
@@ -184,7 +198,7 @@ def _(axes, x, *, index):
 
 
 @primitive(name="scatter_index", linear=True)
-def _scatter_index(xp, g, *, shape: Shape, index: Index):
+def _scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = xp.zeros(shape, g.dtype)
     full[_numpy_index(index)] = g
@@ -226,7 +240,7 @@ def getitem(x, index):
     for item in items:
         if type(item) not in _BASIC and _is_array_index(item):
             return _pick(x, items)
-    return getitem_p.primitive.general((x,), {"index": Index(items)})
+    return getitem_p.primitive.general((x,), {"index": as_index(items)})
 
 
 def _is_array_index(item):
@@ -254,7 +268,7 @@ def _pick(x, items):
             return gather_p(x, _from_the_start(array, x, 0), 0)
     basic, arrays, order = _sorted_out(x, items)
     if any(item != _WHOLE for item in basic):
-        x = getitem_p.primitive.general((x,), {"index": Index(basic)})
+        x = getitem_p.primitive.general((x,), {"index": as_index(basic)})
     if len(arrays) > 1:
         arrays = [entry for at, array in arrays for entry in _coordinates(x, at, array)]
     first = arrays[0][0]
@@ -411,7 +425,7 @@ def slice(input_, begin, size, name=None):  # noqa: A001
     array([[2, 3],
            [5, 6]], dtype=int32)
     """
-    x, begin, size = convert_to_tensor(input_), Shape(begin), Shape(size)
+    x, begin, size = convert_to_tensor(input_), as_shape(begin), as_shape(size)
     if not len(begin) == len(size) == len(x.shape):
         raise ShapeError(
             "slice", f"begin {begin} and size {size} must have one entry for each axis",
@@ -454,8 +468,8 @@ def strided_slice(
         raise InvalidArgumentError(
             "strided_slice: var, for sliced assignment, must be None"
         )
-    begin, end = Shape(begin), Shape(end)
-    strides = (1,) * len(begin) if strides is None else Shape(strides)
+    begin, end = as_shape(begin), as_shape(end)
+    strides = (1,) * len(begin) if strides is None else as_shape(strides)
     if not len(begin) == len(end) == len(strides):
         raise InvalidArgumentError(
             "strided_slice: begin, end and strides must have one length, got "
@@ -491,7 +505,7 @@ def strided_slice(
     grows=True,
 )
 def one_hot_p(
-    xp, indices, *, depth: int, axis: Axes = -1, dtype: DTypeName = "float32"
+    xp, indices: TensorLike, depth: int, axis: Axis = -1, dtype: DTypeLike = "float32"
 ):
     if indices.dtype.kind not in "iuf" or depth < 0:
         raise TypeError
@@ -536,10 +550,10 @@ def one_hot(
     """
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
-        return one_hot_p(indices, Whole(depth), axis, dtype or dtypes.float32)
+        return one_hot_p(indices, as_int(depth), axis, dtype or dtypes.float32)
     dtype = None if dtype is None else dtypes.as_dtype(dtype)
     on, off = _values_of_one_hot(on_value, off_value, dtype)
-    return where(one_hot_p(indices, Whole(depth), axis, dtypes.bool), on, off)
+    return where(one_hot_p(indices, as_int(depth), axis, dtypes.bool), on, off)
 
 
 def _values_of_one_hot(on_value, off_value, dtype):
@@ -559,13 +573,13 @@ def _values_of_one_hot(on_value, off_value, dtype):
 
 
 @primitive(name="argmax", type_name="ArgMax")
-def _argmax(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+def _argmax(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmax", input)
     return xp.argmax(input, axis=axis).astype(output_type)
 
 
 @primitive(name="argmin", type_name="ArgMin")
-def _argmin(xp, input, *, axis: Axes = 0, output_type: DTypeName = "int64"):
+def _argmin(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmin", input)
     return xp.argmin(input, axis=axis).astype(output_type)
 

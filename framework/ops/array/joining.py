@@ -4,17 +4,30 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 `all_mapped` serves batching rules of ops with several inputs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, SupportsIndex, TypeAlias
+
 import numpy as np
 
 from tapewright.core import dtypes, tensor
 from tapewright.core.composite import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift, normalize_axis
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.symbolic_shape import agree, whole
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import (
+    Axes,
+    Axis,
+    ShapeLike,
+    SupportsArray,
+    TensorLike,
+    as_shape,
+)
 
 from ..math.comparison import where
 from .conversion import cast
@@ -36,7 +49,7 @@ __all__ = [
 
 
 @primitive(name="concat", type_name="ConcatV2", sizes=True, linear=True)
-def concat_p(xp, *values, axis: Axes):
+def concat_p(xp, *values: TensorLike, axis: Axis):
     return xp.concatenate(values, axis=axis)
 
 
@@ -100,7 +113,7 @@ def all_mapped(mapped, values):
 
 
 @primitive(type_name="Pack", sizes=True, linear=True)
-def stack(xp, *values, axis: Axes = 0):
+def stack(xp, *values: TensorLike, axis: Axis = 0):
     """The tensors of a list, all of one shape, along a new axis.
 
     >>> stack([[1, 2], [3, 4]], axis=1).numpy()
@@ -150,7 +163,7 @@ tensor.pack_hook = _pack
 
 
 @primitive(name="split", type_name="SplitV", multiple=True, sizes=True, linear=True)
-def _split(xp, value, *, sizes: Shape, axis: Axes = 0):
+def _split(xp, value: TensorLike, sizes: ShapeLike, axis: Axis = 0):
     ends = np.cumsum(sizes)
     index = [slice(None)] * value.ndim
     parts = []
@@ -219,7 +232,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
             )
         sizes = (size // count,) * count
     else:
-        sizes = list(Shape(num_or_size_splits))
+        sizes = list(as_shape(num_or_size_splits))
         if sizes.count(-1) == 1:
             sizes[sizes.index(-1)] = size - sum(n for n in sizes if n != -1)
         if sum(sizes) != size or min(sizes, default=0) < 0:
@@ -236,7 +249,7 @@ MOST_SLICES = 1 << 20
 
 
 @primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True, linear=True)
-def _unstack(xp, value, *, axis: Axes = 0):
+def _unstack(xp, value: TensorLike, axis: Axis = 0):
     return tuple(xp.moveaxis(value, axis, 0))
 
 
@@ -289,9 +302,14 @@ def unstack(value, num=None, axis=0, name=None):
 # ------------------------------------------------------------------- padding, repeating
 
 
-def Paddings(value):
+def as_paddings(value):
     """Pairs (before, after), one for each axis, as plain ints."""
     return tuple([(_width(before), _width(after)) for before, after in value])
+
+
+Paddings: TypeAlias = Annotated[
+    Sequence[Sequence[SupportsIndex]] | SupportsArray, as_paddings
+]
 
 
 def _width(n):
@@ -306,7 +324,7 @@ def _width(n):
     grows=True,
     linear=True,
 )
-def _pad(xp, tensor, constant_values, *, paddings: Paddings):
+def _pad(xp, tensor: TensorLike, constant_values: TensorLike, paddings: Paddings):
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
     padded = xp.empty(dims, tensor.dtype)
     padded[...] = constant_values
@@ -360,7 +378,7 @@ def _(axes, tensor, constant_values, *, paddings):
 
 
 @primitive(name="crop", linear=True)
-def _crop(xp, x, *, paddings: Paddings):
+def _crop(xp, x: TensorLike, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
     return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
 
@@ -401,7 +419,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
         raise InvalidArgumentError(
             f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
         )
-    edge, paddings = 1 if mode == "REFLECT" else 0, Paddings(paddings)
+    edge, paddings = 1 if mode == "REFLECT" else 0, as_paddings(paddings)
     if len(paddings) != len(tensor.shape) or any(n < 0 for p in paddings for n in p):
         raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
                          f"{paddings}", tensor=tensor)  # fmt: skip
@@ -423,7 +441,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
 
 
 @primitive(type_name="ReverseV2", sizes=True, linear=True)
-def reverse(xp, tensor, *, axis: Axes):
+def reverse(xp, tensor: TensorLike, axis: Axes):
     """The entries in opposite order along one or several axes."""
     if axis is None:
         raise TypeError  # where NumPy would take all axes
@@ -454,7 +472,7 @@ def _(axes, tensor, *, axis):
 
 
 @primitive(type_name="Roll", sizes=True, linear=True)
-def roll(xp, input, *, shift: Axes, axis: Axes):
+def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
     """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
 
     Several shifts go with several axes; an axis that comes twice moves by both.
@@ -508,7 +526,7 @@ def tile(input, multiples, name=None):
     >>> tile([1, 2], [2]).numpy()
     array([1, 2, 1, 2], dtype=int32)
     """
-    input, multiples = convert_to_tensor(input), Shape(multiples)
+    input, multiples = convert_to_tensor(input), as_shape(multiples)
     dims = tuple(input.shape)
     if len(multiples) != len(dims):
         raise ShapeError("tile", f"multiples {multiples} must have one entry for each axis",

@@ -4,13 +4,16 @@ The axes to which coordinates point are laid in one row (`gather.flat_index`), t
 another: what is written are rows of a matrix.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, OutOfBoundsError, ShapeError
-from tapewright.core.primitive import Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import TensorLike, as_shape
 
 from ..math.comparison import equal, masked
 from ..math.reduction import reduce_max, reduce_min
@@ -52,7 +55,7 @@ def scatter_nd(indices, updates, shape, name=None):
     >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
     array([0., 4., 0., 2.], dtype=float32)
     """
-    shape, updates = Shape(shape), convert_to_tensor(updates)
+    shape, updates = as_shape(shape), convert_to_tensor(updates)
     flat, rows, matrix = _as_rows("scatter_nd", indices, updates, shape)
     return reshape(scatter_rows(rows, flat, shape=matrix, axis=0), shape)
 
@@ -103,7 +106,7 @@ def _alike(tensor, updates):
     sizes=True,
     linear=True,
 )
-def put_rows(xp, matrix, indices, rows):
+def put_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
     if not len(indices):
         return matrix.copy()
@@ -167,7 +170,7 @@ def _(g, indices, matrix_shape):
 
 
 @primitive(alike=(), may_raise=True, linear=True)
-def clear_rows(xp, matrix, indices):
+def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
     full[indices] = 0
@@ -189,7 +192,7 @@ def _(g, indices):
 
 
 @primitive(may_raise=True)
-def is_last(xp, indices, *, count: int):
+def is_last(xp, indices: TensorLike, count: int):
     """Whether no later one of the ``indices`` is the same, as a column."""
     places = xp.arange(len(indices), dtype=xp.int32)
     return (_last_writers(xp, indices, count)[indices] == places)[:, None]
@@ -211,7 +214,7 @@ def _(mapped, indices, *, count):
 
 
 @primitive(alike=("params", "row"), may_raise=True, linear=True)
-def put_row(xp, params, index, row):
+def put_row(xp, params: TensorLike, index: TensorLike, row: TensorLike):
     """``params`` with ``row`` in the place of that at ``index``, one number."""
     full = params.copy()
     full[row_number(index, len(params))] = row
@@ -227,7 +230,7 @@ def row_number(index, size):
 
 
 @primitive(alike=(), may_raise=True, linear=True)
-def clear_row(xp, params, index):
+def clear_row(xp, params: TensorLike, index: TensorLike):
     """``params`` with zeros in the row at ``index``; its own adjoint."""
     full = params.copy()
     full[row_number(index, len(params))] = 0
@@ -274,13 +277,13 @@ def _written(who, op, tensor, indices, updates):
 
 
 @primitive(type_name="TensorScatterMax", alike=("matrix", "rows"), may_raise=True)
-def max_rows(xp, matrix, indices, rows):
+def max_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with its rows at ``indices`` raised to ``rows`` where these are larger."""
     return _extremes(xp, xp.maximum, matrix, indices, rows)
 
 
 @primitive(type_name="TensorScatterMin", alike=("matrix", "rows"), may_raise=True)
-def min_rows(xp, matrix, indices, rows):
+def min_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with its rows at ``indices`` lowered to ``rows`` where these are smaller."""
     return _extremes(xp, xp.minimum, matrix, indices, rows)
 

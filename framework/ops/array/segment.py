@@ -6,6 +6,8 @@ ids and find the number of segments themselves; the ``unsorted`` ones are told i
 ids in any order and pass over negative ones.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -23,6 +25,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import TensorLike
 
 from ..math.comparison import equal, less, logical_not, masked, where
 from ..math.elementwise import (
@@ -171,7 +174,9 @@ def _beside_the_ids(axes, data, ids):
 @primitive(
     type_name="UnsortedSegmentSum", alike=(), may_raise=True, grows=True, linear=True
 )
-def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
+def unsorted_segment_sum(
+    xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
+):
     """The sum of each segment, 0 where it is empty.
 
     >>> unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -183,7 +188,7 @@ def unsorted_segment_sum(xp, data, segment_ids, *, num_segments: int):
 
 
 @primitive(alike=(), may_raise=True, linear=True)
-def segment_rows(xp, params, segment_ids):
+def segment_rows(xp, params: TensorLike, segment_ids: TensorLike):
     """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
     count = params.shape[0]
     valid = (segment_ids >= 0) & (segment_ids < count)
@@ -257,7 +262,9 @@ def _(axes, params, segment_ids):
     alike=(),
     may_raise=True,
 )
-def _segment_max(xp, data, segment_ids, *, num_segments: int, empty=None):
+def _segment_max(
+    xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
+):
     return _extreme(xp, xp.maximum, data, segment_ids, num_segments, empty, "min")
 
 
@@ -267,7 +274,9 @@ def _segment_max(xp, data, segment_ids, *, num_segments: int, empty=None):
     alike=(),
     may_raise=True,
 )
-def _segment_min(xp, data, segment_ids, *, num_segments: int, empty=None):
+def _segment_min(
+    xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
+):
     return _extreme(xp, xp.minimum, data, segment_ids, num_segments, empty, "max")
 
 
@@ -297,7 +306,9 @@ _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 @primitive(
     type_name="UnsortedSegmentProd", alike=(), ignores_float_errors=True, may_raise=True
 )
-def unsorted_segment_prod(xp, data, segment_ids, *, num_segments: int):
+def unsorted_segment_prod(
+    xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
+):
     """The product of each segment, 1 where it is empty; exact derivatives with zeros.
 
     >>> unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -367,7 +378,7 @@ for _op, _kinds in (
 
 
 @primitive(name="stable_order")
-def _stable_order(xp, ids):
+def _stable_order(xp, ids: TensorLike):
     """The places of the last axis in the order of their values, equals as they stand."""
     return xp.argsort(ids, axis=-1, kind="stable").astype(xp.int64)
 

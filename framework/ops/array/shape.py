@@ -4,6 +4,8 @@ Also in here: what asks for a shape, and blocks of pixels as channels. `broadcas
 `sum_to_shape` are each the adjoint of the other.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -12,7 +14,7 @@ from tapewright.core import dtypes, record
 from tapewright.core.blas import ROW
 from tapewright.core.composite import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
 from tapewright.core.symbolic_shape import (
     agree,
@@ -23,6 +25,7 @@ from tapewright.core.symbolic_shape import (
 )
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
 from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import Axes, Axis, ShapeLike, TensorLike, as_shape
 
 from .sizes import size_tensor
 
@@ -50,7 +53,7 @@ MANY = 1 << 16
 
 
 @primitive(type_name="Reshape", sizes=True, linear=True)
-def reshape(xp, tensor, *, shape: Shape):
+def reshape(xp, tensor: TensorLike, shape: ShapeLike):
     """The same entries, in order, in another shape; one dimension may be -1.
 
     Raises: ``ShapeError`` if the number of entries differs.
@@ -126,7 +129,7 @@ def _(axes, tensor, *, shape):
 
 
 @primitive(type_name="ExpandDims", sizes=True, linear=True)
-def expand_dims(xp, input, *, axis: Axes):
+def expand_dims(xp, input: TensorLike, axis: Axis):
     """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
     if isinstance(axis, int):
         rank = input.ndim + 1
@@ -166,7 +169,7 @@ def from_the_end(axis, rank, grows=False):
 
 
 @primitive(type_name="Squeeze", sizes=True, linear=True)
-def squeeze(xp, input, *, axis: Axes = None):
+def squeeze(xp, input: TensorLike, axis: Axes = None):
     """Without the dimensions of size 1, all or those named by ``axis``."""
     return xp.squeeze(input, None if axis == () else axis)
 
@@ -221,7 +224,7 @@ def _(axes, input, *, axis):
 
 
 @primitive(type_name="Transpose", sizes=True, linear=True)
-def transpose(xp, a, *, perm: Axes = None, conjugate=False):
+def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
     """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
 
     >>> transpose([[1, 2, 3]]).shape
@@ -336,7 +339,7 @@ def _image_dims(who, x, block_size, data_format):
 
 
 @primitive(type_name="BroadcastTo", sizes=True, grows=True, linear=True)
-def broadcast_to(xp, input, *, shape: Shape):
+def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)
 
@@ -392,7 +395,7 @@ def _(axes, input, *, shape):
 
 
 @primitive(sizes=True, linear=True)
-def sum_to_shape(xp, x, *, shape: Shape):
+def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
     """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
     if x.shape == shape:
         return x
@@ -557,14 +560,14 @@ def broadcast_dynamic_shape(shape_x, shape_y):
     """
     x, y = convert_to_tensor(shape_x), convert_to_tensor(shape_y)
     try:
-        dims = broadcast_shape(Shape(x), Shape(y))
+        dims = broadcast_shape(as_shape(x), as_shape(y))
     except ValueError as error:
         raise ShapeError("broadcast_dynamic_shape", str(error)) from None
     return _beside(x, tuple(dims), x.dtype)
 
 
 @primitive(type_name="UnravelIndex", may_raise=True)
-def unravel_index(xp, indices, *, dims: Shape):
+def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
     """The coordinates, in a tensor of shape ``dims``, of entries counted row by row.
 
     Shape: ``[len(dims), ...]`` for indices ``[...]``. The inverse of flattening.

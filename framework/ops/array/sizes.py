@@ -6,14 +6,17 @@ known it becomes a constant. What small integer ops make of such tensors (an ent
 product, a list of several) is again known as formulas, so that it may be a shape.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core import devices, dtypes, tensor
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.primitive import DTypeName, get_primitive, primitive
+from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.symbolic_dim import NeedsSize, is_size
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
+from tapewright.core.typing import DTypeLike
 
 __all__ = [
     "arange",
@@ -27,7 +30,7 @@ __all__ = [
 
 
 @primitive
-def sizes(xp, *, values, dtype: DTypeName = "int32"):
+def sizes(xp, *, values, dtype: DTypeLike = "int32"):
     """A tensor of numbers that follow from sizes: a nest of ints and formulas."""
     return xp.asarray(values, dtypes.as_dtype(dtype).dtype)
 
@@ -38,7 +41,7 @@ def _(values, dtype):
 
 
 @primitive
-def arange(xp, *, count, dtype: DTypeName = "int64"):
+def arange(xp, *, count, dtype: DTypeLike = "int64"):
     """The numbers from 0 to ``count - 1``, for a count that is a formula."""
     return xp.arange(count, dtype=dtypes.as_dtype(dtype).dtype)
 

@@ -4,6 +4,8 @@ Equal entries keep their order, as in TensorFlow, and NaN comes last. Gradients 
 through `sort` and the values of `top_k`, back to where the entries came from.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import numpy as np
@@ -15,9 +17,10 @@ from tapewright.core.errors import (
     MappingError,
     ShapeError,
 )
-from tapewright.core.primitive import Axes, DTypeName, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axis, DTypeLike, TensorLike
 
 from ..math.comparison import less, less_equal
 from ..math.reduction import reduce_all
@@ -47,14 +50,14 @@ UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
 
 
 @primitive(name="sort", type_name="Sort")
-def _sort(xp, values, *, axis: Axes = -1, descending=False):
+def _sort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     if not descending:
         return xp.sort(_sortable(values), axis=axis)
     return _opposite(xp, xp.sort(_opposite(xp, _sortable(values)), axis=axis))
 
 
 @primitive(name="argsort", type_name="ArgSort")
-def _argsort(xp, values, *, axis: Axes = -1, descending=False):
+def _argsort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     values = _opposite(xp, _sortable(values)) if descending else _sortable(values)
     return xp.argsort(values, axis=axis, kind="stable").astype(xp.int32)
 
@@ -131,7 +134,7 @@ def _descends(who, direction):
 
 
 @primitive(name="top_k", type_name="TopKV2", multiple=True)
-def _top_k(xp, input, *, k: int = 1, index_type: DTypeName = "int32"):
+def _top_k(xp, input: TensorLike, k: int = 1, index_type: DTypeLike = "int32"):
     _check_k(input, k)
     indices = xp.argsort(_opposite(xp, input), axis=-1, kind="stable")[..., :k]
     return xp.take_along_axis(input, indices, axis=-1), indices.astype(index_type)
@@ -202,7 +205,7 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa:
 
 
 @primitive(type_name="InTopKV2", alike=())
-def in_top_k(xp, targets, predictions, *, k: int):
+def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
     All classes tied with the last of them count. A row that is not finite, or whose
@@ -253,7 +256,7 @@ def _(mapped, targets, predictions, *, k):
 
 
 @primitive(alike=(), may_raise=True, linear=True)
-def take_along_axis(xp, x, indices, *, axis: Axes = -1):
+def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
 
@@ -272,7 +275,9 @@ def _(g, indices, x_shape, axis):
 
 
 @primitive(alike=(), may_raise=True, linear=True)
-def place_along_axis(xp, x, indices, *, size: int, axis: Axes = -1):
+def place_along_axis(
+    xp, x: TensorLike, indices: TensorLike, size: int, axis: Axis = -1
+):
     """The adjoint of `take_along_axis`, for indices that come once in each row."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
     count = indices.shape[-1]
@@ -311,7 +316,7 @@ for _op in (take_along_axis, place_along_axis):
 
 
 @primitive(name="unique", type_name="Unique", multiple=True)
-def _unique(xp, x, *, out_idx: DTypeName = "int32"):
+def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
     """The entries in the order in which they first come, where each is, how often."""
     if x.ndim != 1:
         raise ValueError("not a list")
@@ -367,7 +372,14 @@ def unique_with_counts(x, out_idx=dtypes.int32, name=None):
 
 
 @primitive(name="searchsorted", type_name="SearchSorted")
-def _searchsorted(xp, sorted_sequence, values, *, right=False, out_type: DTypeName):
+def _searchsorted(
+    xp,
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    *,
+    right: bool = False,
+    out_type: DTypeLike,
+):
     side = "right" if right else "left"
     if sorted_sequence.ndim == 1 and values.ndim:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(out_type)
@@ -436,7 +448,7 @@ def searchsorted(
 
 
 @primitive(type_name="InvertPermutation", may_raise=True)
-def invert_permutation(xp, x):
+def invert_permutation(xp, x: TensorLike):
     """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
 
     >>> invert_permutation([2, 0, 1]).numpy()

@@ -3,12 +3,14 @@
 TensorFlow's names and arguments for the primitives of `correlation`.
 """
 
+from __future__ import annotations
+
 import math
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.primitive import Shape
 from tapewright.core.rules import same_dtype
 from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.core.typing import as_shape
 
 from ..array.shape import reshape, transpose
 from .correlation import convolve, input_gradient
@@ -249,7 +251,7 @@ def _convolve_transpose(
     padding = spatial_padding(who, padding, rank, first)
     if first:
         g = _moved(g, False)
-    dims = Shape(output_shape)
+    dims = as_shape(output_shape)
     window = tuple(filters.shape)[:-2]
     if len(dims) in (rank, rank + 2):
         size = dims if len(dims) == rank else dims[2:] if first else dims[1:-1]

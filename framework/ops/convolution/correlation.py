@@ -11,12 +11,15 @@ the width first). What they return is a view in TensorFlow's order, and elementw
 the strides of their inputs, so that the memory order travels through a network.
 """
 
+from __future__ import annotations
+
 import math
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.primitive import Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import same_dtype
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import ShapeLike, TensorLike
 
 from ..array.shape import reshape, transpose
 from .im2col import (
@@ -42,12 +45,11 @@ __all__ = []  # the public names are those of `convolution`
 @primitive(name="convolution", type_name="Conv2D", linear="each")
 def convolve(
     xp,
-    input,
-    filters,
-    *,
-    strides: Shape,
+    input: TensorLike,
+    filters: TensorLike,
+    strides: ShapeLike,
     padding: Padding,
-    dilations: Shape,
+    dilations: ShapeLike,
     groups: int = 1,
 ):
     """``[n, *spatial, c]`` and ``[*window, c / groups, o]`` to ``[n, *places, o]``."""
@@ -132,13 +134,12 @@ def _checked(who, images, filters, strides, dilations, groups):
 )
 def input_gradient(
     xp,
-    g,
-    filters,
-    *,
-    size: Shape,
-    strides: Shape,
+    g: TensorLike,
+    filters: TensorLike,
+    size: ShapeLike,
+    strides: ShapeLike,
     padding: Padding,
-    dilations: Shape,
+    dilations: ShapeLike,
     groups: int = 1,
 ):
     """The adjoint of `convolution` in its input, whose spatial axes have ``size``."""
@@ -230,13 +231,12 @@ def _(g, filters, size, strides, padding, dilations, groups):
 )
 def filter_gradient(
     xp,
-    input,
-    g,
-    *,
-    window: Shape,
-    strides: Shape,
+    input: TensorLike,
+    g: TensorLike,
+    window: ShapeLike,
+    strides: ShapeLike,
     padding: Padding,
-    dilations: Shape,
+    dilations: ShapeLike,
     groups: int = 1,
 ):
     """The adjoint of `convolution` in its filters, whose spatial axes are ``window``."""

@@ -8,16 +8,21 @@ picking entries at the maxima are each the adjoint of the other, and so are mean
 their spreading: derivatives of every order.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.composite import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import Axis, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import all_mapped
@@ -26,6 +31,7 @@ from ..math.comparison import masked
 from .windows import (
     CHANNELS_LAST,
     Margin,
+    as_margin,
     at,
     is_channels_first,
     is_everywhere,
@@ -50,9 +56,12 @@ __all__ = [
 ]
 
 
-def Windows(value):
+def as_windows(value):
     """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis."""
-    return tuple([(*map(int, w[:3]), Margin(w[3]), int(w[4])) for w in value])
+    return tuple([(*map(int, w[:3]), as_margin(w[3]), int(w[4])) for w in value])
+
+
+Windows: TypeAlias = Annotated[Sequence[tuple[Any, ...]], as_windows]
 
 
 def _pooled(input, axis, size, stride, padding, dilation):
@@ -70,7 +79,13 @@ def _same_axis(axes, input, *others, axis, **attributes):
 
 @primitive(name="window_max", type_name="MaxPool", kinds="iuf")
 def window_max_p(
-    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+    xp,
+    input: TensorLike,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
 ):
     """The largest entry of each window along ``axis``, which counts from the end."""
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
@@ -107,7 +122,9 @@ def _(mapped, input, **attributes):
     ignores_float_errors=True,
     linear=[{"maxima", "bias"}],
 )
-def add_to_maxima_p(xp, maxima, bias, input, *, windows: Windows):
+def add_to_maxima_p(
+    xp, maxima: TensorLike, bias: TensorLike, input: TensorLike, windows: Windows
+):
     """The maxima of ``input + bias``, from those of ``input``: ``maxima + bias``.
 
     Where the bias is +inf they say too little: one entry of -inf makes NaN of the sum.
@@ -151,9 +168,16 @@ add_to_maxima_p.no_gradient("input")
     linear=[{"g"}],
 )
 def spread_to_maxima_p(
-    xp, g, input, maxima, *,
-    axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
-):  # fmt: skip
+    xp,
+    g: TensorLike,
+    input: TensorLike,
+    maxima: TensorLike,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
+):
     """Zeros like ``input``, each window's ``g`` added at its first maximum.
 
     Leading axes broadcast: mapped cotangents need no copies of the input.
@@ -249,9 +273,16 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
     linear=[{"c"}],
 )
 def _pick_at_maxima(
-    xp, c, input, maxima, *,
-    axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
-):  # fmt: skip
+    xp,
+    c: TensorLike,
+    input: TensorLike,
+    maxima: TensorLike,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
+):
     """For each window the entry of ``c`` where ``input`` has its first maximum."""
     _, found = taps(input.shape[axis], size, stride, padding, dilation)
     pooled = resized(c.shape, axis, maxima.shape[axis])
@@ -322,7 +353,13 @@ def _shared(xp, x, axis, *window):
 
 @primitive(name="window_mean", type_name="AvgPool", floating=True, linear=True)
 def _window_mean(
-    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+    xp,
+    input: TensorLike,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
 ):
     """The mean of each window along ``axis``; margins do not count."""
     extent = input.shape[axis]
@@ -350,9 +387,15 @@ def _(g, input_shape, axis, size, stride, padding, dilation):
 
 @primitive(name="spread_means", type_name="AvgPoolGrad", floating=True, linear=True)
 def _spread_means(
-    xp, g, *,
-    extent: int, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1,
-):  # fmt: skip
+    xp,
+    g: TensorLike,
+    extent: int,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
+):
     """The adjoint of `window_mean` on an axis of size ``extent``."""
     count, found = taps(extent, size, stride, padding, dilation)
     if g.shape[axis] != count:

@@ -4,13 +4,18 @@ What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its 
 `fold` adds windows up to the axis again: each is the adjoint of the other.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import Axis, TensorLike, as_shape
 
 __all__ = []  # nothing of TensorFlow's: its names are those of the files above
 
@@ -18,7 +23,7 @@ __all__ = []  # nothing of TensorFlow's: its names are those of the files above
 # ------------------------------------------------------------------ window arithmetic
 
 
-def Padding(value):
+def as_padding(value):
     """Plain values of "VALID", "SAME" or a pair (before, after) for each spatial axis."""
     if isinstance(value, str):
         return value
@@ -29,6 +34,9 @@ def Padding(value):
             "must be 'SAME', 'VALID' or a pair (before, after) for each axis, got "
             f"{value!r}"
         ) from None
+
+
+Padding: TypeAlias = Annotated[str | Sequence[tuple[int, int]], as_padding]
 
 
 def window_positions(size, window, stride, padding, dilation):
@@ -69,9 +77,12 @@ def positions(size, window, strides, padding, dilations):
     return [(b, a) for b, a, _ in found], tuple([count for _, _, count in found])
 
 
-def Margin(value):
+def as_margin(value):
     """Plain values of "VALID", "SAME" or one pair (before, after)."""
     return value if isinstance(value, str) else (int(value[0]), int(value[1]))
+
+
+Margin: TypeAlias = Annotated[str | tuple[int, int], as_margin]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -113,7 +124,13 @@ def resized(shape, axis, extent):
 
 @primitive(linear=True)
 def unfold(
-    xp, input, *, axis: Axes, size: int, stride: int, padding: Margin, dilation: int = 1
+    xp,
+    input: TensorLike,
+    axis: Axis,
+    size: int,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
 ):
     """The windows of ``axis``, counted from the end: an axis of windows, one of entries.
 
@@ -143,7 +160,13 @@ def _(g, input_shape, axis, stride, padding, dilation):
 
 @primitive(linear=True)
 def fold(
-    xp, g, *, extent: int, axis: Axes, stride: int, padding: Margin, dilation: int = 1
+    xp,
+    g: TensorLike,
+    extent: int,
+    axis: Axis,
+    stride: int,
+    padding: Margin,
+    dilation: int = 1,
 ):
     """The adjoint of `unfold` on an axis of size ``extent``: windows added up."""
     size = g.shape[axis]
@@ -210,7 +233,7 @@ def spatial_numbers(who, name, value, rank, first, default=1):
     """
     if value is None:
         value = default
-    numbers = Shape(value) if not isinstance(value, int) else (value,)
+    numbers = as_shape(value) if not isinstance(value, int) else (value,)
     if len(numbers) == 1:
         numbers *= rank
     elif len(numbers) == rank + 2:
@@ -234,7 +257,7 @@ def spatial_padding(who, padding, rank, first):
         if padding.upper() in ("VALID", "SAME"):
             return padding.upper()
     else:
-        pairs = Padding(padding)
+        pairs = as_padding(padding)
         if len(pairs) == rank + 2:
             others = (pairs[0], pairs[1 if first else -1])
             pairs = pairs[2:] if first else pairs[1:-1]

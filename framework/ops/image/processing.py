@@ -1,14 +1,17 @@
 """Images, ``[..., height, width, channels]``: sizes, edges, colours, comparison."""
 
+from __future__ import annotations
+
 import math
 
 from tapewright.core import dtypes
 from tapewright.core.composite import composite
 from tapewright.core.devices import check_fits
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import TensorLike, as_shape
 
 from ..array.conversion import cast, saturate_cast
 from ..array.indexing import getitem
@@ -122,7 +125,7 @@ def resize_keeping_dtype(
         raise InvalidArgumentError(
             f"resize: method must be one of {', '.join(METHODS)}, got {method!r}"
         )
-    wanted = Shape(size)
+    wanted = as_shape(size)
     if len(wanted) != 2 or min(wanted) < 1:
         raise InvalidArgumentError(
             f"resize: size must be two positive numbers, height and width, got {size}"
@@ -351,7 +354,7 @@ def adjust_gamma(image, gamma=1, gain=1):
     alike=("images", "contrast_factor"),
     linear=[{"images"}],
 )
-def _adjust_contrast(xp, images, contrast_factor):
+def _adjust_contrast(xp, images: TensorLike, contrast_factor: TensorLike):
     if images.ndim < 3 or contrast_factor.ndim:
         raise ValueError("images need three axes")  # `infer` says it better
     mean = images.mean(axis=(-3, -2), keepdims=True)

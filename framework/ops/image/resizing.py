@@ -5,14 +5,17 @@ only. The op applies the bands, and its adjoint those of the transpose. Repeatin
 needs no matrix, and keeps the order that the images have in memory.
 """
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import Axis, TensorLike
 
 from ..convolution.windows import at, resized
 
@@ -127,7 +130,7 @@ def _sampled(xp, x, axis, indices, weights):
 
 @primitive(type_name="ScaleAndTranslate", grows=True, linear=True)
 def resample(
-    xp, images, *, axis: Axes, size: int, method: str, antialias: bool = False
+    xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
     """``images`` with ``size`` entries along ``axis``, which counts from the end."""
     bands = _bands(size, images.shape[axis], method, antialias, False)
@@ -152,7 +155,13 @@ def _(g, images_shape, axis, size, method, antialias):
 
 @primitive(name="resample_back", type_name="ScaleAndTranslateGrad", linear=True)
 def _resample_back(
-    xp, g, *, extent: int, axis: Axes, size: int, method: str, antialias: bool = False
+    xp,
+    g: TensorLike,
+    extent: int,
+    axis: Axis,
+    size: int,
+    method: str,
+    antialias: bool = False,
 ):
     """The adjoint of `resample` on an axis of size ``extent``."""
     if g.shape[axis] != size:
@@ -192,7 +201,7 @@ _resample_back.diagonal(_same_axis)
 
 
 @primitive(grows=True, linear=True)
-def upsample(xp, images, *, axis: Axes, times: int):
+def upsample(xp, images: TensorLike, axis: Axis, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
         return xp.repeat(images, times, axis)
@@ -217,7 +226,7 @@ def _(g, axis, times):
 
 
 @primitive(name="add_neighbours", linear=True)
-def _add_neighbours(xp, g, *, axis: Axes, times: int):
+def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
     """The adjoint of `upsample`: the sums of ``times`` neighbours."""
     if g.shape[axis] % times:
         raise ValueError("shapes do not fit")  # `infer` says it better

@@ -4,6 +4,8 @@ NumPy's own einsum leaves BLAS out where there are batch axes; here each step is
 matrix product, on axes moved and merged for it, and the plan of steps is kept.
 """
 
+from __future__ import annotations
+
 import math
 import string
 from functools import lru_cache
@@ -17,6 +19,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.creation import eye, ones
 from ..array.shape import broadcast_to, reshape, transpose
@@ -34,7 +37,7 @@ OPTIMIZERS = {None: "greedy", True: "greedy", False: "greedy", "greedy": "greedy
 
 
 @primitive(name="einsum", type_name="Einsum", linear="each")
-def _einsum(xp, *inputs, equation, optimize="greedy"):
+def _einsum(xp, *inputs: TensorLike, equation, optimize: str = "greedy"):
     operands = list(inputs)
     for at, step in _plan(equation, tuple([x.shape for x in inputs]), optimize):
         operands.append(step(xp, *[operands.pop(i) for i in at]))

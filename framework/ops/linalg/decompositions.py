@@ -9,11 +9,14 @@ The rules are written for cotangents in the convention of the papers, the conjug
 those that a walk carries (see `adjoint`): hence ``conj`` at both ends.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, conj, real
 from ..array.creation import eye
@@ -74,7 +77,7 @@ def _gaps(values, dtype):
 
 
 @primitive(type_name="Cholesky", floating=True, may_raise=True)
-def cholesky(xp, input):
+def cholesky(xp, input: TensorLike):
     """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
 
     Of an input that is not Hermitian its Hermitian part is taken, ``(A + A^H) / 2``: the
@@ -119,7 +122,7 @@ def _(mapped, input):
 
 
 @primitive(name="qr", type_name="Qr", multiple=True, floating=True)
-def _qr(xp, input, *, full_matrices=False):
+def _qr(xp, input: TensorLike, full_matrices: bool = False):
     q, r = xp.linalg.qr(input, "complete" if full_matrices else "reduced")
     return q, r
 
@@ -195,7 +198,7 @@ def qr(input, full_matrices=False, name=None):
 
 
 @primitive(name="svd", type_name="Svd", multiple=True, floating=True)
-def _svd(xp, tensor, *, full_matrices=False):
+def _svd(xp, tensor: TensorLike, full_matrices: bool = False):
     function = xp.linalg.svd
     u, s, turned = by_lapack(
         "svd", NO_CONVERGENCE, function, tensor, full_matrices, finite=True
@@ -244,7 +247,7 @@ def _(mapped, tensor, *, full_matrices):
 
 
 @primitive(type_name="SingularValues", floating=True)
-def singular_values(xp, tensor):
+def singular_values(xp, tensor: TensorLike):
     return by_lapack(
         "svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False, finite=True
     )
@@ -317,7 +320,7 @@ def _lower(xp, tensor):
     multiple=True,
     floating=True,
 )
-def _eigh(xp, tensor):
+def _eigh(xp, tensor: TensorLike):
     e, v = by_lapack(
         "eigh", NO_CONVERGENCE, xp.linalg.eigh, _lower(xp, tensor), finite=True
     )
@@ -351,7 +354,7 @@ def _(mapped, tensor):
 
 
 @primitive(name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True)
-def _eigvalsh(xp, tensor):
+def _eigvalsh(xp, tensor: TensorLike):
     return by_lapack(
         "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
     )
@@ -403,7 +406,7 @@ def eigvalsh(tensor, name=None):
 
 
 @primitive(name="eig", type_name="Eig", multiple=True, floating=True)
-def _eig(xp, tensor):
+def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
         e, v = tensor[..., 0], tensor
     else:

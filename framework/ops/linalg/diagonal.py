@@ -8,14 +8,19 @@ them are adjoints of each other; so are `embed_diagonal` and `take_diagonal`, wh
 Jacobians use.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Annotated, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import Axis, TensorLike, as_shape
 
 from ..array.joining import all_mapped
 from ..array.shape import reshape, transpose
@@ -33,15 +38,18 @@ __all__ = [
 _ALIGN = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-def Band(value):
+def as_band(value):
     """``(low, high)`` from one number or two."""
-    pair = Shape(value)
+    pair = as_shape(value)
     pair = pair * 2 if len(pair) == 1 else pair
     if len(pair) != 2 or pair[0] > pair[1]:
         raise InvalidArgumentError(
             f"k must be a number or a pair (low, high), got {value}"
         )
     return pair
+
+
+Band: TypeAlias = Annotated[SupportsIndex | Sequence[SupportsIndex], as_band]
 
 
 def _longest(k, rows, cols):
@@ -89,7 +97,9 @@ def _diagonals_shape(k, rows, cols):
 
 
 @primitive(name="diag", type_name="MatrixDiagV3", linear=True)
-def _diag(xp, diagonal, *, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"):
+def _diag(
+    xp, diagonal: TensorLike, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"
+):
     lead = diagonal.shape[: diagonal.ndim - (1 if k[0] == k[1] else 2)]
     full = xp.zeros((*lead, rows * cols), diagonal.dtype)
     _write(full, diagonal, k, rows, cols, align)
@@ -126,7 +136,7 @@ def _(mapped, diagonal, **attributes):
 
 
 @primitive(name="diag_part", type_name="MatrixDiagPartV3", linear=True)
-def _diag_part(xp, input, *, k: Band, align: str = "RIGHT_LEFT"):
+def _diag_part(xp, input: TensorLike, k: Band, align: str = "RIGHT_LEFT"):
     *lead, rows, cols = input.shape
     single = k[0] == k[1]
     flat = input.reshape((*lead, rows * cols))
@@ -165,7 +175,9 @@ def _(mapped, input, *, k, align):
 
 
 @primitive(name="set_diag", type_name="MatrixSetDiagV3", linear=True)
-def _set_diag(xp, input, diagonal, *, k: Band, align: str = "RIGHT_LEFT"):
+def _set_diag(
+    xp, input: TensorLike, diagonal: TensorLike, k: Band, align: str = "RIGHT_LEFT"
+):
     *lead, rows, cols = input.shape
     full = input.reshape((*lead, rows * cols)).copy()
     _write(full, diagonal, k, rows, cols, align)
@@ -200,7 +212,7 @@ def _(mapped, input, diagonal, *, k, align):
 
 
 @primitive(linear=True)
-def clear_diag(xp, input, *, k: Band):
+def clear_diag(xp, input: TensorLike, k: Band):
     """``input`` with zeros on the diagonals of a band; its own adjoint."""
     *lead, rows, cols = input.shape
     full = input.reshape((*lead, rows * cols)).copy()
@@ -248,7 +260,7 @@ def diag(
     array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    diagonal, k = convert_to_tensor(diagonal), Band(k)
+    diagonal, k = convert_to_tensor(diagonal), as_band(k)
     depth, shape = 1 if k[0] == k[1] else 2, tuple(diagonal.shape)
     if len(shape) < depth or (depth == 2 and shape[-2] != k[1] - k[0] + 1):
         raise ShapeError(
@@ -293,7 +305,7 @@ def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT")
     >>> diag_part([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
     """
-    input, k = convert_to_tensor(input), Band(k)
+    input, k = convert_to_tensor(input), as_band(k)
     _check("diag_part", input, k, align)
     band = _diag_part(input, k=k, align=str(align))
     if k[0] == k[1] or _is_zero(padding_value):
@@ -317,7 +329,7 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     array([[7, 2],
            [3, 8]], dtype=int32)
     """
-    input, k = convert_to_tensor(input), Band(k)
+    input, k = convert_to_tensor(input), as_band(k)
     diagonal = convert_to_tensor(diagonal, dtype_hint=input.dtype)
     _check("set_diag", input, k, align)
     wanted = (*input.shape[:-2], *_diagonals_shape(k, *input.shape[-2:]))
@@ -328,7 +340,7 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
 
 
 @primitive(type_name="MatrixBandPart", linear=True)
-def band_part(xp, input, *, num_lower: int, num_upper: int):
+def band_part(xp, input: TensorLike, num_lower: int, num_upper: int):
     """Each matrix with zeros outside of a band around the main diagonal.
 
     ``num_lower`` diagonals below it and ``num_upper`` above it are kept; -1 keeps all:
@@ -397,7 +409,7 @@ def tensor_diag_part(input, name=None):
 
 
 @primitive(linear=True)
-def embed_diagonal(xp, x, *, axis: Axes):
+def embed_diagonal(xp, x: TensorLike, axis: Axis):
     """``x`` once for each index of ``axis``, zero but at that index: a new axis in front.
 
     ``axis`` is counted from the end. Shape: ``[n, *x.shape]`` with ``n = x.shape[axis]``.
@@ -427,7 +439,7 @@ def _(mapped, x, *, axis):
 
 
 @primitive(linear=True)
-def take_diagonal(xp, x, *, axis: Axes):
+def take_diagonal(xp, x: TensorLike, axis: Axis):
     """The adjoint of `embed_diagonal`: from each entry of the first axis its own index."""
     picks = xp.arange(x.shape[0])
     return xp.moveaxis(xp.moveaxis(x, axis, 1)[picks, picks], 0, axis)

@@ -5,12 +5,15 @@ singular matrix is an error (NumPy's LinAlgError, a ValueError); a GPU does not 
 answers with infinities and NaN.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, lift, same_dtype
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import conj
 from ..array.shape import reshape, transpose
@@ -91,7 +94,7 @@ def _with_nan(out, lost):
     may_raise=True,
     linear=[{"rhs"}],
 )
-def solve_primitive(xp, matrix, rhs):
+def solve_primitive(xp, matrix: TensorLike, rhs: TensorLike):
     return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
 
 
@@ -171,7 +174,7 @@ def solve(matrix, rhs, adjoint=False, name=None):
 
 
 @primitive(name="inv", type_name="MatrixInverse", floating=True, may_raise=True)
-def _inv(xp, input):
+def _inv(xp, input: TensorLike):
     return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
 
 
@@ -206,7 +209,7 @@ def inv(input, adjoint=False, name=None):
 
 
 @primitive(name="pinv", type_name="PseudoInverse", floating=True)
-def _pinv(xp, a, *, rcond: float):
+def _pinv(xp, a: TensorLike, rcond: float):
     return by_lapack("pinv", NO_CONVERGENCE, xp.linalg.pinv, a, rcond, finite=True)
 
 
@@ -266,7 +269,9 @@ def pinv(a, rcond=None, validate_args=False, name=None):
     may_raise=True,
     linear=[{"rhs"}],
 )
-def triangular_solve_primitive(xp, matrix, rhs, *, lower=True):
+def triangular_solve_primitive(
+    xp, matrix: TensorLike, rhs: TensorLike, lower: bool = True
+):
     matrix, rhs = _alike(xp, matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] != rhs.shape[-2]:
         raise ValueError("shapes do not fit")  # `infer` says it better

@@ -3,6 +3,8 @@
 Matrices are the last two axes; axes in front are a batch and broadcast.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -13,6 +15,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, lift, same_dtype
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, module_of
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, conj
 from ..array.creation import eye
@@ -43,7 +46,7 @@ def adjoint(matrix, name=None):
 
 
 @primitive(linear=True)
-def triangle(xp, x, *, lower=True, half=False):
+def triangle(xp, x: TensorLike, lower: bool = True, half: bool = False):
     """The lower or upper triangle of each matrix; the diagonal halved if asked.
 
     With ``half`` it takes a sum ``T + T^H`` of a triangle and its adjoint apart again.
@@ -85,7 +88,13 @@ def beside(x, make, *args, **kwargs):
 @primitive(
     name="matmul", type_name="MatMul", broadcasts=True, sizes=True, linear="each"
 )
-def matmul_primitive(xp, a, b, *, transpose_a=False, transpose_b=False):
+def matmul_primitive(
+    xp,
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+):
     if a.ndim == 2 and b.ndim == 2:
         return _dot(xp, a.T if transpose_a else a, b.T if transpose_b else b)
     if a.ndim < 2 or b.ndim < 2:
@@ -241,7 +250,7 @@ def pair(a, b):
 
 
 @primitive(type_name="Affine", linear=[{"inputs", "bias"}, {"kernel", "bias"}])
-def affine(xp, inputs, kernel, bias):
+def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     """``inputs @ kernel + bias`` in one go: the sum is made in place.
 
     Shapes: ``inputs [..., k]``, ``kernel [k, n]``, ``bias [n]``, result ``[..., n]``.
@@ -305,7 +314,7 @@ def _(mapped, inputs, kernel, bias):
 
 
 @primitive(type_name="Cross", broadcasts=True, linear="each")
-def cross(xp, a, b):
+def cross(xp, a: TensorLike, b: TensorLike):
     """The vector product over the last axis, which has size 3; other axes broadcast.
 
     >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()

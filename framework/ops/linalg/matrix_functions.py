@@ -3,6 +3,8 @@
 Matrices are the last two axes; axes in front are a batch.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, complex, conj, imag, real
 from ..array.creation import eye, zeros_like
@@ -48,7 +51,7 @@ __all__ = [
 
 
 @primitive(type_name="MatrixDeterminant", ignores_float_errors=True, floating=True)
-def det(xp, input):
+def det(xp, input: TensorLike):
     """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
 
     Its first and second derivatives are exact for singular matrices too.
@@ -84,7 +87,7 @@ def _(mapped, input):
 
 
 @primitive(floating=True, may_raise=True)
-def cofactor(xp, x):
+def cofactor(xp, x: TensorLike):
     """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
     sign = (xp.linalg.det(u) * xp.linalg.det(turned))[..., None, None]
@@ -127,7 +130,7 @@ def _(mapped, x):
 
 
 @primitive(floating=True, may_raise=True, linear=[{"h"}])
-def cofactor_slope(xp, h, x):
+def cofactor_slope(xp, h: TensorLike, x: TensorLike):
     """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 
     For a diagonal matrix of the singular values it consists of products without two of
@@ -186,7 +189,7 @@ LogMatrixDeterminant = namedtuple(
     ignores_float_errors=True,
     floating=True,
 )
-def _slogdet(xp, input):
+def _slogdet(xp, input: TensorLike):
     sign, size = by_lapack("slogdet", NOT_INVERTIBLE, xp.linalg.slogdet, input)
     size = _unless_infinite(xp, input, size, size == -np.inf)
     return sign, size.astype(input.dtype)
@@ -252,7 +255,7 @@ PADE = {
 
 
 @primitive(type_name="MatrixExponential", ignores_float_errors=True, floating=True)
-def expm(xp, input):
+def expm(xp, input: TensorLike):
     """The matrix exponential ``1 + A + A @ A / 2 + ...`` of each matrix.
 
     By scaling and squaring around a Pade approximant: Higham (2005).

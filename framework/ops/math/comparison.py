@@ -5,6 +5,8 @@ asked for, and no gradient passes through them; `where`, `masked` and `where_pos
 gradients to what they select.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core import dtypes
@@ -12,6 +14,7 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import TensorLike
 
 __all__ = [
     "bitwise_and",
@@ -45,85 +48,85 @@ def _boolean(dtype):
 
 
 @elementwise(type_name="Equal", result_dtype=_boolean)
-def equal(xp, x, y):
+def equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x == y``, entry by entry."""
     return xp.equal(x, y)
 
 
 @elementwise(type_name="NotEqual", result_dtype=_boolean)
-def not_equal(xp, x, y):
+def not_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x != y``, entry by entry."""
     return xp.not_equal(x, y)
 
 
 @elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf")
-def less(xp, x, y):
+def less(xp, x: TensorLike, y: TensorLike):
     """Whether ``x < y``, entry by entry."""
     return xp.less(x, y)
 
 
 @elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf")
-def less_equal(xp, x, y):
+def less_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x <= y``, entry by entry."""
     return xp.less_equal(x, y)
 
 
 @elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf")
-def greater(xp, x, y):
+def greater(xp, x: TensorLike, y: TensorLike):
     """Whether ``x > y``, entry by entry."""
     return xp.greater(x, y)
 
 
 @elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf")
-def greater_equal(xp, x, y):
+def greater_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x >= y``, entry by entry."""
     return xp.greater_equal(x, y)
 
 
 @elementwise(type_name="LogicalAnd", result_dtype=_boolean, kinds="b")
-def logical_and(xp, x, y):
+def logical_and(xp, x: TensorLike, y: TensorLike):
     """Whether both are true."""
     return xp.logical_and(x, y)
 
 
 @elementwise(type_name="LogicalOr", result_dtype=_boolean, kinds="b")
-def logical_or(xp, x, y):
+def logical_or(xp, x: TensorLike, y: TensorLike):
     """Whether one of both is true."""
     return xp.logical_or(x, y)
 
 
 @elementwise(type_name="LogicalXor", result_dtype=_boolean, kinds="b")
-def logical_xor(xp, x, y):
+def logical_xor(xp, x: TensorLike, y: TensorLike):
     """Whether exactly one of both is true."""
     return xp.logical_xor(x, y)
 
 
 @elementwise(type_name="LogicalNot", result_dtype=_boolean, kinds="b")
-def logical_not(xp, x):
+def logical_not(xp, x: TensorLike):
     """Whether ``x`` is false."""
     return xp.logical_not(x)
 
 
 @elementwise(type_name="BitwiseAnd")
-def bitwise_and(xp, x, y):
+def bitwise_and(xp, x: TensorLike, y: TensorLike):
     """The bits set in both; for booleans, logical and."""
     return xp.bitwise_and(x, y)
 
 
 @elementwise(type_name="BitwiseOr")
-def bitwise_or(xp, x, y):
+def bitwise_or(xp, x: TensorLike, y: TensorLike):
     """The bits set in one of both; for booleans, logical or."""
     return xp.bitwise_or(x, y)
 
 
 @elementwise(type_name="BitwiseXor")
-def bitwise_xor(xp, x, y):
+def bitwise_xor(xp, x: TensorLike, y: TensorLike):
     """The bits set in exactly one of both; for booleans, exclusive or."""
     return xp.bitwise_xor(x, y)
 
 
 @elementwise(type_name="Invert")
-def invert(xp, x):
+def invert(xp, x: TensorLike):
     """Every bit of the integer turned over: ``-x - 1`` where it has a sign.
 
     >>> invert([5, -1]).numpy()
@@ -139,33 +142,33 @@ def _check_integers(who, **given):
 
 
 @elementwise(type_name="LeftShift")
-def left_shift(xp, x, y):
+def left_shift(xp, x: TensorLike, y: TensorLike):
     """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped."""
     _check_integers("left_shift", x=x, y=y)
     return xp.left_shift(x, y)
 
 
 @elementwise(type_name="RightShift")
-def right_shift(xp, x, y):
+def right_shift(xp, x: TensorLike, y: TensorLike):
     """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``."""
     _check_integers("right_shift", x=x, y=y)
     return xp.right_shift(x, y)
 
 
 @elementwise(type_name="IsNan", result_dtype=_boolean)
-def is_nan(xp, x):
+def is_nan(xp, x: TensorLike):
     """Where ``x`` is not a number."""
     return xp.isnan(x)
 
 
 @elementwise(type_name="IsInf", result_dtype=_boolean)
-def is_inf(xp, x):
+def is_inf(xp, x: TensorLike):
     """Where ``x`` is infinite."""
     return xp.isinf(x)
 
 
 @elementwise(type_name="IsFinite", result_dtype=_boolean)
-def is_finite(xp, x):
+def is_finite(xp, x: TensorLike):
     """Where ``x`` is neither infinite nor NaN."""
     return xp.isfinite(x)
 
@@ -182,7 +185,7 @@ for _flat in (
 
 
 @elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",), linear=True)
-def masked(xp, x, mask):
+def masked(xp, x: TensorLike, mask: TensorLike):
     """``x`` where the boolean ``mask`` is true, else 0."""
     return _kept(xp, x, mask)
 
@@ -207,7 +210,7 @@ def _(g, mask):
 
 
 @elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",), linear=[{"x"}])
-def where_positive(xp, x, y):
+def where_positive(xp, x: TensorLike, y: TensorLike):
     """``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
 
@@ -244,7 +247,7 @@ def cleared(xp, values, at):
     zero_when=[{"x", "y"}],
     linear=[{"x", "y"}],
 )
-def where_p(xp, condition, x, y):
+def where_p(xp, condition: TensorLike, x: TensorLike, y: TensorLike):
     if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0
         raise DTypeError("where", "condition must be boolean", condition=condition)
     return xp.where(condition, x, y)
@@ -281,7 +284,7 @@ def where(condition, x=None, y=None, name=None):
 
 
 @primitive(name="nonzero", type_name="Where")
-def _nonzero(xp, condition):
+def _nonzero(xp, condition: TensorLike):
     if not condition.ndim:
         raise ShapeError("where", "condition must have an axis", condition=condition)
     return xp.stack(xp.nonzero(condition), axis=-1).astype(xp.int64)

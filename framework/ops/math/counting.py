@@ -1,12 +1,15 @@
 """Counts: how often each integer comes, histograms, confusion matrices."""
 
+from __future__ import annotations
+
 import math
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import DTypeName, Shape, Whole, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import DTypeLike, TensorLike, as_int, as_shape
 
 from ..array.conversion import cast
 from ..array.segment import known_values, offset_ids, unsorted_segment_sum
@@ -23,7 +26,13 @@ __all__ = [
 
 
 @primitive(name="bincount", type_name="DenseBincount", may_raise=True, grows=True)
-def _bincount(xp, arr, *, size: int, dtype: DTypeName = "int32", binary_output=False):
+def _bincount(
+    xp,
+    arr: TensorLike,
+    size: int,
+    dtype: DTypeLike = "int32",
+    binary_output: bool = False,
+):
     """How often each number below ``size`` comes in each row (the last axis)."""
     if arr.dtype.kind not in "iu":
         raise TypeError("only integers can be counted")
@@ -101,7 +110,7 @@ def bincount(
         weights = None if weights is None else reshape(weights, [-1])
     if weights is None:
         return _bincount(arr, size, dtype, bool(binary_output))
-    lead = Shape(arr.shape)[:-1]
+    lead = as_shape(arr.shape)[:-1]
     ids = where(less(arr, size), arr, -1)
     if lead:
         ids = offset_ids(reshape(ids, (math.prod(lead), arr.shape[-1])), size)
@@ -117,8 +126,8 @@ def _length(arr, minlength, maxlength):
         raise InvalidArgumentError(
             f"bincount: arr must not be negative, got {int(array.min())}"
         )
-    size = size if minlength is None else max(size, Whole(minlength))
-    return size if maxlength is None else min(size, Whole(maxlength))
+    size = size if minlength is None else max(size, as_int(minlength))
+    return size if maxlength is None else min(size, as_int(maxlength))
 
 
 def histogram_fixed_width_bins(

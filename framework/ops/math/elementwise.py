@@ -7,6 +7,8 @@ a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divid
 zero).
 """
 
+from __future__ import annotations
+
 import builtins
 
 import numpy as np
@@ -16,6 +18,7 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import IndexedSlices, TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, conj, real, real_dtype
 from .comparison import (
@@ -82,7 +85,7 @@ FIRST = [{"x"}, {"x", "y"}]
 
 
 @elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True, linear=True)
-def add(xp, x, y):
+def add(xp, x: TensorLike, y: TensorLike):
     """``x + y``."""
     return xp.add(x, y)
 
@@ -93,7 +96,7 @@ def _(g):
 
 
 @elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True, linear=True)
-def subtract(xp, x, y):
+def subtract(xp, x: TensorLike, y: TensorLike):
     """``x - y``."""
     return xp.subtract(x, y)
 
@@ -109,7 +112,7 @@ def _(g):
 
 
 @elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True, linear="each")
-def multiply(xp, x, y):
+def multiply(xp, x: TensorLike, y: TensorLike):
     """``x * y``."""
     return xp.multiply(x, y)
 
@@ -144,7 +147,7 @@ def _divided(xp, x, y):
     kinds="iufc",
     linear=[{"x"}],
 )
-def divide(xp, x, y):
+def divide(xp, x: TensorLike, y: TensorLike):
     """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
     return _divided(xp, x, y)
 
@@ -169,7 +172,7 @@ truediv = divide
     ignores_float_errors=True,
     linear=[{"x"}],
 )
-def divide_no_nan(xp, x, y):
+def divide_no_nan(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``y`` is 0."""
     if xp is np and not y.ndim and y != 0:  # a mean, say
         return _divided(xp, x, y)
@@ -192,7 +195,7 @@ def _(g, y, out):
 @elementwise(
     type_name="MulNoNan", zero_when=EITHER, ignores_float_errors=True, linear="each"
 )
-def multiply_no_nan(xp, x, y):
+def multiply_no_nan(xp, x: TensorLike, y: TensorLike):
     """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
     product = x * y
     if surely_finite(xp, product):
@@ -213,7 +216,7 @@ def _(g, x):
 @elementwise(
     name="zero_safe_divide", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
 )
-def zero_safe_divide(xp, x, y):
+def zero_safe_divide(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
     quotient = x / y
     if surely_finite(xp, quotient):
@@ -237,7 +240,7 @@ def _(g, y, out):
     ignores_float_errors=True,
     linear="each",
 )
-def zero_safe_multiply(xp, x, y):
+def zero_safe_multiply(xp, x: TensorLike, y: TensorLike):
     """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
     product = x * y
     if surely_finite(xp, product):
@@ -262,7 +265,7 @@ def _(g, x):
     may_raise="iu",
     sizes=True,
 )
-def floordiv(xp, x, y):
+def floordiv(xp, x: TensorLike, y: TensorLike):
     """``floor(x / y)``; its gradient is None.
 
     Raises: ``ValueError`` for integers divided by 0 (on a GPU it is not looked for).
@@ -292,7 +295,7 @@ floordiv.no_gradient()
     may_raise="iu",
     sizes=True,
 )
-def floormod(xp, x, y):
+def floormod(xp, x: TensorLike, y: TensorLike):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
     return xp.remainder(x, y)
@@ -318,7 +321,7 @@ mod = floormod
     may_raise="iu",
     sizes=True,
 )
-def truncatediv(xp, x, y):
+def truncatediv(xp, x: TensorLike, y: TensorLike):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
         _check_divisor(xp, "truncatediv", y)
@@ -342,7 +345,7 @@ truncatediv.no_gradient()
 @elementwise(
     type_name="TruncateMod", ignores_float_errors=True, may_raise="iu", sizes=True
 )
-def truncatemod(xp, x, y):
+def truncatemod(xp, x: TensorLike, y: TensorLike):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
     _check_divisor(xp, "truncatemod", y)
     return xp.fmod(x, y)
@@ -364,7 +367,7 @@ def _(g, x, y):
 
 
 @elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True, linear=True)
-def negative(xp, x):
+def negative(xp, x: TensorLike):
     """``-x``."""
     return xp.negative(x)
 
@@ -375,7 +378,7 @@ def _(g):
 
 
 @elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype, sizes=True)
-def abs(xp, x):  # noqa: A001
+def abs(xp, x: TensorLike):  # noqa: A001
     """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
     return xp.abs(x)
 
@@ -388,7 +391,7 @@ def _(g, x, out, x_dtype):
 
 
 @elementwise(type_name="Sign", zero_when=UNARY, sizes=True)
-def sign(xp, x):
+def sign(xp, x: TensorLike):
     """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
     return xp.sign(x)
 
@@ -404,7 +407,7 @@ def _(g, x, x_dtype):
 
 
 @elementwise(type_name="Square", zero_when=UNARY, kinds="iufc", sizes=True)
-def square(xp, x):
+def square(xp, x: TensorLike):
     """``x * x``."""
     return xp.square(x)
 
@@ -418,7 +421,7 @@ multiply.primitive.on_itself = square
 
 
 @elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc", sizes=True)
-def squared_difference(xp, x, y):
+def squared_difference(xp, x: TensorLike, y: TensorLike):
     """``|x - y| ** 2``, in the dtype of the inputs."""
     return xp.square(xp.abs(x - y)).astype(x.dtype)
 
@@ -446,7 +449,7 @@ def _twice_difference(g, x, y, dtype):
 
 
 @elementwise(type_name="Reciprocal", ignores_float_errors=True, floating=True)
-def reciprocal(xp, x):
+def reciprocal(xp, x: TensorLike):
     """``1 / x``."""
     return xp.reciprocal(x)
 
@@ -480,7 +483,7 @@ def scalar_mul(scalar, x, name=None):
 
 
 @primitive(name="add_n", type_name="AddN", sizes=True, linear=True)
-def _add_n(xp, *inputs):
+def _add_n(xp, *inputs: TensorLike):
     if any([x.shape != inputs[0].shape for x in inputs]):
         raise InvalidArgumentError("add_n: the inputs must have the same shape")
     if len(inputs) == 1:
@@ -588,7 +591,7 @@ def polyval(coeffs, x, name=None):
 @elementwise(
     type_name="Sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def sqrt(xp, x):
+def sqrt(xp, x: TensorLike):
     """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
     return xp.sqrt(x)
 
@@ -601,7 +604,7 @@ def _(g, out):
 @elementwise(
     name="norm_sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def norm_sqrt(xp, x):
+def norm_sqrt(xp, x: TensorLike):
     """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
     return xp.sqrt(x)
 
@@ -612,7 +615,7 @@ def _(g, out):
 
 
 @elementwise(type_name="Rsqrt", ignores_float_errors=True, floating=True)
-def rsqrt(xp, x):
+def rsqrt(xp, x: TensorLike):
     """``1 / sqrt(x)``."""
     return xp.reciprocal(xp.sqrt(x))
 
@@ -625,7 +628,7 @@ def _(g, x, out):
 @elementwise(
     type_name="Pow", ignores_float_errors=True, kinds="iufc", may_raise="iu", sizes=True
 )
-def power(xp, x, y):
+def power(xp, x: TensorLike, y: TensorLike):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)
 
@@ -660,7 +663,7 @@ def pow(x, y, name=None):  # noqa: A001
 
 
 @elementwise(name="log_or_zero", ignores_float_errors=True)
-def _log_or_zero(xp, x):
+def _log_or_zero(xp, x: TensorLike):
     """``log(x)`` where x is positive (nonzero, if complex), else 0."""
     valid = x != 0 if x.dtype.kind == "c" else x > 0
     return xp.where(
@@ -674,7 +677,7 @@ def _(g, x, x_dtype):
 
 
 @elementwise(type_name="Exp", ignores_float_errors=True, floating=True)
-def exp(xp, x):
+def exp(xp, x: TensorLike):
     """``e ** x``."""
     return xp.exp(x)
 
@@ -687,7 +690,7 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
 @elementwise(
     type_name="Expm1", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def expm1(xp, x):
+def expm1(xp, x: TensorLike):
     """``exp(x) - 1``, exact for small ``x``."""
     return xp.expm1(x)
 
@@ -698,7 +701,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Log", ignores_float_errors=True, floating=True)
-def log(xp, x):
+def log(xp, x: TensorLike):
     """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
     return xp.log(x)
 
@@ -711,7 +714,7 @@ def _(g, x):
 @elementwise(
     type_name="Log1p", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def log1p(xp, x):
+def log1p(xp, x: TensorLike):
     """``log(1 + x)``, exact for small ``x``."""
     return xp.log1p(x)
 
@@ -725,7 +728,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf", sizes=True)
-def maximum(xp, x, y):
+def maximum(xp, x: TensorLike, y: TensorLike):
     """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.maximum(x, y)
 
@@ -741,7 +744,7 @@ def _(g, x, y):
 
 
 @elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf", sizes=True)
-def minimum(xp, x, y):
+def minimum(xp, x: TensorLike, y: TensorLike):
     """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.minimum(x, y)
 
@@ -762,7 +765,7 @@ def _(g, x, y):
     alike=("t", "low", "high"),
     sizes=True,
 )
-def _clip_by_value(xp, t, low, high):
+def _clip_by_value(xp, t: TensorLike, low: TensorLike, high: TensorLike):
     return xp.minimum(xp.maximum(t, low), high)
 
 
@@ -800,19 +803,19 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
 
 
 @elementwise(type_name="Round", zero_when=UNARY)
-def round(xp, x):  # noqa: A001
+def round(xp, x: TensorLike):  # noqa: A001
     """The nearest integer, halves to the even one; its gradient is None."""
     return xp.rint(x) if x.dtype.kind in "fc" else x
 
 
 @elementwise(type_name="Floor", zero_when=UNARY)
-def floor(xp, x):
+def floor(xp, x: TensorLike):
     """The largest integer not above ``x``; its gradient is None."""
     return xp.floor(x)
 
 
 @elementwise(type_name="Ceil", zero_when=UNARY)
-def ceil(xp, x):
+def ceil(xp, x: TensorLike):
     """The smallest integer not below ``x``; its gradient is None."""
     return xp.ceil(x)
 
@@ -824,7 +827,7 @@ rint = round
 
 
 @elementwise(type_name="NextAfter")
-def nextafter(xp, x1, x2):
+def nextafter(xp, x1: TensorLike, x2: TensorLike):
     """The floating number that follows ``x1`` on the way to ``x2``, which has no gradient."""
     if x1.dtype.kind != "f":
         raise DTypeError("nextafter", "x1 and x2 must be floating", x1=x1, x2=x2)

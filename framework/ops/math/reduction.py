@@ -3,16 +3,23 @@
 ``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
 """
 
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.composite import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import lift, normalize_axis
 from tapewright.core.symbolic_shape import product
-from tapewright.core.tensor import IndexedSlices, TensorSpec, convert_to_tensor
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axes, Kernel, Op, P, TensorLike, as_axes
 
 from ..array.conversion import cast, conj, real, stop_gradient
 from ..array.creation import ones_like
@@ -53,21 +60,23 @@ __all__ = [
 
 
 def reduction(
-    kernel=None, *, kinds="iufc", zero_when_zero=False, result_dtype=None, **options
-):
+    *,
+    kinds: str = "iufc",
+    zero_when_zero: bool = False,
+    result_dtype: dtypes.DType | None = None,
+    **options: Any,
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op over axes, with its shape, batching and diagonal rules.
 
     ``kinds``: what may be reduced, by NumPy's letters (b for bool, c for complex, ...);
     the kernel must refuse the others too.
     """
-    if kernel is None:
-        return lambda kernel: reduction(
-            kernel, kinds=kinds, zero_when_zero=zero_when_zero,
-            result_dtype=result_dtype, **options,
-        )  # fmt: skip
-    entry = primitive(kernel, **options)
+    return functools.partial(_reduction, kinds, zero_when_zero, result_dtype, options)
+
+
+def _reduction(kinds, zero_when_zero, result_dtype, options, kernel):
+    entry = primitive(**options)(kernel)
     op = entry.primitive
-    op.convert["keepdims"] = bool
 
     @op.infer
     def _(input_tensor, axis, keepdims):
@@ -141,7 +150,7 @@ def _count(shape, axis):
 
 
 @reduction(type_name="Sum", zero_when_zero=True, sizes=True, linear=True)
-def reduce_sum(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The sum over ``axis``.
 
     >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
@@ -176,7 +185,9 @@ def _(g, input_tensor_shape, axis, keepdims):
 @reduction(
     type_name="Mean", zero_when_zero=True, ignores_float_errors=True, linear=True
 )
-def reduce_mean(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_mean(
+    xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
+):
     """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
     dtype = input_tensor.dtype
     if dtype.kind == "b":
@@ -239,7 +250,7 @@ def _differentiable(who, input_tensor):
 
 def _first(x, axis):
     """The first entry over ``axis``, which stays with size 1."""
-    for a in normalize_axis("reduce_std", Axes(axis), x.shape.rank):
+    for a in normalize_axis("reduce_std", as_axes(axis), x.shape.rank):
         x = split(x, [1, -1], a)[0]
     return x
 
@@ -248,7 +259,7 @@ def _first(x, axis):
 
 
 @reduction(type_name="Max", kinds="iuf", sizes=True)
-def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The largest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
@@ -259,7 +270,7 @@ def reduce_max(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 
 
 @reduction(type_name="Min", kinds="iuf", sizes=True)
-def reduce_min(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
@@ -298,7 +309,9 @@ reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 
 
 @reduction(type_name="Prod", sizes=True)
-def reduce_prod(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_prod(
+    xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
+):
     """The product over ``axis``; exact derivatives where factors are zero."""
     if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
@@ -338,7 +351,7 @@ def _products_of_others(x):
 
 
 @reduction(type_name="All", kinds="b", result_dtype=dtypes.bool)
-def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether all entries over ``axis`` are true."""
     if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
@@ -346,7 +359,7 @@ def reduce_all(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 
 
 @reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool)
-def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether any entry over ``axis`` is true."""
     if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
         raise _NOT_REDUCED
@@ -356,7 +369,9 @@ def reduce_any(xp, input_tensor, *, axis: Axes = None, keepdims=False):
 @reduction(
     name="count_nonzero", kinds="biufcU", result_dtype=dtypes.int64, zero_when_zero=True
 )
-def _count_nonzero(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def _count_nonzero(
+    xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
+):
     count = xp.asarray(xp.count_nonzero(input_tensor, axis=axis), dtype=xp.int64)
     return count.reshape(_reduced(input_tensor.shape, axis, keepdims))
 
@@ -378,7 +393,9 @@ def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None
 
 
 @reduction(type_name="LogSumExp", kinds="f", ignores_float_errors=True)
-def reduce_logsumexp(xp, input_tensor, *, axis: Axes = None, keepdims=False):
+def reduce_logsumexp(
+    xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
+):
     """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
     if input_tensor.dtype.kind != "f":
         raise _NOT_REDUCED
@@ -412,7 +429,7 @@ def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
 
 
 @primitive(name="clip_by_norm", type_name="ClipByNorm")
-def _clip_by_norm(xp, t, clip_norm, *, axes: Axes = None):
+def _clip_by_norm(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
     if axes is None:
         length = xp.sqrt(sum_of_squares(xp, t).real)
     else:
@@ -478,7 +495,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
 
 @primitive(name="global_norm", type_name="GlobalNorm")
-def _global_norm(xp, *t_list):
+def _global_norm(xp, *t_list: TensorLike):
     total = 0.0
     for t in t_list:
         total = total + sum_of_squares(xp, t).real

@@ -5,12 +5,15 @@ end. The derivatives of products and logarithms lean on one op, `linear_scan`, w
 closed under differentiation: no division, so that zeros are exact at every order.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core.errors import DTypeError, InvalidArgumentError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axis, IntLike, TensorLike
 
 from ..array.joining import all_mapped, pad, split
 from .comparison import masked, not_equal, surely_finite
@@ -23,7 +26,9 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 
 
 @primitive(type_name="Cumsum", ignores_float_errors=True, sizes=True, linear=True)
-def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
+def cumsum(
+    xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
+):
     """The sums of the entries up to each place of ``axis``.
 
     >>> cumsum([1, 2, 3]).numpy(), cumsum([1, 2, 3], exclusive=True).numpy()
@@ -35,7 +40,9 @@ def cumsum(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
 
 
 @primitive(type_name="Cumprod", ignores_float_errors=True, sizes=True)
-def cumprod(xp, x, *, axis: int = 0, exclusive=False, reverse=False):
+def cumprod(
+    xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
+):
     """The products of the entries up to each place of ``axis``.
 
     Derivatives are exact at every order, with any number of zeros.
@@ -136,7 +143,7 @@ def _(axes, x, *, axis, exclusive, reverse):
     type_name="CumulativeLogsumexp",
     ignores_float_errors=True,
 )
-def _cumulative_logsumexp(xp, x, *, axis: Axes = 0, reverse=False):
+def _cumulative_logsumexp(xp, x: TensorLike, axis: Axis = 0, reverse: bool = False):
     _only_floating(x)
     result = xp.flip(x, axis).copy() if reverse else x.copy()
     moved, done = xp.moveaxis(result, axis, 0), 1
@@ -206,7 +213,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
 
 
 @primitive(sizes=True, linear=True)
-def shift(xp, x, *, axis: Axes, by: int):
+def shift(xp, x: TensorLike, axis: Axis, by: int):
     """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)
     result = xp.zeros(x.shape, x.dtype)
@@ -237,7 +244,7 @@ def _(axes, x, *, axis, by):
 
 
 @primitive(ignores_float_errors=True, linear=[{"b"}])
-def linear_scan(xp, a, b, *, axis: Axes, reverse=False):
+def linear_scan(xp, a: TensorLike, b: TensorLike, axis: Axis, reverse: bool = False):
     """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
 
     The first factor has nothing to multiply and is not used.

@@ -9,6 +9,8 @@ faster form for single precision. Sources:
     Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988)
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -17,6 +19,7 @@ from tapewright.core.errors import DTypeError
 from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from .comparison import greater, logical_or, masked, not_equal, surely_finite
 from .elementwise import FIRST, UNARY, log, log1p, zero_safe_divide, zero_safe_multiply
@@ -245,7 +248,7 @@ def _normal_tail_in_double(xp, x):
 
 
 @elementwise(ignores_float_errors=True, floating=True)
-def exp_square(xp, x, *, sign):
+def exp_square(xp, x: TensorLike, *, sign):
     """``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
     return xp.exp(x * x * sign)
 
@@ -256,7 +259,7 @@ def _(g, x, out, sign):
 
 
 @elementwise(type_name="Erf", zero_when=UNARY, ignores_float_errors=True, floating=True)
-def erf(xp, x):
+def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
     >>> erf([0.0, 1.0]).numpy()
@@ -271,7 +274,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Erfc", ignores_float_errors=True, floating=True)
-def erfc(xp, x):
+def erfc(xp, x: TensorLike):
     """``1 - erf(x)``, exact where it is tiny."""
     return _in_double("erfc", xp, _erfc, x)
 
@@ -348,7 +351,7 @@ def _ndtri(xp, x):
 @elementwise(
     type_name="Erfinv", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def erfinv(xp, x):
+def erfinv(xp, x: TensorLike):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
     return _in_double("erfinv", xp, _erfinv, x)
 
@@ -359,7 +362,7 @@ def _(g, out):
 
 
 @elementwise(type_name="Erfcinv", ignores_float_errors=True, floating=True)
-def erfcinv(xp, x):
+def erfcinv(xp, x: TensorLike):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
     return _in_double("erfcinv", xp, _erfcinv, x)
 
@@ -370,7 +373,7 @@ def _(g, out):
 
 
 @elementwise(type_name="Ndtri", ignores_float_errors=True, floating=True)
-def ndtri(xp, x):
+def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 
     >>> ndtri([0.5, 0.975]).numpy()
@@ -463,7 +466,7 @@ def _pair_in_double(who, xp, compute, **inputs):
 
 
 @elementwise(type_name="Zeta", ignores_float_errors=True)
-def zeta(xp, x, q):
+def zeta(xp, x: TensorLike, q: TensorLike):
     """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
 
     ``x`` has no gradient. NaN for ``x < 1``, and for ``q < 0`` unless ``x`` is an integer.
@@ -551,7 +554,7 @@ def _digamma(xp, x):
 
 
 @elementwise(type_name="Lgamma", ignores_float_errors=True, floating=True)
-def lgamma(xp, x):
+def lgamma(xp, x: TensorLike):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
     >>> lgamma([1.0, 5.0]).numpy()  # log(4!)
@@ -566,7 +569,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Digamma", ignores_float_errors=True, floating=True)
-def digamma(xp, x):
+def digamma(xp, x: TensorLike):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
     return _in_double("digamma", xp, _digamma, x)
 
@@ -577,7 +580,7 @@ def _(g, x):
 
 
 @primitive(name="polygamma_of_order", ignores_float_errors=True, floating=True)
-def _polygamma_of_order(xp, x, *, a):
+def _polygamma_of_order(xp, x: TensorLike, *, a):
     def kernel(xp, x):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
         return _hurwitz_anywhere(xp, a + 1, x) * factor
@@ -604,7 +607,7 @@ _FACTORIALS = [float(math.factorial(n)) for n in range(171)]
 
 
 @elementwise(name="polygamma", type_name="Polygamma", ignores_float_errors=True)
-def _polygamma(xp, a, x):
+def _polygamma(xp, a: TensorLike, x: TensorLike):
     def kernel(xp, a, x):  # A&S 6.4.10
         valid = (a == xp.floor(a)) & (a >= 0)
         order = xp.where(valid, a, 0.0)
@@ -670,7 +673,7 @@ def _where_known(g, x, y, edge, dtype):
 @elementwise(
     type_name="Xlogy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
 )
-def xlogy(xp, x, y):
+def xlogy(xp, x: TensorLike, y: TensorLike):
     """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
 
     >>> xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
@@ -692,7 +695,7 @@ def _(g, x, y):
 @elementwise(
     type_name="Xlog1py", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
 )
-def xlog1py(xp, x, y):
+def xlog1py(xp, x: TensorLike, y: TensorLike):
     """``x * log(1 + y)``, and 0 where ``x`` is 0, whatever ``y`` is."""
     return _product("xlog1py", xp, x, y, xp.log1p)
 
@@ -710,7 +713,7 @@ def _(g, x, y):
 @elementwise(
     type_name="Xdivy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
 )
-def xdivy(xp, x, y):
+def xdivy(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``x`` is 0, whatever ``y`` is."""
     if x.dtype.kind not in "fc":
         raise DTypeError("xdivy", "x and y must be floating or complex", x=x, y=y)

@@ -5,8 +5,11 @@ Where a derivative is infinite (`asin` at 1, `acosh` at 1, `atanh` at 1, ...) a 
 cotangent gives a zero gradient.
 """
 
+from __future__ import annotations
+
 from tapewright.core.errors import DTypeError
 from tapewright.core.rules import elementwise
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, real_dtype
 from .elementwise import UNARY, divide_no_nan, sqrt, zero_safe_divide
@@ -33,7 +36,7 @@ __all__ = [
 
 
 @elementwise(type_name="Sin", zero_when=UNARY, floating=True)
-def sin(xp, x):
+def sin(xp, x: TensorLike):
     """The sine of ``x`` radians."""
     return xp.sin(x)
 
@@ -44,7 +47,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Cos", floating=True)
-def cos(xp, x):
+def cos(xp, x: TensorLike):
     """The cosine of ``x`` radians."""
     return xp.cos(x)
 
@@ -55,7 +58,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Tan", zero_when=UNARY, floating=True)
-def tan(xp, x):
+def tan(xp, x: TensorLike):
     """The tangent of ``x`` radians."""
     return xp.tan(x)
 
@@ -68,7 +71,7 @@ def _(g, out):
 @elementwise(
     type_name="Asin", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def asin(xp, x):
+def asin(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose sine is ``x``."""
     return xp.arcsin(x)
 
@@ -79,7 +82,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Acos", ignores_float_errors=True, floating=True)
-def acos(xp, x):
+def acos(xp, x: TensorLike):
     """The angle from 0 to pi whose cosine is ``x``."""
     return xp.arccos(x)
 
@@ -96,7 +99,7 @@ def _cosine_of_asin(x):
 @elementwise(
     type_name="Atan", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def atan(xp, x):
+def atan(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
     return xp.arctan(x)
 
@@ -110,7 +113,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Atan2", zero_when=[{"y", "x"}])
-def atan2(xp, y, x):
+def atan2(xp, y: TensorLike, x: TensorLike):
     """The angle from -pi to pi of the point (``x``, ``y``): that of ``y / x``, with signs.
 
     At the origin, where it jumps, the gradient is 0.
@@ -134,7 +137,7 @@ def _(g, y, x):
 
 
 @elementwise(type_name="Angle", result_dtype=real_dtype, floating=True)
-def angle(xp, input):
+def angle(xp, input: TensorLike):
     """The angle from -pi to pi of a complex number; of a real one, 0 or pi.
 
     At 0, where it jumps, the gradient is 0.
@@ -160,7 +163,7 @@ def _(g, input, input_dtype):  # the imaginary part of log
 @elementwise(
     type_name="Sinh", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def sinh(xp, x):
+def sinh(xp, x: TensorLike):
     """``(exp(x) - exp(-x)) / 2``."""
     return xp.sinh(x)
 
@@ -171,7 +174,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Cosh", ignores_float_errors=True, floating=True)
-def cosh(xp, x):
+def cosh(xp, x: TensorLike):
     """``(exp(x) + exp(-x)) / 2``."""
     return xp.cosh(x)
 
@@ -182,7 +185,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Tanh", zero_when=UNARY, floating=True)
-def tanh(xp, x):
+def tanh(xp, x: TensorLike):
     """The hyperbolic tangent."""
     return xp.tanh(x)
 
@@ -193,7 +196,7 @@ def _(g, out):
 
 
 @elementwise(zero_when=[{"g"}], linear=[{"g"}])
-def tanh_grad(xp, g, y):
+def tanh_grad(xp, g: TensorLike, y: TensorLike):
     """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
 
     Three ops less for each further derivative, where tanh is the commonest choice.
@@ -214,7 +217,7 @@ def _(c, g, y):
 @elementwise(
     type_name="Asinh", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def asinh(xp, x):
+def asinh(xp, x: TensorLike):
     """The number whose `sinh` is ``x``."""
     return xp.arcsinh(x)
 
@@ -225,7 +228,7 @@ def _(g, x):
 
 
 @elementwise(type_name="Acosh", ignores_float_errors=True, floating=True)
-def acosh(xp, x):
+def acosh(xp, x: TensorLike):
     """The number, not negative, whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
     return xp.arccosh(x)
 
@@ -238,7 +241,7 @@ def _(g, x):  # two roots: the one of their product lies on another branch
 @elementwise(
     type_name="Atanh", zero_when=UNARY, ignores_float_errors=True, floating=True
 )
-def atanh(xp, x):
+def atanh(xp, x: TensorLike):
     """The number whose `tanh` is ``x``: infinite at 1 and -1, NaN beyond if real."""
     return xp.arctanh(x)
 

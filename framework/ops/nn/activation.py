@@ -1,14 +1,17 @@
 """Activations: relu and its kin, sigmoids, gelu, softmax."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import DTypeError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise, normalize_axis
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import Axes, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import concat
@@ -39,7 +42,7 @@ __all__ = [
 
 
 @elementwise(type_name="Relu", zero_when=[{"features"}])
-def relu(xp, features):
+def relu(xp, features: TensorLike):
     """``max(x, 0)``; the derivative at 0 is 0.
 
     >>> relu([-1.0, 2.0]).numpy()
@@ -65,7 +68,7 @@ def relu6(features, name=None):
 
 
 @primitive(name="leaky_relu", type_name="LeakyRelu")
-def leaky_relu_p(xp, features, *, alpha=0.2):
+def leaky_relu_p(xp, features: TensorLike, *, alpha=0.2):
     return xp.where(features > 0, features, features * features.dtype.type(alpha))
 
 
@@ -114,7 +117,7 @@ def crelu(features, axis=-1, name=None):
 
 
 @elementwise(type_name="Elu", zero_when=[{"features"}], floating=True)
-def elu(xp, features):
+def elu(xp, features: TensorLike):
     """``x`` where positive, else ``exp(x) - 1``."""
     zero = xp.zeros((), features.dtype)
     return xp.maximum(features, zero) + xp.expm1(xp.minimum(features, zero))
@@ -139,7 +142,7 @@ def selu(features, name=None):
 
 
 @elementwise(type_name="Sigmoid", ignores_float_errors=True, floating=True)
-def sigmoid(xp, x):
+def sigmoid(xp, x: TensorLike):
     """``1 / (1 + exp(-x))``, exact to both ends.
 
     >>> sigmoid(0.0).numpy()
@@ -155,7 +158,7 @@ def _(g, out):
 
 
 @elementwise(type_name="Softplus", ignores_float_errors=True, floating=True)
-def softplus(xp, features):
+def softplus(xp, features: TensorLike):
     """``log(1 + exp(x))``, without overflow for large ``x``."""
     zero = xp.zeros((), features.dtype)
     return xp.maximum(features, zero) + xp.log1p(xp.exp(-xp.abs(features)))
@@ -172,7 +175,7 @@ def log_sigmoid(x, name=None):
 
 
 @elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True)
-def softsign(xp, features):
+def softsign(xp, features: TensorLike):
     """``x / (|x| + 1)``."""
     return features / (xp.abs(features) + features.dtype.type(1))
 
@@ -206,7 +209,7 @@ _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
     ignores_float_errors=True,
     floating=True,
 )
-def _gelu(xp, x):
+def _gelu(xp, x: TensorLike):
     size = _bounded(xp, x)
     tail, _ = normal_tail(xp, size)
     return xp.maximum(x, xp.zeros((), x.dtype)) - tail * size
@@ -223,7 +226,9 @@ def _(g, x):
 
 
 @elementwise(name="gelu_slope", ignores_float_errors=True, floating=True)
-def _gelu_slope(xp, x):  # the distribution of the normal, and x times its density
+def _gelu_slope(
+    xp, x: TensorLike
+):  # the distribution of the normal, and x times its density
     size = _bounded(xp, x)
     tail, density = normal_tail(xp, size)
     density *= size
@@ -247,7 +252,7 @@ def _(g, x):
 @elementwise(
     name="gelu_by_tanh", zero_when=[{"x"}], ignores_float_errors=True, floating=True
 )
-def _gelu_by_tanh(xp, x):
+def _gelu_by_tanh(xp, x: TensorLike):
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
     share = xp.exp(_inside_tanh(x) * -2.0)
     share += 1.0
@@ -268,7 +273,7 @@ def _(g, x):
 
 
 @elementwise(name="gelu_by_tanh_slope", ignores_float_errors=True, floating=True)
-def _gelu_by_tanh_slope(xp, x):
+def _gelu_by_tanh_slope(xp, x: TensorLike):
     size = xp.minimum(xp.abs(x), x.dtype.type(30.0))  # beyond it is 0 or 1
     small = xp.exp(_inside_tanh(size) * -2.0)
     large = 1.0 / (small + 1.0)
@@ -343,7 +348,7 @@ def shifted_rows(xp, logits, axis=-1):
 @primitive(
     name="softmax", type_name="Softmax", ignores_float_errors=True, floating=True
 )
-def softmax_p(xp, logits, *, axis: Axes = -1):
+def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
     weights /= weights.sum(axis=lies, keepdims=True)
@@ -359,7 +364,7 @@ def _(g, out, axis):
 @primitive(
     name="log_softmax", type_name="LogSoftmax", ignores_float_errors=True, floating=True
 )
-def log_softmax_p(xp, logits, *, axis: Axes = -1):
+def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     if not logits.ndim:  # NumPy takes a scalar for a vector
         normalize_axis("log_softmax", axis, 0)
     shifted, lies = shifted_rows(xp, logits, axis)

@@ -1,8 +1,11 @@
 """A factor and a summand for each channel: `bias_add`, and what ends a normalization."""
 
+from __future__ import annotations
+
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.shape import reshape
 from ..math.elementwise import add
@@ -48,7 +51,7 @@ def _channel_axis(data_format):
     zero_when=[{"x", "offset"}, {"scale", "offset"}, {"x", "scale", "offset"}],
     linear=[{"x", "offset"}, {"scale", "offset"}],
 )
-def multiply_add(xp, x, scale, offset):
+def multiply_add(xp, x: TensorLike, scale: TensorLike, offset: TensorLike):
     """``x * scale + offset``: the sum is made in place, a pass less than two ops take."""
     product = x * scale
     if product.ndim and offset.size <= product.size:

@@ -3,13 +3,15 @@
 With them the likelihoods of other models: `log_poisson_loss`, and `l2_loss`.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Whole, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     broadcast_shape,
     elementwise,
@@ -19,6 +21,7 @@ from tapewright.core.rules import (
     same_dtype,
 )
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike, as_int
 
 from ..array.conversion import cast, stop_gradient
 from ..array.indexing import one_hot_p
@@ -46,7 +49,7 @@ __all__ = [
     ignores_float_errors=True,
     linear=[{"labels"}],
 )
-def _softmax_cross_entropy(xp, labels, logits):
+def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """Over the last axis; one pass makes the row sums of both terms."""
     if labels.shape != logits.shape:
         labels, logits = xp.broadcast_arrays(labels, logits)
@@ -96,7 +99,7 @@ def _(mapped, labels, logits):
     ignores_float_errors=True,
     linear=[{"labels"}],
 )
-def _softmax_excess(xp, labels, logits):
+def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
     """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
     if labels.shape != logits.shape:
         labels, logits = xp.broadcast_arrays(labels, logits)
@@ -153,7 +156,7 @@ def softmax_cross_entropy_with_logits(
     rank = len(logits.shape)
     if axis not in (-1, rank - 1):
         who = "softmax_cross_entropy_with_logits"
-        (at,) = normalize_axis(who, Whole(axis), rank)
+        (at,) = normalize_axis(who, as_int(axis), rank)
         order = [i for i in range(rank) if i != at] + [at]
         labels, logits = transpose(labels, order), transpose(logits, order)
     loss = _softmax_cross_entropy(labels, logits)
@@ -171,7 +174,7 @@ def softmax_cross_entropy_with_logits(
     ignores_float_errors=True,
     may_raise=True,
 )
-def _sparse_cross_entropy(xp, labels, logits):
+def _sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     if labels.shape != logits.shape[:-1]:
         raise ValueError("shapes do not fit")  # `infer` says it better
     top = logits.max(axis=-1)
@@ -246,7 +249,7 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 @elementwise(
     name="sigmoid_cross_entropy_with_logits", ignores_float_errors=True, floating=True
 )
-def _sigmoid_cross_entropy(xp, labels, logits):
+def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
     positive = xp.maximum(logits, xp.zeros((), logits.dtype))
     return positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
@@ -320,7 +323,7 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
 
 
 @primitive(type_name="L2Loss")
-def l2_loss(xp, t):
+def l2_loss(xp, t: TensorLike):
     """``sum(t ** 2) / 2`` over all entries, in one pass.
 
     >>> l2_loss([3.0, 4.0]).numpy()

@@ -7,8 +7,11 @@ This is the form whose reset gate acts on the product ("reset after"). How deriv
 come about is told in `recurrence`.
 """
 
+from __future__ import annotations
+
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.creation import ones_like, zeros
 from ..array.joining import concat, pad
@@ -34,7 +37,7 @@ __all__ = ["gru"]
 
 
 @primitive(name="gru_steps", multiple=True, alike=(), ignores_float_errors=True)
-def _gru(xp, *values):
+def _gru(xp, *values: TensorLike):
     """``(h, gates)`` of inputs ``x, h, kernel, bias[, mask]``, time first.
 
     ``h [time + 1, batch, units]`` begins with the initial state.

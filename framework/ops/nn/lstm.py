@@ -7,7 +7,10 @@ A primitive for speed: step by step in ops this is some fifteen calls a step, ea
 arrays of its own. How derivatives come about is told in `recurrence`.
 """
 
+from __future__ import annotations
+
 from tapewright.core.primitive import primitive
+from tapewright.core.typing import TensorLike
 
 from ..array.joining import concat, pad
 from ..math.trigonometry import tanh
@@ -29,7 +32,7 @@ __all__ = ["lstm"]
 
 
 @primitive(name="lstm_steps", multiple=True, alike=(), ignores_float_errors=True)
-def _lstm(xp, *values):
+def _lstm(xp, *values: TensorLike):
     """``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
 
     ``h`` and ``c`` ``[time + 1, batch, units]`` begin with the initial states.

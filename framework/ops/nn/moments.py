@@ -1,12 +1,15 @@
 """Statistics: mean and variance, plain, weighted and from sums; the fraction of zeros."""
 
+from __future__ import annotations
+
 import math
 
 from tapewright.core import dtypes
 from tapewright.core.composite import composite
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axes, TensorLike, as_axes
 
 from ..array.conversion import cast
 from ..array.creation import zeros_like
@@ -36,7 +39,7 @@ def from_the_back(axes, rank):
 
 
 @primitive(name="moments", multiple=True, floating=True)
-def _moments(xp, x, *, axes: Axes):
+def _moments(xp, x: TensorLike, axes: Axes):
     """Mean and variance, the axes kept; primitive as its rule takes three passes."""
     count = math.prod([x.shape[a] for a in axes])
     share = x.dtype.type(1 / count if count else math.nan)
@@ -84,7 +87,7 @@ def moments(x, axes, shift=None, keepdims=False, name=None):
     """
     given = convert_to_tensor(x)
     x, rank = at_least_single(given), len(given.array.shape)
-    axes = sorted(normalize_axis("moments", Axes(axes), rank, "axes"))
+    axes = sorted(normalize_axis("moments", as_axes(axes), rank, "axes"))
     if x.dtype.is_floating and rank:
         mean, variance = _moments(x, axes=from_the_back(axes, rank))
     else:
@@ -115,7 +118,9 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
     weights = convert_to_tensor(frequency_weights, dtype_hint=x.dtype)
     weights = cast(weights, x.dtype)
     weighted = weights * x
-    axes = normalize_axis("weighted_moments", Axes(axes), len(weighted.shape), "axes")
+    axes = normalize_axis(
+        "weighted_moments", as_axes(axes), len(weighted.shape), "axes"
+    )
     axes = sorted(axes)
     total = reduce_sum(weights + zeros_like(x), axes, True)
     mean = divide_no_nan(reduce_sum(weighted, axes, True), total)
@@ -130,7 +135,7 @@ def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
     With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
     """
     x = convert_to_tensor(x)
-    axes = normalize_axis("sufficient_statistics", Axes(axes), len(x.shape), "axes")
+    axes = normalize_axis("sufficient_statistics", as_axes(axes), len(x.shape), "axes")
     count = math.prod([x.shape[a] for a in axes])
     count = cast(convert_to_tensor(count), x.dtype)
     if shift is not None:

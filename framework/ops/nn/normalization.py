@@ -4,11 +4,14 @@ All kinds stand on one primitive, `_standardize`: mean 0 and variance 1 over som
 Batch, layer, instance and group normalization choose the axes, then scale and shift.
 """
 
+from __future__ import annotations
+
 from tapewright.core import devices
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Axes, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.typing import Axes, TensorLike
 
 from ..array.conversion import cast, conj, real
 from ..array.creation import zeros_like
@@ -36,7 +39,7 @@ __all__ = [
 
 
 @primitive(name="standardize", multiple=True, floating=True)
-def _standardize(xp, x, *, axes: Axes, epsilon=1e-3, centred=True):
+def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool = True):
     """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
 
     ``axes`` count from the end. Not ``centred``, the mean is taken as 0. A primitive for
@@ -81,7 +84,14 @@ def _(g, out, x_shape, axes, epsilon, centred):
     linear=[{"g", "slope", "shift"}, {"inverse", "slope", "shift"}],
 )
 def _standardize_grad(
-    xp, g, normal, inverse, slope, shift, *, axes: Axes, centred=True
+    xp,
+    g: TensorLike,
+    normal: TensorLike,
+    inverse: TensorLike,
+    slope: TensorLike,
+    shift: TensorLike,
+    axes: Axes,
+    centred: bool = True,
 ):
     """``inverse * (g - mean(g) - normal * mean(g * normal)) + normal * slope + shift``.
 

@@ -5,8 +5,11 @@
 How derivatives come about is told in `recurrence`.
 """
 
+from __future__ import annotations
+
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
+from tapewright.core.typing import TensorLike
 
 from ..array.creation import ones_like
 from ..math.comparison import where_positive
@@ -30,7 +33,7 @@ ACTIVATIONS = ("tanh", "relu", "linear")
 
 
 @primitive(name="simple_rnn_steps", multiple=True, alike=())
-def _simple_rnn(xp, *values, activation="tanh"):
+def _simple_rnn(xp, *values: TensorLike, activation: str = "tanh"):
     """``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
 
     ``h [time + 1, batch, units]`` begins with the initial state; ``gates`` are what the

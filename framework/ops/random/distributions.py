@@ -5,6 +5,8 @@ what they are. A gradient passes to ``mean``, ``stddev``, floating bounds and ``
 through the ops that scale a draw, and to the ``alpha`` of a gamma draw implicitly.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from tapewright.core import devices, dtypes
 from tapewright.core.errors import GradientLookupError, InvalidArgumentError, ShapeError
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor, module_of
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
 from ..array.indexing import getitem
@@ -216,7 +219,7 @@ def _beside(value, dtype):
 
 
 @elementwise(name="random_gamma", type_name="RandomGamma")
-def _random_gamma(xp, alpha, sample):
+def _random_gamma(xp, alpha: TensorLike, sample: TensorLike):
     """``sample``, as a function of ``alpha`` at a fixed quantile."""
     return sample + xp.zeros_like(alpha)
 
@@ -230,7 +233,7 @@ def _(g, alpha, sample):
 
 
 @elementwise(type_name="RandomGammaGrad")
-def random_gamma_grad(xp, alpha, sample):
+def random_gamma_grad(xp, alpha: TensorLike, sample: TensorLike):
     """The derivative of a gamma draw by ``alpha``: ``-(dP / dalpha) / density``.
 
     ``P`` is the cumulative distribution at ``sample``: where the quantile stays, the draw

@@ -7,13 +7,16 @@ does the drawing, on the host, and the result lies on the current device. Other 
 which a draw depends are inputs, or plain numbers. No gradient passes; see `distributions`.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
-from tapewright.core.primitive import DTypeName, Shape, Whole, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
 
 from ..array.indexing import getitem
 from ..array.joining import stack
@@ -83,9 +86,16 @@ def _single(dtype):
 
 @primitive(alike=(), grows=True)
 def random_normal(
-    xp, state, *, shape: Shape, dtype: DTypeName = "float32", mean=0.0, stddev=1.0,
-    truncated=False, purpose: Whole = 0,
-):  # fmt: skip
+    xp,
+    state: TensorLike,
+    *,
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
+    mean=0.0,
+    stddev=1.0,
+    truncated: bool = False,
+    purpose: IntLike = 0,
+):
     """Normally distributed numbers; ``truncated``: within two ``stddev`` of ``mean``."""
 
     def draw(rng):
@@ -105,9 +115,15 @@ def random_normal(
 
 @primitive(alike=(), grows=True)
 def random_uniform(
-    xp, state, *, shape: Shape, dtype: DTypeName = "float32", minval=0, maxval=1,
-    purpose: Whole = 0,
-):  # fmt: skip
+    xp,
+    state: TensorLike,
+    *,
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
+    minval=0,
+    maxval=1,
+    purpose: IntLike = 0,
+):
     """Numbers from ``minval`` up to, and without, ``maxval``.
 
     Where both are None: integers from all that the dtype can hold.
@@ -141,7 +157,13 @@ def _any(rng, dtype, shape):
 
 @primitive(alike=(), grows=True, may_raise=True)
 def random_integers(
-    xp, state, minval, maxval, *, shape: Shape, dtype: DTypeName, purpose: Whole = 0
+    xp,
+    state: TensorLike,
+    minval: TensorLike,
+    maxval: TensorLike,
+    shape: ShapeLike,
+    dtype: DTypeLike,
+    purpose: IntLike = 0,
 ):
     """Integers from ``minval`` up to, and without, ``maxval``, both of rank 0."""
     low, high = (int(devices.to_numpy(bound)) for bound in (minval, maxval))
@@ -156,7 +178,12 @@ def random_integers(
 
 @primitive(alike=(), grows=True)
 def random_seeds(
-    xp, state, data, *, shape: Shape, dtype: DTypeName = "int64", purpose: Whole = 0
+    xp,
+    state: TensorLike,
+    data: TensorLike,
+    shape: ShapeLike,
+    dtype: DTypeLike = "int64",
+    purpose: IntLike = 0,
 ):
     """Integers from all that the dtype can hold; ``data``, one more, picks the stream."""
     kind, data = dtypes.as_dtype(dtype), devices.to_numpy(data)
@@ -166,7 +193,7 @@ def random_seeds(
 
 
 @primitive(alike=(), grows=True)
-def random_permutation(xp, state, *, count: Whole, purpose: Whole = 0):
+def random_permutation(xp, state: TensorLike, count: IntLike, purpose: IntLike = 0):
     """The numbers from 0 to ``count - 1`` in random order."""
     return _placed(_draw(state, purpose, lambda r: r.permutation(count)), "int64")
 
@@ -177,7 +204,13 @@ _BLOCK = 1 << 14
 
 @primitive(alike=(), grows=True)
 def dropout_mask(
-    xp, state, *, shape: Shape, rate, dtype: DTypeName = "float32", purpose: Whole = 0
+    xp,
+    state: TensorLike,
+    *,
+    shape: ShapeLike,
+    rate,
+    dtype: DTypeLike = "float32",
+    purpose: IntLike = 0,
 ):
     """0 with probability ``rate``, else ``1 / (1 - rate)``, of the numbers of `uniform`."""
     kind = dtypes.as_dtype(dtype).dtype
@@ -213,9 +246,13 @@ def _(state, count, purpose):
 
 @primitive(alike=(), grows=True)
 def random_categorical(
-    xp, state, logits, *, num_samples: Whole, dtype: DTypeName = "int64",
-    purpose: Whole = 0,
-):  # fmt: skip
+    xp,
+    state: TensorLike,
+    logits: TensorLike,
+    num_samples: IntLike,
+    dtype: DTypeLike = "int64",
+    purpose: IntLike = 0,
+):
     """Classes by the Gumbel trick: the largest of ``logits`` and noise."""
     values = devices.to_numpy(logits).astype(np.float64)
     size = (values.shape[0], num_samples, values.shape[1])
@@ -229,7 +266,9 @@ def _(state, logits, num_samples, dtype, purpose):
 
 
 @primitive(alike=(), grows=True, may_raise=True)
-def random_standard_gamma(xp, state, alpha, *, purpose: Whole = 0):
+def random_standard_gamma(
+    xp, state: TensorLike, alpha: TensorLike, purpose: IntLike = 0
+):
     """Gamma draws of rate 1, one for each entry of ``alpha``."""
     values = devices.to_numpy(alpha)
     if (values < 0).any():
@@ -245,7 +284,12 @@ def _(state, alpha, purpose):
 
 @primitive(alike=(), grows=True, may_raise=True)
 def random_poisson(
-    xp, state, lam, *, shape: Shape, dtype: DTypeName = "float32", purpose: Whole = 0
+    xp,
+    state: TensorLike,
+    lam: TensorLike,
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
+    purpose: IntLike = 0,
 ):
     """Whole numbers with mean ``lam``, which broadcasts to ``shape``."""
     means = np.asarray(devices.to_numpy(lam), np.float64)
@@ -262,9 +306,14 @@ def _(state, lam, shape, dtype, purpose):
 
 @primitive(alike=(), grows=True, may_raise=True)
 def random_binomial(
-    xp, state, counts, probs, *, shape: Shape, dtype: DTypeName = "int32",
-    purpose: Whole = 0,
-):  # fmt: skip
+    xp,
+    state: TensorLike,
+    counts: TensorLike,
+    probs: TensorLike,
+    shape: ShapeLike,
+    dtype: DTypeLike = "int32",
+    purpose: IntLike = 0,
+):
     """How many of ``counts`` trials succeed, each with probability ``probs``."""
     counts = devices.to_numpy(counts).astype(np.int64)
     probs = np.asarray(devices.to_numpy(probs), np.float64)

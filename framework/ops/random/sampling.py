@@ -5,12 +5,14 @@ gives the same numbers anywhere. The ``stateless`` functions are told their key,
 two integers, and count nothing. NumPy's Philox does the drawing (`drawing`).
 """
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 from tapewright.core import dtypes
-from tapewright.core.primitive import Shape
 from tapewright.core.rules import broadcast_shape
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import as_shape
 
 from .distributions import (
     checked_bounds,
@@ -122,7 +124,7 @@ def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
     """
     alpha, beta = checked_rates("gamma", alpha, beta, dtype)
     dims = broadcast_shape(alpha.shape, () if beta is None else beta.shape)
-    return draw_gamma(one_stream(seed), Shape(shape) + tuple(dims), alpha, beta)
+    return draw_gamma(one_stream(seed), as_shape(shape) + tuple(dims), alpha, beta)
 
 
 def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
@@ -134,7 +136,9 @@ def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
     TensorShape([5, 2])
     """
     lam = convert_to_tensor(lam)
-    return draw_poisson(one_stream(seed), Shape(shape) + tuple(lam.shape), lam, dtype)
+    return draw_poisson(
+        one_stream(seed), as_shape(shape) + tuple(lam.shape), lam, dtype
+    )
 
 
 def shuffle(value, seed=None, name=None):
@@ -197,13 +201,13 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=No
     """
     stream = stateless_stream("stateless_gamma", seed)
     alpha, beta = checked_rates("stateless_gamma", alpha, beta, dtype)
-    return draw_gamma(stream, Shape(shape), alpha, beta)
+    return draw_gamma(stream, as_shape(shape), alpha, beta)
 
 
 def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
     """As `poisson`, the same for the same ``seed``; ``shape`` is that of the result."""
     stream = stateless_stream("stateless_poisson", seed)
-    return draw_poisson(stream, Shape(shape), convert_to_tensor(lam), dtype)
+    return draw_poisson(stream, as_shape(shape), convert_to_tensor(lam), dtype)
 
 
 def stateless_binomial(

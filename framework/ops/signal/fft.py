@@ -5,6 +5,8 @@ divide by the number of entries. In the convention of the walks (see `adjoint`) 
 gradient of a transform is the same transform of the cotangent: its matrix is symmetric.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -16,9 +18,10 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
-from tapewright.core.primitive import Axes, Shape, primitive
+from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import Axes, TensorLike, as_axes, as_shape
 
 from ..array.conversion import cast, conj, real
 from ..array.joining import concat, pad, reverse, roll
@@ -47,7 +50,7 @@ __all__ = [
 
 
 @primitive(name="fft", type_name="FFT", linear=True)
-def _fourier(xp, input, *, axes: Axes = (-1,), inverse=False):
+def _fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
     if input.dtype.kind != "c" or input.ndim < len(axes):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
     if not input.size:
@@ -120,7 +123,7 @@ def ifft3d(input, name=None):
 
 
 @primitive(name="rfft", type_name="RFFT", linear=True)
-def _half_spectrum(xp, input):
+def _half_spectrum(xp, input: TensorLike):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:
         raise ValueError("not real, or nothing there")  # `infer` says it better
@@ -173,7 +176,7 @@ def _(axes, input):
 
 
 @primitive(name="irfft", type_name="IRFFT", linear=True)
-def _from_half_spectrum(xp, input, *, length: int):
+def _from_half_spectrum(xp, input: TensorLike, length: int):
     if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
         raise ValueError("not complex, or of another length")  # `infer` says it better
     if not length:
@@ -210,7 +213,7 @@ def _(axes, input, *, length):
 
 
 @primitive(name="weigh_half_spectrum", linear=True)
-def _weighed(xp, x, *, length: int, weight: float):
+def _weighed(xp, x: TensorLike, length: int, weight: float):
     """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
     result = x * x.dtype.type(weight)
     if not length:
@@ -246,7 +249,7 @@ def _lengths(who, fft_length, count, default):
     if fft_length is None:
         return list(default)
     try:
-        given = Shape(fft_length)
+        given = as_shape(fft_length)
     except TracingError:
         raise
     except TypeError:
@@ -357,7 +360,7 @@ def ifftshift(x, axes=None, name=None):
 
 def _shifted(who, x, axes, shift):
     x = convert_to_tensor(x)
-    axes = normalize_axis(who, Axes(axes), len(x.shape), "axes")
+    axes = normalize_axis(who, as_axes(axes), len(x.shape), "axes")
     return roll(x, [shift(x.shape[a]) for a in axes], list(axes))
 
 

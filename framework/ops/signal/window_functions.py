@@ -1,12 +1,14 @@
 """Pieces of signals: cut out, weighed by a window, transformed, put together again."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.primitive import Whole
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import as_int
 
 from ..array.creation import ones
 from ..array.gather import gather, scatter_rows
@@ -40,9 +42,9 @@ def frame(
            [3, 4, 5]], dtype=int32)
     """
     signal = convert_to_tensor(signal)
-    length, step = Whole(frame_length), Whole(frame_step)
+    length, step = as_int(frame_length), as_int(frame_step)
     rank = len(signal.shape)
-    (at,) = normalize_axis("frame", Whole(axis), rank)
+    (at,) = normalize_axis("frame", as_int(axis), rank)
     _check_positive("frame", frame_length=length, frame_step=step)
     size = signal.shape[at]
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
@@ -73,7 +75,7 @@ def overlap_and_add(signal, frame_step, name=None):
     >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
     array([1., 1., 2., 1., 1.], dtype=float32)
     """
-    signal, step = convert_to_tensor(signal), Whole(frame_step)
+    signal, step = convert_to_tensor(signal), as_int(frame_step)
     if len(signal.shape) < 2:
         raise ShapeError("overlap_and_add", "signal must have two axes or more",
                          signal=signal)  # fmt: skip
@@ -99,7 +101,7 @@ def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None
 
 
 def _raised_cosine(who, length, periodic, dtype, middle):
-    length, dtype = Whole(length), dtypes.as_dtype(dtype)
+    length, dtype = as_int(length), dtypes.as_dtype(dtype)
     if not dtype.is_floating:
         raise DTypeError(who, f"dtype must be floating, got {dtype.name}")
     window = ones([length], dtype)
@@ -130,21 +132,21 @@ def stft(
     signals = convert_to_tensor(signals)
     pieces = frame(signals, frame_length, frame_step, pad_end)
     if window_fn is not None:
-        pieces = pieces * window_fn(Whole(frame_length), dtype=signals.dtype)
+        pieces = pieces * window_fn(as_int(frame_length), dtype=signals.dtype)
     return rfft(pieces, [_enclosing(fft_length, frame_length)])
 
 
 def _enclosing(fft_length, frame_length):
     if fft_length is not None:
-        return Whole(fft_length)
-    return 1 << (Whole(frame_length) - 1).bit_length()
+        return as_int(fft_length)
+    return 1 << (as_int(frame_length) - 1).bit_length()
 
 
 def inverse_stft(
     stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None
 ):
     """The signal of `stft`, if ``window_fn`` comes from `inverse_stft_window_fn`."""
-    length = Whole(frame_length)
+    length = as_int(frame_length)
     pieces = irfft(stfts, [_enclosing(fft_length, length)])
     pieces = fitted(pieces, [length])
     if window_fn is not None:
@@ -154,10 +156,10 @@ def inverse_stft(
 
 def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None):
     """The window with which `inverse_stft` undoes `stft` with ``forward_window_fn``."""
-    step = Whole(frame_step)
+    step = as_int(frame_step)
 
     def inverse_window(frame_length, dtype):
-        length = Whole(frame_length)
+        length = as_int(frame_length)
         forward = forward_window_fn(length, dtype=dtype)
         overlaps = -(-length // step)
         squares = reshape(fitted(square(forward), [overlaps * step]), [overlaps, step])
