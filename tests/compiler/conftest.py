@@ -13,8 +13,8 @@ def floats(*shape):
 
 def derivatives_of(traced):
     """All that were made for the traces of a function, None where there is none."""
-    families = [c.derived.get(None) for c in traced._concrete.values()]
-    return [d for f in families if f is not None for d in f.derivatives.values()]
+    families = [c.linearizations for c in traced._concrete.values()]
+    return [d for f in families if f is not None for d in f.by_tracked.values()]
 
 
 def assert_planned(traced):

@@ -162,7 +162,7 @@ class ConcreteFunction:
         self._free = []  # replay functions that no thread uses now
         self._plan = self._borrows = None
         self._lock = threading.Lock()
-        self.derived = {}  # patterns of tracked inputs -> what `differentiate` made
+        self.linearizations = None  # once it is called under a tape
         self.packed = packer(structure)
 
     # --- calling

@@ -30,23 +30,23 @@ class CallAdjoint:
     on tensors, through the backward graph's ops, where somebody does.
     """
 
-    __slots__ = ("derivative", "sources", "width", "name", "index")
+    __slots__ = ("linearization", "sources", "width", "name", "index")
 
-    def __init__(self, derivative, sources):
-        self.derivative, self.sources = derivative, sources
-        self.width, self.name = len(sources), derivative.name
-        self.index = {place: n for n, place in enumerate(derivative.residuals)}
+    def __init__(self, linearization, sources):
+        self.linearization, self.sources = linearization, sources
+        self.width, self.name = len(sources), linearization.name
+        self.index = {number: n for n, number in enumerate(linearization.residuals)}
 
     def raw(self, record, g, cotangents, useful):
         keys = dict(zip(self.sources, record[2 : 2 + self.width]))
         wanted = self.sources
         if useful is not None:
             wanted = tuple([i for i in wanted if keys[i] in useful])
-        targets = dict(zip(self.derivative.full.present, g))
+        targets = dict(zip(self.linearization.full.present, g))
         present = tuple([k for k, c in targets.items() if c is not None])
-        backward = self.derivative.backward(present, wanted)
+        backward = self.linearization.vjp(present, wanted)
         kept = record[2 + self.width :]
-        residuals = [kept[self.index[place]] for place in backward.residuals]
+        residuals = [kept[self.index[n]] for n in backward.residuals]
         seeds = self._seeds(backward, targets)
         if active_interpreter() is ARRAY_EVAL:
             outputs = _replayed(backward, seeds, residuals)
@@ -55,9 +55,9 @@ class CallAdjoint:
             seeds = [to_user(c, False) for c in seeds]
             outputs = backward.function.flat_call([*seeds, *residuals])
             finish = conjugate
-        for i, answer in zip(backward.wanted, backward.answers):
-            if answer is not None and i in keys:
-                part = _part(answer, outputs, finish)
+        for i, gradient in zip(backward.wanted, backward.gradients):
+            if gradient is not None and i in keys:
+                part = _part(gradient, outputs, finish)
                 if part.dtype == object and keys[i] in cotangents:
                     part = self._both(cotangents.pop(keys[i]), part)
                 add_cotangent(cotangents, keys[i], part, useful)
@@ -76,7 +76,7 @@ class CallAdjoint:
         for k in backward.present:
             c = targets[k]
             if c is None:
-                x = self.derivative.made[k].array
+                x = self.linearization.results[k].array
                 c = np.zeros(x.shape, x.dtype)
                 c = c if active_interpreter() is ARRAY_EVAL else new_tensor(c)
             seeds.append(dense(c) if isinstance(c, IndexedSlices) else c)
@@ -96,9 +96,9 @@ def _conjugated(array):
     return array.conj() if array.dtype.kind == "c" else array
 
 
-def _part(answer, outputs, finish):
+def _part(gradient, outputs, finish):
     """One gradient, as the walk carries it."""
-    if type(answer) is int:
-        return finish(outputs[answer])
-    values, indices, shape = answer
+    if type(gradient) is int:
+        return finish(outputs[gradient])
+    values, indices, shape = gradient
     return IndexedSlices(finish(outputs[values]), outputs[indices], shape)

@@ -1,12 +1,12 @@
-"""The gradient of a traced function, traced itself: so that both ways are planned.
+"""Linearize traced functions: calls under a tape that are planned both ways.
 
 Called under a tape, a function runs as a *forward* graph, which also gives the residuals,
-and the tape notes one call; the walk back runs a *backward* graph on them. Residuals are
-outputs of that call like any other: a tape outside that differentiates the walk finds its
-way back through them, and so on, for gradients of every order.
+and the tape records one call; the backward pass runs a `VJPGraph` on them. Residuals are
+outputs of that call like any other: a tape outside that differentiates the backward pass
+finds its way through them, and so on, for gradients of every order.
 
-Both graphs come from one trace of the function under a tape (`Derivative`). What the tape
-holds then are symbols; whatever of them a walk back uses becomes an input of its graph.
+Both graphs come from one trace of the function under a tape (`Linearization`). What the
+tape holds then are symbols; those that a backward pass uses become inputs of its graph.
 """
 
 import threading
@@ -17,7 +17,7 @@ from tapewright.core.errors import GradientLookupError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.provenance import Provenance, attach_provenance
 from tapewright.core.tape import Tape
-from tapewright.core.tensor import IndexedSlices, Tensor, new_tensor, next_key
+from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 
 from .call_record import CallAdjoint
 from .custom_calls import CustomCall
@@ -27,45 +27,37 @@ from .tracer import SymbolicTensor, Tracer
 
 __all__ = ["record_call"]
 
-# Patterns of tracked sources for which one function keeps a derivative.
+# Patterns of tracked sources for which one function keeps a linearization, and of
+# cotangents and wanted gradients for which one linearization keeps a graph.
 MANY = 32
 
 
 def record_call(concrete, tensors, interpreters):
     """The outputs of a call under tapes, which note it."""
-    family = concrete.derived.get(None)
+    family = concrete.linearizations
     if family is None:
-        family = concrete.derived.setdefault(None, _Family(concrete))
+        family = concrete.linearizations = Linearizations(concrete)
     sources = family.sources(tensors)
-    recordings = [r for r in interpreters if isinstance(r, Tape)]
-    known = _known(recordings)
+    tapes = [each for each in interpreters if isinstance(each, Tape)]
+    known = (
+        tapes[0].known if len(tapes) == 1 else set().union(*[t.known for t in tapes])
+    )
     tracked = tuple([x.key in known for x in sources])
     if True not in tracked:
         arrays = [x.array for x in sources[: family.width]]
         outputs = [new_tensor(a) for a in concrete.replay(arrays)]
-        _stamp(concrete, sources, outputs, recordings)
+        if any([x.key is not None for x in sources]):
+            for tape in tapes:
+                attach_provenance(concrete, sources, tuple(outputs), tape)
         return outputs
-    derivative = family.derivative(tracked, sources)
-    if derivative is None:
-        return concrete.interpreted(tensors)
-    return derivative.call(sources, recordings)
+    found = family.linearization(tracked, sources)
+    return (
+        concrete.interpreted(tensors) if found is None else found.call(sources, tapes)
+    )
 
 
-def _known(recordings):
-    if len(recordings) == 1:
-        return recordings[0].known
-    return set().union(*[r.known for r in recordings])
-
-
-def _stamp(concrete, sources, outputs, recordings):
-    """Outputs that are on no tape tell whence they came."""
-    if any([x.key is not None for x in sources]):
-        for recording in recordings:
-            attach_provenance(concrete, sources, tuple(outputs), recording)
-
-
-class _Family:
-    """The derivatives of one function: one for each pattern of tracked sources.
+class Linearizations:
+    """Those of one function: one for each pattern of tracked sources.
 
     Sources are its inputs and captures (``width`` in number), the constants of its graph,
     and the variables that it reads, in this order. A constant may be one: it is a tensor
@@ -84,7 +76,7 @@ class _Family:
         reads = [*self.initial, *self.later, *inner]
         self.variables = list({id(n.variable): n.variable for n in reads}.values())
         self.inner = {id(node.variable) for node in inner}
-        self.derivatives = {}  # None where there is none
+        self.by_tracked = {}  # None where there is none
         self.lock = threading.RLock()
 
     def sources(self, tensors):
@@ -96,29 +88,24 @@ class _Family:
             *[variable.read() for variable in self.variables],
         ]
 
-    def derivative(self, tracked, sources):
-        """The derivative by the tracked sources; None: the graph has to be interpreted."""
-        found = self.derivatives.get(tracked, self)
-        if found is self:
+    def linearization(self, tracked, sources):
+        """The one by the tracked sources; None: the graph has to be interpreted."""
+        if tracked not in self.by_tracked:
             with self.lock:
-                found = self.derivatives.get(tracked, self)
-                if found is self:
-                    found = self._derived(tracked, sources)
-                    self.derivatives[tracked] = found
-        return found
+                if tracked not in self.by_tracked:
+                    self.by_tracked[tracked] = self._linearized(tracked, sources)
+        return self.by_tracked[tracked]
 
-    def _derived(self, tracked, sources):
+    def _linearized(self, tracked, sources):
         start = len(sources) - len(self.variables)
         for variable, is_tracked in zip(self.variables, tracked[start:]):
             if is_tracked and id(variable) in self.inner:
                 return None  # a path starts in the middle of a branch or body
-        if len(self.derivatives) >= MANY:
-            return None
-        if not _has_gradients(self.graph):
+        if len(self.by_tracked) >= MANY or not _has_gradients(self.graph):
             return None
         try:
             with use_interpreters(()):
-                return Derivative(self, tracked, sources)
+                return Linearization(self, tracked, sources)
         except GradientLookupError:  # an error only for who asks for that gradient
             return None
 
@@ -145,12 +132,12 @@ def _constants(graph):
     return list(found.values())
 
 
-class Derivative:
-    """A function for one pattern of tracked sources: forward, and the ways back.
+class Linearization:
+    """A function for one pattern of tracked sources: forward, and its VJPs.
 
-    A *place* says where a tensor is when the forward graph has run: ``i`` is the source
-    of that number, ``~k`` the forward graph's output of that number. Values of later
-    reads are the last outputs, and the last sources.
+    Values are *referred to* by number: those below ``count`` are the sources, behind them
+    come the results of the forward graph. Values of later reads of variables are the last
+    results, and the last sources.
     """
 
     def __init__(self, family, tracked, sources):
@@ -160,35 +147,35 @@ class Derivative:
         self.tape = GradientTape(persistent=True, watch_accessed_variables=False)
         # A constant that no tape watches stays one.
         self.given = [i for i in range(count) if i < family.width or tracked[i]]
-        self.tracked = tuple([i for i, is_tracked in enumerate(tracked) if is_tracked])
         symbols = {
             i: self.tracer.input(sources[i].array.shape, sources[i].array.dtype)
             for i in self.given
         }
         self.sources, env = {**symbols}, {}
         with use_interpreters((self.tracer,)), self.tape:
-            for i in self.tracked:
-                if i in symbols and symbols[i].array.dtype == object:
+            for i in [i for i, is_tracked in enumerate(tracked) if is_tracked]:
+                if i not in symbols:
+                    self.tape.watch(family.variables[i - count])
+                elif symbols[i].array.dtype == object:
                     self.tape._tape.watch(symbols[i])  # the states of a loop
                 else:
-                    variable = None if i in symbols else family.variables[i - count]
-                    self.tape.watch(symbols[i] if variable is None else variable)
+                    self.tape.watch(symbols[i])
             outputs = _interpreted(family, symbols, env)
         self.known = self.tape._tape.known
         self.tracer.finish(outputs)
-        self.tracer.graph.finished = False  # the ways back go on to use its values
+        self.tracer.graph.finished = False  # VJPs go on to use its values
         self.later = self._add_reads(family, count, env)
         self.tracked = tuple(
             [i for i, x in self.sources.items() if x.key in self.known]
         )
-        self.places = {x.symbol: i for i, x in self.sources.items()}
-        self.made = []  # by the forward graph: symbols
-        self.closed = False
-        self.backwards, self.adjoints = {}, {}
-        self.outputs = [self._placed(x) for x in outputs]
+        self.count = len(sources) + len(self.later)
+        self.references = {x.symbol: i for i, x in self.sources.items()}
+        self.results = []  # of the forward graph, symbolic, but for those of later reads
+        self.closed, self.vjps, self.adjoints = False, {}, {}
+        self.outputs = [self.reference(x) for x in outputs]
         self._close()
         nodes = list(self.tracer.graph.nodes)
-        given = [*self.made, *[x for _, x in self.later]]
+        given = [*self.results, *[x for _, x in self.later]]
         forward = self.tracer.graph.replaced(nodes, [x.symbol for x in given])
         forward.finished = True
         self.forward = self.kind(forward)
@@ -211,44 +198,47 @@ class Derivative:
                 seen.add(tensor.symbol)
         return later
 
-    def _placed(self, x):
-        """The place of a tensor of the trace; a constant is its own."""
+    def reference(self, x):
+        """The number of a tensor of the trace; a constant is referred to by itself.
+
+        Raises: ``_Missing`` for what the forward graph, once it is closed, does not give.
+        """
         if not isinstance(x, SymbolicTensor):
             return x
-        place = self.places.get(x.symbol)
-        if place is None:
+        number = self.references.get(x.symbol)
+        if number is None:
             if self.closed:
                 raise _Missing
-            place = self.places[x.symbol] = ~len(self.made)
-            self.made.append(x)
-        elif place < 0 and self.made[~place].key not in self.known:
-            self.made[~place] = x
-        return place
+            number = self.references[x.symbol] = self.count + len(self.results)
+            self.results.append(x)
+        elif number >= self.count:
+            if self.results[number - self.count].key not in self.known:
+                self.results[number - self.count] = x
+        return number
 
     def _close(self):
-        """Finds the residuals: all that the ways back, and theirs in turn, ever use."""
+        """Finds the residuals: all that the VJPs, and theirs in turn, ever use."""
         before = None
         while before != self.connected:
             before = self.connected
-            full = self._backward(before, self.tracked)
+            full = self._vjp(before, self.tracked)
         self.closed, self.full = True, full
         self.residuals = list(
-            dict.fromkeys(p for b in self.backwards.values() for p in b.residuals)
+            dict.fromkeys([n for vjp in self.vjps.values() for n in vjp.residuals])
         )
         # Those from which no path leads to what the function gives are no sources.
-        pairs = list(zip(self.tracked, full.answers))
-        self.tracked = tuple([i for i, answer in pairs if answer is not None])
-        self.lost = self._lost([i for i, answer in pairs if answer is None])
+        pairs = list(zip(self.tracked, full.gradients))
+        self.tracked = tuple([i for i, gradient in pairs if gradient is not None])
+        self.lost = self._lost([i for i, gradient in pairs if gradient is None])
 
     def _lost(self, without):
         """Where the paths from these sources end inside: source -> `Origin`."""
-        recording, found = self.tape._tape, {}
-        losses = [lost for _, lost in recording.losses]
-        losses += [x.key for x in self.made if type(x.key) is Provenance]
+        tape, found = self.tape._tape, {}
+        losses = [lost for _, lost in tape.losses]
+        losses += [x.key for x in self.results if type(x.key) is Provenance]
         origins = [o for lost in losses for o in lost.origins if o.reason != "variable"]
         for i in without if origins else ():
-            keys = source_keys(recording, self.sources[i])
-            reached = reachable(recording.records, keys)
+            reached = reachable(tape.records, source_keys(tape, self.sources[i]))
             for origin in origins:
                 if origin.key in reached:
                     found[i] = origin
@@ -256,80 +246,77 @@ class Derivative:
 
     @property
     def connected(self):
-        """The numbers of what the forward graph gives that depends on a source."""
-        return tuple([k for k, x in enumerate(self.made) if x.key in self.known])
+        """The numbers of the results that depend on a source."""
+        return tuple([k for k, x in enumerate(self.results) if x.key in self.known])
 
     # --- forward
 
-    def call(self, sources, recordings):
-        """Output tensors; the recordings note the call."""
+    def call(self, sources, tapes):
+        """Output tensors; the tapes record the call."""
         arrays = [sources[i].array for i in self.given]
         arrays = self.forward.replay([*arrays, *self.captured])
-        made = [new_tensor(array) for array in arrays]
-        sources = [*sources, *made[len(self.made) :]]
-        for recording in recordings:
-            for (variable, _), tensor in zip(self.later, made[len(self.made) :]):
-                recording.read_variable(variable, tensor)
-        targets = [made[k] for k in self.full.present]
+        results = [new_tensor(array) for array in arrays]
+        later = results[len(self.results) :]
+        values = [*sources, *later, *results]
+        for tape in tapes:
+            for (variable, _), tensor in zip(self.later, later):
+                tape.read_variable(variable, tensor)
+        targets = [results[k] for k in self.full.present]
         for target in targets:
             target.key = next_key()
         keys = tuple([target.key for target in targets])
-        residuals = [sources[p] if p >= 0 else made[~p] for p in self.residuals]
-        for recording in recordings:
-            known = recording.known
-            own = tuple([i for i in self.tracked if sources[i].key in known])
+        residuals = [values[n] for n in self.residuals]
+        for tape in tapes:
+            known = tape.known
+            own = tuple([i for i in self.tracked if values[i].key in known])
             if own and keys:
                 adjoint = self.adjoints.get(own)
                 if adjoint is None:
                     adjoint = self.adjoints.setdefault(own, CallAdjoint(self, own))
-                record = (adjoint, keys, *[sources[i].key for i in own], *residuals)
-                recording.process_record(record, targets, ())
+                record = (adjoint, keys, *[values[i].key for i in own], *residuals)
+                tape.process_record(record, targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
                 known.update([t.key for t in targets if t.array.dtype == object])
         if self.lost:
-            self._tell_losses(sources, recordings, made)
-        return [
-            p if isinstance(p, Tensor) else sources[p] if p >= 0 else made[~p]
-            for p in self.outputs
-        ]
+            self._explain_losses(values, tapes, results)
+        return [values[n] if type(n) is int else n for n in self.outputs]
 
-    def _tell_losses(self, sources, recordings, made):
+    def _explain_losses(self, sources, tapes, results):
         """Tells tapes, for explanations, which sources have no gradient, and why."""
         lost = Provenance(
             [o._replace(key=sources[i].key) for i, o in self.lost.items()],
         )
-        for tensor in made:
+        for tensor in results:
             if tensor.key is None:
                 tensor.key = lost
-        for recording in recordings:
+        for tape in tapes:
             if self.full.present:
-                recording.losses.append((made[self.full.present[0]].key, lost))
+                tape.losses.append((results[self.full.present[0]].key, lost))
 
     # --- back
 
-    def backward(self, present, wanted):
-        """The way back from these outputs of the forward graph to these sources."""
-        found = self.backwards.get((present, wanted))
+    def vjp(self, present, wanted):
+        """The `VJPGraph` from these results of the forward graph to these sources."""
+        found = self.vjps.get((present, wanted))
         if found is None:
             with self.lock:
-                if len(self.backwards) >= MANY:
+                if len(self.vjps) >= MANY:
                     return self.full
                 try:
-                    found = self._backward(present, wanted)
+                    found = self._vjp(present, wanted)
                 except _Missing:
-                    found = self.backwards[present, wanted] = self.full
+                    found = self.vjps[present, wanted] = self.full
         return found
 
-    def _backward(self, present, wanted):
-        found = self.backwards.get((present, wanted))
+    def _vjp(self, present, wanted):
+        found = self.vjps.get((present, wanted))
         if found is None:
-            found = Backward(self, present, wanted)
-            self.backwards[present, wanted] = found
+            found = self.vjps[present, wanted] = VJPGraph(self, present, wanted)
         return found
 
 
 class _Missing(Exception):
-    """A way back needs what is no residual."""
+    """A VJP needs what is no residual."""
 
 
 def _interpreted(family, symbols, env):
@@ -348,41 +335,40 @@ def _interpreted(family, symbols, env):
     return interpret(graph, inputs, env, constants)
 
 
-class Backward:
-    """A way back, as a function of cotangents and residuals.
+class VJPGraph:
+    """The backward pass of a function: its gradients by cotangents and residuals.
 
-    ``present``: the numbers of the forward outputs whose cotangents it takes;
-    ``residuals``: the places of what else it takes; ``answers``: for each wanted source
+    ``present``: the numbers of the forward results whose cotangents it takes;
+    ``residuals``: references to what else it takes; ``gradients``: for each wanted source
     the number of its gradient among the outputs, those of the parts of its
     `IndexedSlices` with their shape, or None.
     """
 
-    def __init__(self, derivative, present, wanted):
+    def __init__(self, linearization, present, wanted):
         self.present, self.wanted = present, wanted
-        graph = Graph(f"gradient of {derivative.name}")
+        graph = Graph(f"gradient of {linearization.name}")
         tracer = Tracer(graph)
-        targets = [derivative.made[k] for k in present]
+        targets = [linearization.results[k] for k in present]
         with use_interpreters((tracer,)):
             cotangents = [
                 tracer.input(x.array.shape, x.array.dtype, "cotangent") for x in targets
             ]
-            found = derivative.tape.gradient(
-                targets, [derivative.sources[i] for i in wanted], cotangents
-            )
+            sources = [linearization.sources[i] for i in wanted]
+            found = linearization.tape.gradient(targets, sources, cotangents)
             outputs = []
-            self.answers = [_answer(gradient, outputs) for gradient in found]
-            _capture_for_custom_calls(tracer, derivative.tracer)
+            self.gradients = [_numbers(gradient, outputs) for gradient in found]
+            _capture_for_custom_calls(tracer, linearization.tracer)
             tracer.finish(outputs)
         self.residuals, rest = [], {}
         for value, x in graph.captures.items():
-            if isinstance(x, SymbolicTensor) and x.tracer is derivative.tracer:
-                self.residuals.append(derivative._placed(x))
+            if isinstance(x, SymbolicTensor) and x.tracer is linearization.tracer:
+                self.residuals.append(linearization.reference(x))
                 graph.inputs.append(value)
                 graph.aliases[x.symbol] = value
             else:
                 rest[value] = x
         graph.captures = rest
-        self.function = derivative.kind(graph)
+        self.function = linearization.kind(graph)
         self.captured = [x.array for x in rest.values()]
 
 
@@ -395,8 +381,8 @@ def _capture_for_custom_calls(tracer, forward):
                     tracer.value_of(x)
 
 
-def _answer(gradient, outputs):
-    """Where a gradient is among the outputs, to which it is added."""
+def _numbers(gradient, outputs):
+    """The numbers of a gradient among the outputs, to which it is added."""
     if gradient is None:
         return None
     if isinstance(gradient, IndexedSlices):

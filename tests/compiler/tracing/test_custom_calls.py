@@ -127,7 +127,7 @@ def test_it_is_planned():
     x = tw.constant(2.0)
     assert gradients(traced, x, 1)[1].numpy() == 12.0
     (concrete,) = traced._concrete.values()
-    (found,) = concrete.derived[None].derivatives.values()
+    (found,) = concrete.linearizations.by_tracked.values()
     assert found is not None
 
 
