@@ -1,12 +1,17 @@
-"""`Loop`: a body that runs many times, and its gradient, which is another loop.
+"""`Loop`: a region that runs many times, and its gradient, which is another loop.
 
-What goes in is carried from step to step, sliced (one row of it for each step), or the
-same for all steps; what comes out is the last state, a sum over all steps, or a stack of
-what each step gave. The gradient turns these into each other: that of what was carried is
-carried back, that of slices is stacked, that of what was the same for all is a sum.
+The body takes what is carried from step to step, a row of what is sliced, and constants;
+it yields the carried values, terms of sums, and rows of stacks. The gradient goes through
+the steps from the last to the first, and turns the groups into each other:
+
+    operand    its gradient is              result     its cotangent goes in as
+    carried    carried, from step to step   carried    carried
+    sliced     stacked                      stacked    sliced
+    constant   summed                       summed     constant
 """
 
 import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,96 +21,87 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.symbolic_shape import evaluated, sizes_in_use
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
 from ..pipeline import optimize
-from ..tracing.binding import now_bound
 from ..tracing.graph import Value
 from ..tracing.handles import boxed, opened
 from ..tracing.interpret import interpret
-from .backward_step import BackwardStep
+from ..tracing.tracer import SymbolicTensor
 from .in_place import writing_body
-from .narrowing import narrowed_loop
-from .records import is_box, place
+from .records import emit, is_box
+from .region_node import RegionNode, Replay, named_cotangents
 from .regions import (
-    ControlNode,
-    Replay,
-    close,
     is_seen,
+    join,
     numbers_of_variables,
-    settle,
+    seal,
     spec_of,
-    split_effects,
-    trace_part,
+    trace_region,
 )
 from .steps import runner_of
-from .trip_count import MANY, known_length
+from .trip_count import known_length
 
-__all__ = ["Loop", "loop"]
+__all__ = ["Loop", "LoopTrace", "loop"]
 
 BOX = (), np.dtype(object)  # the spec of a list of arrays, of a length not known before
 
 
-class Loop(ControlNode):
-    """Runs ``graphs[0]``, the body, for each step; as long as ``graphs[1]`` gives true.
+class Loop(RegionNode):
+    """Runs its first region, the body, for each step; as long as the second yields true.
 
-    Inputs: the number of steps (if ``counted``), ``carried``, ``sliced``, and constants.
-    The body takes a row of each sliced input in its place, and gives the carried values,
-    ``summed`` and ``stacked`` ones; a test takes all but the slices. Outputs: the last
-    carried values, the sums, the number of steps (if there is a test), the stacks.
-
-    The number of steps is ``length``, or else that of the rows of the first sliced input.
-    ``capacity``: the size of stacks, or None: then they are lists in an array of rank 0.
-    ``variables``: those that the last of the carried values stand for.
+    The number of steps is the operand ``count`` (if ``counted``), else ``length``, else
+    the number of rows of the first sliced operand, or what the test says; then it is a
+    result. ``capacity``: the size of stacks, or None: then they are lists in an array of
+    rank 0. ``variables``: those that the last of the carried values stand for.
     """
 
-    SETTINGS = ("carried", "sliced", "summed", "stacked", "counted", "length", "capacity",
-                "maximum", "reverse", "variables", "of_variables", "title")  # fmt: skip
-    __slots__ = SETTINGS
+    OPERANDS = "count", "carried", "sliced", "constant"
+    RESULTS = "carried", "summed", "steps", "stacked"
+    GROUPS = (
+        (("carried", "sliced", "constant"), ("carried", "summed", "stacked")),  # body
+        (("carried", "constant"), ("condition",)),  # test
+    )
+    TOKENS = "stacked", "sliced"
+    COUNTED = "carried", "sliced", "summed", "stacked"
+    SETTINGS = (*COUNTED, "counted", "length", "capacity", "maximum", "reverse",
+                "variables", "of_variables", "title")  # fmt: skip
+    __slots__ = SETTINGS[:-2]
 
-    def __init__(self, graphs, line=None, **settings):
-        for name in self.SETTINGS:
+    def __init__(self, regions, line=None, *, title, of_variables, **settings):
+        for name in self.__slots__:
             setattr(self, name, settings[name])
-        outputs = [spec_of(x) for x in graphs[0].outputs]
+        outputs = [spec_of(x) for x in regions[0].outputs]
         fixed = self.carried + self.summed
         specs = outputs[:fixed]
-        if len(graphs) > 1:
+        if len(regions) > 1:
             specs.append(((), np.dtype(np.int32)))
         for shape, dtype in outputs[fixed:]:
             in_box = self.capacity is None or dtype.kind == "O"
             specs.append(BOX if in_box else ((self.capacity, *shape), dtype))
-        super().__init__(graphs, specs, line)
-
-    @property
-    def name(self):
-        return self.title
+        super().__init__(regions, specs, title, of_variables, line)
 
     @property
     def tested(self):
         return len(self.graphs) > 1
 
-    def again(self, graphs=None, **changes):
-        """Another node like this one."""
-        settings = {name: getattr(self, name) for name in self.SETTINGS}
-        sizes = sizes_in_use()
-        if sizes is not None:
-            settings = evaluated(settings, sizes)
-        graphs = graphs or now_bound(self.graphs)
-        return Loop(graphs, self.line, **{**settings, **changes})
+    def counts(self):
+        constants = len(self.graphs[0].inputs) - self.carried - self.sliced
+        sizes = {name: getattr(self, name) for name in self.COUNTED}
+        sizes |= {"count": int(self.counted), "constant": constants}
+        return sizes | {"steps": int(self.tested), "condition": 1}
 
-    narrowed = narrowed_loop
-
-    def parts(self, inputs):
-        """The count or None, carried, sliced and constant inputs."""
-        count, rest = None, list(inputs)
-        if self.counted:
-            count, *rest = rest
-        stop = self.carried + self.sliced
-        return count, rest[: self.carried], rest[self.carried : stop], rest[stop:]
+    def pinned(self):
+        """Variables, what the test needs, and what tells the number of steps."""
+        start = self.carried - len(self.variables)
+        ports = {("carried", i) for i in range(start, self.carried)}
+        ports |= {("condition", i) for i in range(self.tested)}
+        if self.sliced and not self.tested and not self.counted and self.length is None:
+            ports.add(("sliced", 0))
+        return ports
 
     def runner(self):
         body, owned, sparse = writing_body(self, optimize(self.graphs[0]))
@@ -114,10 +110,11 @@ class Loop(ControlNode):
 
     # --- step by step, through ops
 
-    def interpret(self, args, env):
-        if is_seen(args) or (self.is_effect and active_tracer() is not None):
-            return place(self.again(), args)
-        count, carried, sliced, constants = self.parts(args)
+    def is_traced(self, operands):
+        return is_seen(operands) or (self.is_effect and active_tracer() is not None)
+
+    def run(self, operands):
+        count, carried, sliced, constants = self.grouped(self.OPERANDS, operands)
         sums, rows = [None] * self.summed, {}
         numbers = self._numbers(count, sliced)
         rows_of = self._rows(sliced)
@@ -129,10 +126,8 @@ class Loop(ControlNode):
                 carried = self._through_variables(carried)
             slices = [x[number] for x in rows_of]
             outputs = interpret(self.graphs[0], [*carried, *slices, *constants])
-            carried, outputs = outputs[: self.carried], outputs[self.carried :]
-            for i, x in enumerate(outputs[: self.summed]):
-                sums[i] = x if sums[i] is None else sums[i] + x
-            rows[number] = outputs[self.summed :]
+            carried, terms, rows[number] = self.grouped(self.GROUPS[0][1], outputs)
+            sums = [x if s is None else s + x for s, x in zip(sums, terms)]
             steps += 1
         return self._gathered(carried, sums, rows, steps)
 
@@ -140,8 +135,8 @@ class Loop(ControlNode):
         if self.tested:
             limit = self.maximum
             return itertools.count() if limit is None else range(limit)
-        if count is not None:
-            count = int(count)
+        if count:
+            count = int(count[0])
         elif self.length is not None:
             count = self.length
         else:
@@ -170,17 +165,15 @@ class Loop(ControlNode):
         return carried
 
     def _gathered(self, carried, sums, rows, steps):
-        found = list(carried)
-        outputs = self.graphs[0].outputs[self.carried :]
-        for x, value in zip(sums, outputs):
-            found.append(_zeros(spec_of(value)) if x is None else x)
-        if self.tested:
-            found.append(convert_to_tensor(np.int32(steps)))
-        order = sorted(rows)
-        for i, value in enumerate(outputs[self.summed :]):
-            column = [rows[number][i] for number in order]
-            found.append(self._stack(column, value))
-        return tuple(found)
+        _, terms, values = self.grouped(self.GROUPS[0][1], self.graphs[0].outputs)
+        sums = [_zeros(spec_of(v)) if x is None else x for x, v in zip(sums, terms)]
+        count = [convert_to_tensor(np.int32(steps))] if self.tested else []
+        rows = [rows[number] for number in sorted(rows)]
+        stacks = [
+            self._stack([row[i] for row in rows], value)
+            for i, value in enumerate(values)
+        ]
+        return (*carried, *sums, *count, *stacks)
 
     def _stack(self, column, value):
         if self.capacity is None or value.dtype == object:
@@ -194,14 +187,6 @@ class Loop(ControlNode):
 
     # --- gradient
 
-    def input_kinds(self):
-        return ["i"] * self.counted + super().input_kinds()
-
-    def output_kinds(self):
-        kinds = [spec_of(x)[1].kind for x in self.graphs[0].outputs]
-        at = self.carried + self.summed
-        return [*kinds[:at], *["i"] * self.tested, *kinds[at:]]
-
     def sum_of_boxes(self, i, x, y):
         """Two lists of arrays for input ``i``, item by item added."""
         spec = spec_of(self.graphs[0].inputs[i - self.counted])
@@ -209,213 +194,246 @@ class Loop(ControlNode):
         def body(state, slices, constants):
             return [], [], [slices[0] + slices[1]]
 
-        *_, (total,) = loop("sum", body, [], [x, y], slice_specs=[spec, spec])
-        return total
+        return loop("sum", body, [], [x, y], row_specs=[spec, spec]).stacked[0]
 
-    def split(self):
-        """As `split_effects`: for the node."""
-        if not self.is_effect:
-            return self.again(), [], self.again()
-        body, given, pure = split_effects(self.graphs[0])
-        full = self.again((body, *self.graphs[1:]), stacked=self.stacked + len(given))
-        stop, size = self.carried + self.sliced, len(self.graphs[0].inputs)
-        inputs = pure.inputs
-        pure.inputs = [*inputs[:stop], *inputs[size:], *inputs[stop:size]]
-        without = self.again((pure, *self.graphs[1:]), sliced=self.sliced + len(given))
-        specs = [spec_of(v) for v in full.outputs[len(self.outputs) :]]
-        return full, specs, without
-
-    def joined(self, inputs, more):
-        """Inputs with further sliced ones, the last of all."""
-        stop = self.counted + self.carried + self.sliced - len(more)
-        return (*inputs[:stop], *more, *inputs[stop:])
-
-    def recorded(self):
-        """The node that also gives the state before each step, and its gradient."""
+    def saving(self):
+        """The node that also gives the state before each step."""
         body = self.graphs[0]
         states = body.inputs[: self.carried]
-        saving = body.replaced(body.nodes, [*body.outputs, *states])
-        whole, given, pure = split_effects(saving)
-        full = self.again(
-            (whole, *self.graphs[1:]), stacked=self.stacked + len(states) + len(given)
-        )
+        body = body.replaced(body.nodes, [*body.outputs, *states])
+        stacked = self.stacked + len(states)
+        return self.again((body, *self.graphs[1:]), stacked=stacked)
 
-        def gradient(inputs, outputs, cotangents, wanted):
-            extra = outputs[len(self.outputs) :]
-            saved, given = extra[: self.carried], extra[self.carried :]
-            return full.gradient(
-                pure, inputs, outputs, saved, given, cotangents, wanted
-            )
-
-        return full, gradient
-
-    def gradient(self, pure, inputs, outputs, saved, given, cotangents, wanted):
-        """What comes back to the inputs ``wanted``, for cotangents of all outputs."""
-        count, carried, sliced, constants = self.parts(inputs)
-        fixed = self.carried + self.summed
-        if self.tested:
-            count = outputs[fixed]
-        of_carried, of_sums = (
-            cotangents[: self.carried],
-            cotangents[self.carried : fixed],
-        )
-        of_rows = list(cotangents[fixed + self.tested :])
-        of_rows = of_rows[: len(pure.outputs) - fixed]  # not of what effects gave
-        back = BackwardStep(self, pure, [i - self.counted for i in wanted])
-        state = [
-            _zeros(spec_of(carried[i])) if of_carried[i] is None else of_carried[i]
-            for i in back.propagated
+    def gradient(self, operands, results, cotangents, wanted):
+        """The loop from the last step to the first; each step is run again, and back."""
+        arguments, yields = self.region_ports()[0]
+        start = self.carried - len(self.variables)
+        carried = [("carried", i) for i in range(self.carried)]
+        # What a variable stands for is where a path starts, in each step anew.
+        carries = [
+            port for port in carried[:start] if arguments[port].dtype.kind in "fc"
         ]
-        rows = [c for c in of_rows if c is not None]
-        after = self._states_after(outputs, saved, back.propagated)
-        back.places(of_sums, of_rows, len(given), len(rows))
-        slices = [*saved, *sliced, *given, *rows, *after]
-        states = pure.inputs[: self.carried + self.sliced]
-        specs = [spec_of(v) for v in states]
-        specs += [spec_of(v) for v in pure.inputs[len(pure.inputs) - len(given) :]]
-        specs += [spec_of(pure.outputs[fixed + i]) for i in back.rows]
-        specs += [spec_of(states[i]) for i in back.propagated[: len(after)]]
-        last, sums, _, stacks = loop(
+        sums = [p for p in wanted if p[0] == "constant" or p in carried[start:]]
+        stacks = [port for port in wanted if port[0] == "sliced"]
+        sources = list(dict.fromkeys([*carries, *sums, *stacks]))
+        first = self.stacked - self.carried  # of the states that were saved
+        saved = {port: results["stacked", first + port[1]] for port in carried}
+        after = self._states_after(results, saved, yields, carries)
+        rows = saved | _of("sliced", operands)
+        rows |= named_cotangents(_of("stacked", cotangents)) | after
+        constants = _of("constant", operands) | named_cotangents(
+            _of("summed", cotangents)
+        )
+        state = [
+            cotangents[p] if p in cotangents else _zeros(spec_of(operands[p]))
+            for p in carries
+        ]
+
+        def body(state, slices, others):
+            known = named_cotangents(zip(carries, state))
+            known |= zip([*rows, *constants], [*slices, *others])
+            found, outputs = self.pulled_back(0, known, sources)
+            for name in after:
+                _use(known[name], outputs[name[1]])
+            state = [
+                _zeros(spec_of(known[port])) if found[port] is None else found[port]
+                for port in carries
+            ]
+            return state, [found[p] for p in sums], [found[p] for p in stacks]
+
+        specs = {port: spec_of(value) for port, value in arguments.items()}
+        specs |= named_cotangents([(p, spec_of(value)) for p, value in yields.items()])
+        specs |= {name: specs[name[1]] for name in after}
+        count = results.get(("steps", 0), operands.get(("count", 0)))
+        found = loop(
             f"{self.title}_gradient",
-            back.body,
+            body,
             state,
-            slices,
-            [*constants, *[c for c in of_sums if c is not None]],
-            slice_specs=specs,
+            rows.values(),
+            constants.values(),
+            row_specs=[specs[name] for name in rows],
+            count=count if self.length is None else None,
             length=self.length,
-            count=None if self.length is not None else count,
             capacity=self.capacity,
             reverse=not self.reverse,
         )
-        return back.collected(last, sums, stacks)
+        gradients = dict(zip(carries, found.carried))
+        gradients |= zip(sums, found.summed)
+        gradients |= zip(stacks, found.stacked)
+        return [gradients[port] for port in wanted]
 
-    def _states_after(self, outputs, saved, numbers):
+    def _states_after(self, results, saved, yields, ports):
         """What each step made of carried values, stacked, where that is known at once."""
         if self.length is None:
-            return []
-        body, first = self.graphs[0].outputs, self.carried + self.summed
-        found = []
-        for i in numbers:
-            same = [j for j, x in enumerate(body) if x is body[i] and j >= first]
-            if same and same[0] - first < self.stacked - self.carried:
-                found.append(outputs[same[0]])
+            return {}
+        found = {}
+        for port in ports:
+            same = [
+                p for p, x in yields.items() if x is yields[port] and p[0] == "stacked"
+            ]
+            if same:
+                found["after", port] = results[same[0]]
                 continue
-            last = expand_dims(outputs[i], 0)
-            ends = [last, saved[i][:-1]] if self.reverse else [saved[i][1:], last]
-            found.append(concat(ends, 0))
+            last, states = expand_dims(results[port], 0), saved[port]
+            ends = [last, states[:-1]] if self.reverse else [states[1:], last]
+            found["after", port] = concat(ends, 0)
         return found
+
+
+def _of(group, named):
+    """Those of a group, of what is named by port."""
+    return {port: x for port, x in named.items() if port[0] == group}
+
+
+def _use(known, tensor):
+    """Lets the nodes of the trace use a value that is known for one computed again.
+
+    What leads to that one then need not be computed, if nothing else uses it.
+    """
+    if type(tensor) is not SymbolicTensor or tensor.tracer is not known.tracer:
+        return
+    old, new = tensor.symbol, known.symbol
+    for node in known.tracer.graph.nodes:
+        if any([x is old for x in node.inputs]):
+            node.inputs = tuple([new if x is old else x for x in node.inputs])
 
 
 # ----------------------------------------------------------------------- tracing one
 
 
-def loop(
-    title, body, carried, sliced=(), constants=(), *, test=None, slice_specs=None,
-    length=None, count=None, capacity=None, maximum=None, reverse=False, longer_than=None,
-    only_if_traced=False,
-):  # fmt: skip
+class Results(NamedTuple):
+    """What a loop gives: lists of tensors, and the number of steps if there is a test."""
+
+    carried: list
+    summed: list
+    steps: Any
+    stacked: list
+
+
+def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **settings):
     """Writes a `Loop` down: ``body(carried, slices, constants)`` for each step.
 
-    With ``longer_than`` it does so only if the number of steps is known to be larger, and
-    else returns None; with ``only_if_traced`` only if something depends on what is not
-    known while tracing. The body returns the carried values and lists of what is to be
-    summed and to be stacked, where None stays None. ``test(carried)``: whether there is a
-    further step. Returns the last carried values, sums, the number of steps (None without
-    a test) and stacks.
+    The body returns lists of what is carried, to be summed and to be stacked, where None
+    stays None. Returns: `Results`. ``settings``: see `LoopTrace.node`.
     """
-    outside = active_interpreters()
-    if slice_specs is None:
-        slice_specs = [(spec_of(x)[0][1:], x.array.dtype) for x in sliced]
-    specs = [spec_of(x) for x in carried]
-    ends = len(specs), len(specs) + len(slice_specs)
-
-    def stepped(*arguments):
-        parts = arguments[: ends[0]], arguments[ends[0] : ends[1]], arguments[ends[1] :]
-        return body(*[list(part) for part in parts])
-
-    tracers = []
-    if test is not None:
-        tracers.append(trace_part(f"{title}_test", _listed(test), specs, outside))
-    all_specs = [*specs, *slice_specs, *[spec_of(x) for x in constants]]
-    tracers.insert(0, trace_part(f"{title}_body", stepped, all_specs, outside))
-    state, sums, stacks = tracers[0].results
-    if longer_than is not None:
-        steps = known_length(tracers[1], tracers[0], carried)
-        steps = steps if steps is None or maximum is None else min(steps, maximum)
-        if steps is None or steps <= longer_than:
-            return None
-        if steps < MANY:
-            length, test = steps, None
-            del tracers[1]
-    variables, first = _carried_variables(tracers, outside)
-    leading = _leading(tracers, variables, ends, constants)
-    rest = [x for x in (*sums, *stacks) if x is not None]
-    outputs = [*state, *[tracers[0].now(v) for v in variables], *rest]
-    tracers[0].graph.outputs = [tracers[0].value_of(x) for x in outputs]
-    if test is not None:
-        tracers[1].graph.outputs = [tracers[1].value_of(tracers[1].results)]
-    captured = close(tracers, leading)
-    node = Loop(
-        [t.graph for t in tracers],
-        carried=len(carried) + len(variables),
-        sliced=len(sliced),
-        summed=len([x for x in sums if x is not None]),
-        stacked=len([x for x in stacks if x is not None]),
-        counted=count is not None,
-        length=length,
-        capacity=capacity if length is None else length,
-        maximum=maximum,
-        reverse=reverse,
-        variables=variables,
-        of_variables=numbers_of_variables(tracers[:1]),
-        title=title,
-    )
-    head = [] if count is None else [count]
-    inputs = [*head, *carried, *first, *sliced, *constants, *captured]
-    if only_if_traced and not (node.is_effect or variables or is_seen(inputs)):
-        return None
-    found = iter(place(node, inputs))
-    last = [next(found) for _ in carried]
-    for variable in variables:
-        variable.assign(next(found))
-    sums = [None if x is None else next(found) for x in sums]
-    steps = next(found) if test is not None else None
-    return last, sums, steps, [None if x is None else next(found) for x in stacks]
+    trace = LoopTrace(title, body, carried, sliced, constants, row_specs=row_specs)
+    return trace.emit(*trace.node(**settings))
 
 
-def _listed(test):
-    return lambda *carried: test(list(carried))
+class LoopTrace:
+    """The regions of a loop, traced: what is to be known of it before it is written down.
 
+    ``test(carried)``: whether there is a further step. ``row_specs``: shapes and dtypes of
+    the rows of what is sliced, if it may be a list.
+    """
 
-def _carried_variables(tracers, outside):
-    """Variables that the body assigns, and what they are before the loop."""
-    variables = settle(tracers)
-    for tracer in tracers[1:]:
-        for variable in tracer.assigned.values():
-            raise TracingError(
-                f"'{tracer.graph.name}': the variable '{variable.path}' is assigned in "
-                "the condition of a loop: assign it in the body"
-            )
-    with use_interpreters(outside):
-        return variables, [v.read() for v in variables]
+    def __init__(
+        self,
+        title,
+        body,
+        carried,
+        sliced=(),
+        constants=(),
+        *,
+        test=None,
+        row_specs=None,
+    ):
+        self.title, self.outside = title, active_interpreters()
+        self.carried, self.sliced = list(carried), list(sliced)
+        self.constants = list(constants)
+        if row_specs is None:
+            row_specs = [(spec_of(x)[0][1:], x.array.dtype) for x in self.sliced]
+        specs = [spec_of(x) for x in self.carried]
+        start, stop = len(specs), len(specs) + len(row_specs)
 
+        def step(*args):
+            return body(list(args[:start]), list(args[start:stop]), list(args[stop:]))
 
-def _leading(tracers, variables, ends, constants):
-    """The inputs of each graph before those that are captured."""
-    body, *tests = tracers
-    inputs = list(body.graph.inputs)
-    leading = [
-        [
-            *inputs[: ends[0]],
-            *[_as_input(body, v) for v in variables],
-            *inputs[ends[0] :],
-        ]
-    ]
-    for test in tests:
-        own = [_as_input(test, v) for v in variables]
-        unused = [Value(*spec_of(x)) for x in constants]
-        leading.append([*test.graph.inputs, *own, *unused])
-    return leading
+        def go(*args):
+            return test(list(args))
+
+        self.tests = []
+        if test is not None:
+            self.tests.append(trace_region(f"{title}_test", go, specs, self.outside))
+        specs += [*row_specs, *[spec_of(x) for x in self.constants]]
+        self.body = trace_region(f"{title}_body", step, specs, self.outside)
+
+    def trip_count(self):
+        """The number of steps, `MANY` at most, if it is known while tracing; or None."""
+        return known_length(self.tests[0], self.body, self.carried)
+
+    def node(
+        self, *, count=None, length=None, capacity=None, maximum=None, reverse=False
+    ):
+        """The `Loop` and its inputs; for the settings, ``count`` too, see there.
+
+        With a ``length`` the test is left out.
+        """
+        tests = self.tests if length is None else []
+        tracers = [self.body, *tests]
+        self.variables, first = self._carried_variables(tracers)
+        leading = self._leading(tests)
+        state, self.summed, self.stacked = self.body.results
+        sums = [x for x in self.summed if x is not None]
+        stacks = [x for x in self.stacked if x is not None]
+        values = [self.body.now(v) for v in self.variables]
+        outputs = [*state, *values, *sums, *stacks]
+        self.body.graph.outputs = [self.body.value_of(x) for x in outputs]
+        for test in tests:
+            test.graph.outputs = [test.value_of(test.results)]
+        captured = seal(tracers, leading)
+        node = Loop(
+            [tracer.graph for tracer in tracers],
+            carried=len(state) + len(values),
+            sliced=len(self.sliced),
+            summed=len(sums),
+            stacked=len(stacks),
+            counted=count is not None,
+            length=length,
+            capacity=capacity if length is None else length,
+            maximum=maximum,
+            reverse=reverse,
+            variables=self.variables,
+            of_variables=numbers_of_variables(tracers[:1]),
+            title=self.title,
+        )
+        head = [] if count is None else [count]
+        operands = [*self.carried, *first, *self.sliced, *self.constants]
+        return node, [*head, *operands, *captured]
+
+    def emit(self, node, inputs):
+        """Writes the node down. Returns: `Results`."""
+        found = iter(emit(node, inputs))
+        last = [next(found) for _ in self.carried]
+        for variable in self.variables:
+            variable.assign(next(found))
+        sums = [None if x is None else next(found) for x in self.summed]
+        steps = next(found) if node.tested else None
+        stacks = [None if x is None else next(found) for x in self.stacked]
+        return Results(last, sums, steps, stacks)
+
+    def _carried_variables(self, tracers):
+        """Variables that the body assigns, and what they are before the loop."""
+        variables = join(tracers)
+        for tracer in tracers[1:]:
+            for variable in tracer.assigned.values():
+                raise TracingError(
+                    f"'{tracer.graph.name}': the variable '{variable.path}' is assigned "
+                    "in the condition of a loop: assign it in the body"
+                )
+        with use_interpreters(self.outside):
+            return variables, [v.read() for v in variables]
+
+    def _leading(self, tests):
+        """The inputs of each graph before those that are captured."""
+        inputs, count = list(self.body.graph.inputs), len(self.carried)
+        own = [_as_input(self.body, v) for v in self.variables]
+        leading = [[*inputs[:count], *own, *inputs[count:]]]
+        for test in tests:
+            own = [_as_input(test, v) for v in self.variables]
+            unused = [Value(*spec_of(x)) for x in self.constants]
+            leading.append([*test.graph.inputs, *own, *unused])
+        return leading
 
 
 def _as_input(tracer, variable):

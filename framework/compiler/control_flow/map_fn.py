@@ -20,7 +20,7 @@ from tapewright.ops.array.shape import expand_dims
 from ..tracing.graph import Graph
 from ..tracing.tracer import EagerFallback, Tracer
 from .cond import described
-from .loops import loop
+from .loops import LoopTrace
 from .regions import is_seen, spec_of
 from .structures import as_tensors, put_together, take_apart
 
@@ -297,8 +297,9 @@ class _Rows:
                     )
             return after, [], stacks
 
-        found = loop(
-            self.who, body, state, self.tensors, length=self.count, reverse=reverse,
-            only_if_traced=only_if_traced,
-        )  # fmt: skip
-        return None if found is None else (found[0], found[3])
+        trace = LoopTrace(self.who, body, state, self.tensors)
+        node, inputs = trace.node(length=self.count, reverse=reverse)
+        if only_if_traced and not (node.is_effect or node.variables or is_seen(inputs)):
+            return None
+        found = trace.emit(node, inputs)
+        return found.carried, found.stacked

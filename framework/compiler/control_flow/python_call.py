@@ -22,8 +22,9 @@ from tapewright.core.tensor_shape import TensorShape
 
 from ..tracing.handles import handle_of
 from .effects import refuse_mapped
-from .records import place
-from .regions import ControlNode, spec_of
+from .records import emit
+from .region_node import RegionNode
+from .regions import spec_of
 
 __all__ = ["PythonCall", "called", "copies", "fitting"]
 
@@ -45,8 +46,7 @@ def called(title, function, inputs, specs):
     refuse_mapped(title, inputs)
     if active_tracer() is None:
         return fitting(title, function(*inputs), specs)
-    kinds = [x.array.dtype.kind for x in inputs]
-    return list(place(PythonCall(title, function, kinds, specs), inputs))
+    return list(emit(PythonCall(title, function, len(inputs), specs), inputs))
 
 
 def fitting(title, results, specs):
@@ -71,23 +71,25 @@ def fitting(title, results, specs):
     return found
 
 
-class PythonCall(ControlNode):
-    """Calls ``function`` with tensors, and gives tensors of these specs.
+class PythonCall(RegionNode):
+    """Calls ``function`` with ``taken`` tensors, and gives tensors of these specs.
 
     ``keeps``: how many times it gives its token, too. ``by_token(token, *inputs)``, if
     there is one, takes the place of the function: the last input then is the token of an
     earlier call; ``repeats`` says that it was a call of this very function.
     """
 
-    __slots__ = ("title", "function", "kinds", "specs", "keeps", "by_token", "repeats")
+    OPERANDS, RESULTS = ("argument", "token"), ("returned", "kept")
+    SETTINGS = "title", "function", "taken", "specs", "keeps", "by_token", "repeats"
+    __slots__ = SETTINGS[1:]
 
     def __init__(
-        self, title, function, kinds, specs, keeps=0, by_token=None, repeats=False
-    ):
-        super().__init__((), [*specs, *[TOKEN] * keeps])
-        self.title, self.function, self.kinds = title, function, kinds
-        self.specs, self.keeps = specs, keeps
-        self.by_token, self.repeats = by_token, repeats
+        self, title, function, taken, specs, keeps=0, by_token=None, repeats=False,
+        regions=(), line=None,
+    ):  # fmt: skip
+        super().__init__(regions, [*specs, *[TOKEN] * keeps], title, line=line)
+        self.function, self.taken, self.specs = function, taken, specs
+        self.keeps, self.by_token, self.repeats = keeps, by_token, repeats
 
     @property
     def is_effect(self):
@@ -95,12 +97,12 @@ class PythonCall(ControlNode):
 
     runs_python = is_effect
 
-    @property
-    def name(self):
-        return self.title
+    def counts(self):
+        sizes = {"argument": self.taken, "token": int(self.by_token is not None)}
+        return sizes | {"returned": len(self.specs), "kept": self.keeps}
 
-    def input_kinds(self):
-        return self.kinds
+    def narrowed(self, used):
+        return None
 
     def kernel(self):
         if self.by_token is not None:
@@ -141,30 +143,26 @@ class PythonCall(ControlNode):
             outputs = fitting(self.title, self.by_token(token, *inputs), self.specs)
         return outputs, Token(token.tape, token.recording, inputs, outputs)
 
-    def interpret(self, args, env):
-        if active_tracer() is not None:
-            return place(self.again(), args)
-        if self.by_token is not None:  # the token has tensors that tapes follow
-            outputs, token = self._told(args[-1].array.item(), args[:-1])
-        elif self.keeps:
-            outputs, token = self._taped(args)
-        else:
-            return called(self.title, self.function, args, self.specs)
-        return [*outputs, *[new_tensor(handle_of(token))] * self.keeps]
+    def is_traced(self, operands):
+        return active_tracer() is not None
 
-    def again(self, **changes):
-        """Another node like this one."""
-        kept = {name: getattr(self, name) for name in PythonCall.__slots__}
-        return PythonCall(**{**kept, **changes})
+    def run(self, operands):
+        if self.by_token is not None:  # the token has tensors that tapes follow
+            outputs, token = self._told(operands[-1].array.item(), operands[:-1])
+        elif self.keeps:
+            outputs, token = self._taped(operands)
+        else:
+            return called(self.title, self.function, operands, self.specs)
+        return [*outputs, *[new_tensor(handle_of(token))] * self.keeps]
 
     # --- gradient
 
     def split(self):
-        """As `split_effects`: for the node."""
-        repeated = self.again(
-            kinds=[*self.kinds, "O"], by_token=lambda t, *_: t.outputs, repeats=True
-        )
+        repeated = self.again(by_token=lambda t, *_: t.outputs, repeats=True)
         return self.again(keeps=self.keeps + 1), [TOKEN], repeated
+
+    def joined(self, operands, tokens):
+        return [*operands, *tokens]
 
     def recorded(self):
         if self.repeats:
@@ -192,12 +190,10 @@ class PythonCall(ControlNode):
                 unconnected_gradients="zero",
             )
 
-        tensors = [*inputs, *given, token]
-        kinds = [x.array.dtype.kind for x in tensors]
-        wanted_specs = [spec_of(inputs[i]) for i in wanted]
-        title = f"{self.title}_gradient"
-        node = PythonCall(title, None, kinds, wanted_specs, by_token=by_token)
-        return place(node, tensors)
+        tensors, title = [*inputs, *given], f"{self.title}_gradient"
+        specs = [spec_of(inputs[i]) for i in wanted]
+        node = PythonCall(title, None, len(tensors), specs, by_token=by_token)
+        return emit(node, [*tensors, token])
 
 
 def copies(tensors):

@@ -25,14 +25,13 @@ from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import reads_by_time
 from ..tracing.interpret import interpret
 
-__all__ = ["is_box", "place", "pulled_back"]
+__all__ = ["emit", "is_box", "pulled_back"]
 
 
-def place(node, tensors):
-    """The outputs of a control node, written into the trace and told to tapes above it.
+def emit(node, tensors):
+    """Writes a node with regions into the trace; tapes above it record it as one call.
 
-    A node has ``recorded()``: the node that also gives what the gradient needs, and
-    ``gradient(inputs, outputs, cotangents, wanted)``, which gives one for each input.
+    Returns: the outputs. See `RegionNode.recorded` for what a tape is given.
     """
     interpreters = active_interpreters()
     at = max(i for i, interpreter in enumerate(interpreters) if interpreter.traces)
@@ -59,7 +58,7 @@ def place(node, tensors):
 
 def _tracked(interpreter, node, tensors):
     """Of each input whether a cotangent must reach it."""
-    kinds = node.input_kinds()
+    kinds = node.operand_kinds(tensors)
     return [
         x.key in interpreter.known and kind in "fc"
         for x, kind in zip(tensors, kinds, strict=True)
@@ -101,7 +100,7 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
     interpreter.process_record(record, outputs, below)
     boxes = [
         out.key
-        for out, kind in zip(outputs, node.output_kinds())
+        for out, kind in zip(outputs, node.result_kinds(outputs))
         if is_box(out) and kind in "fc"
     ]
     if boxes and not isinstance(interpreter, Tape):

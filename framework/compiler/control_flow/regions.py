@@ -1,39 +1,33 @@
-"""Branches and bodies: functions traced into graphs of their own, for one node to run.
+"""Functions traced into regions: graphs that one node runs as its branches or its body.
 
-Such a graph has inputs only, no captures: values of the traces around it, and variables
-that it reads, come in with the node; variables that it assigns go out with its outputs.
-Only variables that its effects touch by themselves (an optimizer's) are read and stored
-where they are.
+A region has inputs only, no captures: tensors of the traces around it, and variables that
+it reads, become operands of the node; variables that it assigns become results. Variables
+that its effects touch by themselves (an optimizer's) are read and stored inside.
+
+The regions of one node are traced one by one (`trace_region`), agree on the variables that
+they assign (`join`), and on the tensors outside that they take (`seal`).
 """
-
-import numpy as np
 
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.tensor import is_tensor
-from tapewright.ops.array.conversion import stop_gradient
 
-from ..pipeline import make_plan
 from ..tracing.custom_calls import CustomCall
-from ..tracing.graph import Effect, Graph, Node, Read, ReadAgain, Store, Value, is_value
-from ..tracing.handles import Box, boxed
+from ..tracing.graph import Effect, Graph, Read, Value, is_value
 from ..tracing.tracer import SymbolicTensor, Tracer
 
 __all__ = [
-    "ControlNode",
-    "Replay",
-    "SubTracer",
-    "close",
+    "RegionTracer",
     "is_seen",
+    "join",
     "numbers_of_variables",
-    "settle",
+    "seal",
     "spec_of",
-    "split_effects",
-    "trace_part",
+    "trace_region",
 ]
 
 
-class SubTracer(Tracer):
+class RegionTracer(Tracer):
     """Writes one branch or body down. ``outside``: the interpreters around it."""
 
     __slots__ = ("outside", "of_variables", "touched", "ran_python", "results")
@@ -133,10 +127,10 @@ def is_seen(tensors):
     )
 
 
-def trace_part(name, function, specs, outside):
+def trace_region(name, function, specs, outside):
     """The tracer, with its graph, of ``function(*tensors)`` for tensors of these specs."""
     parent = next(r for r in reversed(outside) if r.traces)
-    tracer = SubTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
+    tracer = RegionTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
     tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
     tracer.overlooked = parent.overlooked
     arguments = [tracer.input(*spec) for spec in specs]
@@ -145,7 +139,7 @@ def trace_part(name, function, specs, outside):
     return tracer
 
 
-def settle(tracers):
+def join(tracers):
     """The variables that go out of a node's graphs as outputs, in order.
 
     Those that effects touch stay where they are, in all of them.
@@ -203,7 +197,7 @@ def numbers_of_variables(tracers):
     ]
 
 
-def close(tracers, leading):
+def seal(tracers, leading):
     """Ends the traces of one node; the tensors outside that all of them now take.
 
     ``leading[i]`` are the first inputs of graph ``i``; behind them comes one for each
@@ -238,159 +232,3 @@ def _capture_for_custom_calls(tracer):
             for x in node.reach().values():
                 if x.tracer is not tracer:
                     tracer.value_of(x)
-
-
-# ---------------------------------------------------------------------------- nodes
-
-
-class ControlNode(Node):
-    """A node that runs graphs of its own."""
-
-    __slots__ = ("graphs", "_touched")
-
-    def __init__(self, graphs, specs, line=None):
-        super().__init__(None, (), {}, line)
-        self.graphs = tuple(graphs)
-        nodes = [n for g in self.graphs for n in g.nodes]
-        self._touched = (
-            any(n.is_effect for n in nodes),
-            _unique(v for n in nodes for v in n.reads),
-            _unique(v for n in nodes for v in n.writes),
-            any(n.runs_python for n in nodes),
-        )
-        self.give(specs)
-
-    is_effect = property(lambda self: self._touched[0])
-    reads = property(lambda self: self._touched[1])
-    writes = property(lambda self: self._touched[2])
-    runs_python = property(lambda self: self._touched[3])
-
-    def append_to(self, tracer, tensors):
-        """Becomes the next node of a trace; its outputs as tensors."""
-        touched = (*self.reads, *self.writes)
-        for variable in touched:
-            tracer.store(variable)
-        if isinstance(tracer, SubTracer):
-            tracer.touch(touched)
-        self.inputs = tuple([tracer.value_of(x) for x in tensors])
-        self.line = tracer.here()
-        outputs = tracer.append(self, self.outputs, True)
-        for variable in self.writes:
-            tracer.current.pop(id(variable), None)
-            tracer.unread.discard(id(variable))
-        return outputs
-
-    def joined(self, inputs, more):
-        """The inputs of a node that takes ``more`` of what effects gave."""
-        return (*inputs, *more)
-
-    def input_kinds(self):
-        """Of each input the kind of dtype; of a list of arrays, that of its items."""
-        return [spec_of(x)[1].kind for x in self.graphs[0].inputs]
-
-    def output_kinds(self):
-        """The same of each output."""
-        return [v.dtype.kind for v in self.outputs]
-
-    def kernel(self):
-        """A function of arrays, for plans, that returns a tuple of arrays.
-
-        They are new, or views of the inputs; if the node is an effect, all are new.
-        """
-        run = self.runner()
-        if not self.is_effect:
-            return run
-        writes = self.writes
-
-        def effect(*arrays):
-            # What lies in the memory of a variable would change while it is needed.
-            arrays = [
-                a.copy() if any(np.may_share_memory(a, v._array) for v in writes) else a
-                for a in arrays
-            ]
-            return tuple([_copied(a) for a in run(*arrays)])
-
-        effect.__name__ = self.name
-        return effect
-
-
-def _copied(array):
-    """A copy of an array; of a list of arrays, copies of these."""
-    if array.dtype == object and not array.shape and isinstance(array.item(), Box):
-        return boxed([np.array(item) for item in array.item().items])
-    return np.array(array)
-
-
-def _unique(variables):
-    return tuple({id(v): v for v in variables}.values())
-
-
-class Replay:
-    """A graph as a function of arrays; each thread borrows an instance of its plan.
-
-    The arrays are lent to it; it may write to those inputs that are ``owned`` only.
-    """
-
-    def __init__(self, graph, owned=()):
-        self.plan = make_plan(graph, borrows=True, owned=owned)
-        self.free = []
-
-    def borrow(self):
-        try:
-            return self.free.pop()
-        except IndexError:
-            return self.plan.instance()
-
-    def __call__(self, *arrays):
-        run = self.borrow()
-        try:
-            return run(*arrays)
-        except Exception as error:
-            raise self.plan.explained(error) from None
-        finally:
-            self.free.append(run)
-
-
-# -------------------------------------------------------------------------- effects
-
-
-def split_effects(graph):
-    """``(full, given, pure)``: what a gradient needs in order to run a graph again.
-
-    ``full`` gives, behind its outputs, what effects and variables gave in it; ``pure``
-    takes these, of the specs ``given``, behind its inputs, and has no effects itself:
-    random numbers are not drawn, lines not printed once more. Both share their values
-    with ``graph``.
-    """
-    full, pure, given = [], [], []
-    for node in graph.nodes:
-        if isinstance(node, ControlNode) and node.is_effect:
-            with_more, specs, without = node.split()
-            with_more.inputs, with_more.line = node.inputs, node.line
-            more = [Value(*spec, with_more) for spec in specs]
-            with_more.outputs = (*node.outputs, *more)
-            given += more
-            without.inputs, without.line = without.joined(node.inputs, more), node.line
-            without.outputs = node.outputs
-            full.append(with_more)
-            pure.append(without)
-            continue
-        full.append(node)
-        if isinstance(node, (Effect, Read)):
-            given += node.outputs
-        elif type(node) is ReadAgain:
-            pure.append(_cut(node))
-        elif type(node) is not Store:
-            pure.append(node)
-    outputs = list(graph.outputs)
-    whole = graph.replaced(full, outputs + given)
-    rest = graph.replaced(pure, outputs)
-    rest.inputs = [*graph.inputs, *given]
-    return whole, [spec_of(v) for v in given], rest
-
-
-def _cut(node):
-    """A variable read after its assignment: no gradient passes to what was assigned."""
-    twin = Node(stop_gradient.primitive, node.inputs, {}, node.line)
-    twin.outputs = node.outputs
-    return twin

@@ -1,10 +1,12 @@
-"""The function that runs a `Loop` on arrays, written as source: a line for each thing.
+"""The function that runs a `Loop` on arrays, its steps written as source.
 
 A step is one call of the body's replay function and little else, so that a loop of many
 small steps costs what its ops cost.
 """
 
 import numpy as np
+
+from tapewright.core.emitter import Source
 
 from ..tracing.handles import boxed, opened
 from .in_place import add_rows
@@ -17,127 +19,134 @@ def runner_of(node, replays, owned=(), sparse=()):
 
     ``owned``, ``sparse``: see `in_place.writing_body`.
     """
-    source, bound = _source(node, owned, sparse)
-    for name, replay in zip(("body", "test"), replays):
-        bound |= {f"{name}_replay": replay}
-    scope = {}
-    exec(compile(source, "<loop>", "exec"), bound, scope)
-    return scope["loop"]
+    steps = _Steps(node, owned, sparse).function()
+
+    def loop(*arrays):
+        instances = [replay.borrow() for replay in replays]
+        try:
+            return steps(*instances, *arrays)
+        except Exception as error:
+            for replay in replays:
+                error = replay.plan.explained(error)
+            raise error from None
+        finally:
+            for replay, instance in zip(replays, instances):
+                replay.free.append(instance)
+
+    return loop
 
 
-def _source(node, owned=(), sparse=()):
-    bound = {
-        "np": np,
-        "add": np.add,
-        "add_rows": add_rows,
-        "boxed": boxed,
-        "opened": opened,
-        "int32": np.int32,
-    }
-    carried = [f"c{i}" for i in range(node.carried)]
-    sliced = [f"x{i}" for i in range(node.sliced)]
-    count = len(node.inputs) - node.counted - node.carried - node.sliced
-    constants = [f"k{i}" for i in range(count)]
-    outputs = node.graphs[0].outputs
-    sums = [f"s{i}" for i in range(node.summed)]
-    stacks = [f"y{i}" for i in range(node.stacked)]
-    lines = [f"    {line}" for line in _opened(node, bound)]
-    lines += [f"    {line}" for line in _made(node, outputs, bound)]
-    lines += [f"    c{i} = np.array(c{i}, order='C')" for i in owned]
-    given = [f"new_s{i}, at_s{i}" if i in sparse else f"new_s{i}"
-             for i in range(node.summed)]  # fmt: skip
-    step = [*given, *[f"new_{y}" for y in stacks]]
-    rows = [f"{x}[i, ...]" for x in sliced]
-    for i, value in enumerate(node.graphs[0].inputs[node.carried :][: node.sliced]):
-        if value.shape or _is_box(node.inputs[node.counted + node.carried + i]):
-            rows[i] = f"x{i}[i]"  # else an array of rank 0, no number
-    arguments = ", ".join([*carried, *rows, *constants])
-    names = "".join([f"{name}, " for name in (*carried, *step)])
-    body = [f"{names}= body({arguments})"] if names else [f"body({arguments})"]
-    for i, s in enumerate(sums):
-        rows = f"add_rows({s}, new_{s}, at_{s})"
-        body.append(rows if i in sparse else f"add({s}, new_{s}, {s})")
-    for y, grows in zip(stacks, _growing(node, outputs)):
-        body.append(f"{y}.append(new_{y})" if grows else f"{y}[i] = new_{y}")
-    if node.tested:
-        body.append("i += 1")
-        limit = "" if node.maximum is None else f"i < {node.maximum} and "
-        test = ", ".join([*carried, *constants])
-        head = ["i = 0", f"while {limit}test({test})[0]:"]
-    else:
-        order = "range(n - 1, -1, -1)" if node.reverse else "range(n)"
-        head = [f"for i in {order}:"]
-    lines += ["    body = body_replay.borrow()"]
-    if node.tested:
-        lines += ["    test = test_replay.borrow()"]
-    lines += ["    try:", *[f"        {line}" for line in head]]
-    lines += [f"            {line}" for line in body]
-    lines += ["    except Exception as error:",
-              "        error = body_replay.plan.explained(error)"]  # fmt: skip
-    if node.tested:
-        lines += ["        error = test_replay.plan.explained(error)"]
-    lines += [
-        "        raise error from None",
-        "    finally:",
-        "        body_replay.free.append(body)",
-    ]
-    if node.tested:
-        lines += ["        test_replay.free.append(test)"]
-    lines.append(f"    return {_results(node, outputs, carried, sums, stacks)}")
-    parameters = ["n"] * node.counted + carried + sliced + constants
-    return "\n".join([f"def loop({', '.join(parameters)}):", *lines]) + "\n", bound
+class _Steps:
+    """The source of ``loop(body, n, c0, x0, k0)``: one letter for each group."""
 
+    def __init__(self, node, owned, sparse):
+        self.node, self.owned, self.sparse = node, owned, sparse
+        self.source = Source("<loop>")
+        self.np = self.source.bind("np", np)
+        operands = node.grouped(node.OPERANDS, node.inputs)
+        _, self.sliced_operands, _ = operands[1:]
+        self.count, self.carried, self.sliced, self.constants = [
+            _names(letter, part) for letter, part in zip("ncxk", operands)
+        ]
+        region = node.graphs[0]
+        _, self.rows, _ = node.grouped(node.GROUPS[0][0], region.inputs)
+        _, self.terms, self.stacked = node.grouped(node.GROUPS[0][1], region.outputs)
+        self.sums, self.stacks = _names("s", self.terms), _names("y", self.stacked)
 
-def _opened(node, bound):
-    """Lines that take lists out of their boxes, and say how many steps there are."""
-    lines = []
-    start, items = node.counted + node.carried, node.graphs[0].inputs[node.carried :]
-    for i, value in enumerate(node.inputs[start : start + node.sliced]):
-        if _is_box(value):
-            bound[f"o{i}"] = items[i].dtype
-            lines.append(f"x{i} = opened(x{i}, {items[i].shape}, o{i})")
-    if node.counted:
-        lines.append("n = int(n)")
-    elif not node.tested:
-        lines.append("n = len(x0)" if node.length is None else f"n = {node.length}")
-    return lines
+    def function(self):
+        """The source, compiled."""
+        functions = ["body", "test"] if self.node.tested else ["body"]
+        groups = self.count + self.carried + self.sliced + self.constants
+        with self.source.function("loop", [*functions, *groups]):
+            rows = self.opened_rows()
+            self.make_totals()
+            with self.source.block(self.head()):
+                self.step(rows)
+            results = self.carried + self.sums
+            if self.node.tested:
+                results.append(f"{self.source.bind('int32', np.int32)}(i)")
+            for y, value in zip(self.stacks, self.stacked):
+                boxes = self.in_box(value)
+                results.append(
+                    f"{self.source.bind('boxed', boxed)}({y})" if boxes else y
+                )
+            self.source.emit(f"return {_tuple(results)}")
+        return self.source.compiled()["loop"]
 
+    def opened_rows(self):
+        """Takes lists out of their boxes. Returns: the expressions for the row of a step."""
+        expressions = []
+        for x, value, given in zip(self.sliced, self.rows, self.sliced_operands):
+            boxes = getattr(given, "array", given).dtype == object
+            if boxes:
+                dtype = self.source.bind("dtype", value.dtype)
+                opening = (
+                    f"{self.source.bind('opened', opened)}({x}, {value.shape}, {dtype})"
+                )
+                self.source.emit(f"{x} = {opening}")
+            # With an ellipsis it is an array of rank 0, no number.
+            expressions.append(f"{x}[i]" if boxes or value.shape else f"{x}[i, ...]")
+        return expressions
 
-def _is_box(x):
-    return getattr(x, "array", x).dtype == object
+    def head(self):
+        """Sets the number of steps. Returns: the head of the loop."""
+        node, emit = self.node, self.source.emit
+        if node.tested:
+            emit("i = 0")
+            limit = "" if node.maximum is None else f"i < {node.maximum} and "
+            return f"while {limit}test({', '.join(self.carried + self.constants)})[0]:"
+        return f"for i in {'range(n - 1, -1, -1)' if node.reverse else 'range(n)'}:"
 
-
-def _is_boxed(node, value):
-    return node.capacity is None or value.dtype == object
-
-
-def _growing(node, outputs):
-    """For each stack whether it is a list that grows."""
-    values = outputs[node.carried + node.summed :]
-    return [node.tested and _is_boxed(node, value) for value in values]
-
-
-def _made(node, outputs, bound):
-    """Lines that make sums and stacks."""
-    lines = []
-    for i, value in enumerate(outputs[node.carried :]):
-        bound[f"d{i}"] = value.dtype
-        if i < node.summed:
-            lines.append(f"s{i} = np.zeros({value.shape}, d{i})")
-            continue
-        y = f"y{i - node.summed}"
-        if _is_boxed(node, value):
-            lines.append(f"{y} = []" if node.tested else f"{y} = [None] * n")
-        else:  # a loop with a count may stop before the end
+    def make_totals(self):
+        """Makes sums and stacks, and copies of what the body writes to."""
+        node, source = self.node, self.source
+        if node.counted:
+            source.emit("n = int(n0)")
+        elif not node.tested:
+            source.emit("n = len(x0)" if node.length is None else f"n = {node.length}")
+        for s, value in zip(self.sums, self.terms):
+            dtype = source.bind("dtype", value.dtype)
+            source.emit(f"{s} = {self.np}.zeros({value.shape}, {dtype})")
+        for y, value in zip(self.stacks, self.stacked):
+            if self.in_box(value):
+                source.emit(f"{y} = []" if node.tested else f"{y} = [None] * n")
+                continue
+            dtype = source.bind("dtype", value.dtype)  # one with a test may stop early
             make = "empty" if node.length is not None else "zeros"
-            lines.append(f"{y} = np.{make}({(node.capacity, *value.shape)}, d{i})")
-    return lines
+            shape = (node.capacity, *value.shape)
+            source.emit(f"{y} = {self.np}.{make}({shape}, {dtype})")
+        for i in self.owned:
+            source.emit(f"c{i} = {self.np}.array(c{i}, order='C')")
+
+    def step(self, rows):
+        """One call of the body, and what is done with all that it gives."""
+        node, source = self.node, self.source
+        terms = [f"new_{s}, at_{s}" if i in self.sparse else f"new_{s}"
+                 for i, s in enumerate(self.sums)]  # fmt: skip
+        given = [*self.carried, *terms, *[f"new_{y}" for y in self.stacks]]
+        call = f"body({', '.join([*self.carried, *rows, *self.constants])})"
+        source.emit(f"{', '.join(given)}, = {call}" if given else call)
+        for i, s in enumerate(self.sums):
+            if i in self.sparse:
+                source.emit(
+                    f"{source.bind('add_rows', add_rows)}({s}, new_{s}, at_{s})"
+                )
+            else:
+                source.emit(f"{source.bind('add', np.add)}({s}, new_{s}, {s})")
+        for y, value in zip(self.stacks, self.stacked):
+            grows = node.tested and self.in_box(value)
+            source.emit(f"{y}.append(new_{y})" if grows else f"{y}[i] = new_{y}")
+        if node.tested:
+            source.emit("i += 1")
+
+    def in_box(self, value):
+        """Whether the rows of a stack are a list, as their number or size is not known."""
+        return self.node.capacity is None or value.dtype == object
 
 
-def _results(node, outputs, carried, sums, stacks):
-    names = [*carried, *sums]
-    if node.tested:
-        names.append("int32(i)")
-    for y, value in zip(stacks, outputs[node.carried + node.summed :]):
-        names.append(f"boxed({y})" if _is_boxed(node, value) else y)
+def _names(letter, values):
+    return [f"{letter}{i}" for i in range(len(values))]
+
+
+def _tuple(names):
     return f"({''.join([f'{name}, ' for name in names])})"

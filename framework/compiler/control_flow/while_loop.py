@@ -13,9 +13,10 @@ from tapewright.ops.math.comparison import logical_and
 
 from ..tracing.tracer import EagerFallback
 from .cond import described
-from .loops import loop
-from .regions import is_seen, spec_of, trace_part
+from .loops import LoopTrace
+from .regions import is_seen, spec_of, trace_region
 from .structures import as_tensors, put_together, take_apart
+from .trip_count import MANY
 
 __all__ = ["while_loop"]
 
@@ -181,11 +182,16 @@ class _While:
             self._check(leaves, result, longer_than is not None)
             return result, [], []
 
-        found = loop(
-            "while_loop", body, carried, test=test, maximum=limit, capacity=limit,
-            longer_than=longer_than,
-        )  # fmt: skip
-        return None if found is None else put_together(now, found[0])
+        trace, length = LoopTrace("while_loop", body, carried, test=test), None
+        if longer_than is not None:
+            steps = trace.trip_count()
+            if steps is not None and limit is not None:
+                steps = min(steps, limit)
+            if steps is None or steps <= longer_than:
+                return None
+            length = steps if steps < MANY else None
+        node, inputs = trace.node(length=length, capacity=limit, maximum=limit)
+        return put_together(now, trace.emit(node, inputs).carried)
 
     def _with_known_elements(self, now):
         """What the body writes into a `TensorArray` says which shape its elements have."""
@@ -198,7 +204,7 @@ class _While:
             own = [x if x is None else next(leaves) for x in take_apart(now)]
             return self.step(put_together(now, own))
 
-        result = trace_part("while_loop", probe, specs, active_interpreters()).results
+        result = trace_region("while_loop", probe, specs, active_interpreters()).results
         return map_structure(
             lambda x, y: x.of_elements(y) if hasattr(x, "components") else x,
             now,

@@ -1,0 +1,425 @@
+"""`RegionNode`: a node that runs graphs of its own, its *regions*.
+
+Operands of the node become arguments of its regions, and what these yield becomes results
+of the node. They come in groups, which are all that a kind of node declares:
+
+    kind     operands                          results
+    `Cond`   choice constant                   yielded
+    `Loop`   count carried sliced constant     carried summed steps stacked
+
+A *port* is a group and a number in it. Ports of one name are connected: the operand
+``("sliced", 0)`` is, row by row, the argument ``("sliced", 0)`` of a loop's body; what the
+body yields at ``("carried", 1)`` is its argument of this name in the next step, and the
+result after the last one. Narrowing, setting effects apart, recording and derivatives are
+written over ports, once for all kinds.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from tapewright.core.symbolic_shape import evaluated, sizes_in_use
+from tapewright.ops.array.conversion import stop_gradient
+from tapewright.ops.array.creation import zeros
+
+from ..pipeline import make_plan
+from ..tracing.binding import now_bound
+from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value
+from ..tracing.handles import Box, boxed
+from .records import emit, pulled_back
+from .regions import RegionTracer, spec_of
+
+__all__ = ["RegionNode", "Replay", "named_cotangents"]
+
+
+def named_cotangents(by_port):
+    """Cotangents by names that are those of no ports: for arguments beside primals."""
+    return {("cotangent", port): c for port, c in dict(by_port).items()}
+
+
+class RegionNode(Node):
+    """A node with regions. A kind of node declares its groups, and how it runs.
+
+    ``GROUPS``: of each region the groups of its arguments, and of what it yields (the last
+    pair serves for further regions). ``TOKENS``: the groups of results and operands that
+    take more: what a gradient needs leaves by the first, and enters by the second.
+    ``SETTINGS``: the names of what, with the regions, makes another node like it; those in
+    ``COUNTED`` are sizes of groups. ``of_variables``: pairs of a variable and the number
+    of the argument under which it comes in.
+    """
+
+    SETTINGS = COUNTED = ()
+    OPERANDS = RESULTS = GROUPS = ()
+    TOKENS = None
+    __slots__ = ("graphs", "title", "of_variables", "_touched")
+
+    def __init__(self, regions, specs, title, of_variables=(), line=None):
+        super().__init__(None, (), {}, line)
+        self.graphs, self.title = tuple(regions), title
+        self.of_variables = of_variables
+        nodes = [node for region in self.graphs for node in region.nodes]
+        self._touched = (
+            any([node.is_effect for node in nodes]),
+            _unique([v for node in nodes for v in node.reads]),
+            _unique([v for node in nodes for v in node.writes]),
+            any([node.runs_python for node in nodes]),
+        )
+        self.give(specs)
+
+    name = property(lambda self: self.title)
+    is_effect = property(lambda self: self._touched[0])
+    reads = property(lambda self: self._touched[1])
+    writes = property(lambda self: self._touched[2])
+    runs_python = property(lambda self: self._touched[3])
+
+    def again(self, regions=None, counts=None, **changes):
+        """Another node like this one; ``counts``: the sizes of its groups."""
+        settings = {name: getattr(self, name) for name in self.SETTINGS}
+        sizes = sizes_in_use()
+        if sizes is not None:
+            settings = evaluated(settings, sizes)
+        if counts is not None:
+            settings |= {name: counts[name] for name in self.COUNTED}
+        regions = now_bound(self.graphs) if regions is None else regions
+        return type(self)(regions=regions, line=self.line, **{**settings, **changes})
+
+    # --- ports
+
+    def counts(self):
+        """The size of each group."""
+        raise NotImplementedError
+
+    @property
+    def operand_ports(self):
+        return self._ports(self.OPERANDS)
+
+    @property
+    def result_ports(self):
+        return self._ports(self.RESULTS)
+
+    def region_ports(self):
+        """Of each region the arguments and what it yields, by port."""
+        return [
+            (
+                dict(zip(self._ports(arguments), region.inputs, strict=True)),
+                dict(zip(self._ports(yields), region.outputs, strict=True)),
+            )
+            for region, (arguments, yields) in self._regions()
+        ]
+
+    def grouped(self, groups, values):
+        """Values at the ports of these groups as a list for each group."""
+        values, counts = iter(values), self.counts()
+        return [[next(values) for _ in range(counts[group])] for group in groups]
+
+    def _ports(self, groups):
+        counts = self.counts()
+        return [(group, i) for group in groups for i in range(counts[group])]
+
+    def _regions(self):
+        """Pairs of a region and its groups."""
+        last = len(self.GROUPS) - 1
+        return [(g, self.GROUPS[min(i, last)]) for i, g in enumerate(self.graphs)]
+
+    def operand_kinds(self, operands):
+        """The kind of dtype of each operand; of a list of arrays, that of its items."""
+        return self._kinds(self.operand_ports, operands, 0)
+
+    def result_kinds(self, results):
+        """The kind of dtype of each result, likewise."""
+        return self._kinds(self.result_ports, results, 1)
+
+    def _kinds(self, ports, tensors, side):
+        inside = {}
+        for region in self.region_ports():
+            inside |= {port: spec_of(x)[1].kind for port, x in region[side].items()}
+        return [
+            inside.get(port, x.array.dtype.kind)
+            for port, x in zip(ports, tensors, strict=True)
+        ]
+
+    # --- in a trace
+
+    def interpret(self, args, env):
+        """The results for tensors: written into a trace if it is to decide, or now."""
+        return emit(self.again(), args) if self.is_traced(args) else self.run(args)
+
+    def is_traced(self, operands):
+        """Whether the node cannot run now, as it depends on a trace that is going on."""
+        raise NotImplementedError
+
+    def run(self, operands):
+        """The results for tensors with values, through the ops of the regions."""
+        raise NotImplementedError
+
+    def append_to(self, tracer, tensors):
+        """Becomes the next node of a trace; its outputs as tensors."""
+        touched = (*self.reads, *self.writes)
+        for variable in touched:
+            tracer.store(variable)
+        if isinstance(tracer, RegionTracer):
+            tracer.touch(touched)
+        self.inputs = tuple([tracer.value_of(x) for x in tensors])
+        self.line = tracer.here()
+        outputs = tracer.append(self, self.outputs, True)
+        for variable in self.writes:
+            tracer.current.pop(id(variable), None)
+            tracer.unread.discard(id(variable))
+        return outputs
+
+    # --- in a plan
+
+    def runner(self):
+        """A function of arrays that returns a tuple of arrays: new, or views of inputs."""
+        raise NotImplementedError
+
+    def kernel(self):
+        """The runner as plans call it: if the node is an effect, all results are new."""
+        run = self.runner()
+        if not self.is_effect:
+            return run
+        writes = self.writes
+
+        def effect(*arrays):
+            # What lies in the memory of a variable would change while it is needed.
+            arrays = [
+                a.copy() if any(np.may_share_memory(a, v._array) for v in writes) else a
+                for a in arrays
+            ]
+            return tuple([_copied(a) for a in run(*arrays)])
+
+        effect.__name__ = self.name
+        return effect
+
+    # --- narrowing
+
+    def pinned(self):
+        """The ports that are needed, whether or not a result is used."""
+        return set()
+
+    def narrowed(self, used):
+        """The node without what is not used, with the numbers of results and operands left.
+
+        ``used``: a flag for each result. An operand goes if no region needs it for the
+        results that are used; None if nothing goes.
+        """
+        ports, pinned = self.region_ports(), self.pinned()
+        inside = {port for region in ports for part in region for port in part}
+        carried = {p for arguments, yields in ports for p in arguments if p in yields}
+        wanted = {p for p, flag in zip(self.result_ports, used) if flag} | pinned
+        needed, before = pinned, None
+        while before != wanted:  # what is carried is needed in a later step
+            before, needed = wanted, pinned | self._needed_for(wanted, ports)
+            wanted = wanted | (needed & carried)
+        needed = needed | (wanted & carried)
+        results, operands = [
+            [i for i, port in enumerate(own) if port in kept or port not in inside]
+            for own, kept in ((self.result_ports, wanted), (self.operand_ports, needed))
+        ]
+        if len(results) == len(used) and len(operands) == len(self.operand_ports):
+            return None
+        regions = []
+        for region, (arguments, yields) in zip(self.graphs, ports):
+            kept = [x for port, x in yields.items() if port in wanted]
+            twin = region.replaced(region.nodes, kept)
+            twin.inputs = [value for port, value in arguments.items() if port in needed]
+            regions.append(twin)
+        names = list(ports[0][0])
+        kept = [port for port in names if port in needed]
+        pairs = [(v, names[number]) for v, number in self.of_variables]
+        twin = self.again(
+            regions,
+            Counter([group for group, _ in (wanted | needed) & inside]),
+            of_variables=[(v, kept.index(p)) for v, p in pairs if p in needed],
+        )
+        return twin, results, operands
+
+    def _needed_for(self, wanted, ports):
+        """The ports of arguments on which what is yielded at these ports depends."""
+        found = set()
+        for region, (arguments, yields) in zip(self.graphs, ports):
+            live = region.live_values([x for p, x in yields.items() if p in wanted])
+            found.update([p for p, value in arguments.items() if value in live])
+        return found
+
+    # --- derivatives
+
+    def saving(self):
+        """The node that also gives what its gradient needs, but for tokens of effects."""
+        return self.again()
+
+    def split(self):
+        """``(full, specs, pure)``: see `split_effects`; what effects gave are tokens."""
+        given, taken = self.TOKENS
+        counts = Counter(self.counts())
+        parts = [
+            split_effects(region) if given in yields else None
+            for region, (_, yields) in self._regions()
+        ]
+        tokens = [v for part in parts if part for v in part[1]]
+        full, pure, start = list(self.graphs), list(self.graphs), 0
+        for i, (region, (arguments, _)) in enumerate(self._regions()):
+            if parts[i] is None:
+                continue
+            full[i], own, pure[i] = parts[i]
+            stop = start + len(own)
+            before, after = tokens[:start], tokens[stop:]
+            full[i].outputs = [
+                *region.outputs, *map(_zeros, before), *own, *map(_zeros, after)
+            ]  # fmt: skip
+            more = [*map(_like, before), *own, *map(_like, after)]
+            pure[i].inputs = self._with_tokens(arguments, region.inputs, more)
+            start = stop
+        more = Counter({given: len(tokens)}), Counter({taken: len(tokens)})
+        full, pure = (
+            self.again(full, counts + more[0]),
+            self.again(pure, counts + more[1]),
+        )
+        return full, [spec_of(v) for v in full.outputs[len(self.outputs) :]], pure
+
+    def joined(self, operands, tokens):
+        """The operands of the pure node, from those of this one."""
+        return self._with_tokens(self.OPERANDS, operands, tokens)
+
+    def _with_tokens(self, groups, values, tokens):
+        """Values at the ports of these groups, with more at the end of one group."""
+        last = groups.index(self.TOKENS[1])
+        stop = len(self._ports(groups[: last + 1]))
+        return [*values[:stop], *tokens, *values[stop:]]
+
+    def recorded(self):
+        """The node that also gives what the gradient needs, and the gradient.
+
+        ``gradient(inputs, outputs, cotangents, wanted)`` gives one tensor for each input
+        of the numbers ``wanted``.
+        """
+        saving = self.saving()
+        full, _, pure = saving.split()
+        ports, results = self.operand_ports, saving.result_ports
+
+        def gradient(inputs, outputs, cotangents, wanted):
+            tokens = outputs[len(results) :]
+            operands = dict(zip(pure.operand_ports, saving.joined(inputs, tokens)))
+            pairs = zip(results, cotangents)
+            present = {port: c for port, c in pairs if c is not None}
+            numbers = [ports[i] for i in wanted]
+            return pure.gradient(
+                operands, dict(zip(results, outputs)), present, numbers
+            )
+
+        return full, gradient
+
+    def gradient(self, operands, results, cotangents, wanted):
+        """The gradients of the operands at the ports ``wanted``, by another such node.
+
+        ``operands``, ``results``, ``cotangents`` of results: tensors by port.
+        """
+        raise NotImplementedError
+
+    def pulled_back(self, number, known, wanted):
+        """``(gradients, outputs)`` of a region, by the ports of arguments and yields.
+
+        ``known``: its arguments by port, and the `named_cotangents` that there are.
+        """
+        arguments, yields = self.region_ports()[number]
+        names = list(arguments)
+        found, outputs = pulled_back(
+            self.graphs[number],
+            [known[port] for port in names],
+            [names.index(port) for port in wanted],
+            [known.get(("cotangent", port)) for port in yields],
+            self.of_variables,
+        )
+        return dict(zip(wanted, found)), dict(zip(yields, outputs))
+
+
+def _unique(variables):
+    return tuple({id(v): v for v in variables}.values())
+
+
+def _copied(array):
+    """A copy of an array; of a list of arrays, copies of these."""
+    if array.dtype == object and not array.shape and isinstance(array.item(), Box):
+        return boxed([np.array(item) for item in array.item().items])
+    return np.array(array)
+
+
+def _zeros(value):
+    return zeros(*spec_of(value))
+
+
+def _like(value):
+    return Value(*spec_of(value))
+
+
+class Replay:
+    """A graph as a function of arrays; each thread borrows an instance of its plan.
+
+    The arrays are lent to it; it may write to those inputs that are ``owned`` only.
+    """
+
+    def __init__(self, graph, owned=()):
+        self.plan = make_plan(graph, borrows=True, owned=owned)
+        self.free = []
+
+    def borrow(self):
+        try:
+            return self.free.pop()
+        except IndexError:
+            return self.plan.instance()
+
+    def __call__(self, *arrays):
+        run = self.borrow()
+        try:
+            return run(*arrays)
+        except Exception as error:
+            raise self.plan.explained(error) from None
+        finally:
+            self.free.append(run)
+
+
+# -------------------------------------------------------------------------- effects
+
+
+def split_effects(graph):
+    """``(full, tokens, pure)``: what a gradient needs in order to run a graph again.
+
+    ``tokens`` are what effects and variables gave in it. ``full`` gives them behind its
+    outputs; ``pure`` takes them behind its inputs, and has no effects itself: random
+    numbers are not drawn, lines not printed once more. Both share their values with
+    ``graph``.
+    """
+    full, pure, tokens = [], [], []
+    for node in graph.nodes:
+        if isinstance(node, RegionNode) and node.is_effect:
+            with_more, specs, without = node.split()
+            with_more.inputs, with_more.line = node.inputs, node.line
+            more = [Value(*spec, with_more) for spec in specs]
+            with_more.outputs = (*node.outputs, *more)
+            tokens += more
+            without.inputs, without.line = (
+                tuple(node.joined(node.inputs, more)),
+                node.line,
+            )
+            without.outputs = node.outputs
+            full.append(with_more)
+            pure.append(without)
+            continue
+        full.append(node)
+        if isinstance(node, (Effect, Read)):
+            tokens += node.outputs
+        elif type(node) is ReadAgain:
+            pure.append(_cut(node))
+        elif type(node) is not Store:
+            pure.append(node)
+    whole = graph.replaced(full, [*graph.outputs, *tokens])
+    rest = graph.replaced(pure, list(graph.outputs))
+    rest.inputs = [*graph.inputs, *tokens]
+    return whole, tokens, rest
+
+
+def _cut(node):
+    """A variable read after its assignment: no gradient passes to what was assigned."""
+    twin = Node(stop_gradient.primitive, node.inputs, {}, node.line)
+    twin.outputs = node.outputs
+    return twin
