@@ -5,11 +5,14 @@ such a function may ask for; so it gets to see the call as a whole.
 """
 
 import functools
+from collections.abc import Callable
+
+from .typing import P, R
 
 __all__ = ["composite"]
 
 
-def composite(function):
+def composite(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator: symbolic tensors among the arguments take the call over.
 
     They do by ``record_function(function, args, kwargs)``; see `layers.symbolic`.

@@ -153,13 +153,14 @@ DTypeLike: TypeAlias = Annotated[
 # --------------------------------------------------------------------- decorators
 
 P = ParamSpec("P")
-R = TypeVar("R", covariant=True)
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 # ``kernel(xp, inputs..., attributes...)``
 Kernel: TypeAlias = Callable[Concatenate[Any, P], Any]
 
 
-class Op(Protocol[P, R]):
+class Op(Protocol[P, R_co]):
     """An op as users call it: the parameters of its kernel, by position or name.
 
     ``name`` is taken besides, and ignored.
@@ -169,9 +170,9 @@ class Op(Protocol[P, R]):
     def primitive(self) -> "Primitive": ...
 
     @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     @overload
-    def __call__(self, *args: Any, name: str | None, **kwargs: Any) -> R: ...
+    def __call__(self, *args: Any, name: str | None, **kwargs: Any) -> R_co: ...
 
     def vjp(self, *inputs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the VJP rule of these inputs."""

@@ -7,6 +7,8 @@ one a complex one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tapewright.core import dtypes
@@ -62,7 +64,7 @@ def _(g, x_dtype):
     return cast(g, x_dtype)
 
 
-def cast(x, dtype, name=None):
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """``x`` in another dtype; of a complex number cast to a real one, the real part.
 
     Only between floating and complex numbers do gradients pass. Raises: ``DTypeError``
@@ -129,7 +131,9 @@ def _(g, value, value_dtype, dtype):
     return masked(cast(g, value_dtype), inside)
 
 
-def saturate_cast(value, dtype, name=None):
+def saturate_cast(
+    value: TensorLike, dtype: DTypeLike, name: str | None = None
+) -> Tensor:
     """`cast`, of what ``dtype`` cannot hold to the nearest that it can.
 
     Gradients pass between floating numbers, where the value is not limited.
@@ -189,7 +193,7 @@ def _(mapped, input, *, type):
     return _bitcast(input, type=type)
 
 
-def bitcast(input, type, name=None):
+def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bytes read as another dtype; the gradient is None.
 
     To a smaller dtype a last axis is added, to a larger one the last axis vanishes.
@@ -241,7 +245,7 @@ def _(g):
     return -imag(g)
 
 
-def complex(real, imag, name=None):  # noqa: A001
+def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
     """``real + i * imag`` of two float32 or float64 tensors."""
     return _complex(real, imag)
 
@@ -267,7 +271,7 @@ def _(g, input_dtype):
     return cast(g, input_dtype)
 
 
-def real(input, name=None):
+def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; a real tensor is returned as it is."""
     return _real(input) if _is_complex(input) else _as_it_is(input)
 
@@ -288,7 +292,7 @@ def _(g, input_dtype):
     return cast(g, input_dtype) * -1j
 
 
-def imag(input, name=None):
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; zeros for a real tensor, without a gradient."""
     return _imag(input if _is_complex(input) else stop_gradient(input))
 
@@ -305,7 +309,7 @@ def _(g):
     return conj(g)
 
 
-def conj(x, name=None):
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; a real tensor is returned as it is."""
     return _conj(x) if _is_complex(x) else _as_it_is(x)
 
@@ -346,7 +350,7 @@ def _(g):
     return g
 
 
-def identity_n(input, name=None):
+def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
     """The tensors of a list, each as another tensor; gradients pass."""
     return [identity(each) for each in input]
 

@@ -23,8 +23,16 @@ from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_shape import has_symbolic_shape
-from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import as_int, as_shape
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import (
+    Axis,
+    DTypeLike,
+    IntLike,
+    ShapeLike,
+    TensorLike,
+    as_int,
+    as_shape,
+)
 
 from ..math.comparison import equal, less
 from .conversion import cast
@@ -47,7 +55,9 @@ __all__ = [
 _range = range  # the name is ours below
 
 
-def zeros(shape, dtype=dtypes.float32, name=None):
+def zeros(
+    shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
     """A tensor of zeros.
 
     >>> zeros([2, 3]).shape
@@ -60,7 +70,9 @@ def zeros(shape, dtype=dtypes.float32, name=None):
     return new_tensor(devices.current_module().zeros(dims, _numpy(dtype)))
 
 
-def ones(shape, dtype=dtypes.float32, name=None):
+def ones(
+    shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
     """A tensor of ones. Raises: ``TypeError`` for strings, of which none is one."""
     dims = as_shape(shape)
     if dtypes.as_dtype(dtype) == dtypes.string:
@@ -78,7 +90,7 @@ def _check_dims(who, dims, dtype):
     devices.check_fits(who, dims, _numpy(dtype))
 
 
-def fill(dims, value, name=None):
+def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
     value = convert_to_tensor(value)
     if known_rank("fill", "value", value) != 0:
@@ -92,13 +104,17 @@ def fill(dims, value, name=None):
 
 
 @composite
-def zeros_like(input, dtype=None, name=None):
+def zeros_like(
+    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """Zeros in the shape, and the dtype if none is named, of ``input``."""
     return _like("zeros_like", input, dtype)
 
 
 @composite
-def ones_like(input, dtype=None, name=None):
+def ones_like(
+    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """Ones in the shape, and the dtype if none is named, of ``input``."""
     return _like("ones_like", input, dtype)
 
@@ -115,7 +131,13 @@ def _like(function, input, dtype):
     return result if on_arrays else new_tensor(result)
 
 
-def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
+def eye(
+    num_rows: IntLike,
+    num_columns: IntLike | None = None,
+    batch_shape: ShapeLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
     """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
     xp = devices.current_module()
     rows = as_int(num_rows)
@@ -132,7 +154,13 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
     return new_tensor(matrix)
 
 
-def linspace(start, stop, num, name=None, axis=0):
+def linspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: IntLike,
+    name: str | None = None,
+    axis: Axis = 0,
+) -> Tensor:
     """``num`` evenly spaced values from ``start`` to ``stop``, both included.
 
     >>> linspace(0.0, 1.0, 5).numpy()
@@ -162,7 +190,13 @@ def linspace(start, stop, num, name=None, axis=0):
 
 
 @composite
-def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
+def range(
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:  # noqa: A001
     """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
 
     Raises: ``ValueError`` if ``delta`` is 0, or leads away from ``limit``.
@@ -241,7 +275,9 @@ def _steps(count):
     return new_tensor(devices.current_module().arange(count, dtype=np.int64))
 
 
-def meshgrid(*args, indexing="xy", name=None):
+def meshgrid(
+    *args: TensorLike, indexing: str = "xy", name: str | None = None
+) -> list[Tensor]:
     """The coordinates of a grid: each vector repeated along the axes of all the others.
 
     Shapes: of vectors with ``m``, ``n``, ... entries tensors ``[n, m, ...]``, or with
@@ -270,7 +306,12 @@ def meshgrid(*args, indexing="xy", name=None):
     return [broadcast_to(reshape(v, line), dims) for v, line in zip(vectors, lines)]
 
 
-def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
+def sequence_mask(
+    lengths: TensorLike,
+    maxlen: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.bool,
+    name: str | None = None,
+) -> Tensor:
     """For each length a row of ``maxlen`` entries, of which as many are true.
 
     ``maxlen`` is the greatest length if not given.

@@ -29,7 +29,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import Axis, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import Axis, IntLike, ShapeLike, TensorLike, as_shape
 
 from ..math.comparison import where
 from ..math.reduction import clip_by_norm
@@ -342,7 +342,14 @@ def _(condition):
     return TensorSpec([None], dtypes.int64)
 
 
-def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+def gather(
+    params: TensorLike,
+    indices: TensorLike,
+    validate_indices: bool | None = None,
+    axis: Axis | None = None,
+    batch_dims: IntLike = 0,
+    name: str | None = None,
+) -> Tensor:
     """The slices of ``params`` along ``axis`` that ``indices`` names.
 
     Shape: that of ``params`` with the axis replaced by the shape of ``indices``. The
@@ -395,7 +402,12 @@ def whole_numbers(who, value, name="indices"):
     return indices
 
 
-def gather_nd(params, indices, batch_dims=0, name=None):
+def gather_nd(
+    params: TensorLike,
+    indices: TensorLike,
+    batch_dims: IntLike = 0,
+    name: str | None = None,
+) -> Tensor:
     """The entries or slices of ``params`` at the coordinates in the last axis of ``indices``.
 
     Shape: ``indices.shape[:-1] + params.shape[k:]`` for ``k`` coordinates each; with
@@ -431,7 +443,12 @@ def gather_nd(params, indices, batch_dims=0, name=None):
 
 
 @composite
-def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
+def boolean_mask(
+    tensor: TensorLike,
+    mask: TensorLike,
+    axis: Axis | None = None,
+    name: str | None = "boolean_mask",
+) -> Tensor:
     """The entries where ``mask``, a part of the shape from ``axis`` on, is true.
 
     The axes of the mask (default: the first ones) become one.
@@ -454,7 +471,12 @@ def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
 
 
 @composite
-def repeat(input, repeats, axis=None, name=None):
+def repeat(
+    input: TensorLike,
+    repeats: TensorLike,
+    axis: Axis | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Each entry along ``axis`` ``repeats`` times: one number, or one for each entry.
 
     Without an axis, the entries of the flattened input.
@@ -490,7 +512,13 @@ def repeat(input, repeats, axis=None, name=None):
     return gather_p(input, new_tensor(module_of(input).asarray(picks)), axis)
 
 
-def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
+def reverse_sequence(
+    input: TensorLike,
+    seq_lengths: TensorLike,
+    seq_axis: Axis | None = None,
+    batch_axis: Axis | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The first ``seq_lengths[i]`` entries of example ``i`` in opposite order.
 
     ``seq_axis`` counts the steps, ``batch_axis`` (default 0) the examples; what lies

@@ -33,11 +33,13 @@ from tapewright.core.tensor import (
 from tapewright.core.typing import (
     Axis,
     DTypeLike,
+    IntLike,
     ShapeLike,
     TensorLike,
     as_int,
     as_shape,
 )
+from tapewright.core.variable import Variable
 
 from ..math.comparison import where
 from .conversion import cast, identity
@@ -418,7 +420,9 @@ def _from_the_start(indices, x, axis):
     return where(indices < 0, indices + size, indices)
 
 
-def slice(input_, begin, size, name=None):  # noqa: A001
+def slice(
+    input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | None = None
+) -> Tensor:  # noqa: A001
     """``size[i]`` entries from ``begin[i]`` on along axis ``i``; size -1 takes the rest.
 
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
@@ -441,18 +445,18 @@ def slice(input_, begin, size, name=None):  # noqa: A001
 
 
 def strided_slice(
-    input_,
-    begin,
-    end,
-    strides=None,
-    begin_mask=0,
-    end_mask=0,
-    ellipsis_mask=0,
-    new_axis_mask=0,
-    shrink_axis_mask=0,
-    var=None,
-    name=None,
-):
+    input_: TensorLike,
+    begin: ShapeLike,
+    end: ShapeLike,
+    strides: ShapeLike | None = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Variable | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``input_[begin[0]:end[0]:strides[0], ...]``, an index written in numbers.
 
     Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that end
@@ -535,8 +539,14 @@ def _(mapped, indices, *, depth, axis, dtype):
 
 
 def one_hot(
-    indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None
-):
+    indices: TensorLike,
+    depth: IntLike,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
+    axis: Axis | None = None,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``on_value`` (1) at each index, ``off_value`` (0) elsewhere, along a new ``axis``.
 
     The new axis has size ``depth`` and is the last unless ``axis`` says otherwise. An
@@ -611,13 +621,23 @@ for _op in (_argmax, _argmin):
         )
 
 
-def argmax(input, axis=None, output_type=dtypes.int64, name=None):
+def argmax(
+    input: TensorLike,
+    axis: Axis | None = None,
+    output_type: DTypeLike = dtypes.int64,
+    name: str | None = None,
+) -> Tensor:
     """The index of the largest entry along ``axis`` (default 0), the first of equals."""
     axis, output_type = _place("argmax", axis, output_type)
     return _argmax(input, axis=axis, output_type=output_type)
 
 
-def argmin(input, axis=None, output_type=dtypes.int64, name=None):
+def argmin(
+    input: TensorLike,
+    axis: Axis | None = None,
+    output_type: DTypeLike = dtypes.int64,
+    name: str | None = None,
+) -> Tensor:
     """The index of the smallest entry along ``axis`` (default 0), the first of equals."""
     axis, output_type = _place("argmin", axis, output_type)
     return _argmin(input, axis=axis, output_type=output_type)

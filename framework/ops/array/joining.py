@@ -19,10 +19,17 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift, normalize_axis
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.symbolic_shape import agree, whole
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.typing import (
     Axes,
     Axis,
+    IntLike,
     ShapeLike,
     SupportsArray,
     TensorLike,
@@ -88,7 +95,7 @@ def _(axes, *values, axis):
     return axes[0] if set(axes) == {axes[0]} and axes[0] + rank != axis % rank else None
 
 
-def concat(values, axis, name=None):
+def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
     """The tensors of a list, one behind the other along an existing axis.
 
     A tensor in place of the list is returned as it is.
@@ -112,18 +119,12 @@ def all_mapped(mapped, values):
     ]
 
 
-@primitive(type_name="Pack", sizes=True, linear=True)
-def stack(xp, *values: TensorLike, axis: Axis = 0):
-    """The tensors of a list, all of one shape, along a new axis.
-
-    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
-    """
+@primitive(name="stack", type_name="Pack", sizes=True, linear=True)
+def stack_p(xp, *values: TensorLike, axis: Axis = 0):
     return xp.stack(values, axis=axis)
 
 
-@stack.infer
+@stack_p.infer
 def _(*values, axis):
     first = values[0]
     for value in values[1:]:
@@ -136,23 +137,33 @@ def _(*values, axis):
     return TensorSpec(dims[:at] + [len(values)] + dims[at:], first.dtype)
 
 
-@stack.vjp("values")
+@stack_p.vjp("values")
 def _(g, axis):
     return unstack(g, axis=axis)
 
 
-@stack.batch
+@stack_p.batch
 def _(mapped, *values, axis):
     rank = values[0].array.ndim - mapped[0] + 1
     return stack(all_mapped(mapped, values), axis=axis % rank + 1)
 
 
-@stack.diagonal
+@stack_p.diagonal
 def _(axes, *values, axis):
     rank = len(values[0].shape)
     if set(axes) != {axes[0]}:
         return None
     return axes[0] - (axis % (rank + 1) > rank + axes[0])
+
+
+def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor:
+    """The tensors of a list, all of one shape, along a new axis.
+
+    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    return stack_p(values, axis=axis)
 
 
 def _pack(tensors, dtype):
@@ -210,7 +221,13 @@ def _unless(axes, value, axis):
     return None if axes[0] + rank in others else axes[0]
 
 
-def split(value, num_or_size_splits, axis=0, num=None, name=None):
+def split(
+    value: TensorLike,
+    num_or_size_splits: ShapeLike,
+    axis: Axis = 0,
+    num: IntLike | None = None,
+    name: str | None = None,
+) -> list[Tensor]:
     """A list of pieces along ``axis``: so many of equal size, or of the sizes listed.
 
     One size may be -1, for the rest. Raises: ``ShapeError`` if the sizes do not add up
@@ -283,7 +300,12 @@ def _(axes, value, *, axis):
     return kept if kept is None else kept + (axis % rank > rank + axes[0])
 
 
-def unstack(value, num=None, axis=0, name=None):
+def unstack(
+    value: TensorLike,
+    num: IntLike | None = None,
+    axis: Axis = 0,
+    name: str | None = None,
+) -> list[Tensor]:
     """A list of the slices of ``value`` along ``axis``, which disappears.
 
     Raises: ``ValueError`` if ``num`` is given, and is not their number.
@@ -399,7 +421,13 @@ def _(mapped, x, *, paddings):
     return _crop(x, paddings=((0, 0), *paddings))
 
 
-def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
+def pad(
+    tensor: TensorLike,
+    paddings: Paddings,
+    mode: str = "CONSTANT",
+    constant_values: TensorLike = 0,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with a margin: ``paddings[i] = (before, after)`` entries on axis ``i``.
 
     ``mode``: "CONSTANT" (filled with ``constant_values``), "REFLECT" (mirrored, the edge
@@ -520,7 +548,7 @@ def _(axes, input, *, shift, axis):
 
 
 @composite
-def tile(input, multiples, name=None):
+def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Tensor:
     """``input`` repeated ``multiples[i]`` times along axis ``i``.
 
     >>> tile([1, 2], [2]).numpy()

@@ -7,13 +7,20 @@ another: what is written are rows of a matrix.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, OutOfBoundsError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import TensorLike, as_shape
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
 
 from ..math.comparison import equal, masked
 from ..math.reduction import reduce_max, reduce_min
@@ -44,7 +51,9 @@ __all__ = [
 # ---------------------------------------------------------------------------- adding
 
 
-def scatter_nd(indices, updates, shape, name=None):
+def scatter_nd(
+    indices: TensorLike, updates: TensorLike, shape: ShapeLike, name: str | None = None
+) -> Tensor:
     """Zeros of ``shape`` with ``updates`` added at the coordinates ``indices``.
 
     The last axis of ``indices`` holds ``k`` coordinates; the shape of ``updates`` is
@@ -75,7 +84,12 @@ def _as_rows(who, indices, updates, shape):
     return flat, reshape(updates, (count, width)), (math.prod(shape[:depth]), width)
 
 
-def tensor_scatter_nd_add(tensor, indices, updates, name=None):
+def tensor_scatter_nd_add(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with ``updates`` added at the coordinates ``indices``; see `scatter_nd`.
 
     >>> tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
@@ -85,7 +99,12 @@ def tensor_scatter_nd_add(tensor, indices, updates, name=None):
     return tensor + scatter_nd(indices, updates, tensor.shape)
 
 
-def tensor_scatter_nd_sub(tensor, indices, updates, name=None):
+def tensor_scatter_nd_sub(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with ``updates`` subtracted at ``indices``; see `scatter_nd`."""
     tensor, updates = _alike(tensor, updates)
     return tensor - scatter_nd(indices, updates, tensor.shape)
@@ -254,7 +273,12 @@ def _(g, index):
     return gather_p(g, index, 0)
 
 
-def tensor_scatter_nd_update(tensor, indices, updates, name=None):
+def tensor_scatter_nd_update(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with ``updates`` in the place of the entries at ``indices``.
 
     Shapes as in `scatter_nd`. Of several for one place the last counts, for the value
@@ -319,7 +343,12 @@ def _ties(matrix, indices, rows, out):
     return others + cast(equal(matrix, out), matrix.dtype), winners
 
 
-def tensor_scatter_nd_max(tensor, indices, updates, name=None):
+def tensor_scatter_nd_max(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with its entries at ``indices`` raised to ``updates`` where larger.
 
     Shapes as in `scatter_nd`. Ties share the gradient equally.
@@ -330,7 +359,12 @@ def tensor_scatter_nd_max(tensor, indices, updates, name=None):
     return _written("tensor_scatter_nd_max", max_rows, tensor, indices, updates)
 
 
-def tensor_scatter_nd_min(tensor, indices, updates, name=None):
+def tensor_scatter_nd_min(
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``tensor`` with its entries at ``indices`` lowered to ``updates`` where smaller.
 
     Shapes as in `scatter_nd`. Ties share the gradient equally.
@@ -341,7 +375,12 @@ def tensor_scatter_nd_min(tensor, indices, updates, name=None):
 # ------------------------------------------------------------- partition and stitch
 
 
-def dynamic_partition(data, partitions, num_partitions, name=None):
+def dynamic_partition(
+    data: TensorLike,
+    partitions: TensorLike,
+    num_partitions: IntLike,
+    name: str | None = None,
+) -> list[Tensor]:
     """A list of ``num_partitions`` tensors: part ``i`` holds what ``partitions`` calls i.
 
     The shape of ``partitions`` is that of the first axes of ``data``; they become one.
@@ -370,7 +409,9 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
     return [gather_p(rows, flatnonzero(equal(partitions, i)), 0) for i in range(count)]
 
 
-def dynamic_stitch(indices, data, name=None):
+def dynamic_stitch(
+    indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None
+) -> Tensor:
     """The inverse of `dynamic_partition`: row ``indices[i][j]`` is ``data[i][j]``.
 
     Of several for one row the last counts; a row that none names is zero.

@@ -24,8 +24,14 @@ from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank
 from tapewright.core.source_lines import user_line
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import TensorLike
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.typing import IntLike, TensorLike
 
 from ..math.comparison import equal, less, logical_not, masked, where
 from ..math.elementwise import (
@@ -399,7 +405,12 @@ def _(mapped, ids):
 # ----------------------------------------------------------------------- compositions
 
 
-def unsorted_segment_max(data, segment_ids, num_segments, name=None):
+def unsorted_segment_max(
+    data: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike,
+    name: str | None = None,
+) -> Tensor:
     """The largest entry of each segment; ties share the gradient equally.
 
     An empty segment holds the lowest finite number of the dtype.
@@ -410,7 +421,12 @@ def unsorted_segment_max(data, segment_ids, num_segments, name=None):
     return _segment_max(data, segment_ids, num_segments)
 
 
-def unsorted_segment_min(data, segment_ids, num_segments, name=None):
+def unsorted_segment_min(
+    data: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike,
+    name: str | None = None,
+) -> Tensor:
     """The smallest entry of each segment; ties share the gradient equally.
 
     An empty segment holds the highest finite number of the dtype.
@@ -421,7 +437,12 @@ def unsorted_segment_min(data, segment_ids, num_segments, name=None):
     return _segment_min(data, segment_ids, num_segments)
 
 
-def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
+def unsorted_segment_mean(
+    data: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike,
+    name: str | None = None,
+) -> Tensor:
     """The mean of each segment, 0 where it is empty.
 
     >>> unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -431,7 +452,12 @@ def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
     return total / count
 
 
-def unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None):
+def unsorted_segment_sqrt_n(
+    data: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike,
+    name: str | None = None,
+) -> Tensor:
     """The sum of each segment divided by the root of its size, 0 where it is empty.
 
     >>> unsorted_segment_sqrt_n([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], 2).numpy()
@@ -453,7 +479,9 @@ def _total_and_count(data, segment_ids, num_segments):
     return total, count
 
 
-def segment_sum(data, segment_ids, name=None):
+def segment_sum(
+    data: TensorLike, segment_ids: TensorLike, name: str | None = None
+) -> Tensor:
     """The sum of each segment of sorted ids, 0 where it is empty.
 
     Shapes: ``segment_ids`` ``[n]``, ``data`` ``[n, ...]``, the result ``[last id + 1,
@@ -467,7 +495,9 @@ def segment_sum(data, segment_ids, name=None):
     return unsorted_segment_sum(*_counted("segment_sum", data, segment_ids))
 
 
-def segment_mean(data, segment_ids, name=None):
+def segment_mean(
+    data: TensorLike, segment_ids: TensorLike, name: str | None = None
+) -> Tensor:
     """The mean of each segment of sorted ids, 0 where it is empty; see `segment_sum`.
 
     The mean of integers is rounded towards 0.
@@ -482,7 +512,9 @@ def segment_mean(data, segment_ids, name=None):
     return total / count
 
 
-def segment_max(data, segment_ids, name=None):
+def segment_max(
+    data: TensorLike, segment_ids: TensorLike, name: str | None = None
+) -> Tensor:
     """The largest entry of each segment of sorted ids, 0 where it is empty.
 
     Ties share the gradient equally. See `segment_sum`.
@@ -493,7 +525,9 @@ def segment_max(data, segment_ids, name=None):
     return _segment_max(*_counted("segment_max", data, segment_ids), empty=0)
 
 
-def segment_min(data, segment_ids, name=None):
+def segment_min(
+    data: TensorLike, segment_ids: TensorLike, name: str | None = None
+) -> Tensor:
     """The smallest entry of each segment of sorted ids, 0 where it is empty.
 
     Ties share the gradient equally. See `segment_sum`.
@@ -504,7 +538,9 @@ def segment_min(data, segment_ids, name=None):
     return _segment_min(*_counted("segment_min", data, segment_ids), empty=0)
 
 
-def segment_prod(data, segment_ids, name=None):
+def segment_prod(
+    data: TensorLike, segment_ids: TensorLike, name: str | None = None
+) -> Tensor:
     """The product of each segment of sorted ids, 1 where it is empty; see `segment_sum`.
 
     >>> segment_prod([3, 2, 4], [0, 0, 2]).numpy()

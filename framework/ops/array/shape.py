@@ -23,9 +23,23 @@ from tapewright.core.symbolic_shape import (
     has_symbolic_shape,
     product,
 )
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.tensor_shape import TensorShape
-from tapewright.core.typing import Axes, Axis, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import (
+    Axes,
+    Axis,
+    DTypeLike,
+    ShapeLike,
+    StaticShapeLike,
+    TensorLike,
+    as_shape,
+)
 
 from .sizes import size_tensor
 
@@ -503,20 +517,24 @@ record.sum_to_shape = sum_to_shape
 
 
 @composite
-def shape(input, out_type=dtypes.int32, name=None):
+def shape(
+    input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
+) -> Tensor:
     """The shape as an integer tensor."""
     input = convert_to_tensor(input)
     return _beside(input, tuple(input.shape), out_type)
 
 
 @composite
-def size(input, out_type=dtypes.int32, name=None):
+def size(
+    input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
+) -> Tensor:
     """The number of entries, as an integer tensor."""
     input = convert_to_tensor(input)
     return _beside(input, input.array.size, out_type)
 
 
-def rank(input, name=None):
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes, as an integer tensor."""
     input = convert_to_tensor(input)
     return _beside(input, input.array.ndim, dtypes.int32)
@@ -530,7 +548,9 @@ def _beside(tensor, numbers, dtype):
     return new_tensor(module_of(tensor).asarray(array))
 
 
-def ensure_shape(x, shape, name=None):
+def ensure_shape(
+    x: TensorLike, shape: StaticShapeLike, name: str | None = None
+) -> Tensor:
     """``x``, checked against ``shape``. Raises: ``ShapeError`` if it does not fit."""
     x = convert_to_tensor(x)
     if not x.shape.is_compatible_with(shape):
@@ -538,7 +558,9 @@ def ensure_shape(x, shape, name=None):
     return x
 
 
-def broadcast_static_shape(shape_x, shape_y):
+def broadcast_static_shape(
+    shape_x: StaticShapeLike, shape_y: StaticShapeLike
+) -> TensorShape:
     """The `TensorShape` to which two shapes broadcast.
 
     Raises: ``ShapeError`` (a ValueError) if they do not.
@@ -552,7 +574,7 @@ def broadcast_static_shape(shape_x, shape_y):
         raise ShapeError("broadcast_static_shape", str(error)) from None
 
 
-def broadcast_dynamic_shape(shape_x, shape_y):
+def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
     """The shape to which two shapes broadcast, all three as integer tensors.
 
     >>> broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()

@@ -6,7 +6,7 @@ through `sort` and the values of `top_k`, back to where the entries came from.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from tapewright.core.errors import (
 )
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
-from tapewright.core.typing import Axis, DTypeLike, TensorLike
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike
 
 from ..math.comparison import less, less_equal
 from ..math.reduction import reduce_all
@@ -41,9 +41,27 @@ __all__ = [
     "unique_with_counts",
 ]
 
-TopKV2 = namedtuple("TopKV2", ["values", "indices"])
-Unique = namedtuple("Unique", ["y", "idx"])
-UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
+
+class TopKV2(NamedTuple):
+    """The result of `top_k`."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class Unique(NamedTuple):
+    """The result of `unique`: the entries, and for each input the number of its entry."""
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCounts(NamedTuple):
+    """The result of `unique_with_counts`."""
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]  (TensorFlow's name; hides tuple.count)
 
 
 # ---------------------------------------------------------------------------- sorting
@@ -100,7 +118,12 @@ def _(g, values, values_shape, axis, descending):
 _argsort.no_gradient()
 
 
-def sort(values, axis=-1, direction="ASCENDING", name=None):
+def sort(
+    values: TensorLike,
+    axis: Axis = -1,
+    direction: str = "ASCENDING",
+    name: str | None = None,
+) -> Tensor:
     """The entries of each row, along ``axis``, in order; or "DESCENDING".
 
     Gradients go where the entries came from. NaN comes last either way.
@@ -111,7 +134,13 @@ def sort(values, axis=-1, direction="ASCENDING", name=None):
     return _sort(values, axis, _descends("sort", direction))
 
 
-def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
+def argsort(
+    values: TensorLike,
+    axis: Axis = -1,
+    direction: str = "ASCENDING",
+    stable: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The indices, int32, that sort each row along ``axis``.
 
     Equal entries keep their order, whether ``stable`` is asked for or not.
@@ -191,7 +220,13 @@ def _(mapped, input, *, k, index_type):
     return _top_k(input, k, index_type)
 
 
-def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa: A002
+def top_k(
+    input: TensorLike,
+    k: IntLike = 1,
+    sorted: bool = True,
+    index_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> TopKV2:  # noqa: A002
     """The ``k`` largest entries of each row (the last axis), and where they are.
 
     Returns: a named tuple ``(values, indices)``, in descending order; of equals the first
@@ -350,7 +385,9 @@ def _(mapped, x, *, out_idx):
     )
 
 
-def unique(x, out_idx=dtypes.int32, name=None):
+def unique(
+    x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
+) -> Unique:
     """The unique entries of a list, in the order in which they first come.
 
     Returns: a named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``. No gradient passes.
@@ -362,7 +399,9 @@ def unique(x, out_idx=dtypes.int32, name=None):
     return Unique(*_unique(x, out_idx)[:2])
 
 
-def unique_with_counts(x, out_idx=dtypes.int32, name=None):
+def unique_with_counts(
+    x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
+) -> UniqueWithCounts:
     """As `unique`, and how often each entry comes: ``(y, idx, count)``.
 
     >>> unique_with_counts([3, 1, 3, 2]).count.numpy()
@@ -427,8 +466,12 @@ def _(mapped, sorted_sequence, values, *, right, out_type):
 
 
 def searchsorted(
-    sorted_sequence, values, side="left", out_type=dtypes.int32, name=None
-):
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    side: str = "left",
+    out_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """Where each value would go in its sorted row: how many entries are smaller.
 
     With ``side="right"``: how many are smaller or equal. Rows are the last axis; the axes
@@ -481,7 +524,7 @@ def _(mapped, x):
     return cast(_argsort(x, -1), x.array.dtype)
 
 
-def is_non_decreasing(x, name=None):
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each entry of ``x``, flattened, is as large as the one before; NaN is not.
 
     >>> is_non_decreasing([1, 1, 2]).numpy()
@@ -491,7 +534,7 @@ def is_non_decreasing(x, name=None):
     return reduce_all(less_equal(x[:-1], x[1:]))
 
 
-def is_strictly_increasing(x, name=None):
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each entry of ``x``, flattened, is larger than the one before; NaN is not.
 
     >>> is_strictly_increasing([1, 1, 2]).numpy()

@@ -6,11 +6,12 @@ TensorFlow's names and arguments for the primitives of `correlation`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import same_dtype
-from tapewright.core.tensor import convert_to_tensor, is_tensor
-from tapewright.core.typing import as_shape
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
 
 from ..array.shape import reshape, transpose
 from .correlation import convolve, input_gradient
@@ -108,14 +109,14 @@ def _convolve(
 
 
 def convolution(
-    input,
-    filters,
-    strides=None,
-    padding="VALID",
-    data_format=None,
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    strides: ShapeLike | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    data_format: str | None = None,
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Filters slid over one, two or three spatial axes: as `conv1d`, `conv2d`, `conv3d`.
 
     Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters``
@@ -133,8 +134,14 @@ def convolution(
 
 
 def conv1d(
-    input, filters, stride, padding, data_format="NWC", dilations=None, name=None
-):
+    input: TensorLike,
+    filters: TensorLike,
+    stride: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]``.
 
     Shapes and arguments as for `conv2d`, with one spatial axis; ``data_format`` "NWC" or
@@ -146,8 +153,14 @@ def conv1d(
 
 
 def conv2d(
-    input, filters, strides, padding, data_format="NHWC", dilations=None, name=None
-):
+    input: TensorLike,
+    filters: TensorLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NHWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Each output pixel is the product of its window of the input with the filters.
 
         out[n, y, x, o] = sum_{i, j, c} input[n, y * s + i * d, x * s + j * d, c]
@@ -175,8 +188,14 @@ def conv2d(
 
 
 def conv3d(
-    input, filters, strides, padding, data_format="NDHWC", dilations=None, name=None
-):
+    input: TensorLike,
+    filters: TensorLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NDHWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`conv2d` with a third spatial axis, depth: ``[batch, depth, height, width, channels]``.
 
     ``data_format``: "NDHWC" or "NCDHW".
@@ -186,14 +205,26 @@ def conv3d(
     )
 
 
-def atrous_conv2d(value, filters, rate, padding, name=None):
+def atrous_conv2d(
+    value: TensorLike,
+    filters: TensorLike,
+    rate: IntLike,
+    padding: str | Sequence[Sequence[int]],
+    name: str | None = None,
+) -> Tensor:
     """`conv2d` with holes: its taps lie ``rate`` pixels apart (``dilations=rate``)."""
     return _convolve("atrous_conv2d", 2, value, filters, 1, padding, "NHWC", rate)
 
 
 def depthwise_conv2d(
-    input, filter, strides, padding, data_format=None, dilations=None, name=None
-):
+    input: TensorLike,
+    filter: TensorLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = None,
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Each channel convolved with filters of its own, ``multiplier`` of them.
 
         out[n, y, x, c * multiplier + m] =
@@ -209,15 +240,15 @@ def depthwise_conv2d(
 
 
 def separable_conv2d(
-    input,
-    depthwise_filter,
-    pointwise_filter,
-    strides,
-    padding,
-    data_format=None,
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = None,
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`depthwise_conv2d`, then a `conv2d` of window 1 x 1 that mixes the channels.
 
     Shapes: ``depthwise_filter`` ``[window_height, window_width, channels, multiplier]``,
@@ -279,15 +310,15 @@ def _convolve_transpose(
 
 
 def conv_transpose(
-    input,
-    filters,
-    output_shape,
-    strides,
-    padding="SAME",
-    data_format=None,
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]] = "SAME",
+    data_format: str | None = None,
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """As `conv1d_transpose`, `conv2d_transpose`, `conv3d_transpose`, by rank of ``filters``."""
     hint = input.dtype if is_tensor(input) else None
     filters = convert_to_tensor(filters, dtype_hint=hint)
@@ -302,15 +333,15 @@ def conv_transpose(
 
 
 def conv1d_transpose(
-    input,
-    filters,
-    output_shape,
-    strides,
-    padding="SAME",
-    data_format="NWC",
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]] = "SAME",
+    data_format: str | None = "NWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`conv2d_transpose` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
     return _convolve_transpose(
         "conv1d_transpose", 1, input, filters, output_shape, strides, padding,
@@ -319,15 +350,15 @@ def conv1d_transpose(
 
 
 def conv2d_transpose(
-    input,
-    filters,
-    output_shape,
-    strides,
-    padding="SAME",
-    data_format="NHWC",
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]] = "SAME",
+    data_format: str | None = "NHWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The gradient of `conv2d` by its input, with ``input`` as cotangent.
 
         out[n, y, x, o] = sum_{i, j, c} input[n, (y - i * d) / s, (x - j * d) / s, c]
@@ -349,15 +380,15 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    input,
-    filters,
-    output_shape,
-    strides,
-    padding="SAME",
-    data_format="NDHWC",
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]] = "SAME",
+    data_format: str | None = "NDHWC",
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`conv2d_transpose` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
     return _convolve_transpose(
         "conv3d_transpose", 3, input, filters, output_shape, strides, padding,
@@ -365,7 +396,14 @@ def conv3d_transpose(
     )  # fmt: skip
 
 
-def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None):
+def atrous_conv2d_transpose(
+    value: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    rate: IntLike,
+    padding: str | Sequence[Sequence[int]],
+    name: str | None = None,
+) -> Tensor:
     """The gradient of `atrous_conv2d` by its input; see `conv2d_transpose`."""
     return _convolve_transpose(
         "atrous_conv2d_transpose", 2, value, filters, output_shape, 1, padding, "NHWC",

@@ -21,8 +21,14 @@ from tapewright.core.composite import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import Axis, TensorLike
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.typing import Axis, DTypeLike, ShapeLike, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import all_mapped
@@ -477,7 +483,14 @@ def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
 
 
 @composite
-def max_pool(input, ksize, strides, padding, data_format=None, name=None):
+def max_pool(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The largest entry of each window, over the one to three spatial axes of ``input``.
 
     As `max_pool1d`, `max_pool2d`, `max_pool3d`, by the rank of ``input``.
@@ -488,7 +501,14 @@ def max_pool(input, ksize, strides, padding, data_format=None, name=None):
 
 
 @composite
-def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
+def max_pool1d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NWC",
+    name: str | None = None,
+) -> Tensor:
     """`max_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
     return _pool(
         "max_pool1d", window_max_p, 1, input, ksize, strides, padding, data_format
@@ -496,7 +516,14 @@ def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
 
 
 @composite
-def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+def max_pool2d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
     """The largest entry of each window of ``ksize`` pixels, windows ``strides`` apart.
 
     Args: ``ksize``, ``strides``: an int, or one for each spatial axis (with 1 for batch
@@ -515,7 +542,14 @@ def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
 
 
 @composite
-def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
+def max_pool3d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
     """`max_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
     return _pool(
         "max_pool3d", window_max_p, 3, input, ksize, strides, padding, data_format
@@ -523,7 +557,14 @@ def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
 
 
 @composite
-def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
+def avg_pool(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The mean of each window, over the one to three spatial axes of ``input``.
 
     As `avg_pool1d`, `avg_pool2d`, `avg_pool3d`, by the rank of ``input``.
@@ -534,7 +575,14 @@ def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
 
 
 @composite
-def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
+def avg_pool1d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NWC",
+    name: str | None = None,
+) -> Tensor:
     """`avg_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
     return _pool(
         "avg_pool1d", _window_mean, 1, input, ksize, strides, padding, data_format
@@ -542,7 +590,14 @@ def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
 
 
 @composite
-def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+def avg_pool2d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> Tensor:
     """The mean of each window; what "SAME" adds around the input does not count.
 
     Arguments and shapes as for `max_pool2d`.
@@ -557,7 +612,14 @@ def avg_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
 
 
 @composite
-def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
+def avg_pool3d(
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
     """`avg_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
     return _pool(
         "avg_pool3d", _window_mean, 3, input, ksize, strides, padding, data_format
@@ -565,15 +627,15 @@ def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
 
 
 def pool(
-    input,
-    window_shape,
-    pooling_type,
-    strides=None,
-    padding="VALID",
-    data_format=None,
-    dilations=None,
-    name=None,
-):
+    input: TensorLike,
+    window_shape: ShapeLike,
+    pooling_type: str,
+    strides: ShapeLike | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    data_format: str | None = None,
+    dilations: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`max_pool` or `avg_pool`, by ``pooling_type`` "MAX" or "AVG", with holes if you like.
 
     ``dilations``: how far the taps of a window lie apart (default 1, as for ``strides``).
@@ -590,15 +652,15 @@ def pool(
 
 
 def max_pool_with_argmax(
-    input,
-    ksize,
-    strides,
-    padding,
-    data_format="NHWC",
-    output_dtype=dtypes.int64,
-    include_batch_in_index=False,
-    name=None,
-):
+    input: TensorLike,
+    ksize: ShapeLike,
+    strides: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    data_format: str = "NHWC",
+    output_dtype: DTypeLike = dtypes.int64,
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """`max_pool2d`, and for each maximum its flat index ``(y * width + x) * channels + c``.
 
     ``include_batch_in_index`` counts on from image to image.

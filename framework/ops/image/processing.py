@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tapewright.core import dtypes
 from tapewright.core.composite import composite
@@ -10,8 +11,8 @@ from tapewright.core.devices import check_fits
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift
-from tapewright.core.tensor import convert_to_tensor
-from tapewright.core.typing import TensorLike, as_shape
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
 
 from ..array.conversion import cast, saturate_cast
 from ..array.indexing import getitem
@@ -91,13 +92,13 @@ class ResizeMethod:
 
 @composite
 def resize(
-    images,
-    size,
-    method=ResizeMethod.BILINEAR,
-    preserve_aspect_ratio=False,
-    antialias=False,
-    name=None,
-):
+    images: TensorLike,
+    size: ShapeLike,
+    method: str = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """``images`` with ``size = (height, width)``; pixels have their centers at halves.
 
     Args: ``method``: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
@@ -145,8 +146,12 @@ def resize_keeping_dtype(
 
 
 def resize_with_pad(
-    image, target_height, target_width, method=ResizeMethod.BILINEAR, antialias=False
-):
+    image: TensorLike,
+    target_height: IntLike,
+    target_width: IntLike,
+    method: str = ResizeMethod.BILINEAR,
+    antialias: bool = False,
+) -> Tensor:
     """The image resized as a whole to fit, in the middle of zeros."""
     x = _images("resize_with_pad", image)
     height, width = tuple(x.shape)[-3:-1]
@@ -158,7 +163,9 @@ def resize_with_pad(
     return pad_to_bounding_box(x, top, left, target_height, target_width)
 
 
-def resize_with_crop_or_pad(image, target_height, target_width):
+def resize_with_crop_or_pad(
+    image: TensorLike, target_height: IntLike, target_width: IntLike
+) -> Tensor:
     """The middle of the image; zeros around it where it is too small. Nothing is scaled."""
     x = _images("resize_with_crop_or_pad", image)
     height, width = tuple(x.shape)[-3:-1]
@@ -172,7 +179,7 @@ def resize_with_crop_or_pad(image, target_height, target_width):
     )
 
 
-def central_crop(image, central_fraction):
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle of the image: that fraction of its height and of its width.
 
     Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
@@ -190,8 +197,12 @@ def central_crop(image, central_fraction):
 
 
 def crop_to_bounding_box(
-    image, offset_height, offset_width, target_height, target_width
-):
+    image: TensorLike,
+    offset_height: IntLike,
+    offset_width: IntLike,
+    target_height: IntLike,
+    target_width: IntLike,
+) -> Tensor:
     """The box of that size, its upper left corner at those offsets.
 
     Raises: ``ValueError`` if the box leaves the image.
@@ -208,8 +219,12 @@ def crop_to_bounding_box(
 
 
 def pad_to_bounding_box(
-    image, offset_height, offset_width, target_height, target_width
-):
+    image: TensorLike,
+    offset_height: IntLike,
+    offset_width: IntLike,
+    target_height: IntLike,
+    target_width: IntLike,
+) -> Tensor:
     """The image inside zeros of that size, its upper left corner at those offsets.
 
     Raises: ``ValueError`` if the image does not fit.
@@ -233,7 +248,14 @@ def _check_box(who, x, top, left, below, right):
         )
 
 
-def extract_patches(images, sizes, strides, rates, padding, name=None):
+def extract_patches(
+    images: TensorLike,
+    sizes: ShapeLike,
+    strides: ShapeLike,
+    rates: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    name: str | None = None,
+) -> Tensor:
     """Every window of the images, flat: ``[batch, rows, columns, window * channels]``.
 
     Args: ``sizes`` of a window, ``strides`` between windows, ``rates`` between the pixels
@@ -262,24 +284,24 @@ def extract_patches(images, sizes, strides, rates, padding, name=None):
 # ----------------------------------------------------------------------------- turning
 
 
-def flip_left_right(image):
+def flip_left_right(image: TensorLike) -> Tensor:
     """The image in a mirror: its columns in opposite order."""
     return reverse(_images("flip_left_right", image), -2)
 
 
-def flip_up_down(image):
+def flip_up_down(image: TensorLike) -> Tensor:
     """The image upside down: its rows in opposite order."""
     return reverse(_images("flip_up_down", image), -3)
 
 
-def transpose(image, name=None):
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Height and width exchanged."""
     x = _images("transpose", image)
     rank = len(x.shape)
     return transpose_axes(x, (*range(rank - 3), rank - 2, rank - 3, rank - 1))
 
 
-def rot90(image, k=1, name=None):
+def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
     """The image turned ``k`` quarters counter-clockwise.
 
     >>> rot90([[[1], [2]]]).numpy().tolist()
@@ -297,7 +319,9 @@ def rot90(image, k=1, name=None):
 # ---------------------------------------------------------------- brightness and colour
 
 
-def convert_image_dtype(image, dtype, saturate=False, name=None):
+def convert_image_dtype(
+    image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None
+) -> Tensor:
     """The image in another dtype, scaled: integers reach to their maximum, floats to 1.
 
     ``saturate``: what lies beyond the range of an integer ``dtype`` goes to its end.
@@ -323,7 +347,7 @@ def _floating(x):
     return x if x.dtype.is_floating else convert_image_dtype(x, dtypes.float32)
 
 
-def adjust_brightness(image, delta):
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """``image + delta``; integers are scaled to 0 ... 1 for it, and back.
 
     >>> adjust_brightness([0.25, 0.5], 0.25).numpy()
@@ -334,7 +358,9 @@ def adjust_brightness(image, delta):
     return convert_image_dtype(_floating(x) + delta, x.dtype, saturate=True)
 
 
-def adjust_gamma(image, gamma=1, gain=1):
+def adjust_gamma(
+    image: TensorLike, gamma: TensorLike = 1, gain: TensorLike = 1
+) -> Tensor:
     """``gain * image ** gamma``; integers are scaled to 0 ... 1 for it, and back.
 
     Raises: ``ValueError`` for a negative ``gamma``.
@@ -382,7 +408,7 @@ def _(mapped, images, contrast_factor):
     return (images - mean) * factor + mean
 
 
-def adjust_contrast(images, contrast_factor):
+def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
     """``(x - mean) * contrast_factor + mean``, the mean taken for each channel.
 
     Integers are scaled to 0 ... 1 for it, and back. It has no gradient, as in TensorFlow:
@@ -397,7 +423,7 @@ def adjust_contrast(images, contrast_factor):
     return convert_image_dtype(adjusted, x.dtype, saturate=True)
 
 
-def per_image_standardization(image):
+def per_image_standardization(image: TensorLike) -> Tensor:
     """``(x - mean) / max(std, 1 / sqrt(n))``, mean and std over the n numbers of an image.
 
     The result is float32.
@@ -417,7 +443,7 @@ def _standardized(x):
     return (x - reduce_mean(x, axes, True)) / spread
 
 
-def rgb_to_grayscale(images, name=None):
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """``0.2989 R + 0.587 G + 0.114 B``, one channel; integers are rounded down.
 
     >>> rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy()
@@ -428,7 +454,7 @@ def rgb_to_grayscale(images, name=None):
     return convert_image_dtype(gray, x.dtype)
 
 
-def grayscale_to_rgb(images, name=None):
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """The one channel three times.
 
     Raises: ``ShapeError`` unless the last axis has size 1.
@@ -479,22 +505,22 @@ def _mixed(who, images, matrix):
     return tensordot(x, _like(matrix, x), 1)
 
 
-def rgb_to_yiq(images):
+def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Red, green, blue to luminance and the two colour signals of NTSC."""
     return _mixed("rgb_to_yiq", images, _RGB_TO_YIQ)
 
 
-def yiq_to_rgb(images):
+def yiq_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yiq`."""
     return _mixed("yiq_to_rgb", images, _YIQ_TO_RGB)
 
 
-def rgb_to_yuv(images):
+def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Red, green, blue to luminance and the two colour signals of PAL."""
     return _mixed("rgb_to_yuv", images, _RGB_TO_YUV)
 
 
-def yuv_to_rgb(images):
+def yuv_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yuv`."""
     return _mixed("yuv_to_rgb", images, _YUV_TO_RGB)
 
@@ -502,7 +528,7 @@ def yuv_to_rgb(images):
 # ----------------------------------------------------------------- edges, and distances
 
 
-def image_gradients(image):
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """Differences to the next pixel, ``(dy, dx)``; the last row and column are zero.
 
     Shapes: all ``[batch, height, width, channels]``.
@@ -523,7 +549,7 @@ def _differences(x):
     return below, beside
 
 
-def total_variation(images, name=None):
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of ``|difference|`` of all neighbours, one number for each image.
 
     >>> total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
@@ -535,7 +561,7 @@ def total_variation(images, name=None):
     return reduce_sum(abs(below), axes) + reduce_sum(abs(beside), axes)
 
 
-def sobel_edges(image):
+def sobel_edges(image: TensorLike) -> Tensor:
     """Sobel's derivatives ``dy`` and ``dx`` on a last axis; the edges are mirrored.
 
     Shape: ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
@@ -550,7 +576,9 @@ def sobel_edges(image):
     return reshape(edges, (*x.shape, 2))
 
 
-def psnr(a, b, max_val, name=None):
+def psnr(
+    a: TensorLike, b: TensorLike, max_val: TensorLike, name: str | None = None
+) -> Tensor:
     """``10 log10(max_val ** 2 / mean((a - b) ** 2))``, in decibel, one for each image.
 
     ``max_val`` is the range of the images' values, 255 for uint8.
@@ -576,15 +604,15 @@ def _scaled_range(max_val, image):
 
 
 def ssim(
-    img1,
-    img2,
-    max_val,
-    filter_size=11,
-    filter_sigma=1.5,
-    k1=0.01,
-    k2=0.03,
-    return_index_map=False,
-):
+    img1: TensorLike,
+    img2: TensorLike,
+    max_val: TensorLike,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    return_index_map: bool = False,
+) -> Tensor:
     """How alike two images look, from -1 to 1, one number for each image.
 
     Means, variances and the covariance under a Gaussian window of ``filter_size`` pixels

@@ -4,9 +4,12 @@ The coordinates are computed in single precision and composed of ops, so that gr
 pass to the images and, where the interpolation is bilinear, to the maps as well.
 """
 
+from __future__ import annotations
+
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
 from ..array.creation import range as arange
@@ -23,13 +26,13 @@ INTERPOLATIONS = ("bilinear", "nearest")
 
 
 def affine_transform(
-    images,
-    transform,
-    interpolation="bilinear",
-    fill_mode="constant",
-    fill_value=0,
-    data_format=None,
-):
+    images: TensorLike,
+    transform: TensorLike,
+    interpolation: str = "bilinear",
+    fill_mode: str = "constant",
+    fill_value: TensorLike = 0,
+    data_format: str | None = None,
+) -> Tensor:
     """Each pixel takes the value that the image has where ``transform`` sends it.
 
         out[y, x] = images[(b0 x + b1 y + b2) / k, (a0 x + a1 y + a2) / k],

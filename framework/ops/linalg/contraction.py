@@ -18,7 +18,7 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
 from tapewright.core.symbolic_shape import agree
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.creation import eye, ones
@@ -195,7 +195,12 @@ def _(mapped, *inputs, equation, optimize):
     return _einsum(list(inputs), equation=equation, optimize=optimize)
 
 
-def einsum(equation, *inputs, optimize="greedy", name=None):
+def einsum(
+    equation: str,
+    *inputs: TensorLike,
+    optimize: str = "greedy",
+    name: str | None = None,
+) -> Tensor:
     """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     A label twice in one operand takes its diagonal; one that is missing in the result is
@@ -288,7 +293,9 @@ def _refuse_hidden_axes(terms, tensors, equation):
 
 
 @composite
-def tensordot(a, b, axes, name=None):
+def tensordot(
+    a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None = None
+) -> Tensor:
     """Sums of products over ``axes``: a number of axes, or the lists of both sides.
 
     With a number n: the last n axes of ``a`` with the first n of ``b``. The axes that are
@@ -344,7 +351,7 @@ def _paired_axes(axes, rank_a, rank_b):
     )
 
 
-def trace(x, name=None):
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the diagonal of the last two axes.
 
     >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy()

@@ -11,11 +11,13 @@ those that a walk carries (see `adjoint`): hence ``conj`` at both ends.
 
 from __future__ import annotations
 
+from typing import Literal, overload
+
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.primitive import primitive
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, conj, real
@@ -184,7 +186,9 @@ def _(mapped, input, *, full_matrices):
     return _qr(input, full_matrices)
 
 
-def qr(input, full_matrices=False, name=None):
+def qr(
+    input: TensorLike, full_matrices: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """``(q, r)`` with ``input = q @ r``: orthonormal columns times an upper triangle.
 
     Shapes: ``[..., m, n]`` to ``[..., m, k]`` and ``[..., k, n]`` with k the smaller of m
@@ -272,6 +276,28 @@ def _(mapped, tensor):
     return singular_values(tensor)
 
 
+@overload
+def svd(
+    tensor: TensorLike,
+    full_matrices: bool = False,
+    compute_uv: Literal[True] = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def svd(
+    tensor: TensorLike,
+    full_matrices: bool = False,
+    *,
+    compute_uv: Literal[False],
+    name: str | None = None,
+) -> Tensor: ...
+@overload
+def svd(
+    tensor: TensorLike,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    name: str | None = None,
+) -> Tensor: ...
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     """``(s, u, v)`` with ``tensor = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``.
 
@@ -287,7 +313,12 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     return _svd(tensor, full_matrices=bool(full_matrices))
 
 
-def matrix_rank(a, tol=None, validate_args=False, name=None):
+def matrix_rank(
+    a: TensorLike,
+    tol: TensorLike | None = None,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """How many singular values lie above ``tol``, an int32.
 
     ``tol`` broadcasts against the singular values, ``[..., k]``. The default is
@@ -378,7 +409,7 @@ def _(mapped, tensor):
     return _eigvalsh(tensor)
 
 
-def eigh(tensor, name=None):
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """``(e, v)``: eigenvalues, the smallest first, and eigenvectors of Hermitian matrices.
 
     ``tensor @ v = v @ diag(e)``, the columns of ``v`` orthonormal. Only the lower triangle
@@ -392,7 +423,7 @@ def eigh(tensor, name=None):
     return cast(e, v.dtype), v
 
 
-def eigvalsh(tensor, name=None):
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices, the smallest first; see `eigh`.
 
     >>> eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
@@ -453,7 +484,7 @@ def _(mapped, tensor):
     return _eig(tensor)
 
 
-def eig(tensor, name=None):
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """``(e, v)``: eigenvalues and eigenvectors of any square matrices, both complex.
 
     ``tensor @ v = v @ diag(e)``; the columns of ``v`` have length 1. The eigenvalues are
@@ -465,6 +496,6 @@ def eig(tensor, name=None):
     return _eig(tensor)
 
 
-def eigvals(tensor, name=None):
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues of any square matrices, complex and in no order; see `eig`."""
     return _eig(tensor)[0]

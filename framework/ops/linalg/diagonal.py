@@ -19,8 +19,14 @@ import numpy as np
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import Axis, TensorLike, as_shape
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.typing import Axis, IntLike, TensorLike, as_shape
 
 from ..array.joining import all_mapped
 from ..array.shape import reshape, transpose
@@ -241,14 +247,14 @@ def _(mapped, input, *, k):
 
 
 def diag(
-    diagonal,
-    name="diag",
-    k=0,
-    num_rows=-1,
-    num_cols=-1,
-    padding_value=0,
-    align="RIGHT_LEFT",
-):
+    diagonal: TensorLike,
+    name: str | None = "diag",
+    k: IntLike | Sequence[IntLike] = 0,
+    num_rows: IntLike = -1,
+    num_cols: IntLike = -1,
+    padding_value: TensorLike = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
     """Matrices that are ``padding_value`` but for the given diagonals.
 
     Shape: ``[..., n]`` to ``[..., rows, cols]``, by default the smallest square that
@@ -296,7 +302,13 @@ def _padded(x, mask, padding_value):
     return where(mask, x, padding_value)
 
 
-def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
+def diag_part(
+    input: TensorLike,
+    name: str | None = "diag_part",
+    k: IntLike | Sequence[IntLike] = 0,
+    padding_value: TensorLike = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
     """Diagonal ``k`` of each matrix, or the diagonals of a band, highest first.
 
     Shape: ``[..., rows, cols]`` to ``[..., n]`` with the length of the diagonal; for a
@@ -322,7 +334,13 @@ def _check(who, input, k, align):
     _check_band(who, k, align, *input.shape[-2:], input=input)
 
 
-def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
+def set_diag(
+    input: TensorLike,
+    diagonal: TensorLike,
+    name: str | None = "set_diag",
+    k: IntLike | Sequence[IntLike] = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
     """``input`` with the given diagonals in the place of its own; see `diag_part`.
 
     >>> set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
@@ -373,7 +391,7 @@ def _(mapped, input, *, num_lower, num_upper):
     return band_part(input, num_lower, num_upper)
 
 
-def tensor_diag(diagonal, name=None):
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """Zeros with ``diagonal[i, ..., k]`` at ``[i, ..., k, i, ..., k]``.
 
     >>> tensor_diag([1, 2]).numpy()
@@ -387,7 +405,7 @@ def tensor_diag(diagonal, name=None):
     return reshape(full, shape + shape)
 
 
-def tensor_diag_part(input, name=None):
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The entries ``input[i, ..., k, i, ..., k]``, a tensor of half the rank.
 
     Raises: ``ShapeError`` if the shape is not twice the same.

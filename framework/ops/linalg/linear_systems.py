@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, lift, same_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import conj
@@ -158,7 +158,9 @@ def _in_one(solver, matrix, rhs):
     return transpose(reshape(solved, (n, columns, count)), (2, 0, 1))
 
 
-def solve(matrix, rhs, adjoint=False, name=None):
+def solve(
+    matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
+) -> Tensor:
     """``x`` with ``matrix @ x = rhs``: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
 
     With ``adjoint`` the conjugate transpose of the matrix takes its place.
@@ -196,7 +198,7 @@ def _(mapped, input):
     return _inv(input)
 
 
-def inv(input, adjoint=False, name=None):
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of each matrix ``[..., n, n]`` (of its adjoint, if asked).
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
@@ -240,7 +242,12 @@ def _(mapped, a, *, rcond):
     return _pinv(a, rcond)
 
 
-def pinv(a, rcond=None, validate_args=False, name=None):
+def pinv(
+    a: TensorLike,
+    rcond: TensorLike | None = None,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
 
     Singular values up to ``rcond`` times the largest count as zero; the default is ten
@@ -340,7 +347,13 @@ def _(mapped, matrix, rhs, *, lower):
     return triangular_solve_primitive(matrix, rhs, lower)
 
 
-def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
+def triangular_solve(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """``x`` with ``matrix @ x = rhs``, of ``matrix`` only the ``lower`` (or upper) half.
 
     The other half is not read. With ``adjoint`` the conjugate transpose takes its place.
@@ -358,7 +371,9 @@ def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
     return triangular_solve_primitive(matrix, rhs, bool(lower))
 
 
-def cholesky_solve(chol, rhs, name=None):
+def cholesky_solve(
+    chol: TensorLike, rhs: TensorLike, name: str | None = None
+) -> Tensor:
     """``x`` with ``chol @ chol^H @ x = rhs``, for ``chol`` as `cholesky` gives it.
 
     >>> cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()

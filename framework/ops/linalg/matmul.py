@@ -15,7 +15,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, lift, same_dtype
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, module_of
-from tapewright.core.typing import TensorLike
+from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..array.conversion import cast, conj
 from ..array.creation import eye
@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 
-def matrix_transpose(a, name=None, conjugate=False):
+def matrix_transpose(
+    a: TensorLike, name: str | None = None, conjugate: bool = False
+) -> Tensor:
     """``a`` with its last two axes exchanged, and conjugated if asked."""
     a = a if hasattr(a, "shape") else convert_to_tensor(a)
     rank = len(a.shape)
@@ -40,7 +42,7 @@ def matrix_transpose(a, name=None, conjugate=False):
     return transpose(a, (*range(rank - 2), rank - 1, rank - 2), conjugate=conjugate)
 
 
-def adjoint(matrix, name=None):
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose of the last two axes."""
     return matrix_transpose(matrix, conjugate=True)
 
@@ -180,19 +182,19 @@ def _(axes, a, b, *, transpose_a, transpose_b):
 
 
 def matmul(
-    a,
-    b,
-    transpose_a=False,
-    transpose_b=False,
-    adjoint_a=False,
-    adjoint_b=False,
-    a_is_sparse=False,
-    b_is_sparse=False,
-    output_type=None,
-    grad_a=False,
-    grad_b=False,
-    name=None,
-):
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: DTypeLike | None = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
 
     Axes in front broadcast. ``transpose_*`` exchanges the last two axes of an operand
@@ -221,14 +223,14 @@ def matmul(
 
 
 def matvec(
-    a,
-    b,
-    transpose_a=False,
-    adjoint_a=False,
-    a_is_sparse=False,
-    b_is_sparse=False,
-    name=None,
-):
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Matrix times vector, ``[..., m, k] @ [..., k] -> [..., m]``; see `matmul`.
 
     >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()

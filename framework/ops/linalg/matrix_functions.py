@@ -5,7 +5,7 @@ Matrices are the last two axes; axes in front are a batch.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from tapewright.core.composite import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
-from tapewright.core.typing import TensorLike
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axes, TensorLike
 
 from ..array.conversion import cast, complex, conj, imag, real
 from ..array.creation import eye, zeros_like
@@ -177,9 +177,11 @@ def _(mapped, h, x):
     return cofactor_slope(h, x)
 
 
-LogMatrixDeterminant = namedtuple(
-    "LogMatrixDeterminant", ["sign", "log_abs_determinant"]
-)
+class LogMatrixDeterminant(NamedTuple):
+    """The result of `slogdet`."""
+
+    sign: Tensor
+    log_abs_determinant: Tensor
 
 
 @primitive(
@@ -216,7 +218,7 @@ def _(mapped, input):
     return _slogdet(input)
 
 
-def slogdet(input, name=None):
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
     """``(sign, log_abs_determinant)`` with ``det(input) = sign * exp(log_abs_determinant)``.
 
     No determinant is too large or too small for it. Of a singular matrix: 0 and -inf. Both
@@ -228,7 +230,7 @@ def slogdet(input, name=None):
     return LogMatrixDeterminant(*_slogdet(input))
 
 
-def logdet(matrix, name=None):
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """``log(det(matrix))`` of Hermitian positive definite matrices, a real number.
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if one is not positive definite.
@@ -316,7 +318,13 @@ def _(mapped, input):
 
 
 @composite
-def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
+def norm(
+    tensor: TensorLike,
+    ord: str | float = "euclidean",
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
 
     Without an axis that of all entries, as of one vector. Of vectors: "euclidean" (or 2),
@@ -383,7 +391,12 @@ def _matrix_norm(x, ord, axis, keepdims):
     return result if keepdims else squeeze(result, (rows, columns))
 
 
-def normalize(tensor, ord="euclidean", axis=None, name=None):
+def normalize(
+    tensor: TensorLike,
+    ord: str | float = "euclidean",
+    axis: Axes = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """``(tensor / norm, norm)``, with the `norm` over ``axis``, which it keeps.
 
     >>> normalize([3.0, 4.0])[0].numpy()
@@ -397,7 +410,13 @@ def normalize(tensor, ord="euclidean", axis=None, name=None):
 # ----------------------------------------------------------------------- least squares
 
 
-def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
+def lstsq(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    l2_regularizer: TensorLike = 0.0,
+    fast: bool = True,
+    name: str | None = None,
+) -> Tensor:
     """``x`` that makes ``|matrix @ x - rhs| ** 2 + l2_regularizer * |x| ** 2`` smallest.
 
     With ``fast`` by Cholesky's method from the normal equations, which loses half of the

@@ -13,7 +13,7 @@ from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import TensorSpec
+from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import TensorLike
 
 __all__ = [
@@ -266,7 +266,12 @@ def _(g, condition):
     return masked(g, logical_not(condition))
 
 
-def where(condition, x=None, y=None, name=None):
+def where(
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``x`` where ``condition`` is true, else ``y``; all three broadcast.
 
     With ``condition`` alone: the indices of its true entries, ``[count, rank]``, int64.

@@ -8,8 +8,15 @@ from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
-from tapewright.core.typing import DTypeLike, TensorLike, as_int, as_shape
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import (
+    Axis,
+    DTypeLike,
+    IntLike,
+    TensorLike,
+    as_int,
+    as_shape,
+)
 
 from ..array.conversion import cast
 from ..array.segment import known_values, offset_ids, unsorted_segment_sum
@@ -66,9 +73,15 @@ def _(mapped, arr, *, size, dtype, binary_output):
 
 
 def bincount(
-    arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None,
-    axis=None, binary_output=False,
-):  # fmt: skip
+    arr: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: IntLike | None = None,
+    maxlength: IntLike | None = None,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+    axis: Axis | None = None,
+    binary_output: bool = False,
+) -> Tensor:
     """How often each number 0, 1, ... comes in ``arr``, or the sum of its ``weights``.
 
     Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result has
@@ -131,8 +144,12 @@ def _length(arr, minlength, maxlength):
 
 
 def histogram_fixed_width_bins(
-    values, value_range, nbins=100, dtype=dtypes.int32, name=None
-):
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: IntLike = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """The bin of each value, of ``nbins`` bins of equal width over ``value_range``.
 
     What is below or above the range counts in the first or last bin; NaN has bin -1.
@@ -163,8 +180,12 @@ def histogram_fixed_width_bins(
 
 
 def histogram_fixed_width(
-    values, value_range, nbins=100, dtype=dtypes.int32, name=None
-):
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: IntLike = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """How many values fall into each bin; see `histogram_fixed_width_bins`.
 
     Raises: ``ValueError`` for NaN.
@@ -177,8 +198,13 @@ def histogram_fixed_width(
 
 
 def confusion_matrix(
-    labels, predictions, num_classes=None, weights=None, dtype=dtypes.int32, name=None
-):
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: IntLike | None = None,
+    weights: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """``[num_classes, num_classes]``: how often label ``i`` was predicted as ``j``.
 
     ``num_classes`` is the largest class plus 1 if not given; with ``weights`` they are

@@ -10,6 +10,7 @@ zero).
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import IndexedSlices, TensorSpec, convert_to_tensor
-from tapewright.core.typing import TensorLike
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import DTypeLike, StaticShapeLike, TensorLike
 
 from ..array.conversion import cast, conj, real, real_dtype
 from .comparison import (
@@ -459,12 +460,12 @@ def _(g, out):
     return -zero_safe_multiply(zero_safe_multiply(g, out), out)
 
 
-def reciprocal_no_nan(x, name=None):
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """``1 / x``, and 0 where ``x`` is 0."""
     return divide_no_nan(1.0, x)
 
 
-def scalar_mul(scalar, x, name=None):
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """``scalar * x``, where ``scalar`` is one number; IndexedSlices stay sparse.
 
     Raises: ``ValueError`` if ``scalar`` has axes.
@@ -529,7 +530,7 @@ def _(axes, *inputs):
     return axes[0] if len(set(axes)) == 1 else None
 
 
-def add_n(inputs, name=None):
+def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape and dtype.
 
     Raises: ``ValueError`` if there is none, or if their shapes differ.
@@ -545,7 +546,12 @@ def add_n(inputs, name=None):
     return _add_n(inputs)
 
 
-def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+def accumulate_n(
+    inputs: Sequence[TensorLike],
+    shape: StaticShapeLike = None,
+    tensor_dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`add_n`, which also checks what is known beforehand of the shape and the dtype.
 
     Raises: ``ValueError`` if the inputs have another shape, ``TypeError`` if another dtype.
@@ -564,7 +570,9 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     return total
 
 
-def polyval(coeffs, x, name=None):
+def polyval(
+    coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
+) -> Tensor:
     """``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
 
     Raises: ``ValueError`` if ``coeffs`` is not a list; its items are numbers or tensors.
@@ -648,7 +656,7 @@ def _is_integer(x):
     return type(x) is int if dtype is None else dtypes.as_dtype(dtype).is_integer
 
 
-def pow(x, y, name=None):  # noqa: A001
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
     """``x ** y``.
 
     The derivative by ``x`` is ``y * x ** (y - 1)``, 0 where ``y`` is 0; by ``y`` it is
@@ -789,7 +797,12 @@ def _(g, t, low, high):
     return masked(g, logical_or(greater(t, high), greater_equal(low, high)))
 
 
-def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+def clip_by_value(
+    t: TensorLike,
+    clip_value_min: TensorLike,
+    clip_value_max: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``t`` limited to [``clip_value_min``, ``clip_value_max``]; the edges pass gradients.
 
     IndexedSlices stay sparse.

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import lift, normalize_axis
 from tapewright.core.symbolic_shape import product
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.typing import Axes, Kernel, Op, P, TensorLike, as_axes
+from tapewright.core.typing import Axes, DTypeLike, Kernel, Op, P, TensorLike, as_axes
 
 from ..array.conversion import cast, conj, real, stop_gradient
 from ..array.creation import ones_like
@@ -211,7 +211,12 @@ def _(g, input_tensor_shape, axis, keepdims):
 
 
 @composite
-def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
+def reduce_variance(
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
 
     Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
@@ -227,7 +232,12 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 
 @composite
-def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
+def reduce_std(
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The square root of `reduce_variance`; its derivatives at a constant are 0.
 
     >>> reduce_std([1.0, 3.0]).numpy()
@@ -380,7 +390,13 @@ for _flat in (reduce_all, reduce_any, _count_nonzero):
     _flat.no_gradient()
 
 
-def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None):
+def count_nonzero(
+    input: TensorLike,
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
+) -> Tensor:
     """How many entries over ``axis`` are not zero (not false, not the empty string).
 
     >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
@@ -414,7 +430,12 @@ def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
     return exp(input_tensor - total) * _restored(g, input_tensor_shape, axis, keepdims)
 
 
-def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
+def reduce_euclidean_norm(
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """``sqrt(sum(|x| ** 2))``, of integers rounded down; its derivatives at 0 are 0."""
     x = convert_to_tensor(input_tensor)
     if x.dtype.is_integer:
@@ -481,6 +502,14 @@ def _(mapped, t, clip_norm, *, axes):
     return _clip_by_norm(t, clip_norm, axes=tuple([a + 1 for a in axes]))
 
 
+@overload
+def clip_by_norm(
+    t: IndexedSlices, clip_norm: TensorLike, axes: Axes = None, name: str | None = None
+) -> IndexedSlices: ...
+@overload
+def clip_by_norm(
+    t: TensorLike, clip_norm: TensorLike, axes: Axes = None, name: str | None = None
+) -> Tensor: ...
 def clip_by_norm(t, clip_norm, axes=None, name=None):
     """``t * clip_norm / max(norm(t), clip_norm)``: no longer than ``clip_norm``.
 
@@ -522,7 +551,7 @@ def _(mapped, *t_list):
     return norm_sqrt(total)
 
 
-def global_norm(t_list, name=None):
+def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
     """``sqrt(sum of norm(t) ** 2)`` over the tensors of a list; None entries count 0."""
     present = [_values(t) for t in t_list if t is not None]
     if not present:
@@ -534,7 +563,12 @@ def _values(t):
     return t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
 
 
-def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+def clip_by_global_norm(
+    t_list: Sequence[TensorLike | None],
+    clip_norm: TensorLike,
+    use_norm: TensorLike | None = None,
+    name: str | None = None,
+) -> tuple[list[Any], Tensor]:
     """The tensors, all scaled by ``clip_norm / max(global_norm, clip_norm)``, and the norm.
 
     ``use_norm`` is the global norm where it is known already. None entries stay None,

@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.errors import DTypeError, InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, IntLike, TensorLike
 
 from ..array.joining import all_mapped, pad, split
@@ -188,7 +188,13 @@ def _(g, x, out, axis, reverse):
     return exp(x - total) * linear_scan(decay, g, axis, not reverse)
 
 
-def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
+def cumulative_logsumexp(
+    x: TensorLike,
+    axis: Axis = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``axis``, without overflow.
 
     Where all entries so far are -inf (or, with ``exclusive``, there are none) the value

@@ -18,7 +18,7 @@ import numpy as np
 from tapewright.core.errors import DTypeError
 from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from .comparison import greater, logical_or, masked, not_equal, surely_finite
@@ -628,7 +628,7 @@ def _(g, a, x):
     return zero_safe_multiply(g, _polygamma(a + 1.0, x))
 
 
-def polygamma(a, x, name=None):
+def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The ``a``-th derivative of `digamma`, of order 0, 1, ...; ``a`` has no gradient.
 
     >>> polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
@@ -641,7 +641,7 @@ def polygamma(a, x, name=None):
     return _polygamma(a, convert_to_tensor(x))
 
 
-def lbeta(x, name=None):
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of Beta along the last axis: ``sum(lgamma(x)) - lgamma(sum(x))``.
 
     >>> lbeta([1.0, 2.0]).numpy()  # log(1 / 2)

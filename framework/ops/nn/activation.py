@@ -10,8 +10,8 @@ from tapewright.core.dtypes import float32
 from tapewright.core.errors import DTypeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise, normalize_axis
-from tapewright.core.tensor import convert_to_tensor
-from tapewright.core.typing import Axes, TensorLike
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axes, Axis, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import concat
@@ -61,7 +61,7 @@ def _(g, out):
     return where_positive(g, out)
 
 
-def relu6(features, name=None):
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """``min(max(x, 0), 6)``; the derivative at 0 and at 6 is 0."""
     limited = relu(features)
     return minimum(6 if limited.dtype.is_integer else 6.0, limited)
@@ -95,7 +95,9 @@ def _(g, features, alpha):
     return where(greater(features, 0.0), g, g * alpha)
 
 
-def leaky_relu(features, alpha=0.2, name=None):
+def leaky_relu(
+    features: TensorLike, alpha: TensorLike = 0.2, name: str | None = None
+) -> Tensor:
     """``x`` where positive, else ``alpha * x``; integers become float32."""
     features = convert_to_tensor(features)
     if features.dtype.is_integer:
@@ -103,7 +105,7 @@ def leaky_relu(features, alpha=0.2, name=None):
     return leaky_relu_p(features, alpha=float(alpha))
 
 
-def crelu(features, axis=-1, name=None):
+def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """`relu` of ``x`` and of ``-x``, one behind the other along ``axis``.
 
     Reference: Shang et al., "Understanding and improving convolutional neural networks
@@ -131,7 +133,7 @@ def _(g, out):
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def selu(features, name=None):
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """``scale * elu(x)`` with another slope below 0: activations normalize themselves.
 
     Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
@@ -169,7 +171,7 @@ def _(g, features):
     return g * sigmoid(features)
 
 
-def log_sigmoid(x, name=None):
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """``log(sigmoid(x))``, without underflow."""
     return -softplus(-convert_to_tensor(x))
 
@@ -186,7 +188,7 @@ def _(g, features):
     return g * (rest * rest)
 
 
-def silu(features, beta=1.0):
+def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """``x * sigmoid(beta * x)``, also known as swish."""
     features = convert_to_tensor(features)
     one = type(beta) in (int, float) and beta == 1
@@ -310,7 +312,9 @@ for _op in (_gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope):
     _by_parts(_op)
 
 
-def gelu(features, approximate=False, name=None):
+def gelu(
+    features: TensorLike, approximate: bool = False, name: str | None = None
+) -> Tensor:
     """``x`` times the share of the standard normal distribution that lies below ``x``.
 
     With ``approximate``, ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
@@ -389,7 +393,7 @@ for _op in (softmax_p, log_softmax_p):
         return op(logits, axis=axis % (logits.array.ndim - 1) + 1)
 
 
-def softmax(logits, axis=-1, name=None):
+def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
 
     >>> softmax([0.0, 0.0]).numpy()
@@ -398,6 +402,6 @@ def softmax(logits, axis=-1, name=None):
     return softmax_p(logits, axis=-1 if axis is None else axis)
 
 
-def log_softmax(logits, axis=-1, name=None):
+def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """``log(softmax(x))`` along ``axis``, without underflow."""
     return log_softmax_p(logits, axis=-1 if axis is None else axis)

@@ -1,12 +1,15 @@
 """Attention: each query takes the mean of all values, weighted by how well keys match."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
 from ..array.gather import repeat
@@ -19,16 +22,16 @@ __all__ = ["dot_product_attention"]
 
 
 def dot_product_attention(
-    query,
-    key,
-    value,
-    bias=None,
-    mask=None,
-    scale=None,
-    is_causal=False,
-    flash_attention=None,
-    attn_logits_soft_cap=None,
-):
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: float | None = None,
+) -> Tensor:
     """``softmax(scale * query @ key^T + bias) @ value``, for each head.
 
     Shapes: ``query`` ``[batch, queries, heads, dim]``, ``key`` and ``value`` ``[batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.shape import reshape
@@ -13,7 +13,12 @@ from ..math.elementwise import add
 __all__ = ["bias_add"]
 
 
-def bias_add(value, bias, data_format=None, name=None):
+def bias_add(
+    value: TensorLike,
+    bias: TensorLike,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``value + bias``, with one entry of ``bias`` for each channel.
 
     Shapes: ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``; with

@@ -20,8 +20,8 @@ from tapewright.core.rules import (
     normalize_axis,
     same_dtype,
 )
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
-from tapewright.core.typing import TensorLike, as_int
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axis, TensorLike, as_int
 
 from ..array.conversion import cast, stop_gradient
 from ..array.indexing import one_hot_p
@@ -136,8 +136,13 @@ def _(mapped, labels, logits):
 
 
 def softmax_cross_entropy_with_logits(
-    labels, logits, axis=-1, name=None, *, assume_normalized=False
-):
+    labels: TensorLike,
+    logits: TensorLike,
+    axis: Axis = -1,
+    name: str | None = None,
+    *,
+    assume_normalized: bool = False,
+) -> Tensor:
     """``-sum(labels * log_softmax(logits))`` along ``axis``.
 
     Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``; the result lacks ``axis``.
@@ -228,7 +233,9 @@ def _(mapped, labels, logits):
     return _sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
 
 
-def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
+def sparse_softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
     """``-log_softmax(logits)[label]`` along the last axis.
 
     Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits``
@@ -265,7 +272,11 @@ def _(g, logits):
     return -(g * logits)
 
 
-def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``, stable.
 
     Shapes: ``labels`` and ``logits`` alike, and the result with them.
@@ -287,7 +298,12 @@ def _check_floating(who, logits):
         raise DTypeError(who, "logits must be floating", logits=logits)
 
 
-def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike,
+    logits: TensorLike,
+    pos_weight: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """Sigmoid cross-entropy whose positive term counts ``pos_weight`` times."""
     logits = convert_to_tensor(logits)
     labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
@@ -299,7 +315,12 @@ def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
     return (1.0 - labels) * logits + weight * softplus(-logits)
 
 
-def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
+def log_poisson_loss(
+    targets: TensorLike,
+    log_input: TensorLike,
+    compute_full_loss: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """``exp(log_input) - targets * log_input``: of counts, from the logarithm of their rate.
 
     With ``compute_full_loss`` plus Stirling's approximation of ``log(targets!)``, which is

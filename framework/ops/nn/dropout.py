@@ -1,5 +1,7 @@
 """Dropout: noise that zeroes entries and scales the others up, from the random streams."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np
@@ -7,7 +9,8 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.composite import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.tensor import convert_to_tensor, module_of
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of
+from tapewright.core.typing import IntLike, StaticShapeLike, TensorLike
 
 from ..array.conversion import cast
 from ..math.comparison import greater_equal
@@ -18,7 +21,13 @@ __all__ = ["dropout", "stateless_dropout"]
 
 
 @composite
-def dropout(x, rate, noise_shape=None, seed=None, name=None):
+def dropout(
+    x: TensorLike,
+    rate: TensorLike,
+    noise_shape: StaticShapeLike = None,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Zeroes each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
 
     Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which gets
@@ -37,7 +46,14 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
     return apply_dropout("dropout", x, rate, noise_shape, stream)
 
 
-def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
+def stateless_dropout(
+    x: TensorLike,
+    rate: TensorLike,
+    seed: TensorLike,
+    rng_alg: str | None = None,
+    noise_shape: StaticShapeLike = None,
+    name: str | None = None,
+) -> Tensor:
     """`dropout` whose noise is a function of ``seed``, two integers, and nothing else.
 
     ``rng_alg`` may be None, "philox" or "auto_select": there is one algorithm.

@@ -10,7 +10,7 @@ come about is told in `recurrence`.
 from __future__ import annotations
 
 from tapewright.core.primitive import primitive
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.creation import ones_like, zeros
@@ -177,9 +177,14 @@ _gru_vjp, _gru_jvp = linear_pair("gru", _backwards, _forwards, _by_coefficients,
 
 
 def gru(
-    inputs, h, kernel, recurrent_kernel, bias=None, mask=None,
-    zero_output_for_mask=False,
-):  # fmt: skip
+    inputs: TensorLike,
+    h: TensorLike,
+    kernel: TensorLike,
+    recurrent_kernel: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    zero_output_for_mask: bool = False,
+) -> tuple[Tensor, Tensor]:
     """A gated recurrent unit over sequences: ``(outputs, last h)``.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]

@@ -10,6 +10,7 @@ arrays of its own. How derivatives come about is told in `recurrence`.
 from __future__ import annotations
 
 from tapewright.core.primitive import primitive
+from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.joining import concat, pad
@@ -190,9 +191,15 @@ _lstm_vjp, _lstm_jvp = linear_pair("lstm", _backwards, _forwards, _by_coefficien
 
 
 def lstm(
-    inputs, h, c, kernel, recurrent_kernel, bias=None, mask=None,
-    zero_output_for_mask=False,
-):  # fmt: skip
+    inputs: TensorLike,
+    h: TensorLike,
+    c: TensorLike,
+    kernel: TensorLike,
+    recurrent_kernel: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    zero_output_for_mask: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
     """A long short-term memory over sequences: ``(outputs, last h, last c)``.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias

@@ -8,7 +8,7 @@ from tapewright.core import dtypes
 from tapewright.core.composite import composite
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, TensorLike, as_axes
 
 from ..array.conversion import cast
@@ -74,7 +74,13 @@ def _(mapped, x, *, axes):
 
 
 @composite
-def moments(x, axes, shift=None, keepdims=False, name=None):
+def moments(
+    x: TensorLike,
+    axes: Axes,
+    shift: TensorLike | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axes``: ``(mean(x), mean((x - mean) ** 2))``.
 
     Both are exact functions of ``x`` at every order: the variance sees the mean move.
@@ -108,7 +114,13 @@ def _finished(statistics, axes, keepdims, dtype):
     return tuple([cast(s, dtype) for s in statistics])
 
 
-def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
+def weighted_moments(
+    x: TensorLike,
+    axes: Axes,
+    frequency_weights: TensorLike,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """Mean and variance in which each entry counts ``frequency_weights`` times.
 
     Shapes: the weights broadcast with ``x``. Where they sum to 0, both are 0.
@@ -129,7 +141,13 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
     return _finished((mean, variance), axes, keepdims, given.dtype)
 
 
-def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
+def sufficient_statistics(
+    x: TensorLike,
+    axes: Axes,
+    shift: TensorLike | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """What `normalize_moments` needs: ``(count, sum, sum of squares, shift)`` over ``axes``.
 
     With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
@@ -145,7 +163,13 @@ def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
     return count, total, reduce_sum(square(x), axes, keepdims), shift
 
 
-def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
+def normalize_moments(
+    counts: TensorLike,
+    mean_ss: TensorLike,
+    variance_ss: TensorLike,
+    shift: TensorLike | None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """Mean and variance from `sufficient_statistics`."""
     mean_ss = convert_to_tensor(mean_ss)
     share = 1.0 / convert_to_tensor(counts, dtype_hint=mean_ss.dtype)
@@ -154,7 +178,7 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
     return (shifted if shift is None else shifted + shift), variance
 
 
-def zero_fraction(value, name=None):
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The fraction of entries that are 0, float32; NaN of no entries at all.
 
     >>> zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()

@@ -10,8 +10,8 @@ from tapewright.core import devices
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
-from tapewright.core.typing import Axes, TensorLike
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.typing import Axes, IntLike, TensorLike
 
 from ..array.conversion import cast, conj, real
 from ..array.creation import zeros_like
@@ -181,7 +181,15 @@ def _is_zero(array):
 # ---------------------------------------------------------------- the kinds of them
 
 
-def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None,
+    scale: TensorLike | None,
+    variance_epsilon: TensorLike,
+    name: str | None = None,
+) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``; the last two may be None."""
     given = (x, mean, variance, offset, scale)
     hint = next((value.dtype for value in given if is_tensor(value)), None)
@@ -197,7 +205,13 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
     return multiply_add(x, inverse, shift)
 
 
-def fused_batch_norm(x, scale, offset, axes, epsilon=1e-3):
+def fused_batch_norm(
+    x: TensorLike,
+    scale: TensorLike | None,
+    offset: TensorLike | None,
+    axes: Axes,
+    epsilon: float = 0.001,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes by the moments over ``axes``: ``(outputs, mean, variance)``, in one go.
 
         outputs = (x - mean) / sqrt(variance + epsilon) * scale + offset
@@ -224,7 +238,13 @@ def fused_batch_norm(x, scale, offset, axes, epsilon=1e-3):
     return tuple([cast(r, given.dtype) for r in results])
 
 
-def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
+def layer_normalization(
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float | None = None,
+) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, each example by itself.
 
     Mean and variance are taken over ``axis``, one or several; ``gamma`` and ``beta`` have
@@ -238,7 +258,12 @@ def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
     return _normalized("layer_normalization", x, axis, axis, epsilon, gamma, beta)
 
 
-def rms_normalization(x, scale=None, axis=-1, epsilon=None):
+def rms_normalization(
+    x: TensorLike,
+    scale: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float | None = None,
+) -> Tensor:
     """``x / sqrt(mean(x ** 2) + epsilon) * scale`` over ``axis``, one or several.
 
     ``scale`` has those axes, in order. ``epsilon``: 1e-7 if None.
@@ -253,7 +278,13 @@ def rms_normalization(x, scale=None, axis=-1, epsilon=None):
     )
 
 
-def instance_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-3):
+def instance_normalization(
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float = 0.001,
+) -> Tensor:
     """Each channel of each example to mean 0 and variance 1, then ``* gamma + beta``.
 
     Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
@@ -268,7 +299,14 @@ def instance_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-3):
     return _normalized(who, x, axes, channels, epsilon, gamma, beta)
 
 
-def group_normalization(x, groups=32, gamma=None, beta=None, axis=-1, epsilon=1e-3):
+def group_normalization(
+    x: TensorLike,
+    groups: IntLike = 32,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float = 0.001,
+) -> Tensor:
     """Each group of channels of each example to mean 0 and variance 1, then ``* gamma + beta``.
 
     Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
@@ -353,7 +391,9 @@ def _aligned(who, name, weight, x, axes):
 # -------------------------------------------------------------------- by lengths
 
 
-def l2_normalize(x, axis=None, epsilon=1e-12, name=None):
+def l2_normalize(
+    x: TensorLike, axis: Axes = None, epsilon: float = 1e-12, name: str | None = None
+) -> Tensor:
     """``x / sqrt(max(sum(|x| ** 2), epsilon))`` over ``axis``; 0 at 0, and flat there.
 
     >>> l2_normalize([3.0, 4.0]).numpy()
@@ -366,8 +406,13 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None):
 
 
 def local_response_normalization(
-    input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None
-):
+    input: TensorLike,
+    depth_radius: IntLike = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
+) -> Tensor:
     """``x / (bias + alpha * s) ** beta``, ``s`` the squares of the channels nearby, summed.
 
     Shapes: ``input`` ``[batch, height, width, channels]``; each channel sees

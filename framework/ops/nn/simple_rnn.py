@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
+from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.creation import ones_like
@@ -116,9 +117,15 @@ _simple_rnn_vjp, _simple_rnn_jvp = linear_pair(
 
 
 def simple_rnn(
-    inputs, h, kernel, recurrent_kernel, bias=None, activation="tanh", mask=None,
-    zero_output_for_mask=False,
-):  # fmt: skip
+    inputs: TensorLike,
+    h: TensorLike,
+    kernel: TensorLike,
+    recurrent_kernel: TensorLike,
+    bias: TensorLike | None = None,
+    activation: str = "tanh",
+    mask: TensorLike | None = None,
+    zero_output_for_mask: bool = False,
+) -> tuple[Tensor, Tensor]:
     """A plain recurrent network over sequences: ``(outputs, last h)``.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)

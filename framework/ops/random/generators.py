@@ -4,17 +4,21 @@ While a function is traced, the step of the counter is an op like others: each c
 function goes on where the generator stands, as the Python function would.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Self
 
 import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.tensor import convert_to_tensor, new_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
+from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
 from tapewright.core.variable import Variable, VariableValue
 
 from ..array.conversion import cast
@@ -62,7 +66,7 @@ class Generator:
     True
     """
 
-    def __init__(self, seed=None):
+    def __init__(self, seed: IntLike | None = None):
         key = int.from_bytes(os.urandom(8)) if seed is None else int(seed)
         key %= 2**63
         with devices.use_module(np):  # read at each draw: a GPU would have to wait
@@ -75,19 +79,19 @@ class Generator:
         self.state._bind(devices.to_numpy(self.state._array))
 
     @classmethod
-    def from_seed(cls, seed, alg=None):
+    def from_seed(cls, seed: IntLike, alg: str | int | None = None) -> Self:
         """A generator at the start of the stream of ``seed``, an integer."""
         check_algorithm("Generator.from_seed", alg)
         return cls(seed)
 
     @classmethod
-    def from_non_deterministic_state(cls, alg=None):
+    def from_non_deterministic_state(cls, alg: str | int | None = None) -> Self:
         """A generator at the start of a stream that nobody knows."""
         check_algorithm("Generator.from_non_deterministic_state", alg)
         return cls()
 
     @classmethod
-    def from_state(cls, state, alg=None):
+    def from_state(cls, state: TensorLike, alg: str | int | None = None) -> Self:
         """A generator that goes on where the one with this ``state`` stood."""
         check_algorithm("Generator.from_state", alg)
         if not has_value(state):
@@ -104,21 +108,23 @@ class Generator:
         return generator
 
     @classmethod
-    def from_key_counter(cls, key, counter, alg=None):
+    def from_key_counter(
+        cls, key: IntLike, counter: IntLike, alg: str | int | None = None
+    ) -> Self:
         """A generator with this key, before the draw of this number."""
         return cls.from_state([int(key), int(counter)], alg)
 
     @property
-    def key(self):
+    def key(self) -> Tensor:
         """The key, an int64 tensor."""
         return self.state.read()[0]
 
     @property
-    def algorithm(self):
+    def algorithm(self) -> int:
         """TensorFlow's number of Philox, 1."""
         return 1
 
-    def reset(self, state):
+    def reset(self, state: TensorLike) -> None:
         """Goes on where the generator with this ``state`` stood."""
         state = convert_to_tensor(state, dtype_hint="int64")
         if has_value(state):
@@ -126,15 +132,15 @@ class Generator:
         else:
             self.state.assign(cast(state, dtypes.int64))
 
-    def reset_from_seed(self, seed):
+    def reset_from_seed(self, seed: IntLike) -> None:
         """Goes back to the start of the stream of ``seed``."""
         self.reset([int(seed) % 2**63, 0])
 
-    def reset_from_key_counter(self, key, counter):
+    def reset_from_key_counter(self, key: IntLike, counter: IntLike) -> None:
         """Takes this key, and stands before the draw of this number."""
         self.reset([int(key), int(counter)])
 
-    def skip(self, delta):
+    def skip(self, delta: IntLike) -> Tensor:
         """Goes on as if ``delta`` draws had been made; returns the new state."""
         if not has_value(delta):
             self._step(multiply(cast(delta, dtypes.int64), _STEP))
@@ -142,7 +148,7 @@ class Generator:
             self._step(on_the_host([0, int(delta)]))
         return self.state.read()
 
-    def split(self, count=1):
+    def split(self, count: IntLike = 1) -> list[Generator]:
         """A list of ``count`` generators, each with a stream of its own."""
         keys = random_uniform(
             self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
@@ -154,7 +160,7 @@ class Generator:
             for i in range(int(count))
         ]
 
-    def make_seeds(self, count=1):
+    def make_seeds(self, count: IntLike = 1) -> Tensor:
         """``[2, count]`` int64: in each column a seed for a ``stateless`` function."""
         state = self.stream().state
         keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
@@ -171,29 +177,60 @@ class Generator:
             self.state.assign(add(state, by))
         return state
 
-    def normal(self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None):
+    def normal(
+        self,
+        shape: ShapeLike,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:
         """Normally distributed numbers."""
         dtype = checked_floating("normal", dtype)
         return draw_normal(self.stream(), shape, mean, stddev, dtype)
 
     def truncated_normal(
-        self, shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None
-    ):
+        self,
+        shape: ShapeLike,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:
         """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
         dtype = checked_floating("truncated_normal", dtype)
         return draw_normal(self.stream(), shape, mean, stddev, dtype, truncated=True)
 
-    def uniform(self, shape, minval=0, maxval=None, dtype=dtypes.float32, name=None):
+    def uniform(
+        self,
+        shape: ShapeLike,
+        minval: TensorLike = 0,
+        maxval: TensorLike | None = None,
+        dtype: DTypeLike = dtypes.float32,
+        name: str | None = None,
+    ) -> Tensor:
         """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes)."""
         minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
         return draw_uniform(self.stream(), shape, minval, maxval, dtype)
 
-    def uniform_full_int(self, shape, dtype=dtypes.uint64, name=None):
+    def uniform_full_int(
+        self,
+        shape: ShapeLike,
+        dtype: DTypeLike = dtypes.uint64,
+        name: str | None = None,
+    ) -> Tensor:
         """Integers from all that the dtype can hold."""
         minval, maxval, dtype = checked_bounds("uniform_full_int", None, None, dtype)
         return draw_uniform(self.stream(), shape, minval, maxval, dtype)
 
-    def binomial(self, shape, counts, probs, dtype=dtypes.int32, name=None):
+    def binomial(
+        self,
+        shape: ShapeLike,
+        counts: TensorLike,
+        probs: TensorLike,
+        dtype: DTypeLike = dtypes.int32,
+        name: str | None = None,
+    ) -> Tensor:
         """How many of ``counts`` trials succeed, each with probability ``probs``.
 
         Both broadcast to ``shape``, the shape of the result.
@@ -266,7 +303,7 @@ def check_algorithm(who, alg):
         )
 
 
-def create_rng_state(seed, alg="philox"):
+def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
     """The state of a `Generator` at the start of the stream of ``seed``.
 
     >>> create_rng_state(7).numpy()
@@ -280,7 +317,7 @@ _GLOBAL, _MAKING = None, threading.Lock()
 _LENT = ContextVar("lent_generator", default=None)
 
 
-def get_global_generator():
+def get_global_generator() -> Generator:
     """The generator behind the functions of this module."""
     global _GLOBAL
     if (lent := _LENT.get()) is not None:
@@ -309,7 +346,7 @@ def drawing_from(generator):
         _LENT.reset(token)
 
 
-def set_global_generator(generator):
+def set_global_generator(generator: Generator) -> None:
     """Puts ``generator`` behind the functions of this module."""
     global _GLOBAL
     if not isinstance(generator, Generator):
@@ -320,7 +357,7 @@ def set_global_generator(generator):
     _GLOBAL = generator
 
 
-def set_seed(seed):
+def set_seed(seed: IntLike) -> None:
     """Starts the global stream anew: what follows is the same for the same seed."""
     get_global_generator().reset_from_seed(seed)
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 from tapewright.core import dtypes
 from tapewright.core.rules import broadcast_shape
-from tapewright.core.tensor import convert_to_tensor
-from tapewright.core.typing import as_shape
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
 
 from .distributions import (
     checked_bounds,
@@ -68,7 +68,14 @@ __all__ = [
 # ------------------------------------------- draws from the global stream, or from a seed
 
 
-def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
+def normal(
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Normally distributed numbers, from the global stream or, with ``seed``, from its own.
 
     Gradients pass to ``mean`` and ``stddev``.
@@ -81,7 +88,14 @@ def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=No
     return draw_normal(one_stream(seed), shape, mean, stddev, dtype)
 
 
-def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
+def uniform(
+    shape: ShapeLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes).
 
     Gradients pass to bounds that are floating tensors.
@@ -93,14 +107,25 @@ def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=
 
 
 def truncated_normal(
-    shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None
-):
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
     dtype = checked_floating("truncated_normal", dtype)
     return draw_normal(one_stream(seed), shape, mean, stddev, dtype, truncated=True)
 
 
-def categorical(logits, num_samples, dtype=None, seed=None, name=None):
+def categorical(
+    logits: TensorLike,
+    num_samples: IntLike,
+    dtype: DTypeLike | None = None,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
 
     Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``, int64 unless
@@ -110,7 +135,14 @@ def categorical(logits, num_samples, dtype=None, seed=None, name=None):
     return draw_categorical(one_stream(seed), logits, num_samples, dtype)
 
 
-def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
+def gamma(
+    shape: ShapeLike,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Numbers with the density ``x ** (alpha - 1) * exp(-x * beta)``, up to a factor.
 
     ``alpha`` and ``beta`` (1) broadcast together; each pair gets ``shape`` draws, so that
@@ -127,7 +159,13 @@ def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
     return draw_gamma(one_stream(seed), as_shape(shape) + tuple(dims), alpha, beta)
 
 
-def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
+def poisson(
+    shape: ShapeLike,
+    lam: TensorLike,
+    dtype: DTypeLike = dtypes.float32,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Whole numbers with mean ``lam``: each entry of it gets ``shape`` draws.
 
     The result has the shape ``shape + lam.shape``. No gradient passes.
@@ -141,7 +179,9 @@ def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
     )
 
 
-def shuffle(value, seed=None, name=None):
+def shuffle(
+    value: TensorLike, seed: IntLike | None = None, name: str | None = None
+) -> Tensor:
     """The rows of ``value`` in random order; gradients go where the rows came from."""
     return draw_shuffled(one_stream(seed), value)
 
@@ -150,9 +190,14 @@ def shuffle(value, seed=None, name=None):
 
 
 def stateless_normal(
-    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
-    alg="auto_select",
-):  # fmt: skip
+    shape: ShapeLike,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
     """Normally distributed numbers, the same for the same ``seed``, two integers.
 
     >>> first, second = (stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
@@ -165,9 +210,14 @@ def stateless_normal(
 
 
 def stateless_truncated_normal(
-    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
-    alg="auto_select",
-):  # fmt: skip
+    shape: ShapeLike,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
     """As `truncated_normal`, the same for the same ``seed``, two integers."""
     who = "stateless_truncated_normal"
     stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
@@ -175,9 +225,14 @@ def stateless_truncated_normal(
 
 
 def stateless_uniform(
-    shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None,
-    alg="auto_select",
-):  # fmt: skip
+    shape: ShapeLike,
+    seed: TensorLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
     """As `uniform`, the same for the same ``seed``, two integers.
 
     Without both bounds (None) integers are drawn from all that the dtype can hold.
@@ -188,13 +243,26 @@ def stateless_uniform(
     )
 
 
-def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
+def stateless_categorical(
+    logits: TensorLike,
+    num_samples: IntLike,
+    seed: TensorLike,
+    dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
+) -> Tensor:
     """As `categorical`, the same for the same ``seed``, two integers."""
     stream = stateless_stream("stateless_categorical", seed)
     return draw_categorical(stream, checked_logits(logits), num_samples, dtype)
 
 
-def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
+def stateless_gamma(
+    shape: ShapeLike,
+    seed: TensorLike,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
     """As `gamma`, the same for the same ``seed``; ``shape`` is that of the result.
 
     It must end with the shape to which ``alpha`` and ``beta`` broadcast.
@@ -204,21 +272,32 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=No
     return draw_gamma(stream, as_shape(shape), alpha, beta)
 
 
-def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
+def stateless_poisson(
+    shape: ShapeLike,
+    seed: TensorLike,
+    lam: TensorLike,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """As `poisson`, the same for the same ``seed``; ``shape`` is that of the result."""
     stream = stateless_stream("stateless_poisson", seed)
     return draw_poisson(stream, as_shape(shape), convert_to_tensor(lam), dtype)
 
 
 def stateless_binomial(
-    shape, seed, counts, probs, output_dtype=dtypes.int32, name=None
-):
+    shape: ShapeLike,
+    seed: TensorLike,
+    counts: TensorLike,
+    probs: TensorLike,
+    output_dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
     """How many of ``counts`` trials succeed, the same for the same ``seed``."""
     stream = stateless_stream("stateless_binomial", seed)
     return draw_binomial(stream, shape, counts, probs, output_dtype)
 
 
-def split(seed, num=2, alg="auto_select"):
+def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tensor:
     """``num`` seeds ``[num, 2]`` made of one, for independent ``stateless`` draws.
 
     >>> split([1, 2], num=3).shape
@@ -227,7 +306,7 @@ def split(seed, num=2, alg="auto_select"):
     return _new_seeds("split", seed, 0, (int(num), 2), alg, SPLIT)
 
 
-def fold_in(seed, data, alg="auto_select"):
+def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Tensor:
     """A seed made of another and an integer, as the number of a step.
 
     >>> fold_in([1, 2], 7).shape

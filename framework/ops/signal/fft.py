@@ -20,8 +20,22 @@ from tapewright.core.errors import (
 )
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import Axes, TensorLike, as_axes, as_shape
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.typing import (
+    Axes,
+    Axis,
+    IntLike,
+    ShapeLike,
+    TensorLike,
+    as_axes,
+    as_shape,
+)
 
 from ..array.conversion import cast, conj, real
 from ..array.joining import concat, pad, reverse, roll
@@ -85,7 +99,7 @@ def _(diagonal, input, *, axes, inverse):
     return None if diagonal[0] in axes else diagonal[0]
 
 
-def fft(input, name=None):
+def fft(input: TensorLike, name: str | None = None) -> Tensor:
     """``sum_n input[n] * exp(-2 pi i k n / N)`` along the last axis, complex.
 
     >>> fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
@@ -94,27 +108,27 @@ def fft(input, name=None):
     return _fourier(input, (-1,), False)
 
 
-def ifft(input, name=None):
+def ifft(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``."""
     return _fourier(input, (-1,), True)
 
 
-def fft2d(input, name=None):
+def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """`fft` along the last two axes."""
     return _fourier(input, (-2, -1), False)
 
 
-def ifft2d(input, name=None):
+def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft2d`."""
     return _fourier(input, (-2, -1), True)
 
 
-def fft3d(input, name=None):
+def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """`fft` along the last three axes."""
     return _fourier(input, (-3, -2, -1), False)
 
 
-def ifft3d(input, name=None):
+def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft3d`."""
     return _fourier(input, (-3, -2, -1), True)
 
@@ -302,7 +316,11 @@ def _check_rank(who, x, count):
         )
 
 
-def rfft(input_tensor, fft_length=None, name=None):
+def rfft(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`fft` of real numbers: the first ``N // 2 + 1`` entries, which say it all.
 
     ``fft_length``, one integer in a list, crops the last axis or fills it up with zeros.
@@ -313,7 +331,11 @@ def rfft(input_tensor, fft_length=None, name=None):
     return _forward("rfft", input_tensor, fft_length, 1)
 
 
-def irfft(input_tensor, fft_length=None, name=None):
+def irfft(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The inverse of `rfft`, a signal of ``fft_length`` real numbers.
 
     The default is the even length, twice the last axis less two.
@@ -324,27 +346,43 @@ def irfft(input_tensor, fft_length=None, name=None):
     return _backward("irfft", input_tensor, fft_length, 1)
 
 
-def rfft2d(input_tensor, fft_length=None, name=None):
+def rfft2d(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`rfft` along the last axis, and `fft` along the one before."""
     return _forward("rfft2d", input_tensor, fft_length, 2)
 
 
-def irfft2d(input_tensor, fft_length=None, name=None):
+def irfft2d(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The inverse of `rfft2d`."""
     return _backward("irfft2d", input_tensor, fft_length, 2)
 
 
-def rfft3d(input_tensor, fft_length=None, name=None):
+def rfft3d(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`rfft` along the last axis, and `fft` along the two before."""
     return _forward("rfft3d", input_tensor, fft_length, 3)
 
 
-def irfft3d(input_tensor, fft_length=None, name=None):
+def irfft3d(
+    input_tensor: TensorLike,
+    fft_length: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The inverse of `rfft3d`."""
     return _backward("irfft3d", input_tensor, fft_length, 3)
 
 
-def fftshift(x, axes=None, name=None):
+def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
     """``x`` with the zero frequency moved to the middle of the ``axes`` (default: all).
 
     >>> fftshift([0, 1, 2, -2, -1]).numpy()
@@ -353,7 +391,7 @@ def fftshift(x, axes=None, name=None):
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x, axes=None, name=None):
+def ifftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
 
@@ -367,7 +405,14 @@ def _shifted(who, x, axes, shift):
 # ------------------------------------------------------------------- cosine transforms
 
 
-def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
+def dct(
+    input: TensorLike,
+    type: int = 2,
+    n: IntLike | None = None,
+    axis: Axis = -1,
+    norm: str | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
 
     Type 2 is ``2 sum_n input[n] * cos(pi k (2 n + 1) / 2 N)``; the transform of type 3 is
@@ -386,7 +431,14 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
     return _COSINE[type](x, x.shape[-1], norm)
 
 
-def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
+def idct(
+    input: TensorLike,
+    type: int = 2,
+    n: IntLike | None = None,
+    axis: Axis = -1,
+    norm: str | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The inverse of `dct` of that type, times 2 N (without a norm; 2 N - 2 for type 1).
 
     >>> idct(dct([1.0, 1.0])).numpy() / 4

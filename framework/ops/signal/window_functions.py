@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
-from tapewright.core.typing import as_int
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike, as_int
 
 from ..array.creation import ones
 from ..array.gather import gather, scatter_rows
@@ -30,8 +32,14 @@ __all__ = [
 
 
 def frame(
-    signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None
-):
+    signal: TensorLike,
+    frame_length: IntLike,
+    frame_step: IntLike,
+    pad_end: bool = False,
+    pad_value: TensorLike = 0,
+    axis: Axis = -1,
+    name: str | None = None,
+) -> Tensor:
     """Overlapping pieces of ``signal``: ``[..., n]`` to ``[..., frames, frame_length]``.
 
     One begins every ``frame_step`` entries along ``axis``. With ``pad_end`` one begins at
@@ -69,7 +77,9 @@ def _check_positive(who, **numbers):
             raise InvalidArgumentError(f"{who}: {name} must be 1 or more, got {number}")
 
 
-def overlap_and_add(signal, frame_step, name=None):
+def overlap_and_add(
+    signal: TensorLike, frame_step: IntLike, name: str | None = None
+) -> Tensor:
     """The adjoint of `frame`: pieces ``[..., frames, frame_length]`` added up in place.
 
     >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
@@ -86,7 +96,12 @@ def overlap_and_add(signal, frame_step, name=None):
     return scatter_rows(signal, pieces, shape=(*lead, total), axis=len(lead))
 
 
-def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+def hann_window(
+    window_length: IntLike,
+    periodic: bool = True,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
     """The raised cosine ``0.5 - 0.5 cos(2 pi n / N)``; ``periodic`` counts if N is even.
 
     >>> hann_window(4).numpy()
@@ -95,7 +110,12 @@ def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
     return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5)
 
 
-def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+def hamming_window(
+    window_length: IntLike,
+    periodic: bool = True,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
     """The raised cosine ``0.54 - 0.46 cos(2 pi n / N)``; ``periodic`` counts if N is even."""
     return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54)
 
@@ -113,14 +133,14 @@ def _raised_cosine(who, length, periodic, dtype, middle):
 
 
 def stft(
-    signals,
-    frame_length,
-    frame_step,
-    fft_length=None,
-    window_fn=hann_window,
-    pad_end=False,
-    name=None,
-):
+    signals: TensorLike,
+    frame_length: IntLike,
+    frame_step: IntLike,
+    fft_length: IntLike | None = None,
+    window_fn: Callable[..., TensorLike] | None = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """The spectra of overlapping pieces: ``[..., n]`` to ``[..., frames, bins]``, complex.
 
     Each piece is weighed by ``window_fn(frame_length, dtype=...)`` and goes through `rfft`
@@ -143,8 +163,13 @@ def _enclosing(fft_length, frame_length):
 
 
 def inverse_stft(
-    stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None
-):
+    stfts: TensorLike,
+    frame_length: IntLike,
+    frame_step: IntLike,
+    fft_length: IntLike | None = None,
+    window_fn: Callable[..., TensorLike] | None = hann_window,
+    name: str | None = None,
+) -> Tensor:
     """The signal of `stft`, if ``window_fn`` comes from `inverse_stft_window_fn`."""
     length = as_int(frame_length)
     pieces = irfft(stfts, [_enclosing(fft_length, length)])
@@ -154,7 +179,11 @@ def inverse_stft(
     return overlap_and_add(pieces, frame_step)
 
 
-def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None):
+def inverse_stft_window_fn(
+    frame_step: IntLike,
+    forward_window_fn: Callable[..., TensorLike] = hann_window,
+    name: str | None = None,
+) -> Callable[..., Tensor]:
     """The window with which `inverse_stft` undoes `stft` with ``forward_window_fn``."""
     step = as_int(frame_step)
 
