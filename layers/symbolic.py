@@ -412,10 +412,8 @@ def _traced(call, run, specs):
     if not isinstance(call, OpCall):
         return outputs, True
     refuse_variables(call.kind, concrete.variables)  # no weights of the model
-    families = [] if concrete.sizes is None else concrete.sizes.traces[:1]
-    conditions = [
-        condition for _, guards in families for condition in guards.conditions.items()
-    ]
+    traces = [] if concrete.sizes is None else concrete.sizes.traces[:1]
+    conditions = [each for t in traces for each in t.guards.conditions.items()]
     return outputs, all(
         [relation == "==" and is_so for (relation, _), is_so in conditions]
     )

@@ -13,7 +13,7 @@ def floats(*shape):
 
 def derivatives_of(traced):
     """All that were made for the traces of a function, None where there is none."""
-    families = [c.linearizations for c in traced._concrete.values()]
+    families = [c.linearizations for c in traced.concrete_functions]
     return [d for f in families if f is not None for d in f.by_tracked.values()]
 
 

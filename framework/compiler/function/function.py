@@ -323,9 +323,9 @@ class Function:
         """The trace for these arguments; for all sizes, where their specs leave it open."""
         shapes = tuple([shape for shape, *_ in arguments.specs])
         if not is_open(shapes):
-            return self._traced_for(arguments, shapes)
+            return self.trace_for(arguments, shapes)
         latest = [arguments]
-        family = Specializations(lambda s: self._traced_for(latest[0], s), shapes)
+        family = Specializations(lambda s: self.trace_for(latest[0], s), shapes)
         given = None
         if all([type(x) is Tensor for x in arguments.tensors]):
             given = tuple([x.array.shape for x in arguments.tensors])
@@ -351,7 +351,7 @@ class Function:
         form = Form.of(self.signature, values, arguments.names)
         return UntracedFunction(graph, form=form)
 
-    def _traced_for(self, arguments, shapes):
+    def trace_for(self, arguments, shapes):
         """The trace for tensors of these shapes; variables are made in the first only."""
         concrete = self._trace(arguments, shapes)
         if concrete.created and self._may_create:
@@ -493,10 +493,15 @@ class Function:
         """How often the Python function was traced."""
         return self._count
 
+    @property
+    def concrete_functions(self):
+        """All traces, the latest last."""
+        return list(self._concrete.values())
+
     def pretty_printed_concrete_signatures(self, verbose=True):
         """The signatures of all traces, as text."""
-        concrete = list(self._concrete.values())
-        return "\n\n".join([c.pretty_printed_signature(verbose) for c in concrete])
+        texts = [c.pretty_printed_signature(verbose) for c in self.concrete_functions]
+        return "\n\n".join(texts)
 
     def pretty(self, *args, **kwargs):
         """The plan for these arguments, as it runs; without any, the latest one."""
@@ -516,7 +521,7 @@ class Function:
         if args or kwargs or self.input_signature is not None:
             return self.get_concrete_function(*args, **kwargs)
         if self._concrete:
-            return list(self._concrete.values())[-1]
+            return self.concrete_functions[-1]
         for reason in self._eager.values():
             fall_back(reason)
         if self.signature.parameters:

@@ -25,7 +25,7 @@ from ..tracing.binding import bind
 from ..tracing.custom_calls import CustomCall
 from ..tracing.tracer import EagerFallback
 
-__all__ = ["Specializations", "is_open"]
+__all__ = ["Specializations", "Trace", "first_bound", "is_open", "sizes_of"]
 
 # Sets of sizes for which a plan is kept: those that came last.
 MANY_SIZES = 256
@@ -42,6 +42,61 @@ def is_open(shapes):
     return any([shape is None or None in shape for shape in shapes])
 
 
+class Trace:
+    """A function traced for shapes like ``pattern``: None where a rank or size is open.
+
+    ``guards`` tell the sizes that it serves; None where nothing is open.
+    """
+
+    def __init__(self, pattern, concrete, guards=None):
+        self.pattern, self.concrete = tuple(pattern), concrete
+        self.guards = guards
+
+    def fits(self, shapes):
+        """Whether it serves these shapes, or a plain tuple of sizes for each."""
+        for own, shape in zip(self.pattern, shapes, strict=True):
+            if own is None:
+                continue
+            if len(own) != len(shape):
+                return False
+            if any([n is not None and n != m for n, m in zip(own, shape)]):
+                return False
+        return self.guards is None or self.holds(sizes_of(self.pattern, shapes))
+
+    def holds(self, sizes):
+        """Whether the guards hold for these numbers: `Size` -> number."""
+        return self.guards.broken_by(sizes) is None
+
+    def bound(self, shapes):
+        """The function for these very shapes. Raises what an op says against them."""
+        if self.guards is None:
+            return self.concrete
+        graph = bind(self.concrete.graph, sizes_of(self.pattern, shapes))
+        return type(self.concrete)(graph, self.concrete.structure)
+
+
+def sizes_of(pattern, shapes):
+    """The numbers behind the open sizes of a pattern: `Size` -> number."""
+    found = {}
+    for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
+        if own is None:
+            found[Size(i, None)], found[i, "shape"] = product(shape), shape
+        else:
+            found.update((Size(i, a), shape[a]) for a, n in enumerate(own) if n is None)
+    return found
+
+
+def first_bound(traces, shapes):
+    """The function of the first trace that takes these shapes, or None; and what others say."""
+    problem = None
+    for trace in traces:
+        try:
+            return trace.bound(shapes), None
+        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+            problem = problem or error
+    return None, problem
+
+
 class Specializations:
     """What a function runs that was traced for unknown sizes: a graph for each set of them.
 
@@ -51,13 +106,13 @@ class Specializations:
     """
 
     def __init__(self, trace, shapes):
-        self._trace, self._shapes = trace, tuple(shapes)
+        self.trace, self.shapes = trace, tuple(shapes)
         self.symbols = []
-        for i, shape in enumerate(self._shapes):
+        for i, shape in enumerate(self.shapes):
             axes = enumerate([None] if shape is None else shape)
             found = [axis for axis, n in axes if n is None]
             self.symbols += [Size(i, None if shape is None else a) for a in found]
-        self.traces = []  # (function with formulas in its graph, its guards)
+        self.traces = []  # for many sizes: `Trace`
         self.reason = None  # why there is no trace for all sizes
         self.depends = False  # on sizes, whether there is one
         self._count = 0  # of traces for one set of sizes
@@ -95,13 +150,11 @@ class Specializations:
         return next(reversed(self._fixed.values()), None)
 
     def _made(self, key):
-        sizes = self._sizes(key)
-        found = self._bound(sizes) or self._traced_again(key, sizes)
-        return found or self._fallback(key)
+        return self._bound(key) or self._traced_again(key) or self._fallback(key)
 
     def _fallback(self, key):
         """A function for these shapes alone; for this rank, if ranks are unknown."""
-        if None not in self._shapes:
+        if None not in self.shapes:
             self._count += 1
             if self._count == MANY_TRACES and self.reason:
                 warnings.warn(
@@ -109,38 +162,40 @@ class Specializations:
                     f"{self.reason}",
                     stacklevel=2,
                 )
-            return self._trace(key)
+            return self.trace(key)
         ranks = tuple([len(shape) for shape in key])
         family = self._of_rank.get(ranks)
         if family is None:
             shapes = [
-                (None,) * n if s is None else s for n, s in zip(ranks, self._shapes)
+                (None,) * n if s is None else s for n, s in zip(ranks, self.shapes)
             ]
-            family = self._of_rank[ranks] = Specializations(self._trace, shapes)
+            family = self._of_rank[ranks] = Specializations(self.trace, shapes)
             family.first(key)
             self.reason = self.reason or family.reason
         return family._made(key)
 
-    def _bound(self, sizes):
+    def _bound(self, key):
         """A trace with these sizes put in; None if there is none for them."""
-        for concrete, guards in self.traces:
-            if guards.broken_by(sizes) is None:
-                try:
-                    graph = bind(concrete.graph, sizes)
-                except (TypeError, ValueError, LookupError, ArithmeticError):
-                    continue  # the trace of the Python code for these sizes will tell
-                return type(concrete)(graph, concrete.structure)
-        return None
+        if not self.traces:
+            return None
+        sizes = sizes_of(self.shapes, key)
+        # Where an op refuses them, the trace of the Python code for these sizes will tell.
+        return first_bound([t for t in self.traces if t.holds(sizes)], key)[0]
 
-    def _sizes(self, shapes):
-        sizes = {}
-        for symbol in self.symbols:
-            shape = shapes[symbol.input]
-            if symbol.axis is None:
-                sizes[symbol], sizes[symbol.input, "shape"] = product(shape), shape
-            else:
-                sizes[symbol] = shape[symbol.axis]
-        return sizes
+    # --- all that there is
+
+    def fixed_traces(self):
+        """A `Trace` for each set of sizes that were called for, those of ranks included."""
+        found = [Trace(*pair) for pair in list(self._fixed.items())]
+        for family in list(self._of_rank.values()):
+            found += family.fixed_traces()
+        return found
+
+    def functions(self):
+        """All functions that were made, for many sizes and for one set of them."""
+        families = [self, *self._of_rank.values()]
+        found = [trace.concrete for family in families for trace in family.traces]
+        return found + [trace.concrete for trace in self.fixed_traces()]
 
     # --- tracing
 
@@ -150,10 +205,9 @@ class Specializations:
         Without shapes it is then None; where the error would be the same for all sizes,
         it is raised.
         """
-        sizes = None if shapes is None else self._sizes(shapes)
-        error = self._try(sizes)
+        error = self.explore(None if shapes is None else sizes_of(self.shapes, shapes))
         if self.traces:
-            return self.traces[-1][0]
+            return self.traces[-1].concrete
         if shapes is None:
             if not self.depends:
                 raise error
@@ -163,15 +217,15 @@ class Specializations:
             fixed = self._fixed[shapes] = self._fallback(shapes)
         return type(fixed)(fixed.graph, fixed.structure)
 
-    def _traced_again(self, key, sizes):
+    def _traced_again(self, key):
         """A trace for an example like these sizes, if that is likely to be another one."""
         if self.reason or len(self.traces) >= MANY_EXAMPLES or has_symbolic_shape(key):
             return None
-        self._try(sizes)
-        return self._bound(sizes)
+        self.explore(sizes_of(self.shapes, key))
+        return self._bound(key)
 
-    def _try(self, sizes):
-        """Traces for example after example until one holds for these sizes.
+    def explore(self, sizes):
+        """Traces for example after example until one holds for these sizes, if there are any.
 
         Returns the error of the first, if it has raised one.
         """
@@ -181,11 +235,11 @@ class Specializations:
         flips = 2
         while examples:
             example = examples.pop(0)
-            if any([a.broken_by(example) is None for _, a in self.traces]):
+            if any([trace.holds(example) for trace in self.traces]):
                 continue  # it would be the same trace
             guards = Guards(example, _line, sizes)
             try:
-                concrete = self._trace(self._symbolic(guards))
+                concrete = self.trace(self._symbolic(guards))
                 _trace_gradients(concrete.graph)
                 guards.closed = True
             except EagerFallback:
@@ -203,15 +257,15 @@ class Specializations:
                     flips -= 1
                     examples.insert(0, other)
                 continue
-            self.traces.append((concrete, guards))
-            if sizes is None or guards.broken_by(sizes) is None:
+            self.traces.append(Trace(self.shapes, concrete, guards))
+            if sizes is None or self.traces[-1].holds(sizes):
                 break
         return first
 
     def _symbolic(self, guards):
         """The shapes with a formula for each unknown dimension."""
         found = []
-        for i, shape in enumerate(self._shapes):
+        for i, shape in enumerate(self.shapes):
             if shape is None:
                 found.append(AnyShape(i, guards))
                 continue

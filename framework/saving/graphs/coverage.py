@@ -9,16 +9,20 @@ above all, are sought for low ranks first: of traces for them there are `MANY_SI
 """
 
 import itertools
-import math
 
-from tapewright.compiler.function.specialization import Specializations, is_open
-from tapewright.compiler.tracing.binding import bind
+from tapewright.compiler.function.specialization import (
+    Specializations,
+    Trace,
+    first_bound,
+    is_open,
+    sizes_of,
+)
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.core.errors import SavingError, TracingError
 from tapewright.core.source_lines import line_of_error
 from tapewright.core.symbolic_dim import NeedsSize, Size
 
-__all__ = ["Trace", "covered", "reason_of", "sizes_of"]
+__all__ = ["covered", "reason_of"]
 
 RANKS = 8  # the highest one that is tried, where ranks are unknown
 MANY_RANKS = 64  # combinations of ranks
@@ -30,30 +34,6 @@ TRIED = (1, 0, 2, 3, 4, 5, 7, 8)  # sizes
 GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
 
 
-class Trace:
-    """A trace that serves shapes like ``pattern``, None where a rank or size is open.
-
-    ``guards`` (`Guards`) is None where nothing is open.
-    """
-
-    def __init__(self, pattern, concrete, guards=None):
-        self.pattern, self.concrete = tuple(pattern), concrete
-        self.guards = guards
-
-    def fits(self, shapes):
-        """Whether it serves these shapes, or a plain tuple of sizes for each."""
-        for own, shape in zip(self.pattern, shapes, strict=True):
-            if own is None:
-                continue
-            if len(own) != len(shape):
-                return False
-            if any(n is not None and n != m for n, m in zip(own, shape)):
-                return False
-        if self.guards is None:
-            return True
-        return self.guards.broken_by(sizes_of(self.pattern, shapes)) is None
-
-
 def reason_of(error):
     """What went wrong while tracing, with the user's line and the kind of error."""
     text, line = str(error), line_of_error(error)
@@ -61,18 +41,6 @@ def reason_of(error):
         text = f"{type(error).__name__}: {text}"
     own = f"{line}: " if line is not None and line not in text else ""
     return f"{own}{text}"
-
-
-def sizes_of(pattern, shapes):
-    """The numbers behind the open sizes of a pattern: `Size` -> number."""
-    found = {}
-    for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
-        if own is None:
-            count = shape.size if hasattr(shape, "shape_symbol") else math.prod(shape)
-            found[Size(i, None)], found[i, "shape"] = count, shape
-        else:
-            found.update((Size(i, a), shape[a]) for a, n in enumerate(own) if n is None)
-    return found
 
 
 def covered(concrete, shapes, retrace, path, gradients=True):
@@ -154,12 +122,12 @@ class _Coverage:
             return self._add_plain(pattern)
         if not family.traces:
             sizes = None if example is None else sizes_of(pattern, example)
-            self._note(family._try(sizes))
+            self._note(family.explore(sizes))
         return self._take(pattern)
 
     def _family(self, pattern):
         known = self.called
-        if known is not None and known._shapes == pattern:
+        if known is not None and known.shapes == pattern:
             return known
         return Specializations(self.retrace, pattern)
 
@@ -176,19 +144,19 @@ class _Coverage:
     def _take(self, pattern):
         """Takes what the family of a pattern has, but for what cannot be written."""
         new = False
-        for concrete, guards in self.families[pattern].traces:
-            if id(concrete) in self.taken:
+        for trace in self.families[pattern].traces:
+            if trace in self.taken:
                 continue
-            self.taken.add(id(concrete))
-            guards.closed = False  # what gradients assume is noted, too
+            self.taken.add(trace)
+            trace.guards.closed = False  # what gradients assume is noted, too
             try:
-                self._check_gradients(concrete)
+                self._check_gradients(trace.concrete)
             except Exception as error:
                 self._note(error)
                 continue
             finally:
-                guards.closed = True
-            self.keep(Trace(pattern, concrete, guards))
+                trace.guards.closed = True
+            self.keep(trace)
             new = True
         return new
 
@@ -215,7 +183,8 @@ class _Coverage:
             [(None,) * n if s is None else s for n, s in zip(ranks, self.shapes)]
         )
         example = _example(pattern)
-        if not any(t.fits(example) and _binds(t, example) for t in self.general):
+        fitting = [trace for trace in self.general if trace.fits(example)]
+        if first_bound(fitting, example)[0] is None:
             error, self.error = self.error, None
             if not self.add(pattern):
                 self.refusals.append((list(ranks), reason_of(self.error)))
@@ -238,7 +207,7 @@ class _Coverage:
                 continue
             before, count = len(self.traces), count + 1
             if n > 1 and pattern in self.families:  # one of many such sizes, it may be
-                self.families[pattern]._try(sizes_of(pattern, example))
+                self.families[pattern].explore(sizes_of(pattern, example))
                 self._take(pattern)
             if not self.serves(example):
                 self.add(narrowed, example)
@@ -290,12 +259,9 @@ class _Coverage:
 
     def add_fixed(self):
         """What was traced for the shapes with which the function was called."""
-        families = [self.called] if self.called is not None else []
-        for family in families:
-            families += family._of_rank.values()
-            for shapes, concrete in list(family._fixed.items()):
-                if not any(t.pattern == shapes for t in self.traces):
-                    self.keep(Trace(shapes, concrete))
+        for trace in [] if self.called is None else self.called.fixed_traces():
+            if all([trace.pattern != other.pattern for other in self.traces]):
+                self.keep(trace)
 
 
 def _ranks(shapes):
@@ -360,14 +326,3 @@ def _fixed(pattern, places, n):
         else tuple([n if (i, a) in places else m for a, m in enumerate(shape)])
         for i, shape in enumerate(pattern)
     ])  # fmt: skip
-
-
-def _binds(trace, shapes):
-    """Whether a trace can be copied for these shapes."""
-    if trace.guards is None:
-        return True
-    try:
-        bind(trace.concrete.graph, sizes_of(trace.pattern, shapes))
-    except (TypeError, ValueError, LookupError, ArithmeticError):
-        return False
-    return True

@@ -15,7 +15,7 @@ from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.compiler.function.outputs import packer
 from tapewright.compiler.function.signature import Signature
-from tapewright.compiler.function.specialization import is_open
+from tapewright.compiler.function.specialization import Trace, is_open
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.symbolic_dim import is_size
@@ -23,7 +23,7 @@ from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
 from tapewright.core.variable import Variable
 
 from .constants import ConstantReader, ConstantWriter
-from .coverage import Trace, covered, reason_of
+from .coverage import covered, reason_of
 from .formulas import decode_guards, encode_guards
 from .graph_reader import FAULTS, GraphReader
 from .graph_writer import GraphWriter
@@ -75,7 +75,7 @@ def has_traces(function):
     function = getattr(function, "_function", function)
     if isinstance(function, ConcreteFunction):
         return True
-    return function.input_signature is not None or bool(function._concrete)
+    return function.input_signature is not None or bool(function.concrete_functions)
 
 
 def read_function(group, variables, optimizers=()):
@@ -100,7 +100,7 @@ def _calls(function, path):
     elif not isinstance(function, (Function, Method)):
         raise SavingError(path, f"{function!r} is no traced function")
     elif isinstance(function, Restored) or function.input_signature is None:
-        for concrete in list(function._concrete.values()):
+        for concrete in function.concrete_functions:
             yield _Call.of_concrete(concrete, path, function.signature)
     else:
         yield _Call.of_signature(function, path)
@@ -122,9 +122,9 @@ class _Call:
         values = [kept(x) for x in arguments.values]
         names = arguments.names
         call = cls(function.name, path, function.signature, values, names, shapes)
-        traced = [c for c in function._concrete.values() if c.holds()]
+        traced = [c for c in function.concrete_functions if c.holds()]
         call.concrete = traced[-1] if traced else None
-        call.retrace = lambda shapes: function._traced_for(arguments, shapes)
+        call.retrace = lambda shapes: function.trace_for(arguments, shapes)
         return call
 
     @classmethod
@@ -134,14 +134,14 @@ class _Call:
         if family is None:
             shapes = tuple([tuple(v.shape) for v in concrete.graph.inputs])
         else:
-            shapes = family._shapes
+            shapes = family.shapes
             form = form or _form_of(family)
         if form is None:
             form = _form_by_inputs(concrete)
         signature = form.signature if signature is None else signature
         call = cls(concrete.name, path, signature, form.values, form.named, shapes)
         call.concrete = concrete
-        call.retrace = None if family is None else family._trace
+        call.retrace = None if family is None else family.trace
         return call
 
     def write(self, group, variables, constants, gradients, optimizers):
@@ -231,12 +231,9 @@ def _differ(x, y):
 
 
 def _form_of(family):
-    """The `Form` of any trace among those for single shapes."""
-    families = [family, *family._of_rank.values()]
-    known = [
-        c for f in families for c in [*[c for c, _ in f.traces], *f._fixed.values()]
-    ]
-    return next((c.form for c in known if c.form is not None), None)
+    """The `Form` of any trace of a family."""
+    forms = [concrete.form for concrete in family.functions()]
+    return next((form for form in forms if form is not None), None)
 
 
 def _form_by_inputs(concrete):

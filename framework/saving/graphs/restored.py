@@ -6,15 +6,13 @@ from tapewright.compiler.function.arguments import Arguments, quick_key
 from tapewright.compiler.function.concrete_function import ConcreteFunction, fitting
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.signature import Signature
-from tapewright.compiler.function.specialization import Specializations
-from tapewright.compiler.tracing.binding import bind
+from tapewright.compiler.function.specialization import Specializations, first_bound
 from tapewright.core import config
 from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
 
-from .coverage import sizes_of
 from .values import nested_alike
 
 __all__ = ["Restored", "SavedSizes"]
@@ -41,22 +39,11 @@ class SavedSizes(Specializations):
         return self.saved[0].concrete
 
     def _made(self, key):
-        problem = None
-        for trace in self.saved:
-            if not trace.fits(key):
-                continue
-            if trace.guards is None:
-                return trace.concrete
-            concrete = trace.concrete
-            try:
-                graph = bind(concrete.graph, sizes_of(trace.pattern, key))
-            except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-                problem = problem or error
-                continue
-            return type(concrete)(graph, concrete.structure)
-        if problem is not None:
-            raise problem
-        raise self._unserved(key)
+        fitting = [trace for trace in self.saved if trace.fits(key)]
+        found, problem = first_bound(fitting, key)
+        if found is None:
+            raise problem or self._unserved(key)
+        return found
 
     def _unserved(self, key):
         ranks = [len(shape) for shape in key]
