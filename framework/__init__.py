@@ -22,8 +22,12 @@ from .api import bitwise, linalg, math, nn, signal  # noqa: E402
 from .autodiff.custom_gradient import *  # noqa: E402
 from .autodiff.gradient_tape import *  # noqa: E402
 from .autodiff.vectorized_map import *  # noqa: E402
-from .compiler.control_flow.control_flow import *  # noqa: E402
-from .compiler.control_flow.host_calls import *  # noqa: E402
+from .compiler.control_flow.cond import case, cond, switch_case  # noqa: E402
+from .compiler.control_flow.host_calls import numpy_function, py_function  # noqa: E402
+from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan  # noqa: E402
+from .compiler.control_flow.printing import Assert, print  # noqa: E402
+from .compiler.control_flow.tensor_array import TensorArray  # noqa: E402
+from .compiler.control_flow.while_loop import while_loop  # noqa: E402
 from .compiler.function.function import function  # noqa: E402
 from .compiler.function.scopes import *  # noqa: E402
 from .core import dtypes, errors, nest  # noqa: E402

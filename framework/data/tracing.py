@@ -6,7 +6,8 @@ over elements of one spec.
 
 import numpy as np
 
-from tapewright.compiler.control_flow.effects import assert_true, host_effect
+from tapewright.compiler.control_flow.effects import host_effect
+from tapewright.compiler.control_flow.printing import assert_true
 from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.compiler.tracing.handles import Unforeseen, handle_of
 from tapewright.compiler.tracing.tracer import fall_back

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tapewright.compiler.control_flow.effects import Assert, lasting_effect, made_by
-from tapewright.compiler.control_flow.text import array_text
+from tapewright.compiler.control_flow.effects import lasting_effect, made_by
+from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.control_flow.effects import assert_true, host_effect
+from tapewright.compiler.control_flow.effects import host_effect
+from tapewright.compiler.control_flow.printing import assert_true
 
 
 def values(tensors):

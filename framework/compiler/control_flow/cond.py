@@ -12,12 +12,12 @@ from tapewright.ops.array.shape import reshape
 from tapewright.ops.math.elementwise import add_n
 from tapewright.ops.math.reduction import reduce_any
 
-from .branches import branch
-from .effects import assert_true
-from .regions import is_seen, spec_of
-from .structures import put_together, take_apart
+from .cond_node import branch
+from .printing import assert_true
+from .regions import described, is_seen, spec_of
+from .tensor_array import flatten_components, pack_components
 
-__all__ = ["case", "cond", "described", "switch_case"]
+__all__ = ["case", "cond", "switch_case"]
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
@@ -170,7 +170,7 @@ def _traced(who, choice, functions):
             structures[name] = result = function()
             return [
                 x.__tensor__() if hasattr(type(x), "__tensor__") else x
-                for x in take_apart(result)
+                for x in flatten_components(result)
             ]
 
         return traced
@@ -180,7 +180,7 @@ def _traced(who, choice, functions):
 
     parts = [flat(name, function) for name, function in functions.items()]
     outputs = branch(who, choice, parts, check=check)
-    return put_together(next(iter(structures.values())), outputs)
+    return pack_components(next(iter(structures.values())), outputs)
 
 
 def _agreeing(who, names, structures, results):
@@ -221,8 +221,3 @@ def _column(who, names, i, column):
                 f"{described(x)}"
             )
     return column
-
-
-def described(x):
-    """Shape and dtype of a tensor, for a message."""
-    return f"shape {tuple(x.shape)}, {x.dtype.name}"

@@ -4,15 +4,11 @@ import numpy as np
 
 from tapewright.autodiff.batching import BatchedTensor
 from tapewright.core import devices
-from tapewright.core.errors import InvalidArgumentError, MappingError
+from tapewright.core.errors import MappingError
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import convert_to_tensor, new_tensor
 
-from .text import array_text
-
 __all__ = [
-    "Assert",
-    "assert_true",
     "host_effect",
     "lasting_effect",
     "made_by",
@@ -65,35 +61,3 @@ def refuse_mapped(who, tensors):
                 f"{who} cannot be applied to many values at once: take a Jacobian with "
                 "experimental_use_pfor=False, or map with map_fn instead of vectorized_map"
             )
-
-
-def assert_true(condition, message, data=(), summarize=3):
-    """Raises ``InvalidArgumentError`` unless all of ``condition`` is true.
-
-    ``data``: tensors whose values belong in the message.
-    """
-    lasting_effect("assert", [condition, *data], message=message, summarize=summarize)
-
-
-@made_by("assert")
-def _assertion(message, summarize=3):
-    def check(condition, *data):
-        if not np.all(condition):
-            values = "".join([f"\n  {array_text(x, summarize)}" for x in data])
-            raise InvalidArgumentError(f"{message}{values}")
-
-    return check
-
-
-def Assert(condition, data, summarize=None, name=None):
-    """Raises ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
-
-    In a traced function it does so in each call: before variables are assigned, as these
-    take their values at the end. ``data``: a list of strings and tensors.
-
-    >>> Assert(convert_to_tensor(2) > 1, ["two is", 2])
-    """
-    texts = [f"\n  {x}" for x in data if isinstance(x, str)]
-    tensors = [x for x in data if not isinstance(x, str)]
-    message = f"Assert: the condition must be true{''.join(texts)}"
-    assert_true(condition, message, tensors, 3 if summarize is None else summarize)

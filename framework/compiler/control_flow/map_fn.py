@@ -19,10 +19,9 @@ from tapewright.ops.array.shape import expand_dims
 
 from ..tracing.graph import Graph
 from ..tracing.tracer import EagerFallback, Tracer
-from .cond import described
-from .loops import LoopTrace
-from .regions import is_seen, spec_of
-from .structures import as_tensors, put_together, take_apart
+from .loop_node import LoopTrace
+from .regions import described, is_seen, spec_of
+from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
 
@@ -66,13 +65,13 @@ def map_fn(
         return [], _typed(result, signature)
 
     _, stacks = rows.run(step, [], reverse=False, stacked=True)
-    found = put_together(structure[0], stacks)
+    found = pack_components(structure[0], stacks)
     return found if back_prop else map_structure(stop_gradient, found)
 
 
 def _typed(result, signature):
     """The leaves as tensors of the dtypes of a signature."""
-    leaves = take_apart(result)
+    leaves = flatten_components(result)
     if signature is None:
         return [convert_to_tensor(x) for x in leaves]
     wanted = flatten(signature)
@@ -112,7 +111,7 @@ def scan(
     array([1, 3, 6], dtype=int32)
     """
     _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
-    found = put_together(like, stacks)
+    found = pack_components(like, stacks)
     return found if back_prop else map_structure(stop_gradient, found)
 
 
@@ -131,7 +130,7 @@ def foldl(
     np.int32(123)
     """
     last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
-    found = put_together(like, last)
+    found = pack_components(like, last)
     return found if back_prop else map_structure(stop_gradient, found)
 
 
@@ -150,7 +149,7 @@ def foldr(
     np.int32(321)
     """
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
-    found = put_together(like, last)
+    found = pack_components(like, last)
     return found if back_prop else map_structure(stop_gradient, found)
 
 
@@ -169,17 +168,17 @@ def carry_along(fn, carry, elems, reverse=False):
     like, structure = as_tensors([carry])[0], []
 
     def step(state, row):
-        after, result = fn(put_together(like, state), row)
+        after, result = fn(pack_components(like, state), row)
         assert_same_structure([like], [after])
         structure[:] = [as_tensors([result])[0]]
         after = [
             convert_to_tensor(x, dtype_hint=old.dtype)
-            for x, old in zip(take_apart(after), state)
+            for x, old in zip(flatten_components(after), state)
         ]
-        return after, take_apart(structure[0])
+        return after, flatten_components(structure[0])
 
-    last, stacks = rows.run(step, take_apart(like), reverse, stacked=True)
-    return put_together(like, last), put_together(structure[0], stacks)
+    last, stacks = rows.run(step, flatten_components(like), reverse, stacked=True)
+    return pack_components(like, last), pack_components(structure[0], stacks)
 
 
 def _accumulated(who, fn, elems, initializer, reverse, stacked):
@@ -196,7 +195,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
     like = as_tensors([initializer])[0]
 
     def step(state, row):
-        result = fn(put_together(like, state), row)
+        result = fn(pack_components(like, state), row)
         try:
             assert_same_structure([like], [result])
         except ValueError:
@@ -206,13 +205,15 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
             ) from None
         state = [
             convert_to_tensor(x, dtype_hint=old.dtype)
-            for x, old in zip(take_apart(result), state)
+            for x, old in zip(flatten_components(result), state)
         ]
         return state, state if stacked else []
 
-    last, stacks = rows.run(step, take_apart(like), reverse, stacked)
+    last, stacks = rows.run(step, flatten_components(like), reverse, stacked)
     if stacked and first is not None:
-        stacks = [_joined(x, y, reverse) for x, y in zip(take_apart(first), stacks)]
+        stacks = [
+            _joined(x, y, reverse) for x, y in zip(flatten_components(first), stacks)
+        ]
     return last, stacks, like
 
 
@@ -245,7 +246,7 @@ class _Rows:
         row = [getitem(x, at) for x in self.tensors]
         self.tensors = [getitem(x, rest) for x in self.tensors]
         self.count = self.count - 1
-        return put_together(self.structure, row)
+        return pack_components(self.structure, row)
 
     def run(self, step, state, reverse, stacked):
         """The last state, and what ``step(state, row)`` gave beside it, stacked."""
@@ -259,7 +260,7 @@ class _Rows:
         rows = {}
         for i in reversed(numbers) if reverse else numbers:
             row = [getitem(x, i) for x in self.tensors]
-            state, rows[i] = step(state, put_together(self.structure, row))
+            state, rows[i] = step(state, pack_components(self.structure, row))
         if not rows:
             return state, self.nothing(step, state) if stacked else []
         columns = zip(*[rows[i] for i in numbers])
@@ -281,14 +282,14 @@ class _Rows:
         tracer = Tracer(Graph(self.who))
         with use_interpreters((tracer,)):
             row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]
-            _, rows = step(state, put_together(self.structure, row))
+            _, rows = step(state, pack_components(self.structure, row))
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
 
     def written(self, step, state, reverse, only_if_traced=False):
         """The same, of a `Loop` node."""
 
         def body(state, rows, constants):
-            after, stacks = step(state, put_together(self.structure, rows))
+            after, stacks = step(state, pack_components(self.structure, rows))
             for i, (x, y) in enumerate(zip(state, after)):
                 if spec_of(x) != spec_of(y):
                     raise TracingError(

@@ -67,7 +67,7 @@ def _tracked(interpreter, node, tensors):
 
 def _refuse_new_paths(node, tapes):
     """Raises where a variable would be a source in the middle of a branch or body."""
-    for graph in node.graphs if tapes else ():
+    for graph in node.regions if tapes else ():
         for each in [read for reads in reads_by_time(graph) for read in reads]:
             if any([_follows(tape, each.variable) for tape in tapes]):
                 raise TracingError(

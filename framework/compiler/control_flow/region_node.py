@@ -51,13 +51,13 @@ class RegionNode(Node):
     SETTINGS = COUNTED = ()
     OPERANDS = RESULTS = GROUPS = ()
     TOKENS = None
-    __slots__ = ("graphs", "title", "of_variables", "_touched")
+    __slots__ = ("regions", "title", "of_variables", "_touched")
 
     def __init__(self, regions, specs, title, of_variables=(), line=None):
         super().__init__(None, (), {}, line)
-        self.graphs, self.title = tuple(regions), title
+        self.regions, self.title = tuple(regions), title
         self.of_variables = of_variables
-        nodes = [node for region in self.graphs for node in region.nodes]
+        nodes = [node for region in self.regions for node in region.nodes]
         self._touched = (
             any([node.is_effect for node in nodes]),
             _unique([v for node in nodes for v in node.reads]),
@@ -80,7 +80,7 @@ class RegionNode(Node):
             settings = evaluated(settings, sizes)
         if counts is not None:
             settings |= {name: counts[name] for name in self.COUNTED}
-        regions = now_bound(self.graphs) if regions is None else regions
+        regions = now_bound(self.regions) if regions is None else regions
         return type(self)(regions=regions, line=self.line, **{**settings, **changes})
 
     # --- ports
@@ -119,7 +119,7 @@ class RegionNode(Node):
     def _regions(self):
         """Pairs of a region and its groups."""
         last = len(self.GROUPS) - 1
-        return [(g, self.GROUPS[min(i, last)]) for i, g in enumerate(self.graphs)]
+        return [(g, self.GROUPS[min(i, last)]) for i, g in enumerate(self.regions)]
 
     def operand_kinds(self, operands):
         """The kind of dtype of each operand; of a list of arrays, that of its items."""
@@ -219,7 +219,7 @@ class RegionNode(Node):
         if len(results) == len(used) and len(operands) == len(self.operand_ports):
             return None
         regions = []
-        for region, (arguments, yields) in zip(self.graphs, ports):
+        for region, (arguments, yields) in zip(self.regions, ports):
             kept = [x for port, x in yields.items() if port in wanted]
             twin = region.replaced(region.nodes, kept)
             twin.inputs = [value for port, value in arguments.items() if port in needed]
@@ -237,7 +237,7 @@ class RegionNode(Node):
     def _needed_for(self, wanted, ports):
         """The ports of arguments on which what is yielded at these ports depends."""
         found = set()
-        for region, (arguments, yields) in zip(self.graphs, ports):
+        for region, (arguments, yields) in zip(self.regions, ports):
             live = region.live_values([x for p, x in yields.items() if p in wanted])
             found.update([p for p, value in arguments.items() if value in live])
         return found
@@ -257,7 +257,7 @@ class RegionNode(Node):
             for region, (_, yields) in self._regions()
         ]
         tokens = [v for part in parts if part for v in part[1]]
-        full, pure, start = list(self.graphs), list(self.graphs), 0
+        full, pure, start = list(self.regions), list(self.regions), 0
         for i, (region, (arguments, _)) in enumerate(self._regions()):
             if parts[i] is None:
                 continue
@@ -324,7 +324,7 @@ class RegionNode(Node):
         arguments, yields = self.region_ports()[number]
         names = list(arguments)
         found, outputs = pulled_back(
-            self.graphs[number],
+            self.regions[number],
             [known[port] for port in names],
             [names.index(port) for port in wanted],
             [known.get(("cotangent", port)) for port in yields],

@@ -18,6 +18,7 @@ from ..tracing.tracer import SymbolicTensor, Tracer
 
 __all__ = [
     "RegionTracer",
+    "described",
     "is_seen",
     "join",
     "numbers_of_variables",
@@ -117,6 +118,11 @@ def spec_of(x):
     return x.shape, x.dtype
 
 
+def described(x):
+    """Shape and dtype of a tensor, for a message."""
+    return f"shape {tuple(x.shape)}, {x.dtype.name}"
+
+
 def is_seen(tensors):
     """Whether an op on one of these tensors would be written down by a tracer."""
     tracer = active_tracer()
@@ -163,9 +169,9 @@ def join(tracers):
 def _keep_from_python(graph, variables):
     """Makes Python in a graph raise where it changes one of these variables."""
     for node in graph.nodes:
-        for part in node.graphs:
+        for part in node.regions:
             _keep_from_python(part, variables)
-        if node.runs_python and not node.graphs and variables:
+        if node.runs_python and not node.regions and variables:
             name = "call" if isinstance(node, Effect) else "function"
             setattr(node, name, _checked(node.name, getattr(node, name), variables))
 

@@ -10,6 +10,7 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.ops.array.creation import zeros
@@ -19,7 +20,7 @@ from tapewright.ops.array.scatter import put_row
 
 from .regions import is_seen
 
-__all__ = ["TensorArray"]
+__all__ = ["TensorArray", "as_tensors", "flatten_components", "pack_components"]
 
 
 class ElementError(OutOfBoundsError, OutOfRangeError):
@@ -317,3 +318,38 @@ class TensorArray:
 def unstacked(value, dtype=None):
     """The rows of a tensor."""
     return unstack(convert_to_tensor(value, dtype_hint=dtype))
+
+
+# ---------------------------------------------------- nests that hold such arrays
+
+
+def flatten_components(structure):
+    """The leaves of a nest; what is made of several tensors (a `TensorArray`) as these."""
+    leaves = []
+    for x in flatten(structure) if is_nested(structure) else [structure]:
+        leaves += x.components() if hasattr(x, "components") else [x]
+    return leaves
+
+
+def pack_components(structure, leaves):
+    """``leaves`` in a structure that was taken apart."""
+    leaves, whole = iter(leaves), []
+    for x in flatten(structure) if is_nested(structure) else [structure]:
+        if hasattr(x, "components"):
+            whole.append(x.with_components([next(leaves) for _ in x.components()]))
+        else:
+            whole.append(next(leaves))
+    return pack(structure, whole) if is_nested(structure) else whole[0]
+
+
+def as_tensors(structure, like=None):
+    """The nest with tensors as leaves; numbers follow the dtype of what they replace."""
+    leaves = flatten(structure)
+    hints = [None] * len(leaves) if like is None else flatten(like)
+    found = [
+        x
+        if hasattr(x, "components")
+        else convert_to_tensor(x, dtype_hint=getattr(hint, "dtype", None))
+        for x, hint in zip(leaves, hints)
+    ]
+    return pack(structure, found)

@@ -5,18 +5,22 @@ after the other where Python knows the condition; else a `Loop` node repeats one
 """
 
 from tapewright.core.errors import TracingError
-from tapewright.core.interpreters import active_interpreters, active_tracer
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    use_interpreters,
+)
 from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.math.comparison import logical_and
 
+from ..tracing.graph import Graph, Node, is_value
+from ..tracing.interpret import interpret
 from ..tracing.tracer import EagerFallback
-from .cond import described
-from .loops import LoopTrace
-from .regions import is_seen, spec_of, trace_region
-from .structures import as_tensors, put_together, take_apart
-from .trip_count import MANY
+from .loop_node import LoopTrace
+from .regions import described, is_seen, spec_of, trace_region
+from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["while_loop"]
 
@@ -117,7 +121,7 @@ class _While:
                 return self.written(now, rest)
             if not go:
                 break
-            if traced and is_seen(take_apart(now)):
+            if traced and is_seen(flatten_components(now)):
                 if not counted:
                     counted, found = True, self.if_long(now, rest)
                     if found is not None:
@@ -167,10 +171,10 @@ class _While:
     def written(self, now, limit, longer_than=None):
         """The last values, of a `Loop` node; None if it is not known to be long enough."""
         now = self._with_known_elements(now)
-        carried = take_apart(now)
+        carried = flatten_components(now)
 
         def test(leaves):
-            go = convert_to_tensor(self.cond(*put_together(now, leaves)))
+            go = convert_to_tensor(self.cond(*pack_components(now, leaves)))
             if go.shape.num_elements() != 1:
                 raise ValueError(
                     f"while_loop: cond must return one value, got shape {go.shape}"
@@ -178,31 +182,31 @@ class _While:
             return go
 
         def body(leaves, slices, constants):
-            result = take_apart(self.step(put_together(now, leaves)))
+            result = flatten_components(self.step(pack_components(now, leaves)))
             self._check(leaves, result, longer_than is not None)
             return result, [], []
 
         trace, length = LoopTrace("while_loop", body, carried, test=test), None
         if longer_than is not None:
-            steps = trace.trip_count()
+            steps = known_length(trace.tests[0], trace.body, carried)
             if steps is not None and limit is not None:
                 steps = min(steps, limit)
             if steps is None or steps <= longer_than:
                 return None
             length = steps if steps < MANY else None
         node, inputs = trace.node(length=length, capacity=limit, maximum=limit)
-        return put_together(now, trace.emit(node, inputs).carried)
+        return pack_components(now, trace.emit(node, inputs).carried)
 
     def _with_known_elements(self, now):
         """What the body writes into a `TensorArray` says which shape its elements have."""
-        if all(x is not None for x in take_apart(now)):
+        if all(x is not None for x in flatten_components(now)):
             return now
-        specs = [spec_of(x) for x in take_apart(now) if x is not None]
+        specs = [spec_of(x) for x in flatten_components(now) if x is not None]
 
         def probe(*leaves):
             leaves = iter(leaves)
-            own = [x if x is None else next(leaves) for x in take_apart(now)]
-            return self.step(put_together(now, own))
+            own = [x if x is None else next(leaves) for x in flatten_components(now)]
+            return self.step(pack_components(now, own))
 
         result = trace_region("while_loop", probe, specs, active_interpreters()).results
         return map_structure(
@@ -232,3 +236,78 @@ class _While:
                 f"while_loop: loop variable {i} enters the loop with shape {x.shape}, but "
                 f"has shape {y.shape} after one step: a loop keeps its shapes"
             )
+
+
+# --------------------------------------------------------------------- trip count
+
+# Counting ends here: such a loop asks its condition in each replay.
+MANY = 10_000
+
+
+def known_length(test, body, carried):
+    """The number of steps, `MANY` at most; None if it depends on what is traced.
+
+    Args: ``test``, ``body``: tracers that have traced both; ``carried``: the tensors that
+    the loop starts with.
+    """
+    states = [body.value_of(x) for x in body.results[0]]
+    condition = test.value_of(test.results)
+    places = {value: k for k, value in enumerate(body.graph.inputs[: len(carried)])}
+    known, wanted = {}, [(test, condition)]
+    places |= {value: k for k, value in enumerate(test.graph.inputs)}
+    constants, nodes = {}, {test: set(), body: set()}
+    while wanted:
+        tracer, value = wanted.pop()
+        for leaf in _leaves(tracer.graph, value, nodes[tracer]):
+            if leaf is None:
+                return None
+            if leaf in places:
+                k = places[leaf]
+                if k not in known:
+                    if is_seen([carried[k]]):
+                        return None
+                    known[k] = carried[k]
+                    wanted.append((body, states[k]))
+                continue
+            tensor = tracer.graph.captures.get(leaf)
+            if tensor is None or is_seen([tensor]):
+                return None
+            constants[leaf] = tensor
+    return _counted(test, body, condition, states, known, constants, nodes)
+
+
+def _leaves(graph, value, nodes):
+    """The inputs and captures on which a value depends; None for what is no plain op."""
+    seen, stack = set(), [value]
+    while stack:
+        x = stack.pop()
+        if not is_value(x) or x in seen:
+            continue
+        seen.add(x)
+        if x.node is None:
+            yield x
+        elif type(x.node) is not Node:
+            yield None
+        else:
+            nodes.add(x.node)
+            stack += x.node.inputs
+
+
+def _counted(test, body, condition, states, known, constants, nodes):
+    numbers = sorted(known)
+    goes_on = _part(test, nodes[test], numbers, [condition])
+    after = _part(body, nodes[body], numbers, [states[k] for k in numbers])
+    now, count = [known[k] for k in numbers], 0
+    with use_interpreters(()):
+        while count < MANY and bool(interpret(goes_on, now, dict(constants))[0]):
+            now = interpret(after, now, dict(constants))
+            count += 1
+    return count
+
+
+def _part(tracer, nodes, numbers, outputs):
+    graph = Graph(tracer.graph.name)
+    graph.inputs = [tracer.graph.inputs[k] for k in numbers]
+    graph.nodes = [node for node in tracer.graph.nodes if node in nodes]
+    graph.outputs = outputs
+    return graph

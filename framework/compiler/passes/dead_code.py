@@ -49,7 +49,7 @@ def narrow_control(graph):
     An output that nobody uses is not computed, stacked or carried; an input that is not
     needed for the others is not taken, so that what it was made of may go, too.
     """
-    if not any([node.graphs for node in graph.nodes]):
+    if not any([node.regions for node in graph.nodes]):
         return graph
     needed, narrowed, dead = {x for x in graph.outputs if is_value(x)}, {}, set()
     for node in reversed(graph.nodes):

@@ -20,7 +20,7 @@ def may_fail(node):
     if node.is_alias or type(node) in (Read, Store):
         return False
     if node.op is None:
-        inner = [n for graph in node.graphs for n in graph.nodes]
+        inner = [n for graph in node.regions for n in graph.nodes]
         if inner:
             return any([may_fail(n) for n in inner])
         return node.is_effect and not _is_safe_update(node)

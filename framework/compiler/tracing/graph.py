@@ -60,7 +60,7 @@ class Node:
 
     is_effect = False
     runs_python = False  # which may look at variables, and assign to any of them
-    graphs = ()  # those that a node of control flow runs
+    regions = ()  # graphs that a node of control flow runs
     is_alias = False  # its outputs are its first inputs; only tapes tell them apart
     overwrites = None  # the number of an input that its kernel changes and hands on
     reads = writes = ()  # variables
@@ -273,7 +273,7 @@ def reads_by_time(graph):
         elif type(node) is Read:
             is_late = seen_effect or id(node.variable) in written
             (later if is_late else initial).append(node)
-        for part in node.graphs:
+        for part in node.regions:
             inner += [read for reads in reads_by_time(part) for read in reads]
         written.update([id(v) for v in node.writes])
         seen_effect = seen_effect or (node.is_effect and type(node) is not Store)

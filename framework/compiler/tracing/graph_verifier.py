@@ -43,7 +43,7 @@ def _check_node(node, after):
     if node.is_alias:
         pairs = zip(node.inputs, node.outputs)
         _check_specs(node, [_spec(x) for x, _ in pairs])
-    for region in node.graphs:
+    for region in node.regions:
         if region.captures:
             raise TracingError(
                 f"a region of {node} captures instead of taking operands"

@@ -117,7 +117,7 @@ def _has_gradients(graph):
             return False
         if node.op is not None and node.op.registered is not None:
             return False
-        if not all([_has_gradients(part) for part in node.graphs]):
+        if not all([_has_gradients(part) for part in node.regions]):
             return False
     return True
 

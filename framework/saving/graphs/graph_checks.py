@@ -149,7 +149,7 @@ def check_settings(settings):
 
 def check_loop(node, inputs):
     """Raises unless a loop is given, carries and gives what its graphs do."""
-    body, *tests = node.graphs
+    body, *tests = node.regions
     start = node.carried
     fixed, count = start + node.summed, start + node.sliced
     if len(tests) > 1 or len(body.outputs) != fixed + node.stacked:

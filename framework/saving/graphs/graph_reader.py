@@ -9,8 +9,8 @@ made of letters.
 import math
 from collections import ChainMap
 
-from tapewright.compiler.control_flow.branches import Cond
-from tapewright.compiler.control_flow.loops import Loop
+from tapewright.compiler.control_flow.cond_node import Cond
+from tapewright.compiler.control_flow.loop_node import Loop
 from tapewright.compiler.control_flow.regions import spec_of
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import (

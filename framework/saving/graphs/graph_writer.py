@@ -18,9 +18,9 @@ may take values of the graphs around it, and the places of its answers.
 import secrets
 from collections import ChainMap, OrderedDict
 
-from tapewright.compiler.control_flow.branches import Cond
-from tapewright.compiler.control_flow.loops import Loop
-from tapewright.compiler.control_flow.python_call import PythonCall
+from tapewright.compiler.control_flow.cond_node import Cond
+from tapewright.compiler.control_flow.host_calls import PythonCall
+from tapewright.compiler.control_flow.loop_node import Loop
 from tapewright.compiler.tracing.custom_calls import CustomCall, finish_gradients
 from tapewright.compiler.tracing.graph import (
     Effect,
@@ -199,7 +199,7 @@ class GraphWriter:
         return [form, *more]
 
     def _graphs(self, node, order):
-        graphs = [self._graph(graph, None, order) for graph in node.graphs]
+        graphs = [self._graph(graph, None, order) for graph in node.regions]
         pairs = [[self.variable(v), n] for v, n in node.of_variables]
         return {"graphs": graphs, "of_variables": pairs}
 

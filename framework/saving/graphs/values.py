@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from tapewright.compiler.control_flow.text import SLOT, Slot
+from tapewright.compiler.control_flow.printing import SLOT, Slot
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, TensorSpec

@@ -973,7 +973,7 @@ def test_the_gradient_of_a_recurrent_network_computes_no_state_again():
         return tape.gradient(loss, w)
 
     back = nodes_of(tw.function(run), w)["scan_gradient"]
-    names = [node.name for node in optimize(back.graphs[0]).nodes]
+    names = [node.name for node in optimize(back.regions[0]).nodes]
     assert "tanh" not in names and names.count("matmul") == 2
 
 

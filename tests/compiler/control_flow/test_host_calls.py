@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.control_flow.text import array_text
+from tapewright.compiler.control_flow.printing import array_text
 
 ways = pytest.mark.parametrize(
     "wrap", [lambda f: f, tw.function], ids=["eager", "traced"]

@@ -23,7 +23,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler import pipeline
-from tapewright.compiler.control_flow import loops
+from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
 from tapewright.compiler.passes.patterns import Rule
 from tapewright.compiler.program import lowering
@@ -73,13 +73,13 @@ def fired(monkeypatch):
     for name, form in list(lowering._FORMS.items()):
         monkeypatch.setitem(lowering._FORMS, name, counted(name, form, replaced))
 
-    def in_place(node, body, inner=loops.writing_body):
+    def in_place(node, body, inner=loop_node.writing_body):
         body, owned, sparse = inner(node, body)
         counts["owned"] += len(owned)
         counts["sparse"] += len(sparse)
         return body, owned, sparse
 
-    monkeypatch.setattr(loops, "writing_body", in_place)
+    monkeypatch.setattr(loop_node, "writing_body", in_place)
     return counts
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.control_flow import in_place, loops
+from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.program import blocks, lowering, scheduling
 from tapewright.compiler.program.verifier import verify_program
@@ -52,7 +52,7 @@ def looped(x, start):
 
 def test_a_change_in_place_under_a_later_read_is_found(monkeypatch):
     assert_verified(looped, X, ZERO)
-    monkeypatch.setattr(in_place, "_leads_to", lambda *_: True)
+    monkeypatch.setattr(row_updates, "_leads_to", lambda *_: True)
     assert_found(looped, X, ZERO, match="is read, but its memory holds another value")
 
 
@@ -64,13 +64,13 @@ def test_a_change_of_what_is_not_owned_is_found(monkeypatch):
         return tw.while_loop(lambda i, _: i < 3, step, [start, x])[1]
 
     assert_verified(f, X, ZERO)
-    right = loops.writing_body
+    right = loop_node.writing_body
 
     def forgets(node, body):
         body, _, sparse = right(node, body)
         return body, [], sparse
 
-    monkeypatch.setattr(loops, "writing_body", forgets)
+    monkeypatch.setattr(loop_node, "writing_body", forgets)
     assert_found(f, X, ZERO, match="not the program's own")
 
 

@@ -137,8 +137,8 @@ def test_a_region_that_takes_what_its_node_was_not_given_is_found():
         return tw.cond(tw.reduce_sum(x) > 0, lambda: x * 2.0, lambda: x)
 
     graph = graph_of(f)
-    (node,) = [n for n in graph.nodes if n.graphs]
-    region = node.graphs[0]
+    (node,) = [n for n in graph.nodes if n.regions]
+    region = node.regions[0]
     region.captures = {Value((), np.dtype("f4")): tw.constant(1.0)}
     assert_found(graph, "captures")
 
@@ -148,8 +148,8 @@ def test_a_mistake_inside_of_a_region_is_found():
         return tw.cond(tw.reduce_sum(x) > 0, lambda: x * 2.0 + 1.0, lambda: x)
 
     graph = graph_of(f)
-    (node,) = [n for n in graph.nodes if n.graphs]
-    node.graphs[0].nodes.reverse()
+    (node,) = [n for n in graph.nodes if n.regions]
+    node.regions[0].nodes.reverse()
     assert_found(graph, "before it is made")
 
 

@@ -38,7 +38,7 @@ class Cond(RegionNode):
         super().__init__(regions, specs, title, of_variables, line)
 
     def counts(self):
-        region = self.graphs[0]
+        region = self.regions[0]
         sizes = {"constant": len(region.inputs), "yielded": len(region.outputs)}
         return {"choice": 1, **sizes}
 
@@ -46,11 +46,11 @@ class Cond(RegionNode):
         """The number of the region for a value of the first operand."""
         if choice.dtype.kind == "b":
             return 0 if choice else 1
-        last, number = len(self.graphs) - 1, int(choice)
+        last, number = len(self.regions) - 1, int(choice)
         return number if 0 <= number < last else last
 
     def runner(self):
-        replays = [Replay(region) for region in self.graphs]
+        replays = [Replay(region) for region in self.regions]
         number = self.number
 
         def cond(choice, *arrays):
@@ -66,7 +66,7 @@ class Cond(RegionNode):
         choice = np.asarray(
             bool(choice) if choice.dtype.name == "bool" else int(choice)
         )
-        region = self.graphs[self.number(choice)]
+        region = self.regions[self.number(choice)]
         return tuple(interpret(region, operands[1:]))
 
     def gradient(self, operands, results, cotangents, wanted):
@@ -81,7 +81,7 @@ class Cond(RegionNode):
 
             return function
 
-        functions = [gradient_of(number) for number in range(len(self.graphs))]
+        functions = [gradient_of(number) for number in range(len(self.regions))]
         return branch(f"{self.title}_gradient", choice, functions, known.values())
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from tapewright.core.emitter import Source
 
 from ..tracing.handles import boxed, opened
-from .in_place import add_rows
+from .row_updates import add_rows
 
-__all__ = ["runner_of"]
+__all__ = ["loop_function"]
 
 
-def runner_of(node, replays, owned=(), sparse=()):
+def loop_function(node, replays, owned=(), sparse=()):
     """A function of arrays that returns the tuple of the node's outputs.
 
     ``owned``, ``sparse``: see `in_place.writing_body`.
@@ -48,7 +48,7 @@ class _Steps:
         self.count, self.carried, self.sliced, self.constants = [
             _names(letter, part) for letter, part in zip("ncxk", operands)
         ]
-        region = node.graphs[0]
+        region = node.regions[0]
         _, self.rows, _ = node.grouped(node.GROUPS[0][0], region.inputs)
         _, self.terms, self.stacked = node.grouped(node.GROUPS[0][1], region.outputs)
         self.sums, self.stacks = _names("s", self.terms), _names("y", self.stacked)

@@ -31,7 +31,7 @@ from ..tracing.graph import Value
 from ..tracing.handles import boxed, opened
 from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
-from .in_place import writing_body
+from .loop_source import loop_function
 from .records import emit, is_box
 from .region_node import RegionNode, Replay, named_cotangents
 from .regions import (
@@ -42,8 +42,7 @@ from .regions import (
     spec_of,
     trace_region,
 )
-from .steps import runner_of
-from .trip_count import known_length
+from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
 
@@ -86,10 +85,10 @@ class Loop(RegionNode):
 
     @property
     def tested(self):
-        return len(self.graphs) > 1
+        return len(self.regions) > 1
 
     def counts(self):
-        constants = len(self.graphs[0].inputs) - self.carried - self.sliced
+        constants = len(self.regions[0].inputs) - self.carried - self.sliced
         sizes = {name: getattr(self, name) for name in self.COUNTED}
         sizes |= {"count": int(self.counted), "constant": constants}
         return sizes | {"steps": int(self.tested), "condition": 1}
@@ -104,9 +103,9 @@ class Loop(RegionNode):
         return ports
 
     def runner(self):
-        body, owned, sparse = writing_body(self, optimize(self.graphs[0]))
-        replays = [Replay(body, owned), *map(Replay, self.graphs[1:])]
-        return runner_of(self, replays, owned, sparse)
+        body, owned, sparse = writing_body(self, optimize(self.regions[0]))
+        replays = [Replay(body, owned), *map(Replay, self.regions[1:])]
+        return loop_function(self, replays, owned, sparse)
 
     # --- step by step, through ops
 
@@ -125,7 +124,7 @@ class Loop(RegionNode):
             if steps:
                 carried = self._through_variables(carried)
             slices = [x[number] for x in rows_of]
-            outputs = interpret(self.graphs[0], [*carried, *slices, *constants])
+            outputs = interpret(self.regions[0], [*carried, *slices, *constants])
             carried, terms, rows[number] = self.grouped(self.GROUPS[0][1], outputs)
             sums = [x if s is None else s + x for s, x in zip(sums, terms)]
             steps += 1
@@ -140,20 +139,20 @@ class Loop(RegionNode):
         elif self.length is not None:
             count = self.length
         else:
-            count = len(opened(sliced[0].array, *spec_of(self.graphs[0].inputs[0])))
+            count = len(opened(sliced[0].array, *spec_of(self.regions[0].inputs[0])))
         count = range(count)
         return reversed(count) if self.reverse else count
 
     def _rows(self, sliced):
         """Sliced inputs as what gives the row of a step by its number, a tensor."""
-        values = self.graphs[0].inputs[self.carried :]
+        values = self.regions[0].inputs[self.carried :]
         return [
             _Items(opened(x.array, *spec_of(v))) if is_box(x) else x
             for x, v in zip(sliced, values)
         ]
 
     def _goes_on(self, carried, constants):
-        return bool(interpret(self.graphs[1], [*carried, *constants])[0])
+        return bool(interpret(self.regions[1], [*carried, *constants])[0])
 
     def _through_variables(self, carried):
         """A variable is assigned and read again: where a path starts for a tape."""
@@ -165,7 +164,7 @@ class Loop(RegionNode):
         return carried
 
     def _gathered(self, carried, sums, rows, steps):
-        _, terms, values = self.grouped(self.GROUPS[0][1], self.graphs[0].outputs)
+        _, terms, values = self.grouped(self.GROUPS[0][1], self.regions[0].outputs)
         sums = [_zeros(spec_of(v)) if x is None else x for x, v in zip(sums, terms)]
         count = [convert_to_tensor(np.int32(steps))] if self.tested else []
         rows = [rows[number] for number in sorted(rows)]
@@ -189,7 +188,7 @@ class Loop(RegionNode):
 
     def sum_of_boxes(self, i, x, y):
         """Two lists of arrays for input ``i``, item by item added."""
-        spec = spec_of(self.graphs[0].inputs[i - self.counted])
+        spec = spec_of(self.regions[0].inputs[i - self.counted])
 
         def body(state, slices, constants):
             return [], [], [slices[0] + slices[1]]
@@ -198,11 +197,11 @@ class Loop(RegionNode):
 
     def saving(self):
         """The node that also gives the state before each step."""
-        body = self.graphs[0]
+        body = self.regions[0]
         states = body.inputs[: self.carried]
         body = body.replaced(body.nodes, [*body.outputs, *states])
         stacked = self.stacked + len(states)
-        return self.again((body, *self.graphs[1:]), stacked=stacked)
+        return self.again((body, *self.regions[1:]), stacked=stacked)
 
     def gradient(self, operands, results, cotangents, wanted):
         """The loop from the last step to the first; each step is run again, and back."""
@@ -357,10 +356,6 @@ class LoopTrace:
             self.tests.append(trace_region(f"{title}_test", go, specs, self.outside))
         specs += [*row_specs, *[spec_of(x) for x in self.constants]]
         self.body = trace_region(f"{title}_body", step, specs, self.outside)
-
-    def trip_count(self):
-        """The number of steps, `MANY` at most, if it is known while tracing; or None."""
-        return known_length(self.tests[0], self.body, self.carried)
 
     def node(
         self, *, count=None, length=None, capacity=None, maximum=None, reverse=False

@@ -1,0 +1,214 @@
+"""What traced functions print and check: `print`, `Assert`, and how values look there.
+
+Values are shown in the form in which TensorFlow prints them.
+"""
+
+import sys
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import is_tensor
+
+from .effects import lasting_effect, made_by
+
+__all__ = ["SLOT", "Assert", "Slot", "array_text", "as_text", "assert_true", "print"]
+
+
+def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, name=None):
+    """Prints the values of tensors, nests of them and anything else, as one line.
+
+    In a traced function it prints in each call, in order. ``summarize``: how many entries
+    of each end of an axis are shown; -1 for all. ``output_stream``: ``sys.stdout``,
+    ``sys.stderr``, a file-like object, a function of the text (``logging.info``), or
+    ``"file://path"``, to which lines are appended.
+
+    Raises: ``ValueError`` for another ``output_stream``.
+
+    >>> print("x:", convert_to_tensor([1.0, 2.5]), [True], output_stream=sys.stdout)
+    x: [1 2.5] [True]
+    """
+    tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
+    parts = [_with_slots(item) for item in inputs]
+    summarize = 3 if summarize is None else int(summarize)
+    lasting_effect("print", tensors, parts=parts, output_stream=_named(output_stream),
+                   sep=sep, end=end, summarize=summarize)  # fmt: skip
+
+
+@made_by("print")
+def _printed(parts, output_stream, sep, end, summarize):
+    write = _writer(output_stream)
+
+    def call(*arrays):
+        arrays = iter(arrays)
+        texts = [as_text(part, arrays, summarize) for part in parts]
+        write(sep.join(texts) + end)
+
+    return call
+
+
+def _with_slots(item):
+    """What is printed, with a `Slot` for each tensor."""
+    if not is_nested(item):
+        return SLOT if is_tensor(item) else item
+    return map_structure(lambda x: SLOT if is_tensor(x) else x, item)
+
+
+def _named(stream):
+    """The name of a standard stream, whatever that is when a line is printed."""
+    if stream is sys.stdout:
+        return "stdout"
+    return "stderr" if stream is sys.stderr or stream is _STDERR else stream
+
+
+def _leaves(item):
+    return flatten(item) if is_nested(item) else [item]
+
+
+def _writer(stream):
+    """The function that takes the text."""
+    if isinstance(stream, str) and stream in ("stdout", "stderr"):
+        return lambda text: getattr(sys, stream).write(text)
+    if isinstance(stream, str) and stream.startswith("file://"):
+        return lambda text: _append(stream.removeprefix("file://"), text)
+    if hasattr(stream, "write"):
+        return stream.write
+    if callable(stream):
+        return lambda text: stream(text.removesuffix("\n"))
+    raise ValueError(
+        "print: output_stream must be sys.stdout, sys.stderr, a file, a function of the "
+        f"text, or 'file://path', got {stream!r}"
+    )
+
+
+_STDERR = sys.stderr  # the default, as it was at the time of the import
+
+
+def _append(path, text):
+    with open(path, "a") as file:
+        file.write(text)
+
+
+# ------------------------------------------------------------------------- checks
+
+
+def assert_true(condition, message, data=(), summarize=3):
+    """Raises ``InvalidArgumentError`` unless all of ``condition`` is true.
+
+    ``data``: tensors whose values belong in the message.
+    """
+    lasting_effect("assert", [condition, *data], message=message, summarize=summarize)
+
+
+@made_by("assert")
+def _assertion(message, summarize=3):
+    def check(condition, *data):
+        if not np.all(condition):
+            values = "".join([f"\n  {array_text(x, summarize)}" for x in data])
+            raise InvalidArgumentError(f"{message}{values}")
+
+    return check
+
+
+def Assert(condition, data, summarize=None, name=None):
+    """Raises ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
+
+    In a traced function it does so in each call: before variables are assigned, as these
+    take their values at the end. ``data``: a list of strings and tensors.
+
+    >>> Assert(convert_to_tensor(2) > 1, ["two is", 2])
+    """
+    texts = [f"\n  {x}" for x in data if isinstance(x, str)]
+    tensors = [x for x in data if not isinstance(x, str)]
+    message = f"Assert: the condition must be true{''.join(texts)}"
+    assert_true(condition, message, tensors, 3 if summarize is None else summarize)
+
+
+# --------------------------------------------------------------------------- text
+
+
+class Slot:
+    """Stands for a tensor among what is printed."""
+
+
+SLOT = Slot()
+
+
+def as_text(item, arrays, summarize):
+    """What is printed for an argument; a `Slot` in it is the next of ``arrays``."""
+    if item is SLOT:
+        return array_text(next(arrays), summarize)
+    return item if isinstance(item, str) else _nested(item, arrays, summarize)
+
+
+def _nested(item, arrays, summarize):
+    """A nest as Python shows it, with dicts in the order of their keys."""
+    if item is SLOT:
+        return array_text(next(arrays), summarize)
+    if not is_nested(item):
+        return repr(item)
+    if isinstance(item, dict):
+        try:
+            keys = sorted(item)
+        except TypeError:  # of several types: in the order of insertion
+            keys = list(item)
+        pairs = [f"{key!r}: {_nested(item[key], arrays, summarize)}" for key in keys]
+        return "{" + ", ".join(pairs) + "}"
+    parts = [_nested(x, arrays, summarize) for x in item]
+    if hasattr(item, "_fields"):
+        named = [f"{name}={part}" for name, part in zip(item._fields, parts)]
+        return f"{type(item).__name__}({', '.join(named)})"
+    if isinstance(item, tuple):
+        return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    return "[" + ", ".join(parts) + "]"
+
+
+def array_text(array, summarize=3):
+    """An array without commas; of each axis ``summarize`` entries of both ends.
+
+    >>> array_text(np.arange(8.0))
+    '[0 1 2 ... 5 6 7]'
+    """
+    array = np.asarray(array)
+    if not array.ndim:
+        return _entry(array.item(), array.dtype)
+    return _rows(array, summarize, 1)
+
+
+def _rows(array, summarize, depth):
+    if not array.shape[0]:
+        return "[]"
+    shown = list(range(len(array)))
+    if 0 <= summarize and len(array) > 2 * summarize:
+        head = len(array) - summarize
+        shown = [*shown[:summarize], None, *shown[head:]]
+    if array.ndim == 1:
+        parts = [
+            "..." if i is None else _entry(array[i].item(), array.dtype) for i in shown
+        ]
+        return "[" + " ".join(parts) + "]"
+    rows = [
+        "..." if i is None else _rows(array[i], summarize, depth + 1) for i in shown
+    ]
+    return "[" + ("\n" * (array.ndim - 1) + " " * depth).join(rows) + "]"
+
+
+def _entry(value, dtype):
+    if dtype.kind == "b":
+        return str(int(value))
+    if dtype.kind == "f":
+        return _number(value, *((15, 17) if dtype.itemsize > 4 else (6, 9)), dtype)
+    if dtype.kind in "US":
+        text = value.decode() if isinstance(value, bytes) else value
+        return '"' + text.replace('"', '\\"') + '"'
+    return str(value)
+
+
+def _number(value, few, many, dtype):
+    """The shorter form if it says which number it is, else the longer one."""
+    if value == 0:
+        return "0"
+    text = f"{value:.{few}g}"
+    wide = np.float32 if dtype.itemsize < 4 else dtype.type
+    return text if wide(float(text)) == wide(value) else f"{value:.{many}g}"
