@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapewright.compiler.control_flow.effects import made_by
+from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
@@ -86,11 +87,11 @@ class Update:
             if getattr(part.segment.variables[m], "constraint", None) is not None
         ]
 
-    def twin(self):
+    def with_own_memory(self):
         """The same update with other memory for gradients."""
-        twin = copy.copy(self)
-        twin.parts = [Part.of(part.segment, part.members) for part in self.parts]
-        return twin
+        other = copy.copy(self)
+        other.parts = [Part.of(part.segment, part.members) for part in self.parts]
+        return other
 
     def apply(self, rule, grads):
         """One step of ``rule``, the optimizer."""
@@ -127,7 +128,7 @@ class Update:
         step = TracedUpdate(self, rule, places)
         if not rule.updates_blocks:
             tracer.hand_over()  # its code may look at any variable
-        tracer.effect(KIND, step, inputs, reads=step.reads(), writes=step.writes())
+        tracer.effect(KIND, step, inputs, reads=step.reads, writes=step.writes)
 
     def _warn_of_missing(self):
         if self.missing:
@@ -234,8 +235,8 @@ class Update:
         return found
 
 
-class TracedUpdate:
-    """What a replay calls with the gradients' arrays: one step of an optimizer.
+class TracedUpdate(VariableUpdate):
+    """One step of an optimizer, called with the arrays of gradients in each replay.
 
     ``places``: for each gradient None, or `IndexedSlices` like those that will come.
     """
@@ -261,23 +262,19 @@ class TracedUpdate:
         self.rule.take_step(self.update, gradients)
 
     @property
-    def may_fail(self):
-        """Return whether code of the user's runs in it."""
+    def runs_user_code(self):
         return not self.rule.updates_blocks
 
+    @property
     def reads(self):
-        """The variables that an update looks at without changing them."""
         return self.rule.reads()
 
+    @property
     def writes(self):
-        """The variables that an update changes."""
         return self.rule.writes(self.update)
 
-    def slots(self):
-        """For each array that it is called with: memory of its own for it, or None.
-
-        An array that lies there is not copied; after the call it holds another value.
-        """
+    @property
+    def gradient_memory(self):
         found = [None] * len(self.places)
         if not self.dense or self.rule.changes_gradients:
             return found
@@ -286,11 +283,10 @@ class TracedUpdate:
                 found[n] = part.views[m]
         return found
 
-    def twin(self):
-        """The same step with slots of its own, for one instance of a plan."""
-        twin = copy.copy(self)
-        twin.update = self.update.twin()
-        return twin
+    def with_own_memory(self):
+        other = copy.copy(self)
+        other.update = self.update.with_own_memory()
+        return other
 
     def attributes(self):
         """What `_traced_update` needs to make it again."""

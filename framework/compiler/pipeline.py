@@ -15,8 +15,8 @@ from .passes.dead_code import dead_nodes, dead_stores, narrow_control
 from .passes.pooling_passes import cropped_convolutions, pool_first
 from .passes.shared_weights import shared_weights
 from .program.blocks import row_blocks
-from .program.fusion import drop_unused, merge_equal, uniform_constants
 from .program.lowering import lower
+from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
 from .targets.plan import Plan
 from .tracing.graph_verifier import verify_effects, verify_graph

@@ -20,7 +20,11 @@ from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler import pipeline
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
-from tapewright.compiler.inspection.costs import call_cost, call_name, op_cost
+from tapewright.compiler.inspection.costs import (
+    instruction_cost,
+    instruction_name,
+    op_cost,
+)
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.plan import Plan
@@ -356,20 +360,20 @@ def _described(timed):
     found = {}
     texts = timed.plan.source.split("\n")
     for line, text in enumerate(texts, 1):
-        call = timed.call_of(line)
-        if call is None or call.form in ("view", "read", "store"):
+        instruction = timed.instruction_of(line)
+        if instruction is None or instruction.is_free:
             continue
         if text.endswith("= None"):
             continue
-        cost = call_cost(call)
+        cost = instruction_cost(instruction)
         data = {
-            "function": call.name,
-            "inputs": _text(call.arrays()),
-            "output": _text(call.outputs),
-            "line": short_line(call.node.line),
+            "function": instruction.name,
+            "inputs": _text(instruction.reads),
+            "output": _text(instruction.outputs),
+            "line": short_line(instruction.node.line),
         }
         data |= {"flops": cost.flops} if cost.flops else {}
-        found[line] = call_name(call), cost.nbytes, data
+        found[line] = instruction_name(instruction), cost.nbytes, data
     return found
 
 

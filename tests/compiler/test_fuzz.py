@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from tapewright.compiler import pipeline
-from tapewright.compiler.targets import plan
+from tapewright.compiler.program import buffer_assignment
+from tapewright.compiler.program.instructions import Map, Store
 
 from .fuzzing import checking, generating, shrinking
 
@@ -38,20 +39,20 @@ def test_random_programs_run_traced_as_they_run_eagerly(part):
 
 
 def turn_differences(program):
-    for call in program.calls:
-        if call.function is np.subtract:
-            call.args = call.args[::-1]
+    for each in program.instructions:
+        if type(each) is Map and each.function is np.subtract:
+            each.operands = each.operands[::-1]
 
 
 def lose_nan(program):
-    for call in program.calls:
-        if call.function is np.maximum:
-            call.function = np.fmax
+    for each in program.instructions:
+        if type(each) is Map and each.function is np.maximum:
+            each.function = np.fmax
 
 
 def forget_stores(program):
-    last = [call for call in program.calls if call.form == "store"][1:]
-    program.calls = [call for call in program.calls if id(call) not in map(id, last)]
+    stores = [each for each in program.instructions if type(each) is Store]
+    program.instructions = [e for e in program.instructions if e not in stores[1:]]
 
 
 def all_in_one_place(spans):
@@ -74,7 +75,7 @@ MISTAKES = {
     "a difference of the wrong sign": with_mistake(turn_differences),
     "a kernel that loses NaN": with_mistake(lose_nan),
     "a store left out": with_mistake(forget_stores),
-    "buffers that share memory": (plan, "lay_out", all_in_one_place),
+    "buffers that share memory": (buffer_assignment, "lay_out", all_in_one_place),
 }
 
 

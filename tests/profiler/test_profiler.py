@@ -304,8 +304,8 @@ def test_nothing_is_left_in_place_afterwards():
     tw.exp(x)
     assert len(profile.events) == count
     plan = f.get_concrete_function(x).plan
-    (call,) = [c for c in plan.program.calls if c.form != "view"]
-    assert call.function is np.exp
+    (instruction,) = [each for each in plan.program.instructions if not each.is_free]
+    assert instruction.function is np.exp
 
 
 def test_checks_of_numbers_go_on_under_a_trace():

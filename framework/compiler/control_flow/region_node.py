@@ -359,7 +359,7 @@ class Replay:
     """
 
     def __init__(self, graph, owned=()):
-        self.plan = make_plan(graph, borrows=True, owned=owned)
+        self.plan = make_plan(graph, aliases_inputs=True, donated_inputs=owned)
         self.free = []
 
     def borrow(self):

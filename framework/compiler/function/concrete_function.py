@@ -28,7 +28,7 @@ from ..inspection.pretty import dot_text, plan_text
 from ..inspection.timings import explain, peak_bytes
 from ..pipeline import make_plan
 from ..program.float_errors import quietly
-from ..program.scheduling import put_back_on_failure
+from ..program.scheduling import restoring_on_failure
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -260,7 +260,7 @@ class ConcreteFunction:
         run = partial(interpret, self.graph)
         if active_tracer() is None:
             written = {id(v): v for node in self.graph.nodes for v in node.writes}
-            run = put_back_on_failure(run, [], written.values())
+            run = restoring_on_failure(run, [], written.values())
         return run(tensors)
 
     def _is_numpys(self, tensors):
@@ -456,10 +456,10 @@ class UntracedFunction(ConcreteFunction):
 
 def _leaves_inputs(plan):
     """Whether nothing that outlives a replay shares memory with its inputs."""
-    kept = set(plan.escaping)
-    for call in plan.program.calls:
-        if call.form == "effect":
-            kept.update([array.root for array in call.arrays()])
+    kept = set(plan.assignment.escaping)
+    for instruction in plan.program.instructions:
+        if instruction.has_effect:
+            kept.update([buffer.base for buffer in instruction.operands])
     return kept.isdisjoint(plan.program.inputs)
 
 

@@ -8,7 +8,9 @@ only moves data, and what is not known here, has bytes and no operations.
 import math
 from typing import NamedTuple
 
-__all__ = ["Cost", "call_cost", "call_name", "op_cost"]
+from ..program.instructions import Memory
+
+__all__ = ["Cost", "instruction_cost", "instruction_name", "op_cost"]
 
 
 class Cost(NamedTuple):
@@ -86,7 +88,7 @@ _PER_INPUT |= {
 
 
 # Calls that only move data, whatever op they are from.
-_MOVES = {"cast_into", "copy_into", "copyto"}
+_MOVES = {"cast", "copy_into", "copyto"}
 
 
 def _size(x):
@@ -213,36 +215,36 @@ def _bytes(arrays):
     for x in arrays:
         if id(x) not in seen and hasattr(x, "nbytes"):
             seen.add(id(x))
-            root = getattr(x, "root", None)
-            total += x.nbytes if root is None else min(x.nbytes, root.nbytes)
+            base = getattr(x, "base", None)
+            total += x.nbytes if base is None else min(x.nbytes, base.nbytes)
     return total
 
 
-def call_cost(call) -> Cost:
-    """The cost of one `lowering.Call`; those of form "view", "read", "store" have none."""
-    if call.form in ("view", "read", "store"):
+def instruction_cost(instruction) -> Cost:
+    """The cost of one instruction of a program."""
+    if instruction.is_free:
         return NOTHING
-    inputs, outputs = call.arrays(), call.outputs
+    inputs, outputs = instruction.operands, instruction.outputs
     nbytes = _bytes(inputs) + _bytes(outputs)
-    if call.form == "effect":
-        written = [variable._array for variable in call.node.writes]
+    if instruction.has_effect:
+        written = [variable._array for variable in instruction.variables_written]
         return Cost(0, 0, nbytes + 2 * _bytes(written))
-    if call.form == "block":  # what its parts hand on to each other stays in the cache
-        parts = [call_cost(part) for part in call.function.chain]
+    if instruction.steps:  # what they hand on to each other stays in the cache
+        parts = [instruction_cost(step) for step in instruction.steps]
         return Cost(
             sum(c.flops for c in parts), sum(c.transcendentals for c in parts), nbytes
         )
-    if call.form == "kernel":
-        op = call.node.op
-        name, elementwise = getattr(op, "name", call.node.name), _is_entrywise(op)
-        return op_cost(name, inputs, outputs, call.kwargs, elementwise)
-    name = call.name
+    node = instruction.node
+    if instruction.memory is Memory.OWN:
+        elementwise = _is_entrywise(node.op)
+        return op_cost(node.name, inputs, outputs, instruction.keywords, elementwise)
+    name, elementwise = instruction.name, instruction.broadcasts
     if name == "reduce":
-        name = f"{call.function.__self__.__name__}_reduce"
-    if call.form == "out" and not _is_known(name) and _is_known(call.node.name):
-        whole = _node_cost(call.node)  # a kernel in another guise
+        name = f"{instruction.ufunc.__name__}_reduce"
+    if not (elementwise or _is_known(name)) and _is_known(node.name):
+        whole = _node_cost(node)  # a kernel in another guise
         return Cost(whole.flops, whole.transcendentals, nbytes)
-    return op_cost(name, inputs, outputs, {}, call.form == "ufunc")
+    return op_cost(name, inputs, outputs, {}, elementwise)
 
 
 def _is_known(name):
@@ -256,11 +258,10 @@ def _node_cost(node):
     return op_cost(node.name, inputs, node.outputs, node.attributes)
 
 
-def call_name(call):
-    """The op that a call is from; of several that were joined, their names."""
-    if call.form != "block":
-        return call.node.name
-    names = list(dict.fromkeys(part.node.name for part in call.function.chain))
+def instruction_name(instruction):
+    """The op that an instruction is from; of several that were fused, their names."""
+    steps = instruction.steps or (instruction,)
+    names = list(dict.fromkeys(step.node.name for step in steps))
     return "+".join(names[:3]) + ("+..." if len(names) > 3 else "")
 
 

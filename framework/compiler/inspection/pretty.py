@@ -3,8 +3,9 @@
 import os
 import re
 
+from ..targets.numpy_blocks import BlockFunction
 from ..tracing.graph import Effect, Graph, Read, Store, is_value
-from .costs import call_cost, call_name
+from .costs import instruction_cost, instruction_name
 
 __all__ = ["dot_text", "graph_text", "plan_text", "quantity", "short_line", "spec_text"]
 
@@ -229,9 +230,9 @@ def heading(plan, graph):
         else:
             read.setdefault(id(node.variable), node.variable)
         written.update({id(v): v for v in node.writes})
-    calls = plan.program.calls
+    instructions = plan.program.instructions
     after = getattr(plan.program.graph, "nodes", graph.nodes)
-    working = [c for c in calls if c.form not in ("view", "read", "store")]
+    working = [each for each in instructions if not each.is_free]
     lines = [name_line(graph)]
     if read:
         count = counted(len(read), "variable")
@@ -239,7 +240,7 @@ def heading(plan, graph):
     if written:
         lines.append(f"  writes {len(written)}: {_listed(written.values(), 6)}")
     nodes = f"{counted(len(graph.nodes), 'node')} traced, {len(after)} after passes"
-    views = counted(len(calls) - len(working), "view or read", "views and reads")
+    views = counted(len(instructions) - len(working), "view or read", "views and reads")
     lines.append(f"  {nodes}, {counted(len(working), 'array call')}, {views}")
     size = quantity(plan.arena_size, "B")
     lines.append(f"  {size} of buffers, used again and again")
@@ -249,7 +250,7 @@ def heading(plan, graph):
 def _annotated(plan):
     source = plan.source.rstrip("\n").split("\n")
     source[0] = _short_signature(source[0])
-    notes = [_note(call, source[i], plan, i) for i, call in enumerate(plan.lines)]
+    notes = [_note(*pair) for pair in zip(plan.lines, source, strict=True)]
     notes += [""] * (len(source) - len(notes))
     noted = [len(text) for text, note in zip(source, notes, strict=False) if note]
     width = min(max(noted, default=0), 60)
@@ -262,15 +263,13 @@ def _annotated(plan):
 def _blocks(plan):
     """The sources of the calls that take several ops through the cache row by row."""
     found = []
-    names = {id(value): name for name, value in plan.bound.items()}
-    for call in plan.program.calls:
-        if call.form == "block":
-            text = call.function.source.rstrip("\n")
-            for name, function in call.function.bound.items():
-                label = getattr(function, "__name__", name)
-                text = re.sub(rf"\b{name}\(", f"{label}(", text)
+    for name, function in plan.bound.items():
+        if type(function) is BlockFunction:
+            text = function.source.text.rstrip("\n")
+            for inner, value in function.source.bound.items():
+                label = getattr(value, "__name__", inner)
+                text = re.sub(rf"\b{inner}\(", f"{label}(", text)
             head, _, body = text.partition("\n")
-            name = names.get(id(call.function), call.name)
             found.append(f"{_short_signature(head.replace('block', name, 1))}\n{body}")
     return found
 
@@ -282,18 +281,18 @@ def _short_signature(text):
     return f"{head}({', '.join(n for n in names if n and '=' not in n)}):"
 
 
-def _note(call, text, plan, i):
-    if call is None or text.strip().endswith("= None"):
+def _note(instruction, text):
+    if instruction is None or text.strip().endswith("= None"):
         return ""
-    node = call.node
+    node = instruction.node
     where = short_line(getattr(node, "line", None))
-    if call.form in ("read", "store"):
+    if instruction.is_free and instruction.viewed is None:
         return f"{node.name} '{node.variable.path}'  {where}"
-    parts = [call_name(call)]
-    if call.outputs:
-        parts.append(", ".join(spec_text(out) for out in call.outputs))
-    if call.form != "view":
-        parts.append(cost_text(call_cost(call)))
+    parts = [instruction_name(instruction)]
+    if instruction.outputs:
+        parts.append(", ".join(spec_text(out) for out in instruction.outputs))
+    if not instruction.is_free:
+        parts.append(cost_text(instruction_cost(instruction)))
     return "  ".join([p for p in (*parts, where) if p])
 
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..program.float_errors import quietly
-from ..targets.plan import LARGE
-from ..tracing.graph import Read, Store, is_value
-from .costs import call_cost, call_name
+from ..program.program import Kind
+from ..targets.numpy_source import LARGE
+from ..tracing.graph import Read, Store
+from .costs import instruction_cost, instruction_name
 from .pretty import counted, quantity, short_line, spec_text
 
 __all__ = [
@@ -57,8 +58,8 @@ class Timed:
         marks.append((0, clock()))
         return outputs
 
-    def call_of(self, line):
-        """The call that a line of the source is from, or None."""
+    def instruction_of(self, line):
+        """The instruction that a line of the source is from, or None."""
         lines = self.plan.lines
         return lines[line - 1] if 0 < line <= len(lines) else None
 
@@ -105,16 +106,13 @@ def peak_bytes(plan):
     The buffers, and what is new in each replay; what a kernel needs for itself is not
     known, and not counted.
     """
-    end, needed = len(plan.program.calls), {}
-    for array, last in plan.read_last.items():
-        needed[array.root] = max(last, needed.get(array.root, 0))
+    end, needed = len(plan.program.instructions), {}
+    for buffer, last in plan.assignment.last_read.items():
+        needed[buffer.base] = max(last, needed.get(buffer.base, 0))
     change = [0] * (end + 2)
-    for i, call in enumerate(plan.program.calls):
-        if call.form in ("view", "read", "store"):
-            continue
-        for out in call.outputs:
-            placed = out.root in plan.places or out.root in plan.slots
-            if out.root is not out or placed:
+    for i, instruction in enumerate(plan.program.instructions):
+        for out in instruction.outputs:
+            if out.is_view or out.kind not in (Kind.NEW, Kind.ESCAPING):
                 continue
             last = needed[out] if out.nbytes >= LARGE else end
             change[i] += out.nbytes
@@ -275,23 +273,22 @@ def _by_line(marks):
 
 def _rows(timed, replays, overhead):
     """A row for each call that has lines of its own; reads and views have none."""
-    calls, lines_of = [], {}
+    lines_of = {}
     for line in range(1, len(timed.plan.lines) + 1):
-        call = timed.call_of(line)
-        if call is not None and call.form not in ("view", "read", "store"):
-            if id(call) not in lines_of:
-                calls.append(call)
-            lines_of.setdefault(id(call), []).append(line)
+        instruction = timed.instruction_of(line)
+        if instruction is not None and not instruction.is_free:
+            lines_of.setdefault(instruction, []).append(line)
     rows = []
-    for call in calls:
+    for instruction, lines in lines_of.items():
         spent, visits = [], 0
         for replay in replays:
-            seen = [replay[n] for n in lines_of[id(call)] if n in replay]
+            seen = [replay[n] for n in lines if n in replay]
             spent.append(sum(max(0, ns - overhead * count) for ns, count in seen))
             visits = max([count for _, count in seen], default=0)
-        output = ", ".join(spec_text(out) for out in call.outputs)
-        row = Row(call_name(call), call.name, call.node.line or "", output,
-                  float(np.median(spent)) / 1000, *call_cost(call), visits)  # fmt: skip
+        output = ", ".join(spec_text(out) for out in instruction.outputs)
+        name, line = instruction_name(instruction), instruction.node.line or ""
+        cost, time_taken = instruction_cost(instruction), float(np.median(spent)) / 1000
+        row = Row(name, instruction.name, line, output, time_taken, *cost, visits)
         rows.append(row)
     return rows
 
@@ -314,25 +311,24 @@ def _measured_peak(plan, replacing, arrays):
 def sample_inputs(program):
     """Arrays that a program takes: ones, and zeros where they are whole numbers."""
     arrays = []
-    for array in program.inputs:
-        if array.origin == "input" and is_value(array.payload):
-            captured = program.graph.captures.get(array.payload)
-            if captured is not None:
-                arrays.append(captured.array)
-                continue
-        make = np.ones if array.dtype.kind in "fc" else np.zeros
-        arrays.append(make(array.shape, array.dtype))
+    for buffer in program.inputs:
+        captured = program.graph.captures.get(buffer.source)
+        if captured is not None:
+            arrays.append(captured.array)
+            continue
+        make = np.ones if buffer.dtype.kind in "fc" else np.zeros
+        arrays.append(make(buffer.shape, buffer.dtype))
     return arrays
 
 
 def _left_out(program):
-    """Stand-ins for effects that cannot be undone, by their calls, and their names."""
+    """Stand-ins for effects that cannot be undone, by instruction, and their names."""
     replacing, names = {}, []
-    for call in program.calls:
-        if call.form == "effect" and not call.node.writes:
-            zeros = tuple([np.zeros(a.shape, a.dtype) for a in call.outputs])
-            replacing[call] = lambda *arrays, zeros=zeros: zeros
-            names.append(call.node.name)
+    for each in program.instructions:
+        if each.has_effect and not each.variables_written:
+            zeros = tuple([np.zeros(a.shape, a.dtype) for a in each.outputs])
+            replacing[each] = lambda *arrays, zeros=zeros: zeros
+            names.append(each.node.name)
     return replacing, list(dict.fromkeys(names))
 
 

@@ -1,22 +1,19 @@
-"""All or nothing: what keeps the variables of a step that fails halfway.
+"""All or nothing: the variables of a step that fails halfway stay as they were.
 
 A replay stores new values at its end, but some nodes change variables in the middle: an
 update by an optimizer, in place, and what assigns before it. So what may fail moves in
 front of them, with all that it needs. What may fail and needs their results cannot; then
-the variables are kept before the step, and put back.
+the variables are copied before the step, and restored.
 """
 
-from ..tracing.graph import Read, Store, is_value
+from ..tracing.graph import Effect, Read, Store, is_value
+from .variable_update import VariableUpdate
 
-__all__ = ["may_fail", "put_back_on_failure", "safely_ordered"]
-
-UPDATE = "apply_gradients"
-# Effects whose place among the updates nobody can tell.
-INDEPENDENT = frozenset(["assert", "print"])
+__all__ = ["may_fail", "restoring_on_failure", "safely_ordered"]
 
 
 def may_fail(node):
-    """Whether a node may raise when it runs."""
+    """Return whether a node may raise when it runs."""
     if node.is_alias or type(node) in (Read, Store):
         return False
     if node.op is None:
@@ -30,12 +27,18 @@ def may_fail(node):
 
 
 def _is_safe_update(node):
-    """Return whether a node is an update by an optimizer that runs no code of the user's."""
-    return node.name == UPDATE and not node.call.may_fail
+    """Return whether a node is an update of variables that runs no code of the user's."""
+    is_update = type(node) is Effect and isinstance(node.call, VariableUpdate)
+    return is_update and not node.call.runs_user_code
+
+
+def _sees_no_variables(node):
+    """Return whether nobody can tell where an effect stands among the updates."""
+    return not (node.runs_python or node.writes)
 
 
 def safely_ordered(graph):
-    """``(nodes, variables)``: nodes in a better order, and what is to be kept all the same.
+    """``(nodes, variables)``: nodes in a better order, and what is to be restored still.
 
     The variables come in two lists: those that are written to in place, and others.
     """
@@ -53,11 +56,11 @@ def safely_ordered(graph):
             wanted.update(_values(node))
     early = [node for node in tail if node in moved]
     late = [node for node in tail if node not in moved]
-    return [*nodes[:first], *early, *late], _to_keep(late)
+    return [*nodes[:first], *early, *late], _to_restore(late)
 
 
 def _commits(node):
-    """Whether a node changes a variable for good."""
+    """Return whether a node changes a variable for good."""
     return type(node) is Store or (node.is_effect and bool(node.writes))
 
 
@@ -69,16 +72,13 @@ def _bound_late(tail):
         needs = not made.isdisjoint(_values(node))
         needs = needs or any([called or id(v) in written for v in node.reads])
         seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
-        if (
-            needs
-            or _commits(node)
-            or (seen and (ordered or node.name not in INDEPENDENT))
-        ):
+        free = _sees_no_variables(node)
+        if needs or _commits(node) or (seen and (ordered or not free)):
             bound.add(node)
             made.update(node.outputs)
             written.update([id(v) for v in node.writes])
             ordered = ordered or seen
-            called = called or (seen and node.name not in INDEPENDENT)
+            called = called or (seen and not free)
     return bound
 
 
@@ -86,7 +86,7 @@ def _values(node):
     return [x for x in node.inputs if is_value(x)]
 
 
-def _to_keep(late):
+def _to_restore(late):
     """The variables that change before something that may fail."""
     fallible = [i for i, node in enumerate(late) if may_fail(node)]
     before = late[: fallible[-1] + 1] if fallible else []
@@ -97,7 +97,7 @@ def _to_keep(late):
     return list(in_place.values()), [v for k, v in others.items() if k not in in_place]
 
 
-def put_back_on_failure(run, in_place, others):
+def restoring_on_failure(run, in_place, others):
     """``run`` that leaves these variables as they were if it raises."""
     if not (in_place or others):
         return run

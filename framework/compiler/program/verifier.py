@@ -1,25 +1,25 @@
-"""Verify programs and plans: each instruction reads the values that it names.
+"""Verify programs: each instruction reads the values that it names.
 
 The checker follows, instruction by instruction, which value each piece of memory holds.
-An array names the value that was written when it was made; a read of it is right as long
-as its memory still holds that value. `verify_program` gives every array memory of its
-own, and so finds reads after an in-place change. `verify_plan` takes the addresses at
-which an instance of a plan has its arrays, and so finds memory that is used again too
+A buffer names the value that was written when it was made; a read of it is right as long
+as its memory still holds that value. `verify_program` gives every buffer memory of its
+own, and so finds reads after an in-place change. `verify_memory` takes the addresses at
+which an instance of a program has its buffers, and so finds memory that is used again too
 early. Both find memory that escapes: an output, or the value of a variable, that lies
-where a later replay, or the plan around this one, writes.
+where a later replay, or the program around this one, writes.
 
-Bodies of loops and branches are plans of their own, verified when they are made; here
-their calls count as writing to all memory that their instances own.
+It asks instructions for what they declare: `Memory`, donations, what they keep. Bodies of
+loops and branches are programs of their own, verified when they are made.
 """
 
-import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tapewright.core.errors import VerificationError
 
-from ..tracing.graph import Effect, Read, Store
+from .instructions import Memory
+from .program import Kind
 
-__all__ = ["verify_plan", "verify_program"]
+__all__ = ["verify_memory", "verify_program"]
 
 
 def verify_program(program, after):
@@ -30,18 +30,14 @@ def verify_program(program, after):
     _Checker(program, {}, f"after {after}").run()
 
 
-def verify_plan(plan, scope):
-    """Check a plan with the memory of one instance: ``scope`` maps names to arrays.
+def verify_memory(program, arrays, updates):
+    """Check a program with the memory of one instance.
 
+    Args: ``arrays``, of each buffer whose memory is the instance's own the array that it
+    is in every replay; ``updates``, the `VariableUpdate` of each instruction that has one.
     Raises: ``VerificationError``.
     """
-    fixed = {}  # array -> the array of the instance that it is in every replay
-    for array, name in plan.names.items():
-        bound = scope.get(name)
-        if isinstance(bound, np.ndarray) and array.origin != "constant":
-            fixed[array] = bound
-    effects = {call: scope[name] for call, name in plan.effects.items()}
-    _Checker(plan.program, fixed, "with its memory assigned", effects).run()
+    _Checker(program, arrays, "with its memory assigned", updates).run()
 
 
 class _Memory:
@@ -79,182 +75,177 @@ def _overlap(a, b):
 class _Checker:
     """One walk over a program.
 
-    ``fixed``: the arrays whose memory is the plan's own; ``effects``: the functions of
-    effects in this instance, which may own memory, too.
+    ``fixed``: the arrays of buffers whose memory is the instance's own; ``updates``: the
+    updates of this instance, which have memory for gradients.
     """
 
-    def __init__(self, program, fixed, when, effects=()):
+    def __init__(self, program, fixed, when, updates=()):
         self.program, self.fixed, self.when = program, fixed, when
-        self.effects = dict(effects)
+        self.updates = dict(updates)
         self.memory = _Memory()
-        self.values = {}  # array -> the value that it names
-        self.backing = {}  # root -> arrays whose memory may be its own, with their values
-        self.stored = {}  # id of a variable -> the array that it was last bound to
-        self.call = None
+        self.values = {}  # buffer -> the value that it names
+        self.backing = {}  # base -> buffers whose memory may be its own, with their values
+        self.stored = {}  # id of a variable -> the buffer that it was last bound to
+        self.instruction = None
 
     def run(self):
-        for array in self.program.inputs:
-            self.make(array)
+        for buffer in self.program.inputs:
+            self.make(buffer)
         _check_order(self)
-        for call in self.program.calls:
-            self.call = call
-            self.step(call)
-        self.call = None
-        for array in self.stored.values():  # which nobody may have changed since
-            self.read(array)
-        for array in self.program.outputs:
-            self.read(array)
-            self.require_lasting(array, "returned", lent=True)
+        for instruction in self.program.instructions:
+            self.instruction = instruction
+            self.step(instruction)
+        self.instruction = None
+        for buffer in self.stored.values():  # which nobody may have changed since
+            self.read(buffer)
+        for buffer in self.program.outputs:
+            self.read(buffer)
+            self.require_lasting(buffer, "returned", may_be_input=True)
 
     def fail(self, what):
-        where = f" at {self.call!r} of {self.call.node!r}" if self.call else ""
-        line = f" ({self.call.node.line})" if self.call and self.call.node.line else ""
-        name = self.program.graph.name
-        raise VerificationError(f"'{name}' {self.when}{where}{line}: {what}")
+        name, line, at = self.program.graph.name, "", ""
+        if self.instruction is not None:
+            node = self.instruction.node
+            at = f" at {self.instruction!r} of {node!r}"
+            line = f" ({node.line})" if node.line else ""
+        raise VerificationError(f"'{name}' {self.when}{at}{line}: {what}")
 
     # --- memory
 
-    def place(self, array):
-        """``(space, start, stop)`` of an array's own memory; of a view that of its root."""
-        root = array.root
-        bound = self.fixed.get(root)
-        if bound is None:
-            return root, 0, root.nbytes
-        return ("plan", *(byte_bounds(bound) if bound.size else (0, 0)))
+    def place(self, buffer):
+        """``(space, start, stop)`` of the memory of a buffer; of a view that of its base."""
+        base = buffer.base
+        array = self.fixed.get(base)
+        if array is None:
+            return base, 0, base.nbytes
+        return ("instance", *(byte_bounds(array) if array.size else (0, 0)))
 
-    def make(self, array, value=None):
-        """An array comes to be, and with it the value that it names."""
-        self.values[array] = value = object() if value is None else value
-        self.memory.write(self.place(array), value)
+    def make(self, buffer, value=None):
+        """A buffer comes to be, and with it the value that it names."""
+        self.values[buffer] = value = object() if value is None else value
+        self.memory.write(self.place(buffer), value)
 
-    def read(self, array):
-        if array.root.origin == "constant":
+    def read(self, buffer):
+        if buffer.is_constant:
             return
-        if array not in self.values:
-            self.fail(f"{array} is read before it is made")
-        if not self.memory.holds(self.place(array), self.values[array]):
-            self.fail(f"{array} is read, but its memory holds another value by now")
-        for other, value in self.backing.get(array.root, ()):
+        if buffer not in self.values:
+            self.fail(f"{buffer} is read before it is made")
+        if not self.memory.holds(self.place(buffer), self.values[buffer]):
+            self.fail(f"{buffer} is read, but its memory holds another value by now")
+        for other, value in self.backing.get(buffer.base, ()):
             if not self.memory.holds(self.place(other), value):
-                self.fail(f"{array} may be a view of {other}, whose memory was changed")
+                self.fail(
+                    f"{buffer} may be a view of {other}, whose memory was changed"
+                )
 
     # --- instructions
 
-    def step(self, call):
-        scratch = [a for a in call.arrays() if a.origin == "scratch"]
-        for array in scratch:
-            self.memory.write(self.place(array), object())
-        for array in call.arrays():
-            if array.origin != "scratch":
-                self.read(array)
-        _check_specs(self, call)
-        getattr(self, f"step_{call.form}", self.step_new)(call)
-        for array in scratch:
-            self.require_apart(self.place(array), call.outputs, "scratch memory")
+    def step(self, instruction):
+        scratch = instruction.scratch
+        for buffer in scratch:
+            self.memory.write(self.place(buffer), object())
+        for buffer in instruction.reads:
+            self.read(buffer)
+        instruction.verify(self.place, self.fail)
+        for buffer in instruction.kept:
+            use, may_be_input = "kept by a variable", not self.program.aliases_inputs
+            self.require_lasting(buffer, use, may_be_input)
+            for variable in instruction.variables_written:
+                self.stored[id(variable)] = buffer
+        self.write_gradients(instruction)
+        _STEPS[instruction.memory](self, instruction)
+        for buffer in scratch:
+            self.require_apart(
+                self.place(buffer), instruction.outputs, "scratch memory"
+            )
 
-    def step_new(self, call):
-        """Outputs in memory of their own, or in that of an argument that may end."""
-        for out in call.outputs:
-            if out.root is not out:
+    def write_gradients(self, instruction):
+        """An update leaves other values in its memory for gradients."""
+        update = self.updates.get(instruction)
+        for array in () if update is None else update.gradient_memory:
+            if array is not None and array.size:
+                self.memory.write(("instance", *byte_bounds(array)), object())
+
+    def step_given(self, instruction):
+        """Outputs in memory of their own, or in that of an operand that may end."""
+        for out in instruction.outputs:
+            if out.is_view:
                 self.fail(f"{out} must have memory of its own")
-            self.require_apart_from_arguments(call, out)
-        for out in call.outputs:
+            self.require_apart_from_operands(instruction, out)
+        for out in instruction.outputs:
             self.make(out)
 
-    def step_view(self, call):
-        (out,), viewed = call.outputs, call.args[0]
-        if out.root is not viewed.root:
-            self.fail(f"{out} is a view of {viewed} and must have its root")
-        if out.root.origin != "constant":
+    def step_shared(self, instruction):
+        (out,), viewed = instruction.outputs, instruction.viewed
+        if out.base is not viewed.base:
+            self.fail(f"{out} is a view of {viewed} and must have its base")
+        if not out.is_constant:
             self.values[out] = self.values[viewed]
 
-    def step_block(self, call):
-        call.function.verify(self.place, self.fail)
-        self.step_new(call)
-
-    def step_kernel(self, call):
-        target, backing = call.donated, []
-        if target is not None:  # from here on its name stands for a value that is gone
-            self.require_owned(target)
+    def step_own(self, instruction):
+        donated, backing = instruction.donated, []
+        if donated is not None:  # from here on its name stands for a value that is gone
+            self.require_owned(donated)
             changed = object()
-            self.memory.write(self.place(target), changed)
-        for array in call.arrays() if call.may_alias else ():
-            if array.root.origin != "constant":
-                value = changed if array is target else self.values[array]
-                backing += [(array, value), *self.backing.get(array.root, ())]
-        for out in call.outputs:
+            self.memory.write(self.place(donated), changed)
+        for buffer in instruction.reads if instruction.may_alias else ():
+            if not buffer.is_constant:
+                value = changed if buffer is donated else self.values[buffer]
+                backing += [(buffer, value), *self.backing.get(buffer.base, ())]
+        for out in instruction.outputs:
             self.make(out)
             self.backing[out] = backing
 
-    def step_effect(self, call):
-        for start, stop in _written_by(self.effects.get(call, call.function)):
-            self.memory.write(("plan", start, stop), object())
-        for out in call.outputs:
+    def step_new(self, instruction):
+        for out in instruction.outputs:
             self.make(out)
-
-    def step_read(self, call):
-        self.make(call.outputs[0])
-
-    def step_store(self, call):
-        (array,) = call.args
-        self.require_lasting(array, "kept by a variable", not self.program.borrows)
-        self.stored[id(call.node.variable)] = array
 
     # --- what must hold
 
-    def require_apart(self, place, arrays, what):
-        for array in arrays:
-            if _overlap(place, self.place(array)):
-                self.fail(f"{array} shares the memory of {what}")
+    def require_apart(self, place, buffers, what):
+        for buffer in buffers:
+            if _overlap(place, self.place(buffer)):
+                self.fail(f"{buffer} shares the memory of {what}")
 
-    def require_apart_from_arguments(self, call, out):
-        """An output shares memory with no argument but one in whose place it may be."""
-        place, shares = self.place(out), []
-        for array in call.arrays():
-            if array.origin != "scratch" and _overlap(place, self.place(array)):
-                shares.append(array)
-        if not shares or call.form == "block":  # which follows its own calls
+    def require_apart_from_operands(self, instruction, out):
+        """An output shares memory with no operand but one in whose place it may be."""
+        if instruction.copies_overlaps:
             return
-        same = all([self.place(a) == place and a.shape == out.shape for a in shares])
-        if call.form == "ufunc" and (same or isinstance(call.function, np.ufunc)):
-            return
-        number = getattr(call.function, "overwrites", None)
-        allowed = call.form == "out" and number is not None and same
-        if not allowed or any([a is not call.args[number] for a in shares]):
-            self.fail(f"{out} is written over {shares[0]}, which is still being read")
+        place, in_place = self.place(out), instruction.in_place_operands
+        for buffer in instruction.reads:
+            if not _overlap(place, self.place(buffer)):
+                continue
+            same = self.place(buffer) == place and buffer.shape == out.shape
+            if not same or buffer not in in_place:
+                self.fail(f"{out} is written over {buffer}, which is still being read")
 
-    def require_owned(self, array):
-        """The memory of an array is this program's to write to."""
-        root = array.root
-        owned = [self.program.inputs[i] for i in self.program.owned]
-        made = root.call is not None and root.call.form in ("ufunc", "out", "block")
-        if not made and root not in owned:
-            self.fail(f"{array} is changed, but its memory is not the program's own")
+    def require_owned(self, buffer):
+        """The memory of a buffer is this program's to write to."""
+        base = buffer.base
+        owned = [self.program.inputs[i] for i in self.program.donated_inputs]
+        made = base.instruction is not None and base.instruction.memory is Memory.GIVEN
+        if not made and base not in owned:
+            self.fail(f"{buffer} is changed, but its memory is not the program's own")
 
-    def require_lasting(self, array, use, lent):
-        """An array that outlives the replay lies in no memory that is written again.
-
-        ``lent``: it may lie in that of the inputs.
-        """
-        for root in (
-            array.root,
-            *[a.root for a, _ in self.backing.get(array.root, ())],
-        ):
-            if root in self.fixed:
-                self.fail(f"{array} is {use}, but lies in memory of the plan")
-            if root.origin == "input" and not lent:
-                self.fail(f"{array} is {use}, but its memory is only lent to this plan")
+    def require_lasting(self, buffer, use, may_be_input):
+        """A buffer that outlives the replay lies in no memory that is written again."""
+        behind = [a.base for a, _ in self.backing.get(buffer.base, ())]
+        for base in (buffer.base, *behind):
+            if base in self.fixed:
+                self.fail(f"{buffer} is {use}, but lies in memory of the plan")
+            if base.kind is Kind.INPUT and not may_be_input:
+                self.fail(
+                    f"{buffer} is {use}, but its memory is only lent to this plan"
+                )
 
 
-def _written_by(function):
-    """The address ranges that an effect writes to, those of nested plans included."""
-    for array in getattr(function, "slots", tuple)():
-        if array is not None and array.size:
-            yield byte_bounds(array)
-    for replay in getattr(function, "replays", ()):
-        for call in replay.plan.program.calls:
-            if call.form == "effect":
-                yield from _written_by(call.function)
+_STEPS = {
+    Memory.GIVEN: _Checker.step_given,
+    Memory.SHARED: _Checker.step_shared,
+    Memory.OWN: _Checker.step_own,
+    Memory.VARIABLE: _Checker.step_new,
+    Memory.NONE: _Checker.step_new,
+}
 
 
 # ------------------------------------------------------------------------- variables
@@ -262,9 +253,9 @@ def _written_by(function):
 
 def _check_order(checker):
     """Each read of a variable comes after the same writes as in the graph."""
-    wanted, found = {}, {}
-    _follow(checker.program.graph.nodes, wanted)
-    _follow([call.node for call in _once(checker.program.calls)], found)
+    program = checker.program
+    touching = [i.node for i in program.instructions if i.touches_variables]
+    wanted, found = _last_writers(program.graph.nodes), _last_writers(touching)
     for node, writers in found.items():
         if writers != wanted.get(node):
             checker.fail(
@@ -272,29 +263,12 @@ def _check_order(checker):
             )
 
 
-def _once(calls):
-    """The calls that touch variables: reads, stores and effects."""
-    return [c for c in calls if c.form in ("read", "store", "effect")]
-
-
-def _follow(nodes, seen):
-    """Note for each node that reads variables the last node that wrote each of them."""
-    last = {}
+def _last_writers(nodes):
+    """For each node that reads variables the last node that wrote each of them."""
+    seen, last = {}, {}
     for node in nodes:
-        if type(node) in (Read, Store, Effect) or node.is_effect:
+        if node.reads or node.is_effect:
             touched = {id(v) for v in (*node.reads, *node.writes)}
             seen[node] = {name: last[name] for name in touched if name in last}
             last.update(dict.fromkeys([id(v) for v in node.writes], node))
-
-
-# ---------------------------------------------------------------- shapes and dtypes
-
-
-def _check_specs(checker, call):
-    """The shape and dtype of what is made are those that NumPy gives."""
-    if call.form == "ufunc" and isinstance(call.function, np.ufunc):
-        (out,), args = call.outputs, call.args
-        shape = np.broadcast_shapes(*[a.shape for a in args])
-        dtype = call.function.resolve_dtypes((*[a.dtype for a in args], None))[-1]
-        if (shape, dtype) != (out.shape, out.dtype):
-            checker.fail(f"NumPy makes {dtype}{list(shape)}, the program names {out}")
+    return seen

@@ -1,18 +1,40 @@
-"""The replay function of a plan, written as Python source: one line a call.
+"""The replay function of a program, written as Python source: one line an array call.
 
-All that does not change from replay to replay is bound beforehand: functions, buffers
-and views of buffers.
+All that does not change from replay to replay is bound to names beforehand: functions,
+memory and views of memory. What each instance of a plan has of its own is bound to a
+`PerInstance`, which says how to make it.
 """
 
 import functools
 import itertools
-import keyword
 
 import numpy as np
 
+from tapewright.core.emitter import Source, identifier
 from tapewright.core.variable import changes
 
-__all__ = ["Buffer", "EffectOf", "LARGE", "Prepared", "write"]
+from ..program.instructions import (
+    Contract,
+    Copy,
+    Draw,
+    EffectCall,
+    FusedMap,
+    Gather,
+    Load,
+    Map,
+    Opaque,
+    Reduce,
+    Routine,
+    Scatter,
+    Store,
+    Update,
+    View,
+    identity,
+)
+from ..program.program import Kind
+from .numpy_blocks import BlockFunction
+
+__all__ = ["LARGE", "PerInstance", "write"]
 
 # From this size on a register gives up its array as soon as nobody needs it.
 LARGE = 1 << 16
@@ -20,288 +42,294 @@ LARGE = 1 << 16
 _KEYWORD_OUT = {np.maximum, np.minimum}  # given by position, NumPy warns
 
 
-class Buffer:
-    """Stands among the bound names for the memory that an instance gives an array."""
+class PerInstance:
+    """Stands for an object that each instance has of its own: ``make(instance, scope)``."""
 
-    __slots__ = ("array",)
+    __slots__ = ("make",)
 
-    def __init__(self, array):
-        self.array = array
-
-
-class EffectOf:
-    """Stands for the function of an effect, of which an instance may have one of its own."""
-
-    __slots__ = ("call",)
-
-    def __init__(self, call):
-        self.call = call
+    def __init__(self, make):
+        self.make = make
 
 
-class Prepared:
-    """Stands for ``function(*names)``, made of what is bound to names before it."""
+def write(assignment, name):
+    """``(source, memory)`` of a program whose memory is assigned.
 
-    __slots__ = ("function", "names")
-
-    def __init__(self, function, names):
-        self.function, self.names = function, names
-
-    def make(self, scope):
-        return self.function(*[scope[name] for name in self.names])
-
-
-def write(plan):
-    """``(source, bound, lines)`` of a plan."""
-    return _Writer(plan).written()
+    ``source`` is a `Source` with one function, and for each line the instruction that it
+    is from; ``memory`` has the name of each buffer with memory of the instance.
+    """
+    return _Writer(assignment, name).written()
 
 
 class _Writer:
-    def __init__(self, plan):
-        self.plan, self.program = plan, plan.program
-        self.names, self.bound = plan.names, {"np": np}
-        self.numbers = itertools.count()
+    def __init__(self, assignment, name):
+        self.assignment, self.program = assignment, assignment.program
+        self.source = Source(f"<plan of {name}>")
+        self.title = identifier(name, "replay")
+        self.names = {}  # buffer -> name
+        self.memory = {}  # buffer -> name, of those with memory of the instance
+        self.functions = {}  # identity -> name
         self.registers = map("r{}".format, itertools.count())
-        self.functions = {}
-        self.fixed = {}  # array -> an array like it: the same memory in each replay
-        largest = max([nbytes for _, nbytes in plan.places.values()], default=0)
-        self.room = np.empty(largest, np.uint8)
-        self.lines, self.calls = [], []
-        self.holding = {}  # register -> root array whose memory it may hold
-        self.ending = {}  # number of a call -> registers that end there
-        self.updates = {}  # id of a variable -> numbers of the effects that write to it
-        for i, call in enumerate(self.program.calls):
-            for variable in call.node.writes if call.form == "effect" else ():
-                self.updates.setdefault(id(variable), []).append(i)
+        self.likeness = {}  # buffer -> an array like its own, the same in each replay
+        self.room = np.empty(0, np.uint8)
+        self.holding = {}  # register -> base buffer whose memory it may hold
+        self.ending = {}  # number of an instruction -> registers that end there
+        self.overwriting = {}  # id of a variable -> instructions that change its array
+        for i, instruction in enumerate(self.program.instructions):
+            for variable in instruction.variables_overwritten:
+                self.overwriting.setdefault(id(variable), []).append(i)
 
     def written(self):
-        plan, program = self.plan, self.program
+        program = self.program
         inputs = [f"x{i}" for i in range(len(program.inputs))]
-        self.names.update(zip(program.inputs, inputs))
-        snapshot = self.write_snapshot()
-        for i, call in enumerate(program.calls):
-            if call in snapshot:
-                continue
-            if call.form in ("effect", "store") and call.node.writes:
-                self.let_go(i, call)
-            getattr(self, f"write_{call.form}")(i, call)
-            for register in self.ending.pop(i, ()):
-                if self.holding.pop(register, None) is not None:
-                    self.emit(f"{register} = None", call)
-        outputs = [self.name_of(array) for array in program.outputs]
-        results = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
-        self.emit(f"return ({results})", None)
-        parameters = ", ".join([*inputs, *[f"{n}={n}" for n in self.bound]])
-        head = f"def {_identifier(plan.name)}({parameters}):"
-        return "\n".join([head, *self.lines]) + "\n", self.bound, [None, *self.calls]
+        self.names.update(zip(program.inputs, inputs, strict=True))
+        with self.source.function(self.title, inputs):
+            loaded = self.write_snapshot()
+            for i, instruction in enumerate(program.instructions):
+                if instruction not in loaded:
+                    self.write(i, instruction)
+            outputs = [self.name_of(buffer) for buffer in program.outputs]
+            results = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
+            self.source.emit(f"return ({results})")
+        return self.source, self.memory
+
+    def write(self, i, instruction):
+        """Write an instruction, and let go of what nobody needs after it."""
+        if instruction.variables_written:
+            self.release(i, instruction)
+        _METHODS[type(instruction)](self, i, instruction)
+        for register in self.ending.pop(i, ()):
+            if self.holding.pop(register, None) is not None:
+                self.source.emit(f"{register} = None", instruction)
 
     # --- names
 
-    def emit(self, text, call):
-        self.lines.append(f"    {text}")
-        self.calls.append(call)
+    def function_name(self, function, stem="f"):
+        key = identity(function)
+        if key not in self.functions:
+            owner = getattr(function, "__self__", None)
+            name = getattr(function, "__name__", stem)
+            name = name if name.isidentifier() and name.isascii() else stem
+            name = f"{owner.__name__}_{name}" if isinstance(owner, np.ufunc) else name
+            self.functions[key] = self.source.bind(f"{name}_", function)
+        return self.functions[key]
 
-    def bind(self, prefix, value):
-        name = f"{prefix}{next(self.numbers)}"
-        self.bound[name] = value
-        return name
-
-    def function_name(self, function, prefix="f"):
-        owner = getattr(function, "__self__", None)
-        key = (id(owner), function.__name__) if owner is not None else id(function)
-        found = self.functions.get(key)
-        if found is None:
-            stem = getattr(function, "__name__", prefix)
-            stem = stem if stem.isidentifier() and stem.isascii() else prefix
-            if isinstance(owner, np.ufunc):
-                stem = f"{owner.__name__}_{stem}"
-            found = self.functions[key] = self.bind(f"{stem}_", function)
-        return found
-
-    def name_of(self, array):
-        if array not in self.names:  # others have theirs from the call that made them
-            if array.origin == "scratch":
-                self.buffer(array)
+    def name_of(self, buffer):
+        if buffer not in self.names:  # others have theirs from what made them
+            if buffer.is_scratch:
+                self.own_memory(buffer)
             else:
-                self.names[array] = self.bind("c", array.payload)
-        return self.names[array]
+                self.names[buffer] = self.source.bind("c", buffer.source)
+        return self.names[buffer]
 
-    def register(self, array, holds=True):
-        """A register for what a call gives anew in each replay."""
-        register = self.names[array] = next(self.registers)
-        root, i = array.root, self.plan.read_last[array]
-        if holds:
-            self.holding[register] = root
-        if array.nbytes >= LARGE and i < len(self.program.calls):
-            self.ending.setdefault(i, []).append(register)
+    def listed(self, buffers):
+        return ", ".join([self.name_of(buffer) for buffer in buffers])
+
+    def register(self, buffer):
+        """A register for what is made anew in each replay."""
+        register = self.names[buffer] = next(self.registers)
+        self.holding[register] = buffer.base
+        last = self.assignment.last_read[buffer]
+        if buffer.nbytes >= LARGE and last < len(self.program.instructions):
+            self.ending.setdefault(last, []).append(register)
         return register
 
-    def buffer(self, array):
-        """The name of the memory that the plan gives an array; None: it has none."""
-        if array not in self.plan.places and array not in self.plan.slots:
+    def own_memory(self, buffer):
+        """The name of the memory that each instance has for a buffer; None: it has none."""
+        if buffer.offset is None and buffer.kind is not Kind.SLOT:
             return None
-        self.names[array] = self.bind("b", Buffer(array))
-        self.fixed[array] = self.likeness(array)
-        return self.names[array]
+        make = functools.partial(_memory_of, buffer)
+        self.names[buffer] = self.memory[buffer] = self.source.bind(
+            "b", PerInstance(make)
+        )
+        if self.room.size < buffer.nbytes:
+            self.room = np.empty(buffer.nbytes, np.uint8)
+        room = self.room[: buffer.nbytes].view(buffer.dtype)
+        self.likeness[buffer] = room.reshape(buffer.shape)
+        return self.names[buffer]
 
-    def likeness(self, array):
-        """An array of this shape; all of them lie in one piece of memory."""
-        if self.room.size < array.nbytes:
-            self.room = np.empty(array.nbytes, np.uint8)
-        room = self.room[: array.nbytes]
-        return room.view(array.dtype).reshape(array.shape)
-
-    def like(self, array):
-        """An array that looks like a fixed one, or None if it is not fixed."""
-        if array.origin == "constant":
-            return array.payload
-        return self.fixed.get(array)
-
-    def let_go(self, i, call):
+    def release(self, i, instruction):
         """Registers that are done with give up their arrays.
 
-        An update counts who holds the values of its variables before it writes over them.
+        What writes to variables in place counts who holds their values before it does.
         """
-        own = {self.names.get(a) for a in call.arrays()}
+        own = {self.names.get(a) for a in instruction.operands}
+        last = self.assignment.last_use
         done = [
-            register
-            for register, root in self.holding.items()
-            if self.plan.last[root] <= i and register not in own
+            r for r, base in self.holding.items() if last[base] <= i and r not in own
         ]
         if done:
-            self.emit(" = ".join(done) + " = None", call)
+            self.source.emit(" = ".join(done) + " = None", instruction)
             for register in done:
                 del self.holding[register]
 
-    # --- one method for each form of a call
+    # --- variables and effects
 
     def write_snapshot(self):
-        """Take the variables of a plan that changes none at one moment: its reads.
+        """Load the variables of a program that changes none at one moment.
 
-        Where another thread changes several of them meanwhile, it takes them again.
+        Where another thread changes several of them meanwhile, it loads them again.
         """
-        calls = self.program.calls
-        reads = [call for call in calls if call.form == "read"]
+        instructions = self.program.instructions
+        loads = [each for each in instructions if type(each) is Load]
         # A host call may assign, and says nothing about it.
-        if len(reads) < 2 or any([c.node.writes or c.node.is_effect for c in calls]):
+        if len(loads) < 2 or any([each.has_effect for each in instructions]):
             return ()
-        latest = f"{self.bind('changes', changes)}[0]"
-        self.emit("while True:", reads[0])
-        self.emit(f"    change = {latest}", reads[0])
-        for i, call in enumerate(self.program.calls):
-            if call.form == "read":
-                self.write_read(i, call, indent="    ")
-        self.emit(f"    if change is {latest}: break", reads[-1])
-        return reads
+        latest = f"{self.source.bind('changes', changes)}[0]"
+        with self.source.block("while True:", loads[0]):
+            self.source.emit(f"change = {latest}", loads[0])
+            for i, each in enumerate(instructions):
+                if type(each) is Load:
+                    self.write_load(i, each)
+            self.source.emit(f"if change is {latest}: break", loads[-1])
+        return loads
 
-    def write_read(self, i, call, indent=""):
-        (array,) = call.outputs
-        variable = self.bind("v", call.node.variable)
-        copied = ".copy()" if self.is_overwritten(array, i) else ""
-        self.emit(f"{indent}{self.register(array)} = {variable}._array{copied}", call)
+    def write_load(self, i, load):
+        (out,) = load.outputs
+        variable = self.source.bind("v", load.variable)
+        last = min(self.assignment.last_use[out], len(self.program.instructions))
+        later = self.overwriting.get(id(load.variable), ())
+        copied = ".copy()" if any([i < n < last for n in later]) else ""
+        self.source.emit(f"{self.register(out)} = {variable}._array{copied}", load)
 
-    def is_overwritten(self, array, position):
-        """Whether a variable's array is needed after an effect wrote over it."""
-        last = min(self.plan.last[array], len(self.program.calls))
-        return any(position < i < last for i in self.updates.get(id(array.payload), ()))
+    def write_store(self, i, store):
+        variable = self.source.bind("v", store.variable)
+        self.source.emit(f"{variable}._bind({self.listed(store.operands)})", store)
 
-    def write_store(self, i, call):
-        variable = self.bind("v", call.node.variable)
-        self.emit(f"{variable}._bind({self.name_of(call.args[0])})", call)
+    def write_effect(self, i, effect):
+        make = functools.partial(_function_of, effect)
+        function = self.source.bind(
+            f"{identifier(effect.node.name)}_", PerInstance(make)
+        )
+        made = [self.register(out) for out in effect.outputs]
+        left = f"{', '.join(made)}, = " if made else ""
+        self.source.emit(f"{left}{function}({self.listed(effect.operands)})", effect)
 
-    def write_view(self, i, call):
-        (out,), x = call.outputs, call.args[0]
-        like = self.like(x)
+    # --- arrays
+
+    def write_view(self, i, view):
+        (out,), viewed = view.outputs, view.viewed
+        like = self.likeness.get(viewed)
+        if viewed.is_constant and not viewed.is_view:
+            like = viewed.source
         if like is not None:
-            view = _view(call, like)
-            if np.may_share_memory(view, like):
-                make = functools.partial(_view, call)
-                self.names[out] = self.bind("b", Prepared(make, [self.name_of(x)]))
-                self.fixed[out] = view
+            seen = view.apply(like)
+            if np.may_share_memory(seen, like):
+                make = functools.partial(_view_of, view, self.name_of(viewed))
+                self.names[out] = self.source.bind("b", PerInstance(make))
+                self.likeness[out] = seen
                 return
-        text = _view_text(call, self.name_of(x))
-        self.emit(f"{self.register(out)} = {text}", call)
+        text = _view_text(view, self.name_of(viewed))
+        self.source.emit(f"{self.register(out)} = {text}", view)
 
-    def write_effect(self, i, call):
-        function = self.bind(f"{_identifier(call.node.name)}_", EffectOf(call))
-        self.plan.effects[call] = function
-        args = ", ".join([self.name_of(a) for a in call.args])
-        given = [self.register(out) for out in call.outputs]
-        left = f"{', '.join(given)}, = " if given else ""
-        self.emit(f"{left}{function}({args})", call)
+    def write_map(self, i, instruction):
+        (out,) = instruction.outputs
+        args, memory = self.listed(instruction.operands), self.own_memory(out)
+        function = self.function_name(instruction.function)
+        if memory is None:
+            more = self.keywords(instruction)
+            text = f"{self.register(out)} = {function}({args}{more})"
+        else:
+            by_name = instruction.function in _KEYWORD_OUT
+            text = f"{function}({args}, {'out=' if by_name else ''}{memory})"
+        self.source.emit(text, instruction)
 
-    def write_kernel(self, i, call):
-        function, name = call.function, call.node.name
-        if call.kwargs:
-            function = functools.partial(function, **call.kwargs)
-            function = self.bind(f"{name}_", function)
+    def write_computed(self, i, instruction):
+        (out,) = instruction.outputs
+        args = self.listed(instruction.operands) + self.keywords(instruction)
+        function = self.function_name(instruction.function)
+        memory = self.own_memory(out)
+        if memory is None:
+            text = f"{self.register(out)} = {function}({args})"
+        else:
+            text = f"{function}({args}, out={memory})"
+        self.source.emit(text, instruction)
+
+    def keywords(self, instruction):
+        texts = []
+        for name, value in instruction.keywords.items():
+            text = repr(value) if name != "dtype" else self.source.bind("k", value)
+            texts.append(f", {name}={text}")
+        return "".join(texts)
+
+    def write_fused_map(self, i, instruction):
+        args = [self.name_of(a) for a in instruction.operands]
+        for out in instruction.outputs:
+            memory = self.own_memory(out)
+            if memory is None:
+                dtype, memory = self.source.bind("k", out.dtype), self.register(out)
+                empty = self.function_name(np.empty)
+                self.source.emit(
+                    f"{memory} = {empty}({out.shape}, {dtype})", instruction
+                )
+            args.append(memory)
+        function = self.source.bind("block_", BlockFunction(instruction))
+        self.source.emit(f"{function}({', '.join(args)})", instruction)
+
+    def write_kernel(self, i, instruction):
+        function, name = instruction.function, instruction.node.name
+        if instruction.keywords:
+            function = functools.partial(function, **instruction.keywords)
+            function = self.source.bind(f"{name}_", function)
         else:
             function = self.function_name(function, name)
-        args = ", ".join([self.name_of(a) for a in call.args])
-        given = [self.register(out) for out in call.outputs]
-        many = call.node.op is None or call.node.op.multiple
-        left = ", ".join(given) + "," if many else given[0]
-        self.emit(f"{left} = {function}({args})", call)
-
-    def write_ufunc(self, i, call):
-        (out,) = call.outputs
-        args = [self.name_of(a) for a in call.args]
-        function, buffer = self.function_name(call.function), self.buffer(out)
-        if buffer is None:
-            self.emit(f"{self.register(out)} = {function}({', '.join(args)})", call)
-            return
-        by_name = call.function in _KEYWORD_OUT
-        args.append(f"out={buffer}" if by_name else buffer)
-        self.emit(f"{function}({', '.join(args)})", call)
-
-    def write_out(self, i, call):
-        (out,) = call.outputs
-        args = [self.name_of(a) for a in call.args]
-        for name, value in call.kwargs.items():
-            text = repr(value) if name != "dtype" else self.bind("k", value)
-            args.append(f"{name}={text}")
-        function, buffer = self.function_name(call.function), self.buffer(out)
-        if buffer is None:
-            self.emit(f"{self.register(out)} = {function}({', '.join(args)})", call)
-        else:
-            self.emit(f"{function}({', '.join([*args, f'out={buffer}'])})", call)
-
-    def write_block(self, i, call):
-        args = [self.name_of(a) for a in call.args]
-        for out in call.outputs:
-            buffer = self.buffer(out)
-            if buffer is None:
-                dtype = self.bind("k", out.dtype)
-                buffer = self.register(out)
-                self.emit(f"{buffer} = np.empty({out.shape}, {dtype})", call)
-            args.append(buffer)
-        name = self.bind("block_", call.function)
-        self.emit(f"{name}({', '.join(args)})", call)
+        left = ", ".join([self.register(out) for out in instruction.outputs])
+        left += "," if instruction.is_tuple else ""
+        args = self.listed(instruction.operands)
+        self.source.emit(f"{left} = {function}({args})", instruction)
 
 
-def _identifier(name):
-    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-    plain = name.isidentifier() and not keyword.iskeyword(name)
-    return name if plain else f"replay_{name}"
+_METHODS = {
+    Map: _Writer.write_map,
+    FusedMap: _Writer.write_fused_map,
+    Reduce: _Writer.write_computed,
+    Contract: _Writer.write_computed,
+    Copy: _Writer.write_computed,
+    Routine: _Writer.write_computed,
+    View: _Writer.write_view,
+    Opaque: _Writer.write_kernel,
+    Gather: _Writer.write_kernel,
+    Scatter: _Writer.write_kernel,
+    Draw: _Writer.write_kernel,
+    Load: _Writer.write_load,
+    Store: _Writer.write_store,
+    Update: _Writer.write_effect,
+    EffectCall: _Writer.write_effect,
+}
 
 
-def _view(call, x):
-    """The view that a call makes of an array."""
-    arguments = call.args[1:]
-    if call.function is np.ndarray.__getitem__:
-        return x[arguments]
-    return call.function(x, *arguments)
+# ----------------------------------------------------------- what an instance has itself
 
 
-def _view_text(call, x):
-    name, arguments = call.function.__name__, call.args[1:]
+def _memory_of(buffer, instance, scope):
+    return instance.array(buffer)
+
+
+def _function_of(instruction, instance, scope):
+    return instance.function(instruction)
+
+
+def _view_of(view, name, instance, scope):
+    return view.apply(scope[name])
+
+
+# ------------------------------------------------------------------------ text of views
+
+
+def _view_text(view, x):
+    name, parameters = view.name, view.parameters
     if name == "__getitem__":
-        return f"{x}[{', '.join([_index_text(i) for i in arguments])}]"
-    if name == "transpose" and arguments == tuple(range(len(arguments)))[::-1]:
-        return f"{x}.T"
-    listing = ", ".join(map(repr, arguments))
-    if name in ("reshape", "transpose"):
-        return f"{x}.{name}({listing})"
-    return f"np.{name}({x}, {listing})"
+        return f"{x}[{', '.join([_index_text(i) for i in parameters])}]"
+    if name == "transpose":
+        (axes,) = parameters
+        return (
+            f"{x}.T"
+            if axes == tuple(range(len(axes)))[::-1]
+            else f"{x}.transpose({axes})"
+        )
+    listing = ", ".join(map(repr, parameters))
+    return (
+        f"{x}.reshape({listing})" if name == "reshape" else f"np.{name}({x}, {listing})"
+    )
 
 
 def _index_text(i):

@@ -450,7 +450,7 @@ def reduce_euclidean_norm(
 
 
 @primitive(name="clip_by_norm", type_name="ClipByNorm")
-def _clip_by_norm(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
+def clip_by_norm_p(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
     if axes is None:
         length = xp.sqrt(sum_of_squares(xp, t).real)
     else:
@@ -460,7 +460,7 @@ def _clip_by_norm(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
     return t * (clip_norm / xp.maximum(length, clip_norm)).astype(t.dtype)
 
 
-@_clip_by_norm.infer
+@clip_by_norm_p.infer
 def _(t, clip_norm, axes):
     if clip_norm.shape.rank != 0:
         raise ShapeError(
@@ -471,7 +471,7 @@ def _(t, clip_norm, axes):
     return TensorSpec(t.shape, t.dtype)
 
 
-@_clip_by_norm.vjp("t")
+@clip_by_norm_p.vjp("t")
 def _(g, t, clip_norm, axes):
     length = _length(t, axes)
     longest = maximum(length, clip_norm)
@@ -481,7 +481,7 @@ def _(g, t, clip_norm, axes):
     return g * scale - t * (along * outside)
 
 
-@_clip_by_norm.vjp("clip_norm")
+@clip_by_norm_p.vjp("clip_norm")
 def _(g, t, clip_norm, axes):
     length = _length(t, axes)
     slope = divide_no_nan(reduce_sum(g * t, axes, axes is not None), length)
@@ -492,14 +492,14 @@ def _length(t, axes):
     return norm_sqrt(reduce_sum(square(t), axes, axes is not None))
 
 
-@_clip_by_norm.batch
+@clip_by_norm_p.batch
 def _(mapped, t, clip_norm, *, axes):
     axes = normalize_axis("clip_by_norm", axes, t.array.ndim - mapped[0])
     if mapped[1]:  # one limit each
         t, clip_norm = lift((True, True), *all_mapped(mapped, (t, clip_norm)))
         limited = maximum(_length(t, tuple([a + 1 for a in axes])), clip_norm)
         return t * (clip_norm / limited)
-    return _clip_by_norm(t, clip_norm, axes=tuple([a + 1 for a in axes]))
+    return clip_by_norm_p(t, clip_norm, axes=tuple([a + 1 for a in axes]))
 
 
 @overload
@@ -520,7 +520,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     """
     if isinstance(t, IndexedSlices):
         return t.with_values(clip_by_norm(t.values, clip_norm, axes))
-    return _clip_by_norm(t, clip_norm, axes)
+    return clip_by_norm_p(t, clip_norm, axes)
 
 
 @primitive(name="global_norm", type_name="GlobalNorm")

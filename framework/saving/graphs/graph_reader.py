@@ -12,6 +12,7 @@ from collections import ChainMap
 from tapewright.compiler.control_flow.cond_node import Cond
 from tapewright.compiler.control_flow.loop_node import Loop
 from tapewright.compiler.control_flow.regions import spec_of
+from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import (
     Effect,
@@ -231,9 +232,9 @@ class GraphReader:
         kind, attributes = form["effect"], decode(form["attributes"])
         places = self._variable, self._optimizer
         call = made_effect(kind, attributes, inputs, *places)
-        if not hasattr(call, "writes"):
+        if not isinstance(call, VariableUpdate):
             return Effect(kind, call, inputs, attributes, (), (), (), line)
-        return Effect(kind, call, inputs, {}, (), call.reads(), call.writes(), line)
+        return Effect(kind, call, inputs, {}, (), call.reads, call.writes, line)
 
     # --- gradients of the user's own
 

@@ -172,10 +172,10 @@ def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch):
         return tw.reduce_sum(z)
 
     concrete = concrete_of(f, floats(512, 512), floats(512, 512))
-    (block,) = [c for c in concrete.plan.program.calls if c.form == "block"]
+    (fused,) = [i for i in concrete.plan.program.instructions if i.steps]
     assert "for i in range(0, 512" in concrete.pretty()
     (row, *_) = [r for r in concrete.explain().rows if "+" in r.op]
-    assert row.flops == len(block.function.chain) * 512 * 512
+    assert row.flops == len(fused.steps) * 512 * 512
 
 
 # ------------------------------------------------------------------------------ costs

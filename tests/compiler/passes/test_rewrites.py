@@ -26,7 +26,7 @@ from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
 from tapewright.compiler.passes.patterns import Rule
-from tapewright.compiler.program import lowering
+from tapewright.compiler.program.lowering_rules import LOWERING_RULES
 from tapewright.ops.array.scatter import put_row
 from tapewright.ops.array.shape import sum_to_shape
 from tapewright.ops.math.comparison import where_positive
@@ -70,8 +70,8 @@ def fired(monkeypatch):
         passes = getattr(pipeline, table)
         passes = [counted(each.__name__, each, changed) for each in passes]
         monkeypatch.setattr(pipeline, table, passes)
-    for name, form in list(lowering._FORMS.items()):
-        monkeypatch.setitem(lowering._FORMS, name, counted(name, form, replaced))
+    for op, rule in list(LOWERING_RULES.items()):
+        monkeypatch.setitem(LOWERING_RULES, op, counted(op.name, rule, replaced))
 
     def in_place(node, body, inner=loop_node.writing_body):
         body, owned, sparse = inner(node, body)
@@ -86,15 +86,16 @@ def fired(monkeypatch):
 def written(program):
     """What a program says, to see whether a step changes it."""
     return [
-        (call.form, id(call.function), call.args, repr(call.kwargs))
-        for call in program.calls
+        (type(each), each.name, each.operands, [id(step) for step in each.steps])
+        for each in program.instructions
     ]
 
 
 def every_rule():
     passes = (*pipeline.GRAPH_PASSES, *pipeline.PROGRAM_PASSES)
     names = {each.__name__ for each in passes}
-    return algebra.RULES.names() | names | {*lowering._FORMS} | {"owned", "sparse"}
+    rules = algebra.RULES.names() | {op.name for op in LOWERING_RULES}
+    return rules | names | {"owned", "sparse"}
 
 
 # ---------------------------------------------------------------------------- values

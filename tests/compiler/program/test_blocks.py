@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program import blocks
+from tapewright.compiler.program.instructions import FusedMap
 
 RNG = np.random.default_rng(0)
 
@@ -21,7 +22,7 @@ def normal(*shape):
 
 def blocks_of(function, *args):
     plan = tw.function(function).get_concrete_function(*args).plan
-    return [c.function for c in plan.program.calls if c.form == "block"]
+    return [i for i in plan.program.instructions if isinstance(i, FusedMap)]
 
 
 def check(function, *args):

@@ -10,9 +10,9 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
-from tapewright.compiler.program import blocks, lowering, scheduling
+from tapewright.compiler.program import buffer_assignment, lowering, scheduling
+from tapewright.compiler.program.instructions import FusedMap, Opaque
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.plan import Plan
 from tapewright.core.errors import VerificationError
 from tapewright.ops.array.scatter import put_row
 from tapewright.optimizers import update
@@ -83,12 +83,12 @@ def chain(x):
 
 def test_memory_used_again_too_early_is_found(monkeypatch):
     assert_verified(chain, X)
-    right = Plan._lifetimes
+    right = buffer_assignment.last_uses
 
-    def short(self):
-        return {array: max(0, last - 1) for array, last in right(self).items()}
+    def short(program):
+        return {buffer: max(0, last - 1) for buffer, last in right(program).items()}
 
-    monkeypatch.setattr(Plan, "_lifetimes", short)
+    monkeypatch.setattr(buffer_assignment, "last_uses", short)
     assert_found(chain, X, match="memory")
 
 
@@ -100,19 +100,14 @@ def test_a_view_by_a_kernel_of_memory_that_ends_is_found(monkeypatch):
         return tw.reduce_sum(w) + tw.reduce_sum(tw.exp(x)) + tw.reduce_sum(z)
 
     assert_verified(f, X)
-    right = Plan._lifetimes
+    right = buffer_assignment.last_uses
 
-    def without_kernels(self):
-        forms = [(c, c.form) for c in self.program.calls if c.form == "kernel"]
-        for call, _ in forms:
-            call.form = "out"
-        try:
-            return right(self)
-        finally:
-            for call, form in forms:
-                call.form = form
+    def without_aliases(program):
+        with monkeypatch.context() as patch:
+            patch.setattr(Opaque, "may_alias", False)
+            return right(program)
 
-    monkeypatch.setattr(Plan, "_lifetimes", without_kernels)
+    monkeypatch.setattr(buffer_assignment, "last_uses", without_aliases)
     assert_found(f, X, match="may be a view|another value")
 
 
@@ -126,7 +121,7 @@ def test_rows_read_after_a_block_wrote_over_them_are_found(monkeypatch):
         return tw.exp(y) @ tw.cos(y)
 
     assert_verified(f, x)
-    monkeypatch.setattr(blocks.Block, "is_done_with", lambda self, array, out: True)
+    monkeypatch.setattr(FusedMap, "is_done_with", lambda self, operand, out: True)
     assert_found(f, x, match="other rows")
 
 
@@ -138,7 +133,7 @@ def test_an_output_in_the_arena_is_found(monkeypatch):
         return tw.sin(x) * 2.0
 
     assert_verified(f, X)
-    monkeypatch.setattr(Plan, "_escaping", lambda self: set())
+    monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
     assert_found(f, X, match="returned.*memory of the plan")
 
 
@@ -149,7 +144,7 @@ def test_a_variable_bound_to_the_arena_is_found(monkeypatch):
         v.assign(tw.sin(x) * 2.0)
         return tw.reduce_sum(x)
 
-    monkeypatch.setattr(Plan, "_escaping", lambda self: set())
+    monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
     assert_found(f, X, match="kept by a variable.*memory of the plan")
 
 
@@ -177,7 +172,7 @@ def test_a_variable_bound_in_a_branch_to_memory_lent_to_it_is_found(monkeypatch)
     for _ in range(2):
         traced(x)
         np.testing.assert_allclose(v.numpy(), np.sin(x.numpy()) * 2.0, rtol=1e-6)
-    monkeypatch.setattr(lowering, "_may_be_an_input", lambda array: False)
+    monkeypatch.setattr(lowering, "_may_be_an_input", lambda buffer: False)
     assert_found(stored_in_a_branch()[0], x, match="kept by a variable.*lent")
 
 
@@ -209,7 +204,7 @@ def two_updates():
 
 def test_two_updates_with_one_memory_for_gradients_are_found(monkeypatch):
     tw.function(two_updates())(tw.constant(2.0))
-    monkeypatch.setattr(update.TracedUpdate, "twin", lambda self: self)
+    monkeypatch.setattr(update.TracedUpdate, "with_own_memory", lambda self: self)
     assert_found(two_updates(), tw.constant(2.0), match="another value|shares")
 
 
@@ -226,18 +221,19 @@ def test_a_gradient_read_after_its_update_took_it_over_is_found(monkeypatch):
         return f
 
     assert float(tw.function(make())(tw.constant(2.0))) == 9.0
-    right = Plan._slots
+    right = buffer_assignment.slots_of_updates
 
-    def all_slots(self):
-        last, self.last = self.last, {}
-        effects = [i for i, c in enumerate(self.program.calls) if c.form == "effect"]
-        self.last = dict.fromkeys(last, effects[0])
+    def all_slots(assignment):
+        last, assignment.last_use = assignment.last_use, {}
+        instructions = assignment.program.instructions
+        updates = [i for i, each in enumerate(instructions) if each.has_effect]
+        assignment.last_use = dict.fromkeys(last, updates[0])
         try:
-            return right(self)
+            return right(assignment)
         finally:
-            self.last = last
+            assignment.last_use = last
 
-    monkeypatch.setattr(Plan, "_slots", all_slots)
+    monkeypatch.setattr(buffer_assignment, "slots_of_updates", all_slots)
     assert_found(make(), tw.constant(2.0), match="another value")
 
 
@@ -269,7 +265,7 @@ def test_a_value_that_is_used_before_it_is_made_is_found():
     graph = tw.function(lambda x: tw.exp(tw.sin(x))).get_concrete_function(X).graph
     program = lowering.lower(graph)
     verify_program(program, "lowering")
-    program.calls.reverse()
+    program.instructions.reverse()
     with pytest.raises(VerificationError, match="before it is made"):
         verify_program(program, "a step")
 
@@ -277,6 +273,6 @@ def test_a_value_that_is_used_before_it_is_made_is_found():
 def test_a_step_that_names_another_shape_than_numpy_makes_is_found():
     graph = tw.function(lambda x: tw.exp(x) + 1.0).get_concrete_function(X).graph
     program = lowering.lower(graph)
-    program.calls[-1].outputs[0].shape = (N, 1)
+    program.instructions[-1].outputs[0].shape = (N, 1)
     with pytest.raises(VerificationError, match="NumPy makes"):
         verify_program(program, "a step")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.buffers import lay_out
+from tapewright.compiler.program.arena import lay_out
 
 
 def concrete(function, *args):
@@ -118,7 +118,7 @@ def test_gradients_go_straight_into_the_update_s_slots():
     x = tw.ones([2, 3])
     step(x)
     plan = step.get_concrete_function(x).plan
-    assert plan.slots
+    assert plan.assignment.slots
 
 
 def test_threads_have_buffers_of_their_own():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.buffers import ALIGNMENT, lay_out
+from tapewright.compiler.program.arena import ALIGNMENT, lay_out
 
 
 def random_spans(seed, count):

@@ -1,12 +1,13 @@
-"""Calls joined: each step alone does what it says, and off or on the results agree."""
+"""Programs made smaller: each step alone does what it says, and off or on the results agree."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
 from tapewright.compiler import pipeline
-from tapewright.compiler.program import fusion
+from tapewright.compiler.program import simplification
 from tapewright.compiler.program.blocks import LEAST, row_blocks
+from tapewright.compiler.program.instructions import FusedMap
 from tapewright.compiler.program.lowering import lower
 
 
@@ -16,7 +17,7 @@ def program_of(function, *args):
 
 
 def names(program):
-    return [call.name for call in program.calls]
+    return [each.name for each in program.instructions]
 
 
 X = tw.constant(np.linspace(-2, 2, 64 * 64, dtype=np.float32).reshape(64, 64))
@@ -25,27 +26,28 @@ W = tw.constant(np.linspace(1, 3, 64 * 64, dtype=np.float32).reshape(64, 64))
 
 def test_equal_calls_are_made_once():
     program = program_of(lambda x: (tw.exp(x) + 1.0) * tw.exp(x), X)
-    fusion.merge_equal(program)
+    simplification.merge_equal(program)
     assert names(program) == ["exp", "add", "multiply"]
 
 
 def test_calls_that_differ_in_a_keyword_are_kept_apart():
     program = program_of(lambda x: tw.reduce_max(x, 0) + tw.reduce_max(x, 1), X)
-    fusion.merge_equal(program)
-    assert len(program.calls) == 3
+    simplification.merge_equal(program)
+    assert len(program.instructions) == 3
 
 
 def test_views_of_merged_calls_know_their_memory():
     program = program_of(lambda x: tw.transpose(tw.exp(x)) + tw.exp(x), X)
-    fusion.merge_equal(program)
-    first = program.calls[0].outputs[0]
-    assert all(a.root is first for c in program.calls[1:2] for a in c.outputs)
+    simplification.merge_equal(program)
+    first = program.instructions[0].outputs[0]
+    (turned,) = program.instructions[1].outputs
+    assert turned.is_view and turned.base is first
 
 
 def test_a_constant_full_of_one_number_becomes_that_number():
     program = program_of(lambda x: x * tw.fill([64, 64], 3.0), X)
-    fusion.uniform_constants(program)
-    assert program.calls[0].args[1].shape == ()
+    simplification.uniform_constants(program)
+    assert program.instructions[0].operands[1].shape == ()
 
 
 TALL = tw.constant(
@@ -64,8 +66,8 @@ def chains(x, row, column):
 def test_a_chain_on_large_arrays_goes_row_block_by_row_block():
     program = program_of(chains, TALL, ROW, COLUMN)
     row_blocks(program)
-    blocks = [call for call in program.calls if call.form == "block"]
-    assert blocks and sum(len(b.function.chain) for b in blocks) >= 5
+    fused = [each for each in program.instructions if isinstance(each, FusedMap)]
+    assert fused and sum(len(each.steps) for each in fused) >= 5
 
 
 def test_row_blocks_change_no_bit():

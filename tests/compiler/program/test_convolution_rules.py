@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize
+from tapewright.compiler.program.instructions import Map, Opaque
 from tapewright.core import config
 
 RNG = np.random.default_rng(0)
@@ -164,7 +165,7 @@ def test_the_columns_are_scratch_of_the_plan():
     image = 16 * 12 * 12 * 8 * 4
     columns = 3 * image
     assert columns <= plan.arena_size < 2 * columns
-    assert "kernel" not in {call.form for call in plan.program.calls}
+    assert Opaque not in {type(each) for each in plan.program.instructions}
 
 
 def test_work_between_convolutions_stays_in_their_order_of_memory():
@@ -174,10 +175,10 @@ def test_work_between_convolutions_stays_in_their_order_of_memory():
         y = tw.tanh(tw.nn.conv2d(x, f, 1, "SAME") + b) * 2.0
         return tw.nn.conv2d(y, g, 1, "SAME")
 
-    calls = concrete(run, numbers(8, 6, 5, 2)).plan.program.calls
-    entrywise = [call for call in calls if call.form == "ufunc"]
-    assert len(entrywise) == 3
-    assert {call.outputs[0].shape for call in entrywise} == {(4, 5, 6, 8)}
+    instructions = concrete(run, numbers(8, 6, 5, 2)).plan.program.instructions
+    maps = [each for each in instructions if isinstance(each, Map)]
+    assert len(maps) == 3
+    assert {each.outputs[0].shape for each in maps} == {(4, 5, 6, 8)}
 
 
 # -------------------------------------------------------------------------- pooling

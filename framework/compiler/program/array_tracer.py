@@ -1,0 +1,330 @@
+"""Kernels written down as instructions: arrays without values that note what is done.
+
+A kernel is run on `ArrayTracer` arrays, which have a shape and a dtype; a `Builder`
+appends an instruction to the program for each NumPy call. The kernel itself stays the one
+source of what is computed. What asks for more (values, a layout, a function not known in
+`array_functions`) raises `NotTraceable`, and the kernel is called as it is.
+"""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from .array_functions import FUNCTIONS, UFUNCS, NotTraceable, casted, copied, matmul
+from .instructions import Map, Reduce, View, permutation
+from .program import Buffer, Kind
+
+__all__ = ["ArrayTracer", "Builder"]
+
+
+def _refuse(tracer, *args, **kwargs):
+    """Refuse what needs values, and note it: NumPy makes other errors of the refusal."""
+    tracer.builder.refused = True
+    raise NotTraceable
+
+
+class ArrayTracer:
+    """An array as a kernel sees it while its calls are written down."""
+
+    __slots__ = ("buffer", "builder", "is_new", "is_viewed")
+
+    def __init__(self, buffer, builder, is_new=False):
+        self.buffer, self.builder = buffer, builder
+        self.is_new = is_new  # made by this kernel, so that it may write into it
+        self.is_viewed = False  # through a view, which then would change with it
+
+    shape = property(lambda self: self.buffer.shape)
+    dtype = property(lambda self: self.buffer.dtype)
+    ndim = property(lambda self: len(self.buffer.shape))
+    size = property(lambda self: self.buffer.size)
+    T = property(lambda self: self.transpose())
+
+    @property
+    def real(self):
+        return self if self.dtype.kind != "c" else _refuse(self)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        return self.builder.ufunc(ufunc, method, inputs, keywords)
+
+    def __array_function__(self, function, types, args, keywords):
+        handler = FUNCTIONS.get(function)
+        if handler is None:
+            raise NotTraceable
+        return handler(self.builder, *args, **keywords)
+
+    def _view(self, method, shape, *parameters):
+        """A view, made by a method of ndarray."""
+        return self.builder.view(getattr(np.ndarray, method), self, shape, parameters)
+
+    def _untransposed(self):
+        """The array of which this one is a transposed view."""
+        self.is_viewed = True
+        inner = ArrayTracer(self.buffer.instruction.viewed, self.builder)
+        inner.is_viewed = True
+        return inner
+
+    def reshape(self, *shape):
+        if len(shape) == 1 and not isinstance(shape[0], int):
+            shape = tuple(shape[0])
+        shape = tuple([int(n) for n in shape])
+        if shape.count(-1) == 1:
+            rest = -math.prod(shape)
+            if rest == 0 or self.size % rest:
+                raise NotTraceable
+            shape = tuple([self.size // rest if n == -1 else n for n in shape])
+        if any([n < 0 for n in shape]) or math.prod(shape) != self.size:
+            raise NotTraceable
+        if shape == self.shape:
+            return self
+        return self._view("reshape", shape, shape)
+
+    def transpose(self, *axes):
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            axes = axes[0]
+        axes = tuple(axes) if axes else None
+        if axes is None:
+            axes = tuple(range(self.ndim))[::-1]
+        axes = normalize_axis_tuple(axes, self.ndim)
+        before = permutation(self.buffer)
+        if before is not None:  # both at once
+            return self._untransposed().transpose(tuple([before[a] for a in axes]))
+        if axes == tuple(range(self.ndim)):
+            return self
+        return self._view("transpose", tuple([self.shape[a] for a in axes]), axes)
+
+    def swapaxes(self, a, b):
+        axes = list(range(self.ndim))
+        axes[a], axes[b] = axes[b], axes[a]
+        return self.transpose(axes)
+
+    @property
+    def flags(self):
+        """Matrices count as contiguous: a kernel asks in order to choose its way only."""
+        if self.ndim > 2 or permutation(self.buffer) is not None:
+            _refuse(self)
+        return _CONTIGUOUS
+
+    def copy(self, order="C"):
+        if order != "C":
+            _refuse(self)
+        return copied(self.builder, self)
+
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
+        return self.builder.reduce(np.add, self, axis, dtype, out, keepdims)
+
+    def max(self, axis=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
+        return self.builder.reduce(np.maximum, self, axis, None, out, keepdims)
+
+    def min(self, axis=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
+        return self.builder.reduce(np.minimum, self, axis, None, out, keepdims)
+
+    def astype(self, dtype, copy=True, **order):
+        if order:
+            _refuse(self)
+        dtype = np.dtype(dtype)
+        if dtype == self.dtype and not copy:
+            return self
+        return casted(self.builder, self, dtype)
+
+    def __getitem__(self, index):
+        index = index if type(index) is tuple else (index,)
+        plain = [type(i) in (int, slice) or i is None or i is Ellipsis for i in index]
+        if not all(plain):
+            raise NotTraceable
+        probe = np.broadcast_to(np.zeros((), self.dtype), self.shape)[index]
+        if not isinstance(probe, np.ndarray):  # one entry: NumPy makes a copy
+            raise NotTraceable
+        if probe.shape == self.shape and all(i == slice(None) for i in index):
+            return self
+        axes = permutation(self.buffer)
+        if axes is not None and len(probe.shape) == self.ndim and None not in index:
+            at = index.index(Ellipsis) if Ellipsis in index else len(index)
+            full = (slice(None),) * (self.ndim - len(index) + (Ellipsis in index))
+            index = index[:at] + full + index[at + 1 :]
+            back = sorted(range(self.ndim), key=axes.__getitem__)
+            inner = self._untransposed()
+            return inner[tuple([index[i] for i in back])].transpose(axes)
+        return self._view("__getitem__", probe.shape, *index)
+
+    __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
+    __len__ = __setitem__ = __complex__ = __contains__ = _refuse
+
+    def __getattr__(self, name):
+        if name.startswith("__"):  # a protocol of Python's, which it need not have
+            raise AttributeError(name)
+        _refuse(self)
+
+
+_CONTIGUOUS = SimpleNamespace(c_contiguous=True)
+
+
+def _operator(ufunc, swapped=False, in_place=False):
+    def operator(self, other):
+        if swapped:
+            return self.builder.ufunc(ufunc, "__call__", (other, self), {})
+        out = {"out": (self,)} if in_place else {}
+        return self.builder.ufunc(ufunc, "__call__", (self, other), out)
+
+    return operator
+
+
+def _unary(ufunc):
+    return lambda self: self.builder.ufunc(ufunc, "__call__", (self,), {})
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
+    "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "lshift": np.left_shift, "rshift": np.right_shift,
+}.items():  # fmt: skip
+    setattr(ArrayTracer, f"__{_name}__", _operator(_ufunc))
+    setattr(ArrayTracer, f"__r{_name}__", _operator(_ufunc, swapped=True))
+    setattr(ArrayTracer, f"__i{_name}__", _operator(_ufunc, in_place=True))
+for _name, _ufunc in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal,
+}.items():  # fmt: skip
+    setattr(ArrayTracer, f"__{_name}__", _operator(_ufunc))
+for _name, _ufunc in {
+    "neg": np.negative, "invert": np.invert, "abs": np.absolute,
+}.items():  # fmt: skip
+    setattr(ArrayTracer, f"__{_name}__", _unary(_ufunc))
+ArrayTracer.__hash__ = None
+
+
+class Builder:
+    """Appends the instructions of one node's kernel to a program."""
+
+    def __init__(self, program, node):
+        self.program, self.node = program, node
+        self.refused = False  # whether values were asked for
+
+    def traced(self, x):
+        """The array, if it is one that is traced; others are refused."""
+        if type(x) is not ArrayTracer:
+            raise NotTraceable
+        return x
+
+    def buffer(self, x, dtype=None):
+        """The buffer of an argument; numbers become constants of ``dtype``."""
+        if type(x) is ArrayTracer:
+            return x.buffer
+        if isinstance(x, (np.ndarray, np.generic)):
+            return self.program.constant(np.asarray(x))
+        if type(x) in (int, float, complex, bool):
+            return self.program.constant(np.asarray(x, dtype))
+        raise NotTraceable
+
+    def made(self, instruction, shape, dtype):
+        """The one output of an instruction, which is appended."""
+        (buffer,) = self.program.append(instruction, (shape, dtype))
+        return ArrayTracer(buffer, self, is_new=True)
+
+    def scratch(self, shape, dtype):
+        """Memory for one instruction, to be one of its operands."""
+        return Buffer(shape, np.dtype(dtype), Kind.SCRATCH)
+
+    def view(self, function, x, shape, parameters):
+        """A view of an array."""
+        x.is_viewed = True
+        view = self.made(
+            View(function, x.buffer, parameters, self.node), shape, x.dtype
+        )
+        view.is_new, view.is_viewed = False, True
+        return view
+
+    def into(self, out, made):
+        """What is written into ``out``: from here on it stands for what was made."""
+        if out is None:
+            return made
+        out = out[0] if type(out) is tuple else out
+        if type(out) is not ArrayTracer or not out.is_new or out.is_viewed:
+            raise NotTraceable
+        if not out.buffer.same_spec(made.buffer):
+            raise NotTraceable
+        out.buffer = made.buffer
+        return out
+
+    def ufunc(self, ufunc, method, inputs, keywords):
+        """A call of a ufunc, or of its ``reduce``."""
+        keywords = dict(keywords)
+        out, dtype = keywords.pop("out", None), keywords.pop("dtype", None)
+        if method == "reduce" and type(inputs[0]) is ArrayTracer:
+            axis, keepdims = keywords.pop("axis", 0), keywords.pop("keepdims", False)
+            made = self.reduce(ufunc, inputs[0], axis, dtype, None, keepdims)
+            if keywords:
+                raise NotTraceable
+            return self.into(out, made)
+        if keywords.get("casting") == "same_kind":
+            del keywords["casting"]
+        if method != "__call__" or keywords:
+            raise NotTraceable
+        if ufunc is np.matmul:
+            return self.into(out, matmul(self, *inputs))
+        # With another dtype than that of the inputs, these would be cast.
+        if ufunc not in UFUNCS or dtype is not None:
+            raise NotTraceable
+        kinds = [_kind_of(x) for x in inputs]
+        resolved = ufunc.resolve_dtypes((*kinds, None))
+        operands = tuple([self.buffer(x, d) for x, d in zip(inputs, resolved)])
+        shape = np.broadcast_shapes(*[a.shape for a in operands])
+        return self.into(out, self.entrywise(ufunc, operands, shape, resolved[-1]))
+
+    def entrywise(self, function, operands, shape, dtype):
+        """An entry-by-entry call; of transposed arrays it is made before they are.
+
+        Convolutions give transposed arrays: so all work on them stays in the order of
+        memory.
+        """
+        permutations = [permutation(a) for a in operands if a.shape == shape]
+        axes = next(filter(None, permutations), None) if len(shape) > 2 else None
+        if axes is None:
+            return self.made(Map(function, operands, self.node), shape, dtype)
+        back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        operands = [self._transposed_back(a, back) for a in operands]
+        inner = tuple([shape[i] for i in back])
+        made = self.made(Map(function, operands, self.node), inner, dtype)
+        return ArrayTracer(made.transpose(axes).buffer, self, is_new=True)
+
+    def _transposed_back(self, buffer, back):
+        """A buffer transposed; where it has fewer axes, after it got them."""
+        if not buffer.shape:
+            return buffer
+        lead = (1,) * (len(back) - len(buffer.shape))
+        full = ArrayTracer(buffer, self).reshape(lead + buffer.shape)
+        return full.transpose(back).buffer
+
+    def reduce(self, ufunc, x, axis, dtype, out, keepdims):
+        """A reduction that keeps the dtype."""
+        if ufunc not in (np.add, np.maximum, np.minimum, np.multiply):
+            raise NotTraceable
+        if dtype is not None and np.dtype(dtype) != x.dtype:
+            raise NotTraceable
+        if x.dtype.kind not in "fc" and ufunc in (np.add, np.multiply):
+            raise NotTraceable
+        instruction = Reduce(ufunc, x.buffer, axis, keepdims, self.node)
+        gone = instruction.axes
+        shape = [1 if i in gone else n for i, n in enumerate(x.shape)]
+        if not keepdims:
+            shape = [n for i, n in enumerate(x.shape) if i not in gone]
+        return self.into(out, self.made(instruction, tuple(shape), x.dtype))
+
+
+def _kind_of(x):
+    """What NumPy asks of an operand in order to choose the dtype of the result."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    if isinstance(x, (ArrayTracer, np.ndarray, np.generic)):
+        return x.dtype
+    if type(x) is bool:
+        return np.dtype(bool)
+    raise NotTraceable

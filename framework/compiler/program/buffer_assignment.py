@@ -1,0 +1,135 @@
+"""Which memory each buffer of a program has, and for how long.
+
+Buffers that nobody sees but the program lie in one arena, where memory is used again as
+soon as its last reader is done; gradients that only an update reads lie in memory of that
+update; what leaves the program (outputs, values of variables) is new in each replay.
+"""
+
+from .arena import lay_out
+from .blocks import buffers_in_other_order
+from .instructions import Memory
+from .program import Kind
+
+__all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_updates"]
+
+
+class BufferAssignment:
+    """Gives every buffer of a program its `Kind`, and its place in the arena.
+
+    ``last_use`` has for each base buffer the number of the last instruction that needs its
+    memory, ``last_read`` for each buffer that of the last one that reads it by its own
+    name. ``slots`` maps buffers to an update and the number of a gradient there.
+    """
+
+    def __init__(self, program):
+        self.program = program
+        self.last_use, self.last_read = last_uses(program), _last_reads(program)
+        self.escaping = escaping_buffers(program)
+        for buffer in self.escaping:
+            if buffer.kind is Kind.NEW:
+                buffer.kind = Kind.ESCAPING
+        self._in_other_order = buffers_in_other_order(program)
+        self.slots = slots_of_updates(self)
+        for buffer in self.slots:
+            buffer.kind = Kind.SLOT
+        self.arena_size = self._assign()  # bytes
+
+    def takes_memory(self, base):
+        """Return whether a buffer is written into memory that is given."""
+        made = base.instruction is not None and base.instruction.memory is Memory.GIVEN
+        return made and base.kind is Kind.NEW and base not in self._in_other_order
+
+    def _assign(self):
+        """Places buffers in the arena, and returns its size."""
+        ranges, donated = {}, set()  # base buffer -> [first use, last use, bytes]
+        for i, instruction in enumerate(self.program.instructions):
+            for buffer in instruction.scratch:
+                ranges[buffer] = [i, i, buffer.nbytes]
+            for out in instruction.outputs:
+                if out.is_view or not self.takes_memory(out):
+                    continue
+                operand = self._donated(instruction, out, i, ranges)
+                if operand is None or operand in donated:
+                    ranges[out] = [i, self.last_use[out], out.nbytes]
+                else:  # its memory is needed for as long as the output
+                    donated.add(operand)
+                    ranges[out] = ranges[operand]
+                    ranges[out][1] = self.last_use[out]
+        single = list({id(each): each for each in ranges.values()}.values())
+        offsets, size = lay_out(single)
+        offset_of = {id(each): offset for each, offset in zip(single, offsets)}
+        for buffer, each in ranges.items():
+            buffer.offset = offset_of[id(each)]
+            if not buffer.is_scratch:
+                buffer.kind = Kind.ARENA
+        return size
+
+    def _donated(self, instruction, out, i, ranges):
+        """An operand that ends with instruction ``i``, in whose place the output may be."""
+        for a in instruction.in_place_operands:
+            fits = a.same_spec(out) and a in ranges and not a.is_scratch
+            if (
+                not fits
+                or self.last_use[a] != i
+                or not instruction.is_done_with(a, out)
+            ):
+                continue
+            seen_twice = [b.base is a and b is not a for b in instruction.operands]
+            if instruction.copies_overlaps or not any(seen_twice):
+                return a
+        return None
+
+
+def last_uses(program):
+    """For each base buffer the number of the last instruction that needs its memory."""
+    instructions, last = program.instructions, {}
+    end = len(instructions)
+    for buffer in program.outputs:
+        last[buffer.base] = end
+    for i in range(end - 1, -1, -1):
+        instruction = instructions[i]
+        until = i
+        if instruction.may_alias:
+            uses = [last.get(out.base, i) for out in instruction.outputs]
+            until = max(uses, default=i)
+        for buffer in instruction.reads:
+            last[buffer.base] = max(last.get(buffer.base, i), until)
+        for out in instruction.outputs:
+            last.setdefault(out.base, i)
+    return last
+
+
+def _last_reads(program):
+    """For each buffer the number of the last instruction that reads it by its own name.
+
+    A register need not be held longer: what is a view of its array holds that, too.
+    """
+    end, last = len(program.instructions), {}
+    last.update(dict.fromkeys(program.outputs, end))
+    for i, instruction in reversed([*enumerate(program.instructions)]):
+        for buffer in (*instruction.operands, *instruction.outputs):
+            last.setdefault(buffer, i)
+    return last
+
+
+def escaping_buffers(program):
+    """Base buffers whose memory outlives a replay: outputs, and values of variables."""
+    escaping = {buffer.base for buffer in program.outputs}
+    for instruction in program.instructions:
+        escaping.update([a.base for a in instruction.kept])
+    for instruction in reversed(program.instructions):
+        if instruction.may_alias:
+            if any([out.base in escaping for out in instruction.outputs]):
+                escaping.update([a.base for a in instruction.operands])
+    return escaping
+
+
+def slots_of_updates(assignment):
+    """The buffers that an update alone reads, to be written into memory that it owns."""
+    slots = {}
+    for i, instruction in enumerate(assignment.program.instructions):
+        for buffer, number in instruction.gradient_slots:
+            ends = assignment.last_use[buffer.base] == i
+            if ends and not buffer.is_view and assignment.takes_memory(buffer):
+                slots.setdefault(buffer, (instruction, number))
+    return slots

@@ -1,0 +1,255 @@
+"""Convolution and pooling in a program: their memory is planned, in an order of their own.
+
+Their kernels work on ``[channels, width, height, batch]`` and what they return is that,
+transposed; so the buffers have that shape, and the work between two convolutions stays in
+this order (`Builder.entrywise`). Columns and masks are scratch of single instructions.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.ops.array.shape import sum_to_shape, summed_axis
+from tapewright.ops.convolution.correlation import (
+    convolve,
+    convolve_into,
+    filter_gradient,
+    filter_gradient_into,
+    input_gradient,
+    input_gradient_into,
+)
+from tapewright.ops.convolution.im2col import columns_size
+from tapewright.ops.convolution.pooling import (
+    add_to_maxima_p,
+    in_halves,
+    maxima_of_sum,
+    spread_to_halves,
+    spread_to_maxima_p,
+)
+from tapewright.ops.convolution.windows import positions, resized
+from tapewright.ops.nn.activation import relu
+
+from .array_functions import NotTraceable
+from .array_tracer import ArrayTracer
+from .index_maps import IndexMaps, convolution_maps
+from .instructions import Contract, Routine, permutation
+
+__all__ = ["LOWERING_RULES"]
+
+# Entries of the rows of zeros that `relu` compares with: long runs, and in the cache.
+ZEROS = 1 << 10
+
+
+# ------------------------------------------------------------------------ convolution
+
+
+def convolved(x, filters, space, out=None, **attributes):
+    """`convolution` into ``[channels, width, height, batch]``."""
+    out = None if out is None else out.transpose()
+    return convolve_into(np, x, filters, space, out, **attributes).transpose()
+
+
+def convolved_back(g, filters, space, out=None, **attributes):
+    """`convolution_input_gradient` into ``[channels, width, height, batch]``."""
+    out = None if out is None else out.transpose()
+    return input_gradient_into(np, g, filters, space, out, **attributes).transpose()
+
+
+def convolved_filters(x, g, space, out=None, **attributes):
+    """`convolution_filter_gradient`."""
+    return filter_gradient_into(np, x, g, space, out, **attributes)
+
+
+def _is_reversed(x):
+    """Return whether an array has the order in memory that convolutions work in."""
+    return permutation(x.buffer) == tuple(range(x.ndim))[::-1]
+
+
+def _check_plain(*arrays):
+    if not all([x.size and x.dtype.kind in "fc" for x in arrays]):
+        raise NotTraceable
+
+
+def _reordered_size(x):
+    return 0 if _is_reversed(x) else -(-x.size // 16) * 16
+
+
+def _contract(builder, function, x, y, size, shape, attributes, maps):
+    """A contraction of two arrays with ``size`` entries of scratch memory."""
+    space = builder.scratch((size,), x.dtype)
+    operands = (x.buffer, y.buffer, space)
+    instruction = Contract(function, operands, builder.node, attributes, maps)
+    return builder.made(instruction, shape, x.dtype)
+
+
+def _maps(images, filters, attributes):
+    """``(loops, images, filters, places)``, see `convolution_maps`."""
+    *window, _, count = filters
+    strides, dilations = attributes["strides"], attributes["dilations"]
+    padding, groups = attributes["padding"], attributes["groups"]
+    margins, counts = positions(images[1:-1], window, strides, padding, dilations)
+    befores = [before for before, _ in margins]
+    return convolution_maps(
+        images, window, counts, count, strides, befores, dilations, groups
+    )
+
+
+def lower_convolution(builder, input, filters, **attributes):
+    """One contraction; the result is in reverse order in memory."""
+    _check_plain(input, filters)
+    *window, _, count = filters.shape
+    spatial = input.shape[1:-1]
+    _, counts = positions(
+        spatial, window, attributes["strides"], attributes["padding"],
+        attributes["dilations"],
+    )  # fmt: skip
+    if 0 in counts:
+        raise NotTraceable
+    size = columns_size(input.shape, filters.shape, **attributes)
+    size += _reordered_size(input)
+    shape = (count, *counts[::-1], input.shape[0])
+
+    def maps():
+        found = _maps(input.shape, filters.shape, attributes)
+        loops, of_input, of_filters, out = found
+        return IndexMaps(loops, (of_input, of_filters), out[::-1])
+
+    made = _contract(builder, convolved, input, filters, size, shape, attributes, maps)
+    return made.transpose()
+
+
+def lower_input_gradient(builder, g, filters, *, size, **attributes):
+    """One contraction; the result is in reverse order in memory."""
+    _check_plain(g, filters)
+    channels = filters.shape[-2] * attributes["groups"]
+    images = (g.shape[0], *size, channels)
+    space = _reordered_size(g) + columns_size(images, filters.shape, **attributes)
+    shape = (channels, *size[::-1], g.shape[0])
+
+    def maps():
+        loops, of_images, of_filters, places = _maps(images, filters.shape, attributes)
+        return IndexMaps(loops, (places, of_filters), of_images[::-1])
+
+    made = _contract(
+        builder, convolved_back, g, filters, space, shape, {**attributes, "size": size},
+        maps,
+    )  # fmt: skip
+    return made.transpose()
+
+
+def lower_filter_gradient(builder, input, g, *, window, **attributes):
+    """One contraction, into plain order."""
+    _check_plain(input, g)
+    shape = (*window, input.shape[-1] // attributes["groups"], g.shape[-1])
+    size = _reordered_size(input) + _reordered_size(g) + -(-math.prod(shape) // 16) * 16
+    size += columns_size(input.shape, shape, **attributes)
+
+    def maps():
+        loops, of_images, of_filters, places = _maps(input.shape, shape, attributes)
+        return IndexMaps(loops, (of_images, places), of_filters)
+
+    return _contract(
+        builder, convolved_filters, input, g, size, shape,
+        {**attributes, "window": window}, maps,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- pooling
+
+
+def spread(g, input, wins, out=None, *, axis):
+    """`spread_to_maxima` for windows of two, in place of ``input`` if that ends here."""
+    return spread_to_halves(g, input, wins, out, axis=axis)
+
+
+def lower_spread_to_maxima(
+    builder, g, input, maxima, *, axis, size, stride, padding, dilation
+):
+    """Windows of two, which lie side by side."""
+    window = size, stride, padding, dilation
+    pooled = resized(input.shape, axis, input.shape[axis] // 2)
+    if not in_halves(input.shape, g.dtype, axis, *window) or g.shape != pooled:
+        raise NotTraceable
+    axes = permutation(input.buffer)
+    if axes is None:
+        axes = tuple(range(input.ndim))
+        back = axes
+    else:
+        back = tuple(sorted(axes, key=axes.__getitem__))
+        input, g = input.transpose(back), g.transpose(back)
+        axis = back.index(axis % input.ndim) - input.ndim
+    wins = builder.scratch(g.shape, bool)
+    operands = (g.buffer, input.buffer, wins)
+    instruction = Routine(spread, operands, builder.node, {"axis": axis}, overwrites=1)
+    return builder.made(instruction, input.shape, g.dtype).transpose(axes)
+
+
+def with_nan(total, bias, input, out=None, *, windows, axes):
+    """`add_to_maxima`, given the sum ``total``, whose axes lie in this order."""
+    if out is None:
+        out = total.copy()
+    elif not np.may_share_memory(out, total):
+        np.copyto(out, total)
+    if (bias == np.inf).any():
+        out.transpose(axes)[...] = maxima_of_sum(np, input, bias, windows)
+    return out
+
+
+def lower_add_to_maxima(builder, maxima, bias, input, *, windows):
+    """The sum, and a look at it where the bias may hide a NaN."""
+    total = maxima + bias
+    axes = permutation(total.buffer)
+    inner, order = total.buffer, tuple(range(total.ndim))
+    if axes is not None:
+        inner, order = inner.instruction.viewed, axes
+    keywords = {"windows": windows, "axes": order}
+    operands = (inner, bias.buffer, input.buffer)
+    instruction = Routine(with_nan, operands, builder.node, keywords, overwrites=0)
+    made = builder.made(instruction, inner.shape, inner.dtype)
+    return made if axes is None else made.transpose(axes)
+
+
+# ---------------------------------------------------------- between two convolutions
+
+
+def lower_relu(builder, features):
+    """The maximum with rows of zeros, which is faster than with a number."""
+    if features.ndim < 3 or features.dtype.kind != "f":
+        raise NotTraceable
+    return np.maximum(features, _zeros(features))
+
+
+def _zeros(x):
+    """Zeros of the shape of the last axes in memory, in the order of memory."""
+    axes = permutation(x.buffer) or tuple(range(x.ndim))
+    size, shape = 1, [1] * x.ndim  # in memory
+    back = sorted(range(x.ndim), key=axes.__getitem__)
+    for i in reversed(range(x.ndim)):
+        if size >= ZEROS:
+            break
+        shape[i] = x.shape[back[i]]
+        size *= shape[i]
+    return np.zeros(shape, x.dtype).transpose(axes)
+
+
+def lower_sum_to_shape(builder, x, *, shape):
+    """Sums over all axes but one, of images: a product with ones."""
+    axes = permutation(x.buffer)
+    kept = [i for i, n in enumerate(shape, x.ndim - len(shape)) if n != 1]
+    simple = axes is not None and len(kept) == 1 and x.dtype.char in "fd"
+    if not simple or x.size < 4096 or axes[kept[0]] != 0:
+        raise NotTraceable
+    inner = ArrayTracer(x.buffer.instruction.viewed, builder)
+    count = x.shape[kept[0]]
+    return summed_axis(np, inner, count, x.size // count, 1).reshape(shape)
+
+
+LOWERING_RULES = {
+    add_to_maxima_p.primitive: lower_add_to_maxima,
+    convolve.primitive: lower_convolution,
+    filter_gradient.primitive: lower_filter_gradient,
+    input_gradient.primitive: lower_input_gradient,
+    relu.primitive: lower_relu,
+    spread_to_maxima_p.primitive: lower_spread_to_maxima,
+    sum_to_shape.primitive: lower_sum_to_shape,
+}

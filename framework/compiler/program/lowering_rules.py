@@ -1,0 +1,111 @@
+"""How some ops are written down otherwise than by running their kernels.
+
+A rule gets a `Builder`, the arrays of a node, and the attributes, and gives what the
+kernel would give. It may refuse (`NotTraceable`): then the kernel is traced, or called.
+"""
+
+import numpy as np
+
+from tapewright.core.blas import sum_of_squares
+from tapewright.ops.array.gather import gather_p, scatter_rows
+from tapewright.ops.array.joining import concat_p
+from tapewright.ops.math.comparison import where_positive
+from tapewright.ops.math.reduction import clip_by_norm_p
+from tapewright.ops.random import philox
+
+from . import convolution_rules
+from .array_functions import NotTraceable
+from .instructions import Copy, Draw, Gather, Routine, Scatter
+from .scalar_functions import bits_of, kept_bits, positive_bits
+
+__all__ = ["KERNEL_INSTRUCTIONS", "LOWERING_RULES"]
+
+
+def lower_where_positive(builder, x, y):
+    """The bits of ``x``, masked by those that say whether ``y`` is positive."""
+    plain = x.dtype == y.dtype and x.dtype.char in "fd" and x.shape == y.shape
+    if not plain or not x.size:
+        raise NotTraceable
+    bits = builder.entrywise(positive_bits, (y.buffer,), y.shape, bits_of(y))
+    return builder.entrywise(kept_bits, (x.buffer, bits.buffer), x.shape, x.dtype)
+
+
+def limited(t, clip_norm, out=None):
+    """``t``, scaled down to the norm ``clip_norm`` if it is longer."""
+    length = np.sqrt(sum_of_squares(np, t))
+    if not length <= clip_norm:  # NaN in either
+        return np.multiply(t, clip_norm / length, out=out)
+    if out is None:
+        return t.copy()
+    if not np.may_share_memory(out, t):
+        np.copyto(out, t)
+    return out
+
+
+def lower_clip_by_norm(builder, t, clip_norm, axes):
+    """One pass for the norm, one for what is longer."""
+    if axes is not None or t.dtype.char not in "fd" or clip_norm.dtype != t.dtype:
+        raise NotTraceable
+    if not t.ndim or t.ndim > 2:
+        raise NotTraceable
+    operands = (t.buffer, clip_norm.buffer)
+    instruction = Routine(limited, operands, builder.node, overwrites=0)
+    return builder.made(instruction, t.shape, t.dtype)
+
+
+def joined(*values, axis, out=None):
+    """``values`` one behind the other along ``axis``."""
+    return np.concatenate(values, axis, out)
+
+
+def lower_concat(builder, *values, axis):
+    """A copy of all, where they have one dtype."""
+    if len({v.dtype for v in values}) > 1 or not values[0].ndim:
+        raise NotTraceable
+    shape = list(values[0].shape)
+    shape[axis] = sum([v.shape[axis] for v in values])
+    operands = [v.buffer for v in values]
+    instruction = Copy(joined, operands, builder.node, axis)
+    return builder.made(instruction, tuple(shape), values[0].dtype)
+
+
+LOWERING_RULES = {
+    clip_by_norm_p.primitive: lower_clip_by_norm,
+    concat_p.primitive: lower_concat,
+    where_positive.primitive: lower_where_positive,
+    **convolution_rules.LOWERING_RULES,
+}
+
+# --------------------------------------------- kernels whose meaning is known as a whole
+
+
+def _of(cls):
+    def instruction(function, operands, node):
+        attributes = dict(node.attributes)
+        return cls(function, operands, node, attributes, new_memory=True)
+
+    return instruction
+
+
+def _draw(distribution):
+    def instruction(function, operands, node):
+        attributes = dict(node.attributes)
+        return Draw(distribution, function, operands, node, attributes)
+
+    return instruction
+
+
+KERNEL_INSTRUCTIONS = {  # primitive -> ``instruction(function, operands, node)``
+    gather_p.primitive: _of(Gather),
+    scatter_rows.primitive: _of(Scatter),
+    philox.dropout_mask.primitive: _draw("dropout_mask"),
+    philox.random_binomial.primitive: _draw("binomial"),
+    philox.random_categorical.primitive: _draw("categorical"),
+    philox.random_integers.primitive: _draw("integers"),
+    philox.random_normal.primitive: _draw("normal"),
+    philox.random_permutation.primitive: _draw("permutation"),
+    philox.random_poisson.primitive: _draw("poisson"),
+    philox.random_seeds.primitive: _draw("seeds"),
+    philox.random_standard_gamma.primitive: _draw("standard_gamma"),
+    philox.random_uniform.primitive: _draw("uniform"),
+}

@@ -1,0 +1,55 @@
+"""What makes a program smaller: passes that change a `Program` in place.
+
+All of them keep every bit of the result: what would round elsewhere than the ops do is not
+done.
+"""
+
+import numpy as np
+
+from .rewriter import Rewriter
+
+__all__ = ["drop_unused", "merge_equal", "uniform_constants"]
+
+
+def merge_equal(program):
+    """One instruction in place of several that compute the same of the same."""
+    rewriter, known = Rewriter(program), {}
+    for instruction in program.instructions:
+        key = instruction.merge_key(rewriter.operands(instruction))
+        first = known.get(key)
+        if first is not None:
+            rewriter.drop(instruction)
+            for own, other in zip(instruction.outputs, first.outputs, strict=True):
+                rewriter.replace(own, other)
+        elif key is not None:
+            known[key] = instruction
+    rewriter.apply()
+
+
+def drop_unused(program):
+    """Without instructions whose results nobody reads."""
+    rewriter, needed = Rewriter(program), set(program.outputs)
+    for instruction in reversed(program.instructions):
+        if instruction.is_droppable and needed.isdisjoint(instruction.outputs):
+            rewriter.drop(instruction)
+        else:
+            needed.update(instruction.operands)
+    rewriter.apply()
+
+
+def uniform_constants(program):
+    """A constant that holds one number throughout, as that number, where it broadcasts."""
+    for instruction in program.instructions:
+        if not instruction.broadcasts:
+            continue
+        shape, operands = instruction.outputs[0].shape, list(instruction.operands)
+        for i, a in enumerate(operands):
+            if not (a.is_constant and a.shape and a.size) or a.is_view:
+                continue
+            if any(a.source.strides):
+                continue
+            others = [b.shape for j, b in enumerate(operands) if j != i]
+            if np.broadcast_shapes((), *others) == shape:
+                number = a.source[(0,) * a.source.ndim].reshape(())
+                operands[i] = program.constant(number)
+        instruction.operands = tuple(operands)

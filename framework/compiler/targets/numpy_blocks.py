@@ -1,0 +1,78 @@
+"""The function of a `FusedMap`: NumPy's calls on some rows at a time."""
+
+import threading
+
+import numpy as np
+
+from tapewright.core.emitter import Source
+
+__all__ = ["BlockFunction"]
+
+
+class BlockFunction:
+    """``block(*operands, *outputs)``; ``source`` shows it.
+
+    Each thread has scratch memory of its own, from its first call on.
+    """
+
+    def __init__(self, instruction):
+        self.instruction, self.__name__ = instruction, instruction.name
+        self.source = _written(instruction)
+        self._code = compile(self.source.text, self.source.filename, "exec")
+        self._own = threading.local()
+
+    def __call__(self, *arrays):
+        run = getattr(self._own, "run", None)
+        if run is None:
+            run = self._own.run = self._made()
+        run(*arrays)
+
+    def _made(self):
+        """The function with scratch memory of its own."""
+        scope = {
+            name: np.empty(*value.spec) if type(value) is _Scratch else value
+            for name, value in self.source.bound.items()
+        }
+        exec(self._code, scope)
+        return scope["block"]
+
+
+class _Scratch:
+    """Stands for scratch memory of this shape and dtype."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+
+def _written(instruction):
+    source = Source("<block of rows>")
+    height = instruction.outputs[0].shape[0]
+    uneven = height % instruction.rows  # the last rows may be fewer
+    whole = [*instruction.operands, *instruction.outputs]
+    parameters = [f"a{i}" for i in range(len(whole))]
+    cut = [instruction.is_cut(buffer) for buffer in whole]
+    with source.function("block", parameters):
+        names = {
+            buffer: f"{name}_" if is_cut else name
+            for buffer, name, is_cut in zip(whole, parameters, cut, strict=True)
+        }
+        scratch = [
+            source.bind("t", _Scratch(spec)) for spec in instruction.scratch_specs
+        ]
+        with source.block(f"for i in range(0, {height}, {instruction.rows}):"):
+            source.emit(f"j = i + {instruction.rows}")
+            for name, is_cut in zip(parameters, cut, strict=True):
+                if is_cut:
+                    source.emit(f"{name}_ = {name}[i:j]")
+            if uneven:
+                for name in scratch:
+                    source.emit(f"{name}_ = {name}[: {height} - i]")
+                scratch = [f"{name}_" for name in scratch]
+            for step in instruction.steps:
+                (out,) = step.outputs
+                args = [names[a] for a in step.operands]
+                if out not in names:
+                    names[out] = scratch[instruction.places[out]]
+                function = source.bind(f"{step.name}_", step.function)
+                source.emit(f"{function}({', '.join(args)}, out={names[out]})")
+    return source
