@@ -6,10 +6,14 @@ decided otherwise: glibc keeps freed arrays instead of unmapping them (off with
 nothing was, why. The passes that make traced functions fast are switched here, too.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -145,7 +149,7 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
 
 @contextlib.contextmanager
-def graph_passes(every: bool | None = None, /, **switches: bool):
+def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[None]:
     """`set_graph_passes`, until the end of the block.
 
     >>> from tapewright import config
@@ -196,7 +200,7 @@ def _stop_if_switched_off(name):
         raise Unavailable(f"off: {name}={os.environ[name]}")
 
 
-def report() -> dict:
+def report() -> dict[str, Any]:
     """What ``show`` prints, as a dict of strings, numbers, lists and dicts.
 
     A value that cannot be known here is None.
@@ -257,7 +261,7 @@ def _cupy():
         return f"imported, devices unknown: {error}"
 
 
-def show(file=None) -> None:
+def show(file: TextIO | None = None) -> None:
     """Print versions, BLAS, malloc, CPU flags and environment switches, aligned.
 
     Args: ``file``: where to, like that of ``print``.

@@ -4,9 +4,12 @@ Every kernel gets the array module ``xp`` of its inputs. New arrays are made on 
 current device: the CPU, or what `device` names.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -84,7 +87,7 @@ def _cupy():
 
 
 @contextmanager
-def device(name):
+def device(name: str | None) -> Iterator[None]:
     """New arrays inside are made on this device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
 
     Arrays never move by themselves: an op on arrays of two devices is an error.
@@ -118,7 +121,7 @@ def use_module(module):
         _CURRENT.reset(token)
 
 
-def list_physical_devices(device_type=None):
+def list_physical_devices(device_type: str | None = None) -> list[str]:
     """Names of the devices present, ``["/CPU:0", "/GPU:0", ...]``, of one type or all."""
     names = ["/CPU:0"]
     try:

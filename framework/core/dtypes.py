@@ -4,6 +4,10 @@ A `DType` compares equal to whatever NumPy would take for the same type: its nam
 NumPy dtype or scalar class. ``np.dtype(tw.float32)`` works too.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 __all__ = [
@@ -43,64 +47,67 @@ class DType:
 
     __slots__ = ("name", "dtype")
 
-    def __init__(self, name, numpy_dtype):
+    name: str
+    dtype: np.dtype[Any]
+
+    def __init__(self, name: str, numpy_dtype: Any):
         self.name = name
         self.dtype = np.dtype(numpy_dtype)  # the attribute by which np.dtype() knows us
 
     @property
-    def as_numpy_dtype(self):
+    def as_numpy_dtype(self) -> type[Any]:
         return self.dtype.type
 
     @property
-    def as_datatype_enum(self):
+    def as_datatype_enum(self) -> str:
         return self.name
 
     @property
-    def base_dtype(self):
+    def base_dtype(self) -> DType:
         return self
 
     @property
-    def is_floating(self):
+    def is_floating(self) -> _python_bool:
         return self.dtype.kind == "f"
 
     @property
-    def is_complex(self):
+    def is_complex(self) -> _python_bool:
         return self.dtype.kind == "c"
 
     @property
-    def is_integer(self):
+    def is_integer(self) -> _python_bool:
         return self.dtype.kind in "iu"
 
     @property
-    def is_unsigned(self):
+    def is_unsigned(self) -> _python_bool:
         return self.dtype.kind == "u"
 
     @property
-    def is_bool(self):
+    def is_bool(self) -> _python_bool:
         return self.dtype.kind == "b"
 
     @property
-    def is_differentiable(self):
+    def is_differentiable(self) -> _python_bool:
         """Only real and complex floating numbers carry gradients."""
         return self.dtype.kind in "fc"
 
     @property
-    def real_dtype(self):
+    def real_dtype(self) -> DType:
         return as_dtype(
             {"complex64": "float32", "complex128": "float64"}.get(self.name, self)
         )
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Bytes of one element."""
         return self.dtype.itemsize
 
     @property
-    def min(self):
+    def min(self) -> Any:
         return self._limits().min
 
     @property
-    def max(self):
+    def max(self) -> Any:
         return self._limits().max
 
     def _limits(self):
@@ -110,7 +117,7 @@ class DType:
             return np.finfo(self.dtype)
         raise TypeError(f"dtype {self.name} has no smallest and largest value")
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> _python_bool:
         if other is None:
             return False
         try:
@@ -118,13 +125,13 @@ class DType:
         except TypeError:
             return NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.dtype)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"<dtype: {self.name!r}>"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"tf.{self.name}"
 
     def __reduce__(self):
@@ -158,7 +165,7 @@ _BY_NAME = {d.name: d for d in _ALL} | {
 BY_NUMPY = {d.dtype: d for d in _ALL}
 
 
-def as_dtype(value) -> DType:
+def as_dtype(value: Any) -> DType:
     """The `DType` of a name, NumPy dtype, Python type or `DType`.
 
     Raises: ``TypeError`` for anything that names no element type of ours.

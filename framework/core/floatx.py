@@ -1,13 +1,16 @@
 """`floatx`: the dtype that layers, metrics and the data of `fit` get where none is given."""
 
-from .dtypes import as_dtype, float32
+from __future__ import annotations
+
+from .dtypes import DType, as_dtype, float32
+from .typing import DTypeLike
 
 __all__ = ["default_float", "floatx", "set_floatx"]
 
 _default = float32
 
 
-def default_float():
+def default_float() -> DType:
     """The dtype itself."""
     return _default
 
@@ -17,7 +20,7 @@ def floatx() -> str:
     return _default.name
 
 
-def set_floatx(value) -> None:
+def set_floatx(value: DTypeLike) -> None:
     """Sets it, to "float16", "float32" or "float64", for layers and data to come.
 
     Tensors made of Python numbers stay float32, as in TensorFlow.

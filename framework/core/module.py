@@ -1,5 +1,7 @@
 """`Module`: finds the variables and submodules among its attributes."""
 
+from __future__ import annotations
+
 import itertools
 import re
 
@@ -30,7 +32,7 @@ class Module:
         if self._awaited is not None:
             self._awaited.take(name, value)
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None):
         if name is not None and not str(name).isidentifier():
             raise ValueError(
                 f"Module: name must be a valid Python identifier, got {name!r}"
@@ -38,24 +40,24 @@ class Module:
         self._name = name
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name or snake_case(type(self).__name__)
 
     @property
-    def variables(self):
+    def variables(self) -> tuple[Variable, ...]:
         """All variables, each once."""
         return self._find(Variable)
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> tuple[Variable, ...]:
         return tuple([v for v in self.variables if v.trainable])
 
     @property
-    def non_trainable_variables(self):
+    def non_trainable_variables(self) -> tuple[Variable, ...]:
         return tuple([v for v in self.variables if not v.trainable])
 
     @property
-    def submodules(self):
+    def submodules(self) -> tuple[Module, ...]:
         """All modules inside this one, each once."""
         return self._find(Module)
 

@@ -4,7 +4,11 @@ Dicts are walked in the order of their sorted keys, as TensorFlow does; `None` a
 are leaves.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from copy import copy
+from typing import Any
 
 from .tensor_shape import TensorShape
 
@@ -34,12 +38,12 @@ class _Containers(dict):
 _CONTAINERS = _Containers()
 
 
-def is_nested(value) -> bool:
+def is_nested(value: object) -> bool:
     """Whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
     return _CONTAINERS[type(value)]
 
 
-def flatten(structure) -> list:
+def flatten(structure: Any) -> list[Any]:
     """The leaves, from left to right.
 
     >>> flatten({"b": [3, 4], "a": (1, None)})
@@ -61,7 +65,7 @@ def _collect(structure, leaves):
             _collect(item, leaves)
 
 
-def owned_leaves(value, in_order=False):
+def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
     """The leaves of the lists, tuples and dicts in an attribute, each container once.
 
     A container inside of itself ends there. Dicts in the order of their keys, or, with
@@ -96,7 +100,7 @@ def _sorted_keys(mapping):
         return list(mapping)
 
 
-def pack(structure, leaves):
+def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     """``leaves`` arranged like ``structure``, with its container types.
 
     >>> pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
@@ -112,7 +116,7 @@ def pack(structure, leaves):
     return packed
 
 
-def pack_sequence_as(structure, flat_sequence):
+def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
     """`pack`, under TensorFlow's name: ``flat_sequence`` arranged like ``structure``."""
     return pack(structure, flat_sequence)
 
@@ -135,7 +139,7 @@ def _rebuild(structure, leaves):
     return type(structure)(items) if type(structure) is not list else items
 
 
-def map_structure(function, *structures):
+def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
     """``function`` applied leaf by leaf to structures of one shape.
 
     >>> map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
@@ -147,7 +151,7 @@ def map_structure(function, *structures):
     return pack(structures[0], [function(*leaves) for leaves in flat])
 
 
-def assert_same_structure(first, second):
+def assert_same_structure(first: Any, second: Any) -> None:
     """Raises ``ValueError`` unless both nest in the same way."""
     if _outline(first) != _outline(second):
         raise ValueError(f"The structures differ:\n  {first!r}\n  {second!r}")

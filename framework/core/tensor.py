@@ -6,16 +6,22 @@ call it, and ``np.mean(tensor)`` could not leave the tape. Its operators come fr
 ``ops/operators.py``.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import devices
-from .dtypes import BY_NUMPY, as_dtype, float32
+from .dtypes import BY_NUMPY, DType, as_dtype, float32
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
+from .operators import Operators
 from .symbolic_shape import has_symbolic_shape
 from .tensor_shape import TensorShape
+from .typing import Array, DTypeLike, ShapeLike, StaticShapeLike, TensorLike
 
 __all__ = [
     "IndexedSlices",
@@ -32,42 +38,40 @@ __all__ = [
 next_key = itertools.count(1).__next__
 
 
-class Tensor:
+class Tensor(Operators):
     """An immutable array with TensorFlow's face; made by `constant` and by every op."""
 
     __slots__ = ("array", "key", "_keras_mask", "__weakref__")
-    # ndarray (op) Tensor must reach our reflected operator; __array_ufunc__ = None would
-    # do it too, but then np.max(tensor) could not reduce.
-    __array_priority__ = 1000
-    __hash__ = None
+    array: Any
+    key: Any
 
     @property
-    def shape(self):
+    def shape(self) -> TensorShape:
         return TensorShape(self.array.shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         return BY_NUMPY.get(self.array.dtype) or as_dtype(self.array.dtype)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return self.array.ndim
 
     @property
-    def device(self):
+    def device(self) -> str:
         module = devices.array_module(type(self.array))
         if module is np:
             return "/CPU:0"
         return f"/GPU:{self.array.device.id}"
 
-    def get_shape(self):
+    def get_shape(self) -> TensorShape:
         return self.shape
 
-    def set_shape(self, shape):
+    def set_shape(self, shape: StaticShapeLike) -> None:
         """Checks that the shape is what the caller says."""
         self.shape.assert_is_compatible_with(shape)
 
-    def numpy(self):
+    def numpy(self) -> Array:
         """A copy as a NumPy array, or a NumPy scalar where the rank is 0.
 
         Strings come as bytes, in UTF-8.
@@ -79,15 +83,15 @@ class Tensor:
             return array
         return array.copy() if array.ndim else array[()]
 
-    def to_numpy(self):
+    def to_numpy(self) -> Array:
         """`numpy`, under the name by which Matplotlib and pandas ask for it."""
         return self.numpy()
 
-    def ref(self):
+    def ref(self) -> Reference:
         """A hashable stand-in, for sets and dict keys; `deref` gives the tensor back."""
         return Reference(self)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.key is not None:
             export_hook(self, "a NumPy function")
         array = np.asarray(_exported(self.array))
@@ -110,16 +114,16 @@ class Tensor:
             )
         return array.item()
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self._scalar(float))
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self._scalar(int))
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(self._scalar(complex))
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self.array.size != 1:
             raise ValueError(
                 "The truth value of a tensor with more than one element is ambiguous "
@@ -127,7 +131,7 @@ class Tensor:
             )
         return bool(self._scalar(bool))
 
-    def __index__(self):
+    def __index__(self) -> int:
         if self.array.dtype.kind not in "iu" or self.array.ndim:
             raise TypeError(
                 "Only an integer tensor of rank 0 can be an index, "
@@ -135,17 +139,17 @@ class Tensor:
             )
         return self._scalar(int)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.array.ndim:
             raise TypeError("A tensor of rank 0 has no len()")
         return self.array.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.array.ndim:
             raise TypeError("Cannot iterate over a tensor of rank 0")
         return (self[i] for i in range(self.array.shape[0]))
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec)
 
     def __str__(self):
@@ -193,16 +197,16 @@ class Reference:
 
     __slots__ = ("_referent",)
 
-    def __init__(self, referent):
+    def __init__(self, referent: Any):
         self._referent = referent
 
-    def deref(self):
+    def deref(self) -> Any:
         return self._referent
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._referent is other._referent
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self._referent)
 
     def __repr__(self):
@@ -218,27 +222,36 @@ class TensorSpec:
 
     __slots__ = ("shape", "dtype", "name")
 
-    def __init__(self, shape, dtype=float32, name=None):
+    shape: TensorShape
+    dtype: DType
+    name: str | None
+
+    def __init__(
+        self,
+        shape: StaticShapeLike,
+        dtype: DTypeLike = float32,
+        name: str | None = None,
+    ):
         self.shape = TensorShape(shape)
         self.dtype = as_dtype(dtype)
         self.name = name
 
     @classmethod
-    def from_tensor(cls, tensor, name=None):
+    def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
         return cls(tensor.shape, tensor.dtype, name)
 
-    def is_compatible_with(self, value):
+    def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
         """Whether a tensor or spec could be one of these."""
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, TensorSpec)
             and self.shape == other.shape
             and self.dtype is other.dtype
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((tuple(self.shape), self.shape.rank, self.dtype))
 
     def __repr__(self):
@@ -257,17 +270,25 @@ class IndexedSlices:
     __slots__ = ("values", "indices", "dense_shape")
     __array_ufunc__ = None
 
-    def __init__(self, values, indices, dense_shape=None):
+    if TYPE_CHECKING:  # filled in by `ops/operators.py`
+
+        def __tensor__(self) -> Tensor: ...
+        def __add__(self, other: IndexedSlices | Tensor) -> IndexedSlices | Tensor: ...
+        def __radd__(self, other: IndexedSlices | Tensor) -> IndexedSlices | Tensor: ...
+
+    def __init__(
+        self, values: Tensor, indices: Tensor, dense_shape: ShapeLike | None = None
+    ):
         self.values = values
         self.indices = indices
         self.dense_shape = dense_shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         return as_dtype(self.values.dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> TensorShape:
         if self.dense_shape is None:
             return TensorShape(None)
         if has_symbolic_shape(self.dense_shape):
@@ -280,11 +301,11 @@ class IndexedSlices:
             )
         return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
 
-    def with_values(self, values):
+    def with_values(self, values: Tensor) -> IndexedSlices:
         """The same rows with other values."""
         return IndexedSlices(values, self.indices, self.dense_shape)
 
-    def __neg__(self):
+    def __neg__(self) -> IndexedSlices:
         return self.with_values(-self.values)
 
     def __repr__(self):
@@ -294,12 +315,12 @@ class IndexedSlices:
         )
 
 
-def is_tensor(value) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether ``value`` is a Tensor, Variable or IndexedSlices."""
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
 
 
-def new_tensor(array):
+def new_tensor(array: Any) -> Tensor:
     """A Tensor around an array that nobody will write to."""
     tensor = Tensor()
     tensor.array = array
@@ -327,7 +348,12 @@ pack_hook = None
 size_hook = None
 
 
-def constant(value, dtype=None, shape=None, name=None):
+def constant(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: StaticShapeLike = None,
+    name: str | None = None,
+) -> Tensor:
     """A tensor holding ``value``: a number, nested list, array or tensor.
 
     Python floats become float32 and ints int32 (int64 if they need it); arrays keep
@@ -361,7 +387,12 @@ def constant(value, dtype=None, shape=None, name=None):
     return new_tensor(array)
 
 
-def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
+def convert_to_tensor(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    dtype_hint: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``value`` as a tensor: itself if it is one, its value if it is a Variable.
 
     ``dtype`` demands an element type; ``dtype_hint`` is only followed where that loses

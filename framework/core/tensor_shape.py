@@ -4,12 +4,19 @@ While a function is traced for all sizes a `dimension.Dim` stands for an unknown
 computes like a number, and shows itself as None.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+
 from .symbolic_dim import Dim, Size, is_size
+
+if TYPE_CHECKING:
+    from .typing import StaticShapeLike
 
 __all__ = ["AnyShape", "TensorShape"]
 
 
-class TensorShape(tuple):
+class TensorShape(tuple[int | Any, ...]):
     """The dimensions of a tensor; ``TensorShape(None)`` when not even the rank is known.
 
     A tuple in every other respect: it compares, hashes, indexes and unpacks like one.
@@ -18,7 +25,9 @@ class TensorShape(tuple):
     (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
     """
 
-    def __new__(cls, dims=()):
+    rank: int | None
+
+    def __new__(cls, dims: StaticShapeLike = ()) -> Self:
         if isinstance(dims, TensorShape):
             return dims
         if dims is None:
@@ -34,15 +43,15 @@ class TensorShape(tuple):
         return shape
 
     @property
-    def dims(self):
+    def dims(self) -> list[int | None] | None:
         """As a list; None if the rank is unknown."""
         return None if self.rank is None else self.as_list()
 
     @property
-    def ndims(self):
+    def ndims(self) -> int | None:
         return self.rank
 
-    def as_list(self):
+    def as_list(self) -> list[int | None]:
         """The dimensions as a list, None where unknown.
 
         Raises: ``ValueError`` if not even the rank is known.
@@ -51,7 +60,7 @@ class TensorShape(tuple):
             raise ValueError("as_list() is not defined on an unknown TensorShape")
         return [None if is_size(d) else d for d in self]
 
-    def num_elements(self):
+    def num_elements(self) -> int | None:
         """The product of the dimensions, or None while one is unknown."""
         if not self.is_fully_defined():
             return None
@@ -60,12 +69,12 @@ class TensorShape(tuple):
             product *= dim
         return product
 
-    def is_fully_defined(self):
+    def is_fully_defined(self) -> bool:
         return self.rank is not None and not any(
             [d is None or is_size(d) for d in self]
         )
 
-    def is_compatible_with(self, other):
+    def is_compatible_with(self, other: StaticShapeLike) -> bool:
         """Whether some fully known shape fits both.
 
         >>> TensorShape([None, 3]).is_compatible_with([2, 3])
@@ -79,11 +88,11 @@ class TensorShape(tuple):
             for a, b in zip(self, other, strict=True)
         )
 
-    def assert_is_compatible_with(self, other):
+    def assert_is_compatible_with(self, other: StaticShapeLike) -> None:
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
-    def merge_with(self, other):
+    def merge_with(self, other: StaticShapeLike) -> TensorShape:
         """What is known of either. Raises: ``ValueError`` if they contradict."""
         other = TensorShape(other)
         self.assert_is_compatible_with(other)
@@ -92,19 +101,23 @@ class TensorShape(tuple):
         pairs = zip(self, other, strict=True)
         return TensorShape([b if a is None else a for a, b in pairs])
 
-    def concatenate(self, other):
+    def concatenate(self, other: StaticShapeLike) -> TensorShape:
         """The dimensions of self, then those of other."""
         other = TensorShape(other)
         if self.rank is None or other.rank is None:
             return TensorShape(None)
         return TensorShape(tuple(self) + tuple(other))
 
-    def __add__(self, other):
+    def __add__(self, other: StaticShapeLike) -> TensorShape:
         return self.concatenate(other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: StaticShapeLike) -> TensorShape:
         return TensorShape(other).concatenate(self)
 
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int | Any: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> TensorShape: ...
     def __getitem__(self, index):
         if self.rank is None:
             return TensorShape(None) if isinstance(index, slice) else None
@@ -165,10 +178,10 @@ class AnyShape(TensorShape):
     __len__ = __iter__ = __getitem__ = __contains__ = concatenate = _needs_rank
     __hash__ = as_list = _needs_rank
 
-    def is_fully_defined(self):
+    def is_fully_defined(self) -> bool:
         return False
 
-    def num_elements(self):
+    def num_elements(self) -> int | None:
         return None
 
     def __eq__(self, other):

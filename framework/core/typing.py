@@ -6,6 +6,8 @@ an attribute, and the function in its ``Annotated`` type makes it a plain value,
 be compared, stored in files and written into traces.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from .tensor_shape import TensorShape
 
 __all__ = [
+    "Array",
     "Axes",
     "Axis",
     "DTypeLike",
@@ -42,6 +45,7 @@ __all__ = [
     "Op",
     "P",
     "R",
+    "R_co",
     "ShapeLike",
     "StaticShapeLike",
     "SupportsArray",
@@ -119,15 +123,17 @@ def converter_of(annotation):
 class SupportsTensor(Protocol):
     """Stands for a tensor: a Variable, IndexedSlices."""
 
-    def __tensor__(self) -> "Tensor": ...
+    def __tensor__(self) -> Tensor: ...
 
 
 class SupportsArray(Protocol):
     """Converts to a NumPy array: a Tensor, an array, a NumPy scalar, a pandas Series."""
 
-    def __array__(self) -> "np.ndarray[Any, Any]": ...
+    def __array__(self) -> Array: ...
 
 
+# What `Tensor.numpy` gives; where the rank is 0 a NumPy scalar, which is used like one.
+Array: TypeAlias = "np.ndarray[Any, Any]"
 # What `convert_to_tensor` takes.
 TensorLike: TypeAlias = (
     SupportsTensor | SupportsArray | complex | str | bytes | Sequence["TensorLike"]
@@ -167,7 +173,7 @@ class Op(Protocol[P, R_co]):
     """
 
     @property
-    def primitive(self) -> "Primitive": ...
+    def primitive(self) -> Primitive: ...
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...

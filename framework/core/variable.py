@@ -1,13 +1,17 @@
 """Variables: values that change, and tell the tapes when they are read."""
 
+from __future__ import annotations
+
 import itertools
 import threading
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from . import devices
-from .dtypes import BY_NUMPY, as_dtype
+from .dtypes import BY_NUMPY, DType, as_dtype
 from .errors import DTypeError, ShapeError
 from .interpreters import (
     ARRAY_EVAL,
@@ -16,10 +20,19 @@ from .interpreters import (
     active_tracer,
     use_interpreters,
 )
+from .operators import Operators
 from .provenance import Origin, Provenance
 from .tape import Tape
-from .tensor import Reference, Tensor, convert_to_tensor, new_tensor, to_array
+from .tensor import (
+    IndexedSlices,
+    Reference,
+    Tensor,
+    convert_to_tensor,
+    new_tensor,
+    to_array,
+)
 from .tensor_shape import TensorShape
+from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
 __all__ = ["Variable", "changes", "writing"]
 
@@ -29,7 +42,7 @@ next_serial = itertools.count().__next__
 changes = [object()]
 
 
-class Variable:
+class Variable(Operators):
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
     Args: ``initial_value``, anything `constant` takes, or a function that returns it;
@@ -59,11 +72,18 @@ class Variable:
         "__weakref__",
         "__dict__",
     )
-    __array_priority__ = 1000
-    __hash__ = None
+
+    trainable: bool
+    serial: int
 
     def __init__(
-        self, initial_value, trainable=True, *, name=None, dtype=None, shape=None
+        self,
+        initial_value: TensorLike | Callable[[], TensorLike],
+        trainable: bool | None = True,
+        *,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        shape: StaticShapeLike = None,
     ):
         self._lock = threading.RLock()  # held by the thread that writes
         tracer = active_tracer()
@@ -92,7 +112,7 @@ class Variable:
 
     # --- reading
 
-    def read(self):
+    def read(self) -> Tensor:
         """The value now, as a tensor; every tape that watches this variable is told."""
         interpreter = active_interpreter()
         if type(interpreter) is Tape:
@@ -131,7 +151,7 @@ class Variable:
     __tensor__ = read
 
     @property
-    def value(self):
+    def value(self) -> VariableValue:
         """The value now: a property as in Keras, and a method as in TensorFlow.
 
         >>> v = Variable(2.0)
@@ -141,81 +161,109 @@ class Variable:
         return VariableValue(self.read())
 
     @property
-    def shape(self):
+    def shape(self) -> TensorShape:
         return TensorShape(self._array.shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         return BY_NUMPY.get(self._array.dtype) or as_dtype(self._array.dtype)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return self._array.ndim
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name
 
     @name.setter
-    def name(self, name):
+    def name(self, name: str) -> None:
         self._name = name
         self._lost = self._mark()
 
     @property
-    def path(self):
+    def path(self) -> str:
         """The name with those of the owners in front: ``dense/kernel``."""
         return self._path or self._name
 
     @path.setter
-    def path(self, path):
+    def path(self, path: str | None) -> None:
         self._path = path
         self._lost = self._mark()
 
-    def get_shape(self):
+    def get_shape(self) -> TensorShape:
         return self.shape
 
-    def numpy(self):
+    def numpy(self) -> Array:
         """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
         return self._value().numpy()
 
-    def to_numpy(self):
+    def to_numpy(self) -> Array:
         """`numpy`, under the name by which Matplotlib and pandas ask for it."""
         return self.numpy()
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._value().__array__(dtype, copy)
 
-    def ref(self):
+    def ref(self) -> Reference:
         """A hashable stand-in, for sets and dict keys."""
         return Reference(self)
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self._value())
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self._value())
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(self._value())
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._value())
 
-    def __index__(self):
+    def __index__(self) -> int:
         return self._value().__index__()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._value())
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         return iter(self.read())
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(self._value(), spec) if spec else str(self)
 
     # --- assigning
 
-    def assign(self, value, use_locking=False, name=None, read_value=True):
+    if TYPE_CHECKING:  # of some rows or entries: filled in by `ops/operators.py`
+
+        def scatter_add(
+            self,
+            sparse_delta: IndexedSlices,
+            use_locking: bool = False,
+            name: str | None = None,
+        ) -> Self: ...
+
+        scatter_sub = scatter_update = scatter_max = scatter_min = scatter_add
+
+        def scatter_nd_add(
+            self, indices: TensorLike, updates: TensorLike, name: str | None = None
+        ) -> Self: ...
+
+        scatter_nd_sub = scatter_nd_update = scatter_nd_add
+        scatter_nd_max = scatter_nd_min = scatter_nd_add
+
+        def gather_nd(self, indices: TensorLike, name: str | None = None) -> Tensor: ...
+
+        sparse_read = gather_nd
+
+    def assign(
+        self,
+        value: TensorLike,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Self:
         """Takes ``value``, of the same shape and dtype, as the value. Returns self.
 
         Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
@@ -227,7 +275,13 @@ class Variable:
             self._bind(self._fitting("assign", value))
         return self
 
-    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+    def assign_add(
+        self,
+        delta: TensorLike,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Self:
         """Adds ``delta``. Returns self."""
         tracer = active_tracer()
         if tracer is not None:
@@ -238,7 +292,13 @@ class Variable:
                 self._bind(self._array + delta)
         return self
 
-    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+    def assign_sub(
+        self,
+        delta: TensorLike,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Self:
         """Subtracts ``delta``. Returns self."""
         tracer = active_tracer()
         if tracer is not None:
@@ -349,7 +409,7 @@ class writing:  # noqa: N801  (used as a statement)
             give()
 
 
-class VariableValue:
+class VariableValue(Operators):
     """The tensor of `Variable.value`, which gives itself when it is called.
 
     Every op takes it for the tensor, which it stays when the variable changes; attributes
@@ -357,18 +417,16 @@ class VariableValue:
     """
 
     __slots__ = ("_tensor",)
-    __array_priority__ = 1000
-    __hash__ = None
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Tensor):
         self._tensor = tensor
 
-    def __call__(self):
+    def __call__(self) -> Tensor:
         return self._tensor
 
     __tensor__ = __call__
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "_tensor":  # while it is being copied
             raise AttributeError(name)
         return getattr(self._tensor, name)

@@ -1,12 +1,13 @@
-"""Gives Tensor and Variable their operators, Variable its scattered assignments, and
+"""Give Tensor and Variable their operators, Variable its scattered assignments, and
 IndexedSlices their sums.
 
 The only file that writes on a class from outside: operators arrive when the ops exist.
 """
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
-from tapewright.core.variable import Variable, VariableValue
+from tapewright.core.operators import Operators
+from tapewright.core.tensor import IndexedSlices, convert_to_tensor
+from tapewright.core.variable import Variable
 
 from .array import conversion, gather, indexing, scatter
 from .linalg.matmul import matmul
@@ -78,19 +79,18 @@ def _invert(self):
     return comparison.invert(self)
 
 
-for _cls in (Tensor, Variable, VariableValue):
-    for _name, _op in _BINARY.items():
-        setattr(_cls, f"__{_name}__", _op)
-        setattr(_cls, f"__r{_name}__", _reflected(_op))
-    for _name, _op in _COMPARE.items():
-        setattr(_cls, f"__{_name}__", _op)
-    _cls.__eq__, _cls.__ne__ = _equal, _not_equal
-    _cls.__hash__ = _unhashable
-    _cls.__neg__ = elementwise.negative
-    _cls.__pos__ = conversion.identity
-    _cls.__abs__ = elementwise.abs
-    _cls.__invert__, _cls.__round__ = _invert, _round
-    _cls.__getitem__ = indexing.getitem
+for _name, _op in _BINARY.items():
+    setattr(Operators, f"__{_name}__", _op)
+    setattr(Operators, f"__r{_name}__", _reflected(_op))
+for _name, _op in _COMPARE.items():
+    setattr(Operators, f"__{_name}__", _op)
+Operators.__eq__, Operators.__ne__ = _equal, _not_equal
+Operators.__hash__ = _unhashable
+Operators.__neg__ = elementwise.negative
+Operators.__pos__ = conversion.identity
+Operators.__abs__ = elementwise.abs
+Operators.__invert__, Operators.__round__ = _invert, _round
+Operators.__getitem__ = indexing.getitem
 
 
 # ------------------------------------------------------------- assignments to some rows
