@@ -1,5 +1,7 @@
 """`Cond`: one of several regions, which depends on data."""
 
+import math
+
 import numpy as np
 
 from tapewright.core.interpreters import active_interpreters
@@ -41,6 +43,12 @@ class Cond(RegionNode):
         region = self.regions[0]
         sizes = {"constant": len(region.inputs), "yielded": len(region.outputs)}
         return {"choice": 1, **sizes}
+
+    def check_regions(self):
+        super().check_regions()
+        shape, dtype = spec_of(self.inputs[0])
+        if dtype.kind not in "biu" or math.prod(shape) != 1:
+            raise ValueError(f"{self.name}: one number must choose the region")
 
     def number(self, choice):
         """The number of the region for a value of the first operand."""

@@ -11,6 +11,7 @@ the steps from the last to the first, and turns the groups into each other:
 """
 
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class Loop(RegionNode):
         (("carried", "sliced", "constant"), ("carried", "summed", "stacked")),  # body
         (("carried", "constant"), ("condition",)),  # test
     )
-    TOKENS = "stacked", "sliced"
+    TOKENS, ROWS = ("stacked", "sliced"), ("stacked", "sliced")
     COUNTED = "carried", "sliced", "summed", "stacked"
     SETTINGS = (*COUNTED, "counted", "length", "capacity", "maximum", "reverse",
                 "variables", "of_variables", "title")  # fmt: skip
@@ -101,6 +102,22 @@ class Loop(RegionNode):
         if self.sliced and not self.tested and not self.counted and self.length is None:
             ports.add(("sliced", 0))
         return ports
+
+    def check_regions(self):
+        super().check_regions()
+        if len(self.regions) > 2:
+            raise ValueError(f"{self.name}: a loop has a body and one test at most")
+        whole = [spec_of(x) for x in self.inputs[: self.counted]]
+        if any([shape or dtype.kind not in "iu" for shape, dtype in whole]):
+            raise ValueError(f"{self.name}: the count must be a whole number")
+        for region in self.regions[1:]:
+            if math.prod(spec_of(region.outputs[0])[0]) != 1:
+                raise ValueError(f"{self.name}: the test must yield one value")
+        start = self.carried - len(self.variables)
+        carried = self.regions[0].inputs[max(start, 0) : self.carried]
+        for variable, value in zip(self.variables, carried, strict=True):
+            if spec_of(value) != (tuple(variable.shape), variable.dtype.dtype):
+                raise ValueError(f"{self.name}: {value} does not fit '{variable.path}'")
 
     def runner(self):
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))

@@ -18,7 +18,7 @@ from collections import Counter
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import evaluated, sizes_in_use
+from tapewright.core.symbolic_shape import definitely_equal, evaluated, sizes_in_use
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.creation import zeros
 
@@ -43,13 +43,14 @@ class RegionNode(Node):
     ``GROUPS``: of each region the groups of its arguments, and of what it yields (the last
     pair serves for further regions). ``TOKENS``: the groups of results and operands that
     take more: what a gradient needs leaves by the first, and enters by the second.
+    ``ROWS``: the groups of which a region takes or gives a row.
     ``SETTINGS``: the names of what, with the regions, makes another node like it; those in
     ``COUNTED`` are sizes of groups. ``of_variables``: pairs of a variable and the number
     of the argument under which it comes in.
     """
 
     SETTINGS = COUNTED = ()
-    OPERANDS = RESULTS = GROUPS = ()
+    OPERANDS = RESULTS = GROUPS = ROWS = ()
     TOKENS = None
     __slots__ = ("regions", "title", "of_variables", "_touched")
 
@@ -137,6 +138,38 @@ class RegionNode(Node):
             inside.get(port, x.array.dtype.kind)
             for port, x in zip(ports, tensors, strict=True)
         ]
+
+    def check_regions(self):
+        """Raises ``ValueError`` unless the regions take and yield what the node does."""
+        counts = self.counts()
+        for region, groups in self._regions():
+            sizes = [sum([counts[name] for name in names]) for names in groups]
+            if sizes != [len(region.inputs), len(region.outputs)]:
+                raise ValueError(f"{self.name}: a region takes or yields other groups")
+        if min(counts.values()) < 0:
+            raise ValueError(
+                f"{self.name}: a region takes fewer values than are carried"
+            )
+        operands = dict(zip(self.operand_ports, self.inputs, strict=True))
+        results = dict(zip(self.result_ports, self.outputs, strict=True))
+        for arguments, yields in self.region_ports():
+            for port, value in arguments.items():
+                self._check_port(port, operands[port], value)
+                self._check_port(port, yields.get(port, value), value)
+            for port, value in yields.items():
+                self._check_port(port, results.get(port, value), value)
+
+    def _check_port(self, port, outside, inside):
+        (shape, dtype), (row, kind) = spec_of(outside), spec_of(inside)
+        if port[0] in self.ROWS and outside is not inside:
+            if dtype.kind == "O":
+                return  # a list of arrays
+            shape = shape[1:]
+        if dtype != kind or not definitely_equal(shape, row):
+            raise ValueError(
+                f"{self.name}: {' '.join(map(str, port))} is {dtype} of shape {shape}, in "
+                f"a region {kind} of shape {row}"
+            )
 
     # --- in a trace
 

@@ -3,21 +3,18 @@
 All raise ``ValueError``; `graph_reader` says of which file and place.
 """
 
-import math
 import re
 
 import numpy as np
 
 from tapewright.compiler.control_flow.regions import spec_of
 from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import Sizes, definitely_equal, has_symbolic_shape
+from tapewright.core.symbolic_shape import Sizes, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
 __all__ = [
-    "check_alike",
     "check_fits",
     "check_gradients",
-    "check_loop",
     "check_plain",
     "check_settings",
     "dims_of",
@@ -116,18 +113,6 @@ def check_gradients(kinds, variables, inputs):
             raise ValueError(f"{kind!r:.80} is no kind of gradient")
 
 
-def check_alike(values, others):
-    """Raises unless two lists of values have the same shapes and dtypes."""
-    if len(values) != len(others):
-        raise ValueError(f"takes or gives {len(values)} values, not {len(others)}")
-    for x, y in zip(values, others):
-        (shape, dtype), (other, kind) = spec_of(x), spec_of(y)
-        if dtype != kind or not definitely_equal(shape, other):
-            raise ValueError(
-                f"has {dtype} of shape {shape} for {kind} of shape {other}"
-            )
-
-
 def check_settings(settings):
     """Raises unless these are settings of a loop: counts, flags and sizes."""
     counts = {"carried", "sliced", "summed", "stacked"}
@@ -145,38 +130,3 @@ def check_settings(settings):
             fits = type(x) is bool
         if not fits:
             raise ValueError(f"the setting {name} of a loop cannot be {x!r}")
-
-
-def check_loop(node, inputs):
-    """Raises unless a loop is given, carries and gives what its graphs do."""
-    body, *tests = node.regions
-    start = node.carried
-    fixed, count = start + node.summed, start + node.sliced
-    if len(tests) > 1 or len(body.outputs) != fixed + node.stacked:
-        raise ValueError("a loop must have a body, one test at most, and their outputs")
-    if count > len(body.inputs) or len(inputs) != node.counted + len(body.inputs):
-        raise ValueError("a loop must be given what its body takes")
-    if node.counted and (
-        spec_of(inputs[0])[1].kind not in "iu" or spec_of(inputs[0])[0]
-    ):
-        raise ValueError("the count of a loop must be a whole number")
-    own = inputs[node.counted :]
-    check_alike(own[:start], body.inputs[:start])
-    check_alike(body.outputs[:start], body.inputs[:start])
-    check_alike(own[count:], body.inputs[count:])
-    for x, row in zip(own[start:count], body.inputs[start:count]):
-        if spec_of(x)[1].kind == "O":
-            continue  # a list of arrays, as the gradient of a loop takes it
-        if spec_of(x)[1] != row.dtype or not definitely_equal(
-            spec_of(x)[0][1:], row.shape
-        ):
-            raise ValueError("a loop must be given rows of what its body takes")
-    for test in tests:
-        check_alike(test.inputs, [*body.inputs[:start], *body.inputs[count:]])
-        if len(test.outputs) != 1 or math.prod(spec_of(test.outputs[0])[0]) != 1:
-            raise ValueError("the test of a loop must give one value")
-    if len(node.variables) > start:
-        raise ValueError("a loop carries fewer values than variables")
-    first = start - len(node.variables)
-    for variable, value in zip(node.variables, body.inputs[first:start]):
-        check_fits(variable, value)

@@ -31,9 +31,7 @@ from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 from .effects import made_effect
 from .formulas import decode_shape
 from .graph_checks import (
-    check_alike,
     check_fits,
-    check_loop,
     check_plain,
     check_settings,
     dims_of,
@@ -304,15 +302,9 @@ class GraphReader:
 
     def _cond(self, form, inputs, line, known, tracer, depth):
         graphs, pairs = self._graphs(form, tracer, depth)
-        choice, *operands = inputs
-        shape, dtype = spec_of(choice)
-        if dtype.kind not in "biu" or math.prod(shape) != 1:
-            raise ValueError("must be given one number to choose by")
-        for graph in graphs:
-            check_alike(operands, graph.inputs)
-            check_alike(graph.outputs, graphs[0].outputs)
         node = Cond(graphs, pairs, identifier(form["cond"]), line)
         node.inputs = tuple(inputs)
+        node.check_regions()
         return node
 
     def _loop(self, form, inputs, line, known, tracer, depth):
@@ -330,8 +322,8 @@ class GraphReader:
             of_variables=pairs,
             title=title,
         )
-        check_loop(node, inputs)
         node.inputs = tuple(inputs)
+        node.check_regions()
         return node
 
     _KINDS = {
