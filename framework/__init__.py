@@ -5,8 +5,9 @@ Code for TensorFlow's guides runs with the import changed: ``import tapewright a
 
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
-from .core import config
+from .core import config as config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
 
@@ -14,53 +15,91 @@ config.apply_defaults()  # before any array of a size worth speaking of is made
 # they come from our own calls, are left out.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
-from tapewright import datasets, layers, optimizers  # noqa: E402
-from tapewright.layers import Input, initializers  # noqa: E402
+from tapewright import datasets as datasets, layers as layers, optimizers as optimizers
+from tapewright.layers import Input as Input, initializers as initializers
 
-from . import autodiff, data, debugging, keras, plot, profiler  # noqa: E402
-from .api import bitwise, linalg, math, nn, signal  # noqa: E402
-from .autodiff.custom_gradient import *  # noqa: E402
-from .autodiff.gradient_tape import *  # noqa: E402
-from .autodiff.vectorized_map import *  # noqa: E402
-from .compiler.control_flow.cond import case, cond, switch_case  # noqa: E402
-from .compiler.control_flow.host_calls import numpy_function, py_function  # noqa: E402
-from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan  # noqa: E402
-from .compiler.control_flow.printing import Assert, print  # noqa: E402
-from .compiler.control_flow.tensor_array import TensorArray  # noqa: E402
-from .compiler.control_flow.while_loop import while_loop  # noqa: E402
-from .compiler.function.function import function  # noqa: E402
-from .compiler.function.scopes import *  # noqa: E402
-from .core import dtypes, errors, nest  # noqa: E402
-from .core.devices import device  # noqa: E402
-from .core.dtypes import *  # noqa: E402
-from .core.lazy_import import alias_modules, load_later  # noqa: E402
-from .core.module import Module  # noqa: E402
-from .core.tensor import *  # noqa: E402
-from .core.variable import Variable  # noqa: E402
-from .ops.array.conversion import *  # noqa: E402
-from .ops.array.creation import *  # noqa: E402
-from .ops.array.gather import *  # noqa: E402
-from .ops.array.indexing import *  # noqa: E402
-from .ops.array.joining import *  # noqa: E402
-from .ops.array.scatter import *  # noqa: E402
-from .ops.array.shape import *  # noqa: E402
-from .ops.array.sorting import *  # noqa: E402
-from .ops.linalg.contraction import einsum, tensordot  # noqa: E402
-from .ops.linalg.matmul import matmul  # noqa: E402
-from .ops.linalg.matrix_functions import norm  # noqa: E402
-from .ops.math.comparison import *  # noqa: E402
-from .ops.math.counting import (  # noqa: E402
-    histogram_fixed_width,
-    histogram_fixed_width_bins,
+from . import (
+    autodiff as autodiff,
+    data as data,
+    debugging as debugging,
+    keras as keras,
+    plot as plot,
+    profiler as profiler,
 )
-from .ops.math.elementwise import *  # noqa: E402
-from .ops.math.reduction import *  # noqa: E402
-from .ops.math.scan import *  # noqa: E402
-from .ops.math.special import *  # noqa: E402
-from .ops.math.trigonometry import *  # noqa: E402
-from .ops.nn.activation import sigmoid, softmax, tanh  # noqa: E402
-from .training.model import Model  # noqa: E402
-from .training.sequential import Sequential  # noqa: E402
+from .api import (
+    bitwise as bitwise,
+    linalg as linalg,
+    math as math,
+    nn as nn,
+    signal as signal,
+)
+from .autodiff.custom_gradient import *
+from .autodiff.gradient_tape import *
+from .autodiff.vectorized_map import *
+from .compiler.control_flow.cond import (
+    case as case,
+    cond as cond,
+    switch_case as switch_case,
+)
+from .compiler.control_flow.host_calls import (
+    numpy_function as numpy_function,
+    py_function as py_function,
+)
+from .compiler.control_flow.map_fn import (
+    foldl as foldl,
+    foldr as foldr,
+    map_fn as map_fn,
+    scan as scan,
+)
+from .compiler.control_flow.printing import Assert as Assert, print as print
+from .compiler.control_flow.tensor_array import TensorArray as TensorArray
+from .compiler.control_flow.while_loop import while_loop as while_loop
+from .compiler.function.function import function as function
+from .compiler.function.scopes import *
+from .core import dtypes as dtypes, errors as errors, nest as nest
+from .core.devices import device as device
+from .core.dtypes import *
+from .core.lazy_import import alias_modules, load_later
+from .core.module import Module as Module
+from .core.tensor import *
+from .core.variable import Variable as Variable
+from .ops.array.conversion import *
+from .ops.array.creation import *
+from .ops.array.gather import *
+from .ops.array.indexing import *
+from .ops.array.joining import *
+from .ops.array.scatter import *
+from .ops.array.shape import *
+from .ops.array.sorting import *
+from .ops.linalg.contraction import einsum as einsum, tensordot as tensordot
+from .ops.linalg.matmul import matmul as matmul
+from .ops.linalg.matrix_functions import norm as norm
+from .ops.math.comparison import *
+from .ops.math.counting import (
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
+)
+from .ops.math.elementwise import *
+from .ops.math.reduction import *
+from .ops.math.scan import *
+from .ops.math.special import *
+from .ops.math.trigonometry import *
+from .ops.nn.activation import sigmoid as sigmoid, softmax as softmax, tanh as tanh
+from .training.model import Model as Model
+from .training.sequential import Sequential as Sequential
+
+if TYPE_CHECKING:  # what is loaded when it is first asked for
+    from .api import train as train
+    from .autodiff import gradient_check
+    from .ops.image import processing
+    from .ops.random import sampling
+    from .saving import saved_model as saved_model
+    from .training import callbacks as callbacks, losses as losses, metrics as metrics
+
+    image = processing
+    random = sampling
+    test = gradient_check
+    testing = gradient_check
 
 load_later(
     sys.modules[__name__],

@@ -6,5 +6,5 @@ from tapewright.ops.linalg.diagonal import *
 from tapewright.ops.linalg.linear_systems import *
 from tapewright.ops.linalg.matmul import *
 from tapewright.ops.linalg.matrix_functions import *
-from tapewright.ops.math.reduction import global_norm
-from tapewright.ops.nn.normalization import l2_normalize
+from tapewright.ops.math.reduction import global_norm as global_norm
+from tapewright.ops.nn.normalization import l2_normalize as l2_normalize

@@ -1,7 +1,7 @@
 """`tw.math`: the names of TensorFlow's ``tf.math``, defined in the op families."""
 
 from tapewright.ops.array.conversion import *
-from tapewright.ops.array.indexing import argmax, argmin
+from tapewright.ops.array.indexing import argmax as argmax, argmin as argmin
 from tapewright.ops.array.segment import *
 from tapewright.ops.array.sorting import *
 from tapewright.ops.math.comparison import *
@@ -12,13 +12,13 @@ from tapewright.ops.math.scan import *
 from tapewright.ops.math.special import *
 from tapewright.ops.math.trigonometry import *
 from tapewright.ops.nn.activation import (
-    log_sigmoid,
-    log_softmax,
-    sigmoid,
-    softmax,
-    softplus,
-    softsign,
+    log_sigmoid as log_sigmoid,
+    log_softmax as log_softmax,
+    sigmoid as sigmoid,
+    softmax as softmax,
+    softplus as softplus,
+    softsign as softsign,
 )
 from tapewright.ops.nn.cross_entropy import *
-from tapewright.ops.nn.moments import zero_fraction
-from tapewright.ops.nn.normalization import l2_normalize
+from tapewright.ops.nn.moments import zero_fraction as zero_fraction
+from tapewright.ops.nn.normalization import l2_normalize as l2_normalize

@@ -1,20 +1,25 @@
 """`tw.nn`: the names of TensorFlow's ``tf.nn``, defined in the op families."""
 
-from types import SimpleNamespace
-
-from tapewright.ops.array.gather import embedding_lookup
-from tapewright.ops.array.shape import depth_to_space, space_to_depth
-from tapewright.ops.array.sorting import in_top_k, top_k
+from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
+from tapewright.ops.array.shape import (
+    depth_to_space as depth_to_space,
+    space_to_depth as space_to_depth,
+)
+from tapewright.ops.array.sorting import in_top_k as in_top_k, top_k as top_k
 from tapewright.ops.convolution.conv import *
 from tapewright.ops.convolution.pooling import *
-from tapewright.ops.linalg.matmul import affine
+from tapewright.ops.linalg.matmul import affine as affine
 from tapewright.ops.nn.activation import *
 from tapewright.ops.nn.attention import *
 from tapewright.ops.nn.bias import *
 from tapewright.ops.nn.cross_entropy import *
 from tapewright.ops.nn.dropout import *
-from tapewright.ops.nn.dropout import stateless_dropout
+from tapewright.ops.nn.dropout import stateless_dropout as stateless_dropout
 from tapewright.ops.nn.moments import *
 from tapewright.ops.nn.normalization import *
 
-experimental = SimpleNamespace(stateless_dropout=stateless_dropout)
+
+class experimental:
+    """`tw.nn.experimental`, as in TensorFlow."""
+
+    stateless_dropout = staticmethod(stateless_dropout)
