@@ -12,9 +12,10 @@ from tapewright.ops.array.shape import reshape
 from tapewright.ops.math.elementwise import add_n
 from tapewright.ops.math.reduction import reduce_any
 
+from ..tracing.graph import spec_of
 from .cond_node import branch
 from .printing import assert_true
-from .regions import described, is_seen, spec_of
+from .regions import described, is_seen
 from .tensor_array import flatten_components, pack_components
 
 __all__ = ["case", "cond", "switch_case"]

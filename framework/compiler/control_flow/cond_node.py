@@ -7,17 +7,11 @@ import numpy as np
 from tapewright.core.interpreters import active_interpreters
 from tapewright.ops.array.creation import zeros
 
+from ..tracing.graph import spec_of
 from ..tracing.interpret import interpret
 from .records import emit
 from .region_node import RegionNode, Replay, named_cotangents
-from .regions import (
-    is_seen,
-    join,
-    numbers_of_variables,
-    seal,
-    spec_of,
-    trace_region,
-)
+from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 
 __all__ = ["Cond", "branch"]
 

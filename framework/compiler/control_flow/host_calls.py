@@ -24,12 +24,12 @@ from tapewright.core.symbolic_dim import NeedsSize, is_size
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
 
+from ..tracing.graph import spec_of
 from ..tracing.handles import handle_of
 from ..tracing.tracer import fall_back
 from .effects import host_effect, refuse_mapped
 from .records import emit
 from .region_node import RegionNode
-from .regions import spec_of
 
 __all__ = ["PythonCall", "numpy_function", "py_function"]
 

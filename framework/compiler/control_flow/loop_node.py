@@ -28,21 +28,15 @@ from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
 from ..pipeline import optimize
-from ..tracing.graph import Value
+from ..tracing.graph import Value, spec_of
+from ..tracing.graph_verifier import check_fits
 from ..tracing.handles import boxed, opened
 from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
 from .records import emit, is_box
 from .region_node import RegionNode, Replay, named_cotangents
-from .regions import (
-    is_seen,
-    join,
-    numbers_of_variables,
-    seal,
-    spec_of,
-    trace_region,
-)
+from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
@@ -116,8 +110,7 @@ class Loop(RegionNode):
         start = self.carried - len(self.variables)
         carried = self.regions[0].inputs[max(start, 0) : self.carried]
         for variable, value in zip(self.variables, carried, strict=True):
-            if spec_of(value) != (tuple(variable.shape), variable.dtype.dtype):
-                raise ValueError(f"{self.name}: {value} does not fit '{variable.path}'")
+            check_fits(variable, value)
 
     def runner(self):
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))

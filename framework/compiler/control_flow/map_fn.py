@@ -17,10 +17,10 @@ from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
-from ..tracing.graph import Graph
+from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import EagerFallback, Tracer
 from .loop_node import LoopTrace
-from .regions import described, is_seen, spec_of
+from .regions import described, is_seen
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]

@@ -24,10 +24,10 @@ from tapewright.ops.array.creation import zeros
 
 from ..pipeline import make_plan
 from ..tracing.binding import now_bound
-from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value
+from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import Box, boxed
 from .records import emit, pulled_back
-from .regions import RegionTracer, spec_of
+from .regions import RegionTracer
 
 __all__ = ["RegionNode", "Replay", "named_cotangents"]
 

@@ -13,7 +13,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.tensor import is_tensor
 
 from ..tracing.custom_calls import CustomCall
-from ..tracing.graph import Effect, Graph, Read, Value, is_value
+from ..tracing.graph import Effect, Graph, Read, Value, spec_of
 from ..tracing.tracer import SymbolicTensor, Tracer
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "join",
     "numbers_of_variables",
     "seal",
-    "spec_of",
     "trace_region",
 ]
 
@@ -110,12 +109,6 @@ class RegionTracer(Tracer):
                 f"say) in '{self.graph.name}', and read there under a tape that is "
                 "outside: put the tape inside as well"
             )
-
-
-def spec_of(x):
-    """Shape and dtype of a tensor or value."""
-    x = x if is_value(x) else x.array
-    return x.shape, x.dtype
 
 
 def described(x):

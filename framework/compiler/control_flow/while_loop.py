@@ -15,11 +15,11 @@ from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.math.comparison import logical_and
 
-from ..tracing.graph import Graph, Node, is_value
+from ..tracing.graph import Graph, Node, is_value, spec_of
 from ..tracing.interpret import interpret
 from ..tracing.tracer import EagerFallback
 from .loop_node import LoopTrace
-from .regions import described, is_seen, spec_of, trace_region
+from .regions import described, is_seen, trace_region
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["while_loop"]

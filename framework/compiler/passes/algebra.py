@@ -17,7 +17,7 @@ from tapewright.ops.nn.bias import multiply_add
 
 from ..tracing.graph import is_value
 from .patterns import Constant, Number, Op, Rules, Term, uniform
-from .rewriting import is_op, is_static, maker, rewrite, same_shape, spec_of
+from .rewriting import is_op, is_static, maker, rewrite, same_shape, shaped
 
 __all__ = ["RULES", "algebra"]
 
@@ -57,7 +57,7 @@ def narrower(node, inputs):
     if found.count(None) == len(found):
         return None
     out = node.outputs[0]
-    full = [i for i, x in enumerate(inputs) if same_shape(spec_of(x), out)]
+    full = [i for i, x in enumerate(inputs) if same_shape(shaped(x), out)]
     narrow = list(inputs)
     for i, smaller in enumerate(found):
         others = [j for j in full if j != i]
@@ -83,7 +83,7 @@ def _narrowed(x):
 def over_constant(node, x, c):
     """``x / 2^k`` is a product with ``2^-k``, exact like it."""
     dtype, number = node.outputs[0].dtype, uniform(c)
-    if spec_of(x).dtype != dtype or dtype.kind != "f":
+    if shaped(x).dtype != dtype or dtype.kind != "f":
         return None
     if abs(math.frexp(number)[0]) != 0.5:
         return None
@@ -125,7 +125,7 @@ def _is_floating(node):
 
 def cast_back(node, x):
     """A cast back from a wider dtype of the same kind is the value before."""
-    source, between = spec_of(x).dtype, spec_of(node.inputs[0]).dtype
+    source, between = shaped(x).dtype, shaped(node.inputs[0]).dtype
     alike = source.kind == between.kind and source.kind in "iufc"
     return x if alike and source.itemsize <= between.itemsize else None
 
@@ -174,7 +174,7 @@ def product_of_transposed(node, a, b):
 
 
 def _is_plain_transpose(node, a):
-    return not (node.attributes["conjugate"] and spec_of(a).dtype.kind == "c")
+    return not (node.attributes["conjugate"] and shaped(a).dtype.kind == "c")
 
 
 def _order(node):

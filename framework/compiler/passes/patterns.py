@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tracing.graph import Value, is_value
-from .rewriting import COMMUTATIVE, maker, same_shape, spec_of
+from .rewriting import COMMUTATIVE, maker, same_shape, shaped
 
 __all__ = ["Constant", "Number", "Op", "Rule", "Rules", "Term", "uniform"]
 
@@ -147,7 +147,7 @@ class Rule(NamedTuple):
 
 
 def _fits(x, out):
-    spec = spec_of(x)
+    spec = shaped(x)
     return spec.dtype == out.dtype and same_shape(spec, out)
 
 

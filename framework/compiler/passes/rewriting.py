@@ -21,7 +21,7 @@ __all__ = [
     "rewrite",
     "same_attributes",
     "same_shape",
-    "spec_of",
+    "shaped",
 ]
 
 COMMUTATIVE = {elementwise.add.primitive, elementwise.multiply.primitive}
@@ -67,7 +67,7 @@ class Rewriter:
         """Adds a node with one output, which is returned; ``spec``: shape and dtype."""
         node = Node(op, tuple(inputs), {**op.defaults, **attributes}, line)
         if spec is None:
-            specs = [TensorSpec(spec_of(x).shape, spec_of(x).dtype) for x in inputs]
+            specs = [TensorSpec(shaped(x).shape, shaped(x).dtype) for x in inputs]
             inferred = op.infer_rule(*specs, **node.attributes)
             spec = tuple(inferred.shape), inferred.dtype.dtype
         (value,) = node.give([spec])
@@ -112,7 +112,7 @@ def is_op(node):
     return type(node) is Node and node.op is not None
 
 
-def spec_of(x):
+def shaped(x):
     """What has the shape and dtype of an input: the value, or the constant's array."""
     return x if is_value(x) else x.array
 

@@ -17,7 +17,7 @@ from tapewright.ops.math import elementwise
 from tapewright.ops.nn import activation
 
 from ..tracing.graph import is_value
-from .rewriting import is_op, is_static, same_attributes, same_shape, spec_of
+from .rewriting import is_op, is_static, same_attributes, same_shape, shaped
 from .stacks import Pair, Sum, Writer
 
 __all__ = ["shared_weights"]
@@ -216,12 +216,12 @@ class Stacker:
         """Whether the two can stand in one matrix, at one place in the program."""
         if not (_has_rows(a) and _has_rows(b)):
             return False
-        x, y = spec_of(a), spec_of(b)
+        x, y = shaped(a), shaped(b)
         return x.shape[1:] == y.shape[1:] and x.dtype == y.dtype
 
     def copied(self, a, b):
         """The two copied into one array."""
-        nbytes = spec_of(a).nbytes + spec_of(b).nbytes
+        nbytes = shaped(a).nbytes + shaped(b).nbytes
         if not is_value(a) and not is_value(b):
             return Pair((a, b)), 0.0 if nbytes <= CONSTANT else -nbytes * BYTE
         return Pair((a, b)), -CALL - nbytes * BYTE
@@ -300,12 +300,12 @@ def _same(x, y):
 
 
 def _has_rows(x):
-    x = spec_of(x)
+    x = shaped(x)
     return is_static(x) and len(x.shape) > 1 and x.dtype.kind in "biuf"
 
 
 def _is_matrix(x):
-    return _has_rows(x) and len(spec_of(x).shape) == 2
+    return _has_rows(x) and len(shaped(x).shape) == 2
 
 
 def _is_row_product(node):
@@ -319,5 +319,5 @@ def _is_row_product(node):
 
 def _carries(x, out):
     """Whether an input of an op has the rows of its output."""
-    x = spec_of(x)
+    x = shaped(x)
     return len(x.shape) == len(out.shape) and x.shape[0] == out.shape[0]

@@ -7,7 +7,7 @@ from tapewright.ops.array import joining
 from tapewright.ops.array.indexing import getitem_p
 
 from ..tracing.graph import is_value
-from .rewriting import Rewriter, spec_of
+from .rewriting import Rewriter, shaped
 
 __all__ = ["Pair", "Sum", "Writer"]
 
@@ -112,7 +112,7 @@ class Writer(Rewriter):
 
     def write_pair(self, pair):
         """The stack of two values; where an op makes it, each value is a part of it."""
-        first, second = [spec_of(v) for v in pair.values]
+        first, second = [shaped(v) for v in pair.values]
         rows, total = first.shape[0], first.shape[0] + second.shape[0]
         spec = (total, *first.shape[1:]), first.dtype
         if pair.node is None:

@@ -22,6 +22,7 @@ __all__ = [
     "Value",
     "is_value",
     "reads_by_time",
+    "spec_of",
 ]
 
 
@@ -48,6 +49,12 @@ class Value:
 def is_value(x):
     """Whether an input of a node is a value; else it is a constant tensor."""
     return type(x) is Value
+
+
+def spec_of(x):
+    """Shape and dtype of a value or tensor."""
+    x = x if type(x) is Value else x.array
+    return x.shape, x.dtype
 
 
 class Node:

@@ -9,9 +9,9 @@ from tapewright.core.errors import TracingError, VerificationError
 from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
-from .graph import Read, ReadAgain, Store, is_value
+from .graph import Read, ReadAgain, Store, spec_of
 
-__all__ = ["verify_effects", "verify_graph"]
+__all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
 
 
 def verify_graph(graph, after, known=None):
@@ -34,15 +34,15 @@ def verify_graph(graph, after, known=None):
 
 
 def _check_node(node, after):
-    if node.op is not None:
-        _check_specs(node, _inferred(node))
-    elif type(node) is Store:
-        _check_fits(node, node.variable, node.inputs[0])
-    elif type(node) in (Read, ReadAgain):
-        _check_fits(node, node.variable, node.outputs[0])
+    wanted = _inferred(node) if node.op is not None else None
     if node.is_alias:
-        pairs = zip(node.inputs, node.outputs)
-        _check_specs(node, [_spec(x) for x, _ in pairs])
+        wanted = [spec_of(x) for x, _ in zip(node.inputs, node.outputs)]
+    if wanted is not None:
+        _check_outputs(node, wanted)
+    if type(node) is Store:
+        check_fits(node.variable, node.inputs[0])
+    elif type(node) in (Read, ReadAgain):
+        check_fits(node.variable, node.outputs[0])
     for region in node.regions:
         if region.captures:
             raise TracingError(
@@ -54,7 +54,7 @@ def _check_node(node, after):
 
 def _inferred(node):
     """The specs of the outputs by the op's own rule; None where sizes are open."""
-    specs = [_spec(x) for x in node.inputs]
+    specs = [spec_of(x) for x in node.inputs]
     if has_symbolic_shape(node.attributes) or any(
         [has_symbolic_shape(shape) for shape, _ in specs]
     ):
@@ -64,27 +64,26 @@ def _inferred(node):
     return [(tuple(spec.shape), spec.dtype.dtype) for spec in found]
 
 
-def _check_specs(node, wanted):
-    if wanted is None:
-        return
+def _check_outputs(node, wanted):
     if len(wanted) != len(node.outputs):
-        raise TracingError(f"{node} has {len(node.outputs)} outputs, not {len(wanted)}")
-    for (shape, dtype), out in zip(wanted, node.outputs):
-        if dtype != out.dtype or not definitely_equal(shape, out.shape):
-            raise TracingError(f"{node} gives {dtype} of shape {shape}, not {out}")
+        raise ValueError(f"{node} has {len(node.outputs)} outputs, not {len(wanted)}")
+    for spec, out in zip(wanted, node.outputs):
+        check_spec(node, out, spec)
 
 
-def _check_fits(node, variable, x):
-    shape, dtype = _spec(x)
-    if dtype != variable.dtype.dtype or not definitely_equal(
-        tuple(variable.shape), shape
-    ):
-        raise TracingError(f"{node}: {x} does not fit the variable '{variable.path}'")
+def check_spec(what, x, spec):
+    """Raise ``ValueError`` unless a value or tensor surely is of a spec: shape and dtype."""
+    (shape, dtype), (wanted, kind) = spec_of(x), spec
+    if dtype != kind or not definitely_equal(shape, wanted):
+        raise ValueError(
+            f"{what}: {dtype} of shape {shape} does not fit {kind} of shape {wanted}"
+        )
 
 
-def _spec(x):
-    x = x if is_value(x) else x.array
-    return x.shape, x.dtype
+def check_fits(variable, x):
+    """Raise ``ValueError`` unless a value or tensor is as its variable."""
+    spec = tuple(variable.shape), variable.dtype.dtype
+    check_spec(f"the variable '{variable.path}'", x, spec)
 
 
 # ---------------------------------------------------------------------------- effects

@@ -7,13 +7,13 @@ import re
 
 import numpy as np
 
-from tapewright.compiler.control_flow.regions import spec_of
+from tapewright.compiler.tracing.graph import spec_of
+from tapewright.compiler.tracing.graph_verifier import check_fits
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.symbolic_shape import Sizes, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
 __all__ = [
-    "check_fits",
     "check_gradients",
     "check_plain",
     "check_settings",
@@ -82,13 +82,6 @@ def check_plain(value, depth=0):
     elif not (value is None or isinstance(value, (bool, int, float, complex, np.generic))
               or is_size(value)):  # fmt: skip
         raise ValueError(f"{type(value).__name__} is no kind of attribute of an op")
-
-
-def check_fits(variable, x):
-    """Raises unless a value has the shape and dtype of a variable."""
-    shape, dtype = spec_of(x)
-    if dtype != variable._array.dtype or tuple(shape) != tuple(variable._array.shape):
-        raise ValueError(f"does not fit the variable {variable.path!r}")
 
 
 def check_gradients(kinds, variables, inputs):

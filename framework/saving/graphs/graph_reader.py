@@ -11,7 +11,6 @@ from collections import ChainMap
 
 from tapewright.compiler.control_flow.cond_node import Cond
 from tapewright.compiler.control_flow.loop_node import Loop
-from tapewright.compiler.control_flow.regions import spec_of
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import (
@@ -22,7 +21,9 @@ from tapewright.compiler.tracing.graph import (
     ReadAgain,
     Store,
     Value,
+    spec_of,
 )
+from tapewright.compiler.tracing.graph_verifier import check_fits
 from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError
 from tapewright.core.primitive import Primitive, get_primitive
@@ -31,7 +32,6 @@ from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 from .effects import made_effect
 from .formulas import decode_shape
 from .graph_checks import (
-    check_fits,
     check_plain,
     check_settings,
     dims_of,

@@ -106,7 +106,7 @@ def test_a_value_that_does_not_fit_its_variable_is_found():
     graph = graph_of(counter())
     (store, *_) = [n for n in graph.nodes if type(n) is Store]
     store.inputs = (tw.zeros([3]),)
-    assert_found(graph, "does not fit the variable")
+    assert_found(graph, "the variable .* does not fit")
 
 
 def test_a_read_of_another_dtype_than_its_variable_has_is_found():
@@ -116,7 +116,7 @@ def test_a_read_of_another_dtype_than_its_variable_has_is_found():
     for node in graph.nodes:
         node.inputs = tuple([twin if x in read.outputs else x for x in node.inputs])
     read.outputs = (twin,)
-    assert_found(graph, "does not fit the variable")
+    assert_found(graph, "the variable .* does not fit")
 
 
 def test_an_alias_of_another_dtype_is_found():
@@ -151,6 +151,34 @@ def test_a_mistake_inside_of_a_region_is_found():
     (node,) = [n for n in graph.nodes if n.regions]
     node.regions[0].nodes.reverse()
     assert_found(graph, "before it is made")
+
+
+def loop_of(function):
+    """The graph of a while loop that carries a matrix, and its node."""
+
+    def f(x):
+        start = tw.cast(x[0, 0], "int32")
+        return tw.while_loop(lambda i, y: i < 10, function, [start, x])
+
+    graph = graph_of(f)
+    (node,) = [n for n in graph.nodes if n.regions]
+    return graph, node
+
+
+def test_operands_that_do_not_fit_a_region_are_found():
+    graph, node = loop_of(lambda i, y: [i + 1, y * 2.0])
+    *first, last = node.inputs
+    node.inputs = (*first, tw.zeros([3, 2]))
+    assert_found(graph, "while.* carried 1 is")
+    node.inputs = (*first, last, last)
+    assert_found(graph, "longer")
+
+
+def test_a_region_that_yields_another_dtype_than_it_carries_is_found():
+    graph, node = loop_of(lambda i, y: [i + 1, y * 2.0])
+    body = node.regions[0]
+    body.outputs = [body.outputs[0], tw.zeros([2, 3], "float64")]
+    assert_found(graph, "while.* carried 1 is")
 
 
 def test_nodes_that_lead_nowhere_may_use_what_is_gone():
