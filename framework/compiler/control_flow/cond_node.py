@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from tapewright.core.interpreters import active_interpreters
-from tapewright.ops.array.creation import zeros
 
 from ..tracing.graph import spec_of
+from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
 from .records import emit
 from .region_node import RegionNode, Replay, named_cotangents
@@ -122,4 +122,4 @@ def branch(title, choice, functions, operands=(), check=None):
 
 def _zeros_like(column):
     """Zeros like the first tensor in a list that has one."""
-    return zeros(*spec_of(next(x for x in column if x is not None)))
+    return zeros_of(spec_of(next(x for x in column if x is not None)))

@@ -23,14 +23,13 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
-from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
 from ..pipeline import optimize
 from ..tracing.graph import Value, spec_of
 from ..tracing.graph_verifier import check_fits
-from ..tracing.handles import boxed, opened
+from ..tracing.handles import boxed, opened, zeros_of
 from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
@@ -175,7 +174,7 @@ class Loop(RegionNode):
 
     def _gathered(self, carried, sums, rows, steps):
         _, terms, values = self.grouped(self.GROUPS[0][1], self.regions[0].outputs)
-        sums = [_zeros(spec_of(v)) if x is None else x for x, v in zip(sums, terms)]
+        sums = [zeros_of(spec_of(v)) if x is None else x for x, v in zip(sums, terms)]
         count = [convert_to_tensor(np.int32(steps))] if self.tested else []
         rows = [rows[number] for number in sorted(rows)]
         stacks = [
@@ -191,7 +190,7 @@ class Loop(RegionNode):
         missing = self.capacity - len(column)
         parts = [stack(column)] if column else []
         if missing:
-            parts.append(_zeros(((missing, *shape), dtype)))
+            parts.append(zeros_of(((missing, *shape), dtype)))
         return parts[0] if len(parts) == 1 else concat(parts, 0)
 
     # --- gradient
@@ -234,7 +233,7 @@ class Loop(RegionNode):
             _of("summed", cotangents)
         )
         state = [
-            cotangents[p] if p in cotangents else _zeros(spec_of(operands[p]))
+            cotangents[p] if p in cotangents else zeros_of(spec_of(operands[p]))
             for p in carries
         ]
 
@@ -245,7 +244,7 @@ class Loop(RegionNode):
             for name in after:
                 _use(known[name], outputs[name[1]])
             state = [
-                _zeros(spec_of(known[port])) if found[port] is None else found[port]
+                zeros_of(spec_of(known[port])) if found[port] is None else found[port]
                 for port in carries
             ]
             return state, [found[p] for p in sums], [found[p] for p in stacks]
@@ -459,7 +458,3 @@ class _Items:
     def __getitem__(self, number):
         item = self.items[number]
         return item if isinstance(item, Tensor) else new_tensor(np.asarray(item))
-
-
-def _zeros(spec):
-    return zeros(*spec)

@@ -20,12 +20,11 @@ import numpy as np
 
 from tapewright.core.symbolic_shape import definitely_equal, evaluated, sizes_in_use
 from tapewright.ops.array.conversion import stop_gradient
-from tapewright.ops.array.creation import zeros
 
 from ..pipeline import make_plan
 from ..tracing.binding import now_bound
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
-from ..tracing.handles import Box, boxed
+from ..tracing.handles import Box, boxed, zeros_of
 from .records import emit, pulled_back
 from .regions import RegionTracer
 
@@ -378,7 +377,7 @@ def _copied(array):
 
 
 def _zeros(value):
-    return zeros(*spec_of(value))
+    return zeros_of(spec_of(value))
 
 
 def _like(value):

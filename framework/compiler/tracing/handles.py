@@ -8,6 +8,7 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.tensor import Tensor, new_tensor
+from tapewright.ops.array.creation import zeros
 
 __all__ = [
     "Box",
@@ -17,6 +18,7 @@ __all__ = [
     "handle_of",
     "opened",
     "sum_of_boxes",
+    "zeros_of",
 ]
 
 
@@ -80,6 +82,12 @@ def sum_of_boxes(x, y):
     if isinstance(x, Box) and isinstance(y, Box):
         return boxed([a + b for a, b in zip(x.items, y.items)])
     return boxed((x if isinstance(x, Box) else y).items)
+
+
+def zeros_of(spec):
+    """Zeros of a shape and dtype; in the place of a list or an object the number 0."""
+    shape, dtype = spec
+    return new_tensor(handle_of(0)) if dtype.kind == "O" else zeros(shape, dtype)
 
 
 class _Zeros:
