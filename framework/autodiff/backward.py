@@ -1,15 +1,15 @@
 """The walk back: from cotangents of targets, over the records of a tape, to the sources.
 
 It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
-complex numbers (see `adjoint`); they are conjugated on the way in and out. It runs on
+complex numbers (see `core.record`); they are conjugated on the way in and out. It runs on
 arrays (``on_arrays``) when nobody watches, and through ops when an outer tape or a batcher
 does, so that gradients of gradients come from the same rules.
 """
 
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.record import conjugate
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
+from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.gather import dense
@@ -82,7 +82,7 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     """Backwards over the records; cotangents of the sources are left in the dict.
 
-    ``step(record, g, cotangents, useful)`` takes the place of the records' own steps.
+    ``step(record, g, cotangents, useful)`` takes the place of the records' pullbacks.
     """
     wanted = {key for each in keys for key in each}
     records, kept = tape.records, {}
@@ -90,7 +90,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
-        key = record[1]
+        key = record.output
         g = cotangents.pop(key, None)
         if g is None:
             if type(key) is not tuple:
@@ -105,18 +105,20 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
             kept[key] = g
         if g.__class__ is IndexedSlices:
             g = dense(g)
-        if useful is not None and useful.isdisjoint(record[2 : 2 + record[0].width]):
+        if useful is not None and useful.isdisjoint(record.inputs):
             continue  # nothing behind it is asked for
-        send = step or (record[0].raw if on_arrays else record[0].ops)
+        pullback = record.pullback
+        pull_back = step or (pullback.on_arrays if on_arrays else pullback.on_tensors)
         try:
-            send(record, g, cotangents, useful)
+            pull_back(record, g, cotangents, useful)
         except NotDiagonal as mixing:
-            mixing.adjoint = record[0]
+            mixing.op_name = pullback.name
             raise
         except FloatingPointError as error:  # from debugging.enable_check_numerics
-            name = getattr(record[0], "op", record[0]).name
             line = tape.lines.get(key) if tape.lines is not None else None
-            error.add_note(f"in the gradient of {name}" + (f", {line}" if line else ""))
+            error.add_note(
+                f"in the gradient of {pullback.name}" + (f", {line}" if line else "")
+            )
             raise
     cotangents.update(kept)
 
@@ -125,13 +127,9 @@ def reachable(records, wanted):
     """The keys that depend on a wanted one."""
     useful = set(wanted)
     for record in records:
-        for key in record[2 : 2 + record[0].width]:
-            if key in useful:
-                if type(record[1]) is tuple:
-                    useful.update(record[1])
-                else:
-                    useful.add(record[1])
-                break
+        if not useful.isdisjoint(record.inputs):
+            output = record.output
+            useful.update(output if type(output) is tuple else (output,))
     return useful
 
 

@@ -33,12 +33,12 @@ __all__ = ["BatchInterpreter", "BatchedTensor", "NotDiagonal"]
 class NotDiagonal(Exception):
     """An op mixes the indices of an axis that was to stay diagonal.
 
-    ``adjoint`` is that of the op whose rule was at work, when a tape raises it.
+    ``op_name`` is that of the op whose rule was at work, when a tape raises it.
     """
 
     def __init__(self, op):
         super().__init__(f"the op {op.name if op else '?'} mixes rows")
-        self.adjoint = None
+        self.op_name = None
 
 
 class _AbstractValue:

@@ -14,9 +14,10 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import register_gradient
-from tapewright.core.record import add_cotangent, fill_missing, from_user, to_user
+from tapewright.core.record import Pullback, add_cotangent, fill_missing, new_record
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor import next_key as new_key
+from tapewright.core.user_gradients import from_user, to_user
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import identity, set_apart
 from tapewright.ops.array.shape import broadcast_to
@@ -42,56 +43,38 @@ class _VariableWatcher(Interpreter):
             self.variables[id(variable)] = variable
 
 
-class _CustomAdjoint:
-    """The backward step of one call: asks the user's function for the cotangents."""
+def _pull_back(record, g, cotangents, useful):
+    """The cotangents that a user's gradient function gives."""
+    name = record.pullback.name
+    gradient, variables, tracked, sources, outputs = record.residuals
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    with use_interpreters(() if on_arrays else active_interpreters()):
+        given = [to_user(c, on_arrays) for c in fill_missing(g, outputs)]
+        count = len(tracked) - len(variables)
+        gradients = ask_for_gradients(gradient, given, count, variables, name)
+        parts = [
+            from_user(_checked(name, i, gradient, sources[i]), on_arrays)
+            for i, gradient in enumerate(gradients)
+            if tracked[i]
+        ]
+    for key, part in zip(record.inputs, parts, strict=True):
+        add_cotangent(cotangents, key, part, useful)
 
-    __slots__ = (
-        "gradient",
-        "tracked",
-        "variables",
-        "inputs",
-        "outlines",
-        "width",
-        "name",
-    )
 
-    def raw(self, record, g, cotangents, useful):
-        on_arrays = active_interpreter() is ARRAY_EVAL
-        with use_interpreters(() if on_arrays else active_interpreters()):
-            cotangents_of_outputs = [
-                to_user(c, on_arrays) for c in fill_missing(g, self.outlines)
-            ]
-            gradients = ask_for_gradients(
-                self.gradient,
-                cotangents_of_outputs,
-                len(self.tracked) - len(self.variables),
-                self.variables,
-                self.name,
-            )
-            parts = [
-                from_user(self._checked(i, gradient), on_arrays)
-                for i, gradient in enumerate(gradients)
-                if self.tracked[i]
-            ]
-        for key, part in zip(record[2:], parts, strict=True):
-            add_cotangent(cotangents, key, part, useful)
-
-    ops = raw
-
-    def _checked(self, i, gradient):
-        """The gradient of input ``i`` as a tensor of its shape."""
-        if gradient is None:
-            return None
-        shape, dtype = self.inputs[i]
-        gradient = convert_to_tensor(gradient, dtype_hint=dtype)
-        if not gradient.shape.is_compatible_with(shape):
-            raise ShapeError(
-                "custom_gradient",
-                f"the gradient {i} that the gradient function of {self.name} returns "
-                f"must have the shape {shape} of its input or variable",
-                gradient=gradient,
-            )
-        return gradient
+def _checked(name, i, gradient, source):
+    """The gradient of source ``i`` as a tensor of its shape."""
+    if gradient is None:
+        return None
+    shape, dtype = source
+    gradient = convert_to_tensor(gradient, dtype_hint=dtype)
+    if not gradient.shape.is_compatible_with(shape):
+        raise ShapeError(
+            "custom_gradient",
+            f"the gradient {i} that the gradient function of {name} returns "
+            f"must have the shape {shape} of its input or variable",
+            gradient=gradient,
+        )
+    return gradient
 
 
 def ask_for_gradients(gradient, cotangents, count, variables, name):
@@ -258,6 +241,8 @@ class _MappedCall:
 def _record(name, inputs, variables, results, gradient, interpreters, start):
     """Notes the call on every tape, from number ``start``, that knows a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
+    specs = [s if s is None else (s.shape, s.dtype) for s in sources]
+    outputs = [(r.array.shape, r.array.dtype) for r in results]
     for at, interpreter in enumerate(interpreters[start:], start):
         if not interpreter.takes_records:
             continue
@@ -265,17 +250,15 @@ def _record(name, inputs, variables, results, gradient, interpreters, start):
         floating = [r for r in results if r.dtype.is_differentiable]
         if not any(tracked) or not floating:
             continue
-        adjoint = _CustomAdjoint()
-        adjoint.gradient, adjoint.name = gradient, name
-        adjoint.tracked, adjoint.variables = tracked, variables
-        adjoint.inputs = [s if s is None else (s.shape, s.dtype) for s in sources]
-        adjoint.outlines = [(r.array.shape, r.array.dtype) for r in results]
-        adjoint.width = sum(tracked)
         for result in results:
             if type(result.key) is not int:
                 result.key = new_key()
-        keys = [s.key for s, is_tracked in zip(sources, tracked) if is_tracked]
-        record = (adjoint, tuple([r.key for r in results]), *keys)
+        record = new_record(
+            Pullback(name, _pull_back),
+            tuple([r.key for r in results]),
+            tuple([s.key for s, is_tracked in zip(sources, tracked) if is_tracked]),
+            (gradient, variables, tracked, specs, outputs),
+        )
         interpreter.process_record(record, results, interpreters[:at])
 
 

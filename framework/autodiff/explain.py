@@ -4,7 +4,6 @@
 where the two do not meet, what the tape lost sight of on the way says why.
 """
 
-from tapewright.core.primitive import Primitive
 from tapewright.core.provenance import Provenance
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
@@ -143,9 +142,9 @@ class _Paths:
         )
 
     def _connected(self, reached, end):
-        path, ops = _path(reached, end)
-        for op in ops:
-            if isinstance(op, Primitive) and not op.rules and op.registered is None:
+        path, pullbacks = _path(reached, end)
+        for op in [pullback.op for pullback in pullbacks]:
+            if op is not None and not op.rules and op.registered is None:
                 text = (
                     f"the op {op.name} has no gradient: asking for one raises LookupError. "
                     f"RegisterGradient({op.type_name!r}) gives it one"
@@ -302,21 +301,21 @@ class _Paths:
         return "unrelated", text, (), None
 
     def _reached(self, starts):
-        """Keys that depend on these: key -> (op, the key before), None for a start."""
+        """Keys that depend on these: key -> (pullback, the key before), None for a start."""
         reached = dict.fromkeys(starts)
-        for op, outs, ins in self.steps:
+        for pullback, outs, ins in self.steps:
             before = next((key for key in ins if key in reached), None)
             if before is not None:
                 for key in outs:
-                    reached.setdefault(key, (op, before))
+                    reached.setdefault(key, (pullback, before))
         return reached
 
 
 def _step(record):
-    """``(op, keys of the outputs, keys of the tracked inputs)`` of a record."""
-    adjoint, key = record[:2]
-    outs = key if type(key) is tuple else (key,)
-    return getattr(adjoint, "op", adjoint), outs, record[2 : 2 + adjoint.width]
+    """``(pullback, keys of the outputs, keys of the tracked inputs)`` of a record."""
+    output = record.output
+    outs = output if type(output) is tuple else (output,)
+    return record.pullback, outs, record.inputs
 
 
 def _keys(tape, value):
@@ -330,13 +329,13 @@ def _origins(key):
 
 
 def _path(reached, key):
-    """The names of the ops that lead to a key, and the ops."""
-    ops = []
+    """The names of the calls that lead to a key, and their pullbacks."""
+    pullbacks = []
     while reached[key] is not None:
-        op, key = reached[key]
-        ops.append(op)
-    ops.reverse()
-    return tuple([op.name for op in ops]), ops
+        pullback, key = reached[key]
+        pullbacks.append(pullback)
+    pullbacks.reverse()
+    return tuple([pullback.name for pullback in pullbacks]), pullbacks
 
 
 def _label(index, source):
@@ -379,16 +378,15 @@ def summarize(tape):
     seen = {id(_root(tensor.array)) for tensor in tape.reads.values()}
     rows = {}
     for record in tape.records:
-        op, outs, ins = _step(record)
-        size = 0
-        for array in _arrays(record[2 + len(ins) :]):
+        name, size = record.pullback.name, 0
+        for array in _arrays(record.residuals):
             root = _root(array)
             if id(root) not in seen:
                 seen.add(id(root))
                 size += root.nbytes
-        line = tape.lines.get(record[1]) if tape.lines is not None else None
-        count, total = rows.get((op.name, line), (0, 0))
-        rows[op.name, line] = count + 1, total + size
+        line = tape.lines.get(record.output) if tape.lines is not None else None
+        count, total = rows.get((name, line), (0, 0))
+        rows[name, line] = count + 1, total + size
     listed = [(op, line, count, size) for (op, line), (count, size) in rows.items()]
     listed.sort(key=lambda row: -row[3])
     return Summary(listed, len(tape.records), sum(row[3] for row in listed))

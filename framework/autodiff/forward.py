@@ -319,10 +319,9 @@ class Tangents(Interpreter):
 
     def process_record(self, record, outputs, below):
         """The tangents of a call with a gradient of its own, in place of any others."""
-        adjoint, _, *keys = record
-        tangents = {key: self.known[key][0] for key in keys}
+        tangents = {key: self.known[key][0] for key in record.inputs}
         with use_interpreters(below), np.errstate(all="ignore"):
-            found = _transposed(adjoint, record, outputs, tangents, below)
+            found = _transposed(record, outputs, tangents, below)
         for out, tangent in zip(outputs, found):
             self.failed.pop(out.key, None)
             self.put(out, tangent)
@@ -376,12 +375,11 @@ def _pushed(op, inputs, attributes, outputs, tangents, below):
         found = _through_itself(op, inputs, attributes, tangents)
         if found is not None:
             return found if several else [found]
-    tracked = tuple([t is not None for t in tangents])
-    pack = op.packs.get(tracked) or op.adjoint(tracked)
-    record = pack(attributes, outputs, *inputs)
+    recorder = op.recorders[tuple([t is not None for t in tangents])]
+    record = recorder(attributes, outputs, *inputs)
     by_key = {x.key: t for x, t in zip(inputs, tangents) if t is not None}
     each = outputs if several else (outputs,)
-    return _transposed(record[0], record, each, by_key, below)
+    return _transposed(record, each, by_key, below)
 
 
 def _of_one_real(inputs, tangents, out):
@@ -401,13 +399,8 @@ def _entry_by_entry(op, inputs, attributes, out, tangents):
             continue
         if tangent.array.shape != shape:
             tangent = broadcast_to(tangent, shape)
-        pattern = ("forward", i)
-        pack = op.packs.get(pattern)
-        if pack is None:
-            only = tuple([at == i for at in range(len(inputs))])
-            pack = op.adjoint(only, pattern)
-        record, found = pack(attributes, out, *inputs), {}
-        record[0].ops(record, tangent, found, None)
+        record, found = op.recorders[str(i)](attributes, out, *inputs), {}
+        record.pullback.on_tensors(record, tangent, found, None)
         part = found[x.key]
         total = part if total is None else total + part
     return total if total.array.shape == shape else broadcast_to(total, shape)
@@ -446,7 +439,7 @@ def _floats(x):
     return x.array.dtype.kind in "fc"
 
 
-def _transposed(adjoint, record, outputs, tangents, below):
+def _transposed(record, outputs, tangents, below):
     """The JVP as the transpose of the VJP, which is linear in the cotangent.
 
     ``tangents`` of the inputs are given by key; one for each output comes back.
@@ -457,8 +450,8 @@ def _transposed(adjoint, record, outputs, tangents, below):
         inner.watch(cotangent)
     found, seeds, on_arrays = {}, {}, not below
     with use_interpreters((*below, inner)):
-        single = type(record[1]) is not tuple
-        adjoint.ops(record, cotangents[0] if single else cotangents, found, None)
+        g = cotangents if type(record.output) is tuple else cotangents[0]
+        record.pullback.on_tensors(record, g, found, None)
         found = {key: _dense(part) for key, part in found.items()}
     for key, part in found.items():
         if part.key in inner.known:

@@ -22,10 +22,10 @@ from tapewright.core.interpreters import (
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.provenance import paused
-from tapewright.core.record import conjugate
 from tapewright.core.source_lines import lines_wanted
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
+from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable, unwrapped
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack

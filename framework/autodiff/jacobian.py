@@ -16,7 +16,6 @@ from tapewright.core import devices
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, use_interpreters
 from tapewright.core.primitive import kernels_are_wrapped
-from tapewright.core.record import conjugate
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
@@ -25,6 +24,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.user_gradients import conjugate
 from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal
@@ -78,9 +78,7 @@ class JacobianPass:
                 return self._found([answer], strict=(0,))[0]
             except NotDiagonal as mixing:
                 (full,) = self.full([source])
-                adjoint = mixing.adjoint
-                name = getattr(getattr(adjoint, "op", adjoint), "name", None)
-                check_blocks(full, rank, name)
+                check_blocks(full, rank, mixing.op_name)
         del places[0]
         return self._found([(shape, places, source, source_places)])[0]
 
@@ -161,12 +159,12 @@ def _entrywise_step(batcher):
     """Steps that nobody records, straight on arrays where an op works entry by entry."""
 
     def step(record, g, cotangents, useful):
-        adjoint = record[0]
-        if type(g) is not BatchedTensor or not getattr(adjoint, "entrywise", False):
-            return adjoint.ops(record, g, cotangents, useful)
+        pullback = record.pullback
+        if type(g) is not BatchedTensor or not pullback.entrywise:
+            return pullback.on_tensors(record, g, cotangents, useful)
         found = {}
         with use_interpreters((ARRAY_EVAL,)):
-            adjoint.raw(record, g.value.array, found, useful)
+            pullback.on_arrays(record, g.value.array, found, useful)
         for key, d in found.items():
             old = cotangents.get(key)
             if type(old) is BatchedTensor and old.axes == g.axes:

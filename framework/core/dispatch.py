@@ -62,7 +62,7 @@ def _usual(kinds):
 
 
 def _unary_entry(op):
-    kernels, packs, flat, kinds = op.kernels, op.packs, op.flat, op.kinds
+    kernels, recorders, flat, kinds = op.kernels, op.recorders, op.flat, op.kinds
     usual = _usual(kinds)
 
     def entry(x, name=None):
@@ -90,17 +90,16 @@ def _unary_entry(op):
             known = key is None or type(key) is Provenance
             out.key = key if known else merge_provenance(op, interpreter, (key,))
         else:
-            pack = packs.get("x") or op.adjoint((True,), "x")
             out.key = key = next_key()
             interpreter.known.add(key)
-            interpreter.records.append(pack(None, out, x))
+            interpreter.records.append(recorders["0"](None, out, x))
         return out
 
     return entry
 
 
 def _binary_entry(op):
-    kernels, packs, flat, constants = op.kernels, op.packs, op.flat, _CONSTANTS
+    kernels, recorders, flat, constants = op.kernels, op.recorders, op.flat, _CONSTANTS
     kinds, usual = op.kinds, _usual(op.kinds)
 
     def entry(x, y, name=None):
@@ -108,18 +107,15 @@ def _binary_entry(op):
         if interpreter is not None and type(interpreter) is not Tape:
             if interpreter is ARRAY_EVAL:
                 return kernels[type(x)](x, y)
-            if interpreter.sees_plain_tensors or type(x) is not Tensor:
-                return op.general((x, y), {})
-            if type(y) is not Tensor and type(y) is not float:
+            plain = type(x) is Tensor and (type(y) is Tensor or type(y) is float)
+            if interpreter.sees_plain_tensors or not plain:
                 return op.general((x, y), {})
             interpreter = None
         if type(y) is not Tensor:
             if type(y) is Variable:
                 return entry(x, y.read())
-            if type(x) is not Tensor:
-                return op.general((x, y), {})
             number, y = y, None
-            if type(number) is float or type(number) is int:
+            if type(x) is Tensor and (type(number) is float or type(number) is int):
                 kind = type(x.array)  # as in number_beside, without its call
                 if x.array.dtype is float32 and (
                     kind is ndarray or kind is numpy_float32
@@ -148,39 +144,26 @@ def _binary_entry(op):
         except Exception as error:
             raise op.explain(error, (x, y), {}) from None
         out.key = None
-        if interpreter is None:
-            key, other = x.key, y.key
-            if type(key) is not int and (key is other or other is None):
-                out.key = key  # None, or what one of them has lost
-            else:
-                out.key = merge_provenance(op, interpreter, (key, other))
-            return out
-        if flat:  # in one input or both
-            interpreter.note(op, (x, y), {}, out)
-            return out
-        known = interpreter.known
+        known = () if interpreter is None else interpreter.known
         if x.key in known:
-            if y.key not in known:
-                shown = y.key is None and a.shape == result.shape
-                pattern = "x" if shown else None
+            if y.key in known:
+                pattern = "01" if a.shape == b.shape else None
             else:
-                pattern = "xy" if a.shape == b.shape else None
+                plain = y.key is None and a.shape == result.shape
+                pattern = "0" if plain else None
         elif y.key in known:
-            shown = x.key is None and b.shape == result.shape
-            pattern = "y" if shown else None
+            plain = x.key is None and b.shape == result.shape
+            pattern = "1" if plain else None
         else:
             if x.key is not None or y.key is not None:
                 out.key = merge_provenance(op, interpreter, (x.key, y.key))
             return out
-        if pattern is None:  # a cotangent must be summed down, or a loss noted
-            interpreter.note(op, (x, y), {}, out)
+        if pattern is None or flat:  # a cotangent to sum down, or an input without one
+            interpreter.record(op, (x, y), {}, out)
         else:
-            pack = packs.get(pattern) or op.adjoint(
-                ("x" in pattern, "y" in pattern), pattern
-            )
             out.key = key = next_key()
             known.add(key)
-            interpreter.records.append(pack(None, out, x, y))
+            interpreter.records.append(recorders[pattern](None, out, x, y))
         return out
 
     return entry
@@ -234,7 +217,9 @@ def make_entry(op):
         entry = _general_entry(op)
     else:
         entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)
-        code = entry.__code__  # its arguments get the names that the kernel gives them
+        # The arguments get the names that the kernel gives them. No emitter here: to
+        # compile source for each op would slow the import.
+        code = entry.__code__
         names = (*op.inputs, *code.co_varnames[len(op.inputs) :])
         entry.__code__ = code.replace(co_varnames=names)
     kernel = op.kernel

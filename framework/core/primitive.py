@@ -29,7 +29,7 @@ from .errors import (
 from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, process_op
 from .op_registry import find_op, list_ops, register_op
 from .provenance import attach_provenance
-from .record import make_pack, parameters
+from .record import Recorders, parameters
 from .symbolic_dim import is_size
 from .tensor import (
     Tensor,
@@ -116,7 +116,7 @@ _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
 
 
 class Primitive:
-    """One op: its kernel, its rules and its adjoints.
+    """One op: its kernel, its rules and the recorders made of them.
 
     ``inputs`` are the parameters of the kernel after ``xp`` that stand for tensors
     (a single ``*values`` makes it variadic), ``attributes`` the others.
@@ -184,7 +184,7 @@ class Primitive:
         self.infer_rule = None
         self.device_kernels = {}
         self.kernels = _Kernels(self)
-        self.packs = {}
+        self.recorders = Recorders(self)
         self.on_itself = None  # a unary op for op(x, x), where that is cheaper
         register_op(self)
 
@@ -225,9 +225,10 @@ class Primitive:
 
         def attach(rule):
             self._check_residuals(rule)
+            _name_rule(rule, f"{self.name}.vjp[{', '.join(inputs)}]")
             for name in inputs:
                 self.rules[name] = rule
-            self.packs.clear()
+            self.recorders.clear()
             return rule
 
         return attach
@@ -239,17 +240,17 @@ class Primitive:
 
     def batch(self, rule):
         """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
-        self.batch_rule = rule
+        self.batch_rule = _name_rule(rule, f"{self.name}.batch")
         return rule
 
     def diagonal(self, rule):
         """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
-        self.diagonal_rule = rule
+        self.diagonal_rule = _name_rule(rule, f"{self.name}.diagonal")
         return rule
 
     def infer(self, rule):
         """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
-        self.infer_rule = rule
+        self.infer_rule = _name_rule(rule, f"{self.name}.infer")
         return rule
 
     def kernel_for(self, module_name):
@@ -510,17 +511,13 @@ class Primitive:
         error.add_note(f"in the op {self.name} on {given}")
         return error
 
-    # --- adjoints
 
-    def adjoint(self, tracked, pattern=None):
-        """``pack(attributes, out, *inputs)``: the record of a call with these inputs tracked.
-
-        Generated from the rules' signatures when a pattern is first met. A ``pattern``
-        names one in which no cotangent needs to be summed down.
-        """
-        pack = make_pack(self, tracked, self.broadcasts and pattern is None)
-        self.packs[pattern or tracked] = pack
-        return pack
+def _name_rule(rule, name):
+    """Give a rule without a name of its own the one that tracebacks and profiles show."""
+    if rule.__name__ in ("_", "<lambda>"):
+        rule.__code__ = rule.__code__.replace(co_name=name, co_qualname=name)
+        rule.__name__ = rule.__qualname__ = name
+    return rule
 
 
 def _parameters(who, kernel):
@@ -680,4 +677,4 @@ def register_gradient(type_name, function):
             f"The op {op.name!r} has its rules already"
         )
     op.registered = function
-    op.packs.clear()
+    op.recorders.clear()

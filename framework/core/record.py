@@ -1,39 +1,74 @@
-"""Adjoints: from the VJP rules of a primitive to the records that a tape keeps.
+"""Records: what a tape keeps of a call, and how cotangents are pulled back through it.
 
-For each pattern of tracked inputs an op has one adjoint: ``pack`` makes the record of a
-call (keys, and the residuals that the rules name), and the backward step exists in two
-forms, ``raw`` on arrays and ``ops`` on tensors, that differ in ``.array`` only. Both are
-generated from the rules' signatures when a pattern is first met.
+A `Record` has the keys of a call's output and of its tracked inputs, residuals, and a
+`Pullback`. For each pattern of tracked inputs an op has one *recorder*, which makes the
+records of its calls; recorder and pullback are generated from the signatures of the VJP
+rules when the pattern is first met. The pullback exists in two forms, on arrays and on
+tensors, that differ in ``.array`` only.
 
-Inside a walk cotangents are the conjugates of TensorFlow's, so that the rule of a
-holomorphic function is the same for real and for complex numbers; `walk` conjugates at
-the ends.
+Inside a backward pass cotangents are the conjugates of TensorFlow's, so that the rule of a
+holomorphic function is the same for real and for complex numbers; `autodiff.backward`
+conjugates at the ends.
 """
 
+from contextlib import nullcontext
+from functools import partial
+
 from . import devices
+from .emitter import Source
 from .errors import GradientLookupError
-from .interpreters import (
-    ARRAY_EVAL,
-    active_interpreter,
-    active_interpreters,
-    use_interpreters,
-)
 from .op_registry import find_op
 from .symbolic_shape import definitely_equal, has_symbolic_shape
-from .tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from .tensor import Tensor, module_of, new_tensor
+from .user_gradients import OpCall, call_user_function
 
 __all__ = [
-    "Adjoint",
-    "OpCall",
+    "Pullback",
+    "Record",
+    "Recorders",
     "add_cotangent",
-    "call_user_function",
-    "conjugate",
     "fill_missing",
-    "from_user",
-    "make_pack",
+    "new_record",
     "parameters",
-    "to_user",
 ]
+
+
+class Record:
+    """One call on a tape.
+
+    ``output`` is the key of the output, a tuple of keys if there are several; ``inputs``
+    are the keys of the tracked inputs; ``residuals`` what the ``pullback`` needs.
+    """
+
+    __slots__ = ("pullback", "output", "inputs", "residuals")
+
+
+def new_record(pullback, output, inputs, residuals):
+    """Make a `Record`; those of ops are made by generated code."""
+    record = Record()
+    record.pullback, record.output = pullback, output
+    record.inputs, record.residuals = inputs, residuals
+    return record
+
+
+class Pullback:
+    """The linear map from the cotangent of a call's output to those of its inputs.
+
+    ``on_arrays(record, g, cotangents, useful)`` works on arrays, ``on_tensors`` on
+    tensors, where somebody records the ops. Both add to ``cotangents`` (key -> cotangent)
+    for the inputs of the record whose keys are ``useful``, all if that is None. Of
+    several outputs ``g`` has a cotangent, or None, for each.
+
+    ``name`` is for messages; ``op`` is the `Primitive`, None if the call is of something
+    else. ``entrywise``: it works entry by entry, on cotangents with further axes in front
+    too.
+    """
+
+    __slots__ = ("name", "op", "on_arrays", "on_tensors", "entrywise")
+
+    def __init__(self, name, on_arrays=None, op=None, entrywise=False):
+        self.name, self.op, self.entrywise = name, op, entrywise
+        self.on_arrays = self.on_tensors = on_arrays
 
 
 def parameters(function):
@@ -42,74 +77,83 @@ def parameters(function):
     return code.co_varnames[: code.co_argcount]
 
 
-class Adjoint:
-    """The backward step of one pattern of tracked inputs.
+class Recorders(dict):
+    """Pattern of tracked inputs -> recorder of an op, made when a call first has it.
 
-    ``raw(record, g, cotangents, useful)`` works on arrays, ``ops`` on tensors; both add
-    to ``cotangents`` (key -> cotangent). ``width`` is the number of tracked inputs.
-    ``entrywise``: it works entry by entry, on cotangents with further axes in front too.
+    ``recorder(attributes, out, *inputs)`` makes the record of one call. A pattern says of
+    each input whether it is tracked, ``(True, False)``. As a string it has the numbers of
+    those that are, ``"0"``: then no cotangent has to be summed down to another shape.
     """
 
-    __slots__ = ("op", "width", "raw", "ops", "entrywise")
+    __slots__ = ("op",)
 
-    def __init__(self, op, width, entrywise=False):
-        self.op, self.width, self.entrywise = op, width, entrywise
+    def __init__(self, op):
+        self.op = op
+
+    def __missing__(self, pattern):
+        op, same_shapes = self.op, type(pattern) is str
+        tracked = pattern
+        if same_shapes:
+            tracked = tuple([str(i) in pattern for i in range(len(op.inputs))])
+        self[pattern] = recorder = _make_recorder(
+            op, tracked, op.broadcasts and not same_shapes
+        )
+        return recorder
 
 
-def make_pack(op, tracked, unbroadcast):
-    """``pack(attributes, out, *inputs)``, which makes the record of one call.
-
-    ``tracked`` says of each input whether a cotangent must reach it; ``unbroadcast``
-    whether cotangents are summed down to the shapes of their primals.
-    """
-    if op.variadic:
-        return _variadic_adjoint(op, tracked)
-    adjoint = Adjoint(op, sum(tracked), op.elementwise and not unbroadcast)
-    names = [n for n, is_tracked in zip(op.inputs, tracked) if is_tracked]
-    rules = {n: op.rules.get(n) for n in names}
+def _make_recorder(op, tracked, unbroadcast):
     if op.registered is not None:
-        return _registered_adjoint(op, tracked)
-    residuals = {}  # how a rule calls it -> how pack takes it
+        return _registered_recorder(op, tracked)
+    if op.variadic:
+        return _variadic_recorder(op, tracked)
+    names = [n for n, is_tracked in zip(op.inputs, tracked) if is_tracked]
+    residuals = _residuals(op, names, unbroadcast)
+    pullback = Pullback(op.name, op=op, entrywise=op.elementwise and not unbroadcast)
+    # A file name of ours: a search for the user's line (`user_line`) passes it by.
+    source = Source(f"{__file__}:{op.name}")
+    with source.function("recorder", ["attributes", "out", *op.inputs]):
+        source.emit(f"record = {source.bind('Record', Record)}()")
+        source.emit(f"record.pullback = {source.bind('pullback', pullback)}")
+        key = "tuple([o.key for o in out])" if op.multiple else "out.key"
+        source.emit(f"record.output = {key}")
+        source.emit(f"record.inputs = {_tuple([f'{n}.key' for n in names])}")
+        source.emit(f"record.residuals = {_tuple(residuals.values())}")
+        source.emit("return record")
+    for form, access in (("on_arrays", ".array"), ("on_tensors", "")):
+        with source.function(form, ["record", "g", "cotangents", "useful"]):
+            source.emit(f"{_tuple([f'{n}_key' for n in names])} = record.inputs")
+            if residuals:
+                kept = _tuple([f"r_{name}" for name in residuals])
+                source.emit(f"{kept} = record.residuals")
+            if op.multiple:
+                source.emit(f"g = {source.bind('fill', fill_missing)}(g, r_out_like)")
+            for name in names:
+                _emit_cotangent(source, op, name, access, len(names), unbroadcast)
+    functions = source.compiled()
+    pullback.on_arrays = functions["on_arrays"]
+    pullback.on_tensors = functions["on_tensors"]
+    return functions["recorder"]
+
+
+def _tuple(expressions):
+    return "(" + "".join([f"{e}, " for e in expressions]).rstrip() + ")"
+
+
+def _residuals(op, names, unbroadcast):
+    """What the rules of these inputs name -> the expression by which it is kept."""
+    residuals = {}
     for name in names:
-        rule = rules[name]
+        rule = op.rules.get(name)
         for wanted in parameters(rule)[1:] if rule else ():
             residuals[wanted] = _source_of(op, wanted)
         if unbroadcast and rule:
             residuals[f"{name}_shape"] = f"{name}.array.shape"
     if op.multiple:
         residuals["out_like"] = "tuple([(o.array.shape, o.array.dtype) for o in out])"
-    keys = [f"{n}_key" for n in names]
-    stored = list(residuals)
-    lines = [f"def pack(attributes, out, {', '.join(op.inputs)}):"]
-    out_key = "tuple([o.key for o in out])" if op.multiple else "out.key"
-    values = [out_key, *(f"{n}.key" for n in names), *residuals.values()]
-    lines.append(f"    return adjoint, {', '.join(values)}")
-    for form, access in (("raw", ".array"), ("ops", "")):
-        lines.append(f"def {form}(record, g, cotangents, useful):")
-        unpacked = ["_", "_", *keys, *(f"r_{s}" for s in stored)]
-        lines.append(f"    {', '.join(unpacked)} = record")
-        if op.multiple:
-            lines.append("    g = fill(g, r_out_like)")
-        for name in names:
-            lines += _backward_lines(
-                op, name, rules[name], access, len(names), unbroadcast
-            )
-    scope = {
-        "adjoint": adjoint,
-        "missing": _missing,
-        "sum_to": _sum_to,
-        "alike": definitely_equal,
-        "fill": fill_missing,
-    }
-    scope |= {f"rule_{n}": r for n, r in rules.items()}
-    # A file name of ours: a search for the user's line (`source_lines.user_line`) passes it by.
-    exec(compile("\n".join(lines), f"{__file__}:{op.name}", "exec"), scope)
-    adjoint.raw, adjoint.ops = scope["raw"], scope["ops"]
-    return scope["pack"]
+    return residuals
 
 
 def _source_of(op, wanted):
-    """The expression by which ``pack`` finds what a rule names."""
     if wanted in op.attributes:
         return f"attributes[{wanted!r}]"
     for suffix in ("_shape", "_dtype"):
@@ -118,9 +162,13 @@ def _source_of(op, wanted):
     return wanted
 
 
-def _backward_lines(op, name, rule, access, width, unbroadcast):
+def _emit_cotangent(source, op, name, access, width, unbroadcast):
+    """Write the lines that add to the cotangent of one input, by its rule."""
+    rule, key = op.rules.get(name), f"{name}_key"
     if rule is None:
-        return [f"    missing({op.name!r}, {op.type_name!r}, {name!r})"]
+        missing = source.bind("missing", _missing)
+        source.emit(f"{missing}({op.name!r}, {op.type_name!r}, {name!r})")
+        return
     arguments = ["g"]
     for wanted in parameters(rule)[1:]:
         is_value = wanted == "out" or wanted in op.inputs
@@ -128,22 +176,20 @@ def _backward_lines(op, name, rule, access, width, unbroadcast):
             arguments.append(f"tuple([o{access} for o in r_out])")
         else:
             arguments.append(f"r_{wanted}{access if is_value else ''}")
-    lines = [f"d = rule_{name}({', '.join(arguments)})"]
-    if unbroadcast:
-        if access:
-            test = f"d.shape != r_{name}_shape"
-        else:
-            test = f"not alike(d.array.shape, r_{name}_shape)"
-        lines.append(f"if {test}: d = sum_to(d, r_{name}_shape)")
-    key = f"{name}_key"
-    lines += [
-        f"old = cotangents.get({key})",
-        f"cotangents[{key}] = d if old is None else old + d",
-    ]
-    if width == 1:
-        return [f"    {line}" for line in lines]
-    guard = f"    if useful is None or {key} in useful:"
-    return [guard, *(f"        {line}" for line in lines)]
+    guard = f"if useful is None or {key} in useful:"
+    with source.block(guard) if width > 1 else nullcontext():
+        source.emit(f"d = {source.bind('rule', rule)}({', '.join(arguments)})")
+        if unbroadcast:
+            shape = f"r_{name}_shape"
+            if access:
+                differs = f"d.shape != {shape}"
+            else:
+                equal = source.bind("equal", definitely_equal)
+                differs = f"not {equal}(d.array.shape, {shape})"
+            sum_to_shape = source.bind("sum_to_shape", find_op("sum_to_shape").entry)
+            source.emit(f"if {differs}: d = {sum_to_shape}(d, {shape})")
+        source.emit(f"old = cotangents.get({key})")
+        source.emit(f"cotangents[{key}] = d if old is None else old + d")
 
 
 def _missing(op_name, type_name, input_name):
@@ -168,159 +214,86 @@ def fill_missing(cotangents, out_like):
     return tuple(filled)
 
 
-def _sum_to(d, shape):
-    return sum_to_shape(d, shape)
-
-
-def sum_to_shape(d, shape):
-    """Replaced by the op of that name when ``ops/math/reduction.py`` is there."""
-    raise RuntimeError("the ops are not loaded")
-
-
-def _variadic_adjoint(op, tracked):
-    """The adjoint of an op on a list: one rule gives the cotangents of all its items.
-
-    Of an op with several outputs it is given None for those that no cotangent reached.
-    """
-    name = op.inputs[0]
-    rule = op.rules.get(name)
-    adjoint = Adjoint(op, sum(tracked))
-    if op.registered is not None:
-        return _registered_adjoint(op, tracked)
-    if rule is None:
-
-        def step(record, g, cotangents, useful):
-            _missing(op.name, op.type_name, name)
-
-        adjoint.raw = adjoint.ops = step
-        return lambda attributes, out, *values: (
-            adjoint,
-            _key_of(out),
-            *_tracked_keys(values, tracked),
-        )
-    wanted = parameters(rule)[1:]
-
-    def pack(attributes, out, *values):
-        residuals = []
-        for residual in wanted:
-            if residual in op.attributes:
-                residuals.append(attributes[residual])
-            elif residual == f"{name}_shape":
-                residuals.append(tuple([v.array.shape for v in values]))
-            else:
-                residuals.append(out if residual == "out" else values)
-        return (adjoint, _key_of(out), *_tracked_keys(values, tracked), *residuals)
-
-    def backward(record, g, cotangents, useful, on_arrays):
-        residuals = record[2 + adjoint.width :]
-        if on_arrays:
-            residuals = [_bare(r) for r in residuals]
-        parts = rule(g, *residuals)
-        keys = iter(record[2 : 2 + adjoint.width])
-        for part, is_tracked in zip(parts, tracked, strict=True):
-            if is_tracked:
-                add_cotangent(cotangents, next(keys), part, useful)
-
-    adjoint.raw = lambda *step: backward(*step, True)
-    adjoint.ops = lambda *step: backward(*step, False)
-    return pack
-
-
-def _key_of(out):
-    return tuple([o.key for o in out]) if type(out) is tuple else out.key
-
-
-def _tracked_keys(values, tracked):
-    return [v.key for v, is_tracked in zip(values, tracked) if is_tracked]
-
-
-def _bare(residual):
-    if isinstance(residual, Tensor):
-        return residual.array
-    if isinstance(residual, tuple) and residual and isinstance(residual[0], Tensor):
-        return tuple([t.array for t in residual])
-    return residual
-
-
 def add_cotangent(cotangents, key, d, useful=None):
-    """Adds ``d`` to what is there under ``key``, unless it is None or not asked for."""
+    """Add ``d`` to what is there under ``key``, unless it is None or not asked for."""
     if d is None or (useful is not None and key not in useful):
         return
     old = cotangents.get(key)
     cotangents[key] = d if old is None else old + d
 
 
-class OpCall:
-    """What a gradient function given to `RegisterGradient` sees of the forward call."""
-
-    __slots__ = ("name", "type", "inputs", "outputs", "_attributes")
-
-    def __init__(self, op, inputs, outputs, attributes):
-        self.name, self.type = op.name, op.type_name
-        self.inputs, self.outputs = list(inputs), outputs
-        self._attributes = attributes
-
-    def get_attr(self, name):
-        return self._attributes[name]
+# ------------------------------------------------- one rule for all inputs at once
 
 
-def _registered_adjoint(op, tracked):
-    adjoint = Adjoint(op, sum(tracked))
+def _variadic_recorder(op, tracked):
+    """The recorder of an op on a list: one rule gives the cotangents of all its items.
 
-    def pack(attributes, out, *inputs):
+    Of an op with several outputs it is given None for those that no cotangent reached.
+    """
+    name = op.inputs[0]
+    rule = op.rules.get(name)
+
+    def residuals(attributes, out, values):
+        kept = []
+        for wanted in parameters(rule)[1:] if rule else ():
+            if wanted in op.attributes:
+                kept.append(attributes[wanted])
+            elif wanted == f"{name}_shape":
+                kept.append(tuple([v.array.shape for v in values]))
+            else:
+                kept.append(out if wanted == "out" else values)
+        return tuple(kept)
+
+    def pull_back(unwrap, record, g, cotangents, useful):
+        if rule is None:
+            _missing(op.name, op.type_name, name)
+        parts = rule(g, *map(unwrap, record.residuals))
+        _add_tracked(cotangents, record, tracked, parts, useful)
+
+    pullback = Pullback(op.name, partial(pull_back, _arrays), op)
+    pullback.on_tensors = partial(pull_back, lambda residual: residual)
+    return _recorder(pullback, tracked, residuals)
+
+
+def _registered_recorder(op, tracked):
+    """The recorder of an op whose gradient is a function of the user."""
+
+    def residuals(attributes, out, inputs):
         outputs = out if type(out) is tuple else (out,)
-        call = OpCall(op, inputs, outputs, attributes)
-        return (adjoint, _key_of(out), *_tracked_keys(inputs, tracked), call)
+        return (OpCall(op, inputs, outputs, attributes),)
 
-    def step(record, g, cotangents, useful):
-        parts = call_user_function(op.registered, record[-1], g)
+    def pull_back(record, g, cotangents, useful):
+        parts = call_user_function(op.registered, *record.residuals, g)
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         if len(parts) != len(tracked):
             raise ValueError(
                 f"The gradient registered for {op.type_name} returned {len(parts)} "
                 f"gradients for {len(tracked)} inputs"
             )
-        keys = iter(record[2 : 2 + adjoint.width])
-        for part, is_tracked in zip(parts, tracked, strict=True):
-            if is_tracked:
-                add_cotangent(cotangents, next(keys), part, useful)
+        _add_tracked(cotangents, record, tracked, parts, useful)
 
-    adjoint.raw = adjoint.ops = step
-    return pack
+    return _recorder(Pullback(op.name, pull_back, op), tracked, residuals)
 
 
-def call_user_function(function, call, g):
-    """Gives tensors to a user's gradient function, and takes what the walk works on.
+def _recorder(pullback, tracked, residuals):
+    def recorder(attributes, out, *inputs):
+        output = tuple([o.key for o in out]) if type(out) is tuple else out.key
+        keys = tuple([x.key for x, is_tracked in zip(inputs, tracked) if is_tracked])
+        return new_record(pullback, output, keys, residuals(attributes, out, inputs))
 
-    Inside a walk cotangents are the conjugates of TensorFlow's (see `walk`); users write
-    in TensorFlow's convention.
-    """
-    on_arrays = active_interpreter() is ARRAY_EVAL
-    many = isinstance(g, (list, tuple))
-    with use_interpreters(() if on_arrays else active_interpreters()):
-        cotangents = [to_user(c, on_arrays) for c in (g if many else (g,))]
-        parts = function(call, *cotangents)
-        if isinstance(parts, (list, tuple)):
-            return [from_user(p, on_arrays) for p in parts]
-        return from_user(parts, on_arrays)
+    return recorder
 
 
-def to_user(c, on_arrays):
-    """A cotangent of the walk as a tensor in TensorFlow's convention."""
-    tensor = new_tensor(c) if on_arrays and c is not None else c
-    return conjugate(tensor)
+def _add_tracked(cotangents, record, tracked, parts, useful):
+    keys = iter(record.inputs)
+    for part, is_tracked in zip(parts, tracked, strict=True):
+        if is_tracked:
+            add_cotangent(cotangents, next(keys), part, useful)
 
 
-def from_user(part, on_arrays):
-    """What a user's gradient function returned, as the walk carries it; None stays."""
-    if part is None:
-        return None
-    tensor = conjugate(convert_to_tensor(part))
-    return tensor.array if on_arrays else tensor
-
-
-def conjugate(tensor):
-    """The conjugate of a complex tensor; anything else as it is."""
-    if tensor is None or tensor.dtype.dtype.kind != "c":
-        return tensor
-    return find_op("conj").entry(tensor)
+def _arrays(residual):
+    if isinstance(residual, Tensor):
+        return residual.array
+    if isinstance(residual, tuple) and residual and isinstance(residual[0], Tensor):
+        return tuple([t.array for t in residual])
+    return residual

@@ -124,7 +124,7 @@ def same_dtype(who, **specs):
 def infer_elementwise(op, result_dtype=None):
     """The infer rule: shapes broadcast; the dtype is the inputs', or ``result_dtype``."""
 
-    def infer(*specs, **attributes):
+    def _(*specs, **attributes):
         given = dict(zip(op.inputs, specs))
         alike = {n: s for n, s in given.items() if n in op.alike}
         dtype = same_dtype(op.name, **alike)
@@ -138,7 +138,7 @@ def infer_elementwise(op, result_dtype=None):
             dtype = result_dtype(dtype) if callable(result_dtype) else result_dtype
         return TensorSpec(shape, dtype)
 
-    return infer
+    return _
 
 
 def lift(mapped, *inputs):
@@ -163,12 +163,12 @@ def lift(mapped, *inputs):
 def batch_elementwise(op):
     """The batch rule: the op itself, once the inputs' axes are lined up."""
 
-    def batch(mapped, *inputs, **attributes):
+    def _(mapped, *inputs, **attributes):
         if len(inputs) > 1:
             inputs = lift(mapped, *inputs)
         return op.entry(*inputs, **attributes)
 
-    return batch
+    return _
 
 
 def diagonal_elementwise(op, zero_when):
@@ -178,7 +178,7 @@ def diagonal_elementwise(op, zero_when):
     output.
     """
 
-    def diagonal(axes, *inputs, **attributes):
+    def _(axes, *inputs, **attributes):
         mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
         if mapped not in zero_when:
             return None
@@ -196,7 +196,7 @@ def diagonal_elementwise(op, zero_when):
                 return None
         return axis
 
-    return diagonal
+    return _
 
 
 @overload
@@ -225,8 +225,8 @@ def elementwise(
     op = primitive(**options)(kernel).primitive
     op.broadcasts = len(op.inputs) > 1 if broadcasts is None else broadcasts
     op.elementwise = True
-    op.infer_rule = infer_elementwise(op, result_dtype)
-    op.batch_rule = batch_elementwise(op)
+    op.infer(infer_elementwise(op, result_dtype))
+    op.batch(batch_elementwise(op))
     if zero_when:
-        op.diagonal_rule = diagonal_elementwise(op, zero_when)
+        op.diagonal(diagonal_elementwise(op, zero_when))
     return op.entry

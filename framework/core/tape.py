@@ -10,10 +10,7 @@ __all__ = ["Tape", "TapeWithLines"]
 
 
 class Tape(Interpreter):
-    """What one tape knows: keys of tracked tensors, records, and variables read.
-
-    A record is ``(adjoint, key of the output, keys of tracked inputs, residuals...)``.
-    """
+    """What one tape knows: keys of tracked tensors, records, and variables read."""
 
     __slots__ = (
         "known",
@@ -81,16 +78,16 @@ class Tape(Interpreter):
             outputs = process_op(op, inputs, attributes, below)
         else:
             outputs = op.run(inputs, attributes)
-        self.note(op, inputs, attributes, outputs)
+        self.record(op, inputs, attributes, outputs)
         return outputs
 
     def process_record(self, record, outputs, below):
-        """The record of a call with a gradient of its own, and what it gave."""
+        """Append the record of a whole call, with these outputs."""
         self.known.update([x.key for x in outputs if x.array.dtype.kind in "fc"])
         self.records.append(record)
 
-    def note(self, op, inputs, attributes, outputs):
-        """Appends a record if an input is tracked and the output can carry a gradient."""
+    def record(self, op, inputs, attributes, outputs):
+        """Append a record if an input is tracked and the output can carry a gradient."""
         known = self.known
         if op.flat:
             names = op.names(inputs)
@@ -123,9 +120,8 @@ class Tape(Interpreter):
                 if not is_tracked and x.key is not None:
                     self._note_losses(op, inputs, outputs, tracked)
                     break
-        tracked = tuple(tracked)
-        pack = op.packs.get(tracked) or op.adjoint(tracked)
-        self.records.append(pack(attributes, outputs, *inputs))
+        recorder = op.recorders[tuple(tracked)]
+        self.records.append(recorder(attributes, outputs, *inputs))
 
     def _note_losses(self, op, inputs, outputs, tracked):
         """Inputs beside the tracked ones that came from something tracked."""
@@ -155,11 +151,11 @@ class TapeWithLines(Tape):
         super().__init__(accessed)
         self.lines = {}
 
-    def note(self, op, inputs, attributes, outputs):
+    def record(self, op, inputs, attributes, outputs):
         count = len(self.records)
-        super().note(op, inputs, attributes, outputs)
+        super().record(op, inputs, attributes, outputs)
         if len(self.records) > count:
-            self.lines[self.records[-1][1]] = user_line()
+            self.lines[self.records[-1].output] = user_line()
 
 
 def _exported(tensor, how):

@@ -619,7 +619,7 @@ def test_adjust_contrast_can_be_taught(monkeypatch):
         g = gradient_of(lambda x: tw.image.adjust_contrast(x, 3.0), images)
         np.testing.assert_allclose(g, np.full((2, 2, 1), 2.0))
     finally:
-        op.packs.clear()
+        op.recorders.clear()
 
 
 def test_a_wrong_number_of_registered_gradients_is_refused(bare_op):

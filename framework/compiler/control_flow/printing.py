@@ -13,7 +13,7 @@ from tapewright.core.tensor import is_tensor
 
 from .effects import lasting_effect, made_by
 
-__all__ = ["SLOT", "Assert", "Slot", "array_text", "as_text", "assert_true", "print"]
+__all__ = ["Assert", "SLOT", "Slot", "array_text", "as_text", "assert_true", "print"]
 
 
 def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, name=None):

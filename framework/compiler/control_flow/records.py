@@ -16,9 +16,10 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.record import add_cotangent, from_user, to_user
+from tapewright.core.record import Pullback, add_cotangent, new_record
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor, next_key
+from tapewright.core.user_gradients import from_user, to_user
 from tapewright.ops.array.gather import dense
 
 from ..tracing.custom_calls import CustomCall
@@ -86,17 +87,16 @@ def _follows(tape, variable):
 
 
 def _record(interpreter, node, tensors, outputs, gradient, below):
-    adjoint = _Adjoint()
-    adjoint.name, adjoint.gradient = node.name, gradient
-    adjoint.tensors, adjoint.outputs = tensors, outputs
-    adjoint.node = node
-    adjoint.tracked = _tracked(interpreter, node, tensors)
-    adjoint.width = adjoint.tracked.count(True)
+    tracked = _tracked(interpreter, node, tensors)
     for out in outputs:
         if type(out.key) is not int:
             out.key = next_key()
-    keys = [x.key for x, is_tracked in zip(tensors, adjoint.tracked) if is_tracked]
-    record = (adjoint, tuple([out.key for out in outputs]), *keys)
+    record = new_record(
+        Pullback(node.name, _pull_back),
+        tuple([out.key for out in outputs]),
+        tuple([x.key for x, is_tracked in zip(tensors, tracked) if is_tracked]),
+        (node, gradient, tracked, tensors, outputs),
+    )
     interpreter.process_record(record, outputs, below)
     boxes = [
         out.key
@@ -112,32 +112,22 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
         interpreter.known.add(key)
 
 
-class _Adjoint:
-    """The backward step of one control node."""
-
-    __slots__ = ("name", "node", "gradient", "tensors", "outputs", "tracked", "width")
-
-    def raw(self, record, g, cotangents, useful):
-        on_arrays = active_interpreter() is ARRAY_EVAL
-        keys = iter(record[2:])
-        keys = [next(keys) if is_tracked else None for is_tracked in self.tracked]
-        wanted = [
-            i
-            for i, key in enumerate(keys)
-            if key is not None and (useful is None or key in useful)
-        ]
-        with use_interpreters(() if on_arrays else active_interpreters()):
-            dense_g = [_dense(c) for c in g]
-            given = [c if is_box(c) else to_user(c, on_arrays) for c in dense_g]
-            found = self.gradient(self.tensors, self.outputs, given, wanted)
-            for i, part in zip(wanted, found, strict=True):
-                if not is_box(part):
-                    part = from_user(part, on_arrays)
-                elif keys[i] in cotangents:
-                    part = self.node.sum_of_boxes(i, cotangents.pop(keys[i]), part)
-                add_cotangent(cotangents, keys[i], part, useful)
-
-    ops = raw
+def _pull_back(record, g, cotangents, useful):
+    """The cotangents that the gradient of one control node gives."""
+    node, gradient, tracked, tensors, outputs = record.residuals
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    keys = dict(zip([i for i, t in enumerate(tracked) if t], record.inputs))
+    wanted = [i for i, key in keys.items() if useful is None or key in useful]
+    with use_interpreters(() if on_arrays else active_interpreters()):
+        dense_g = [_dense(c) for c in g]
+        given = [c if is_box(c) else to_user(c, on_arrays) for c in dense_g]
+        found = gradient(tensors, outputs, given, wanted)
+        for i, part in zip(wanted, found, strict=True):
+            if not is_box(part):
+                part = from_user(part, on_arrays)
+            elif keys[i] in cotangents:
+                part = node.sum_of_boxes(i, cotangents.pop(keys[i]), part)
+            add_cotangent(cotangents, keys[i], part, useful)
 
 
 def is_box(x):

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from .instructions import Contract, Copy, Map
 from .scalar_functions import cast
 
-__all__ = ["FUNCTIONS", "UFUNCS", "NotTraceable", "casted", "copied", "matmul"]
+__all__ = ["FUNCTIONS", "NotTraceable", "UFUNCS", "casted", "copied", "matmul"]
 
 
 class NotTraceable(Exception):

@@ -1,4 +1,4 @@
-"""The backward step of a call that `differentiate` has made: `CallAdjoint`."""
+"""Calls of traced functions on a tape: one record, pulled back by a backward graph."""
 
 import numpy as np
 
@@ -9,13 +9,14 @@ from tapewright.core.interpreters import (
     active_interpreter,
     use_interpreters,
 )
-from tapewright.core.record import add_cotangent, conjugate, to_user
+from tapewright.core.record import Pullback, add_cotangent
 from tapewright.core.tensor import IndexedSlices, new_tensor
+from tapewright.core.user_gradients import conjugate, to_user
 from tapewright.ops.array.gather import dense
 
 from .handles import sum_of_boxes
 
-__all__ = ["CallAdjoint"]
+__all__ = ["call_pullback"]
 
 _UNBOUNDED = (
     "several gradients through a loop of unknown length cannot be differentiated at once; "
@@ -23,31 +24,24 @@ _UNBOUNDED = (
 )
 
 
-class CallAdjoint:
-    """The backward step of a call, for the sources that one tape tracks.
+def call_pullback(linearization, sources):
+    """The `Pullback` of calls of which a tape tracks these sources.
 
-    The record ends with the residuals. ``raw`` works on arrays where nobody watches, and
-    on tensors, through the backward graph's ops, where somebody does.
+    It works on arrays where nobody watches, and on tensors, through the ops of the backward
+    graph, where somebody does. The residuals of a record are those of the linearization.
     """
+    position = {number: n for n, number in enumerate(linearization.residuals)}
 
-    __slots__ = ("linearization", "sources", "width", "name", "index")
-
-    def __init__(self, linearization, sources):
-        self.linearization, self.sources = linearization, sources
-        self.width, self.name = len(sources), linearization.name
-        self.index = {number: n for n, number in enumerate(linearization.residuals)}
-
-    def raw(self, record, g, cotangents, useful):
-        keys = dict(zip(self.sources, record[2 : 2 + self.width]))
-        wanted = self.sources
+    def pull_back(record, g, cotangents, useful):
+        keys = dict(zip(sources, record.inputs))
+        wanted = sources
         if useful is not None:
-            wanted = tuple([i for i in wanted if keys[i] in useful])
-        targets = dict(zip(self.linearization.full.present, g))
+            wanted = tuple([i for i in sources if keys[i] in useful])
+        targets = dict(zip(linearization.full.present, g))
         present = tuple([k for k, c in targets.items() if c is not None])
-        backward = self.linearization.vjp(present, wanted)
-        kept = record[2 + self.width :]
-        residuals = [kept[self.index[n]] for n in backward.residuals]
-        seeds = self._seeds(backward, targets)
+        backward = linearization.vjp(present, wanted)
+        residuals = [record.residuals[position[n]] for n in backward.residuals]
+        seeds = _seeds(linearization, backward, targets)
         if active_interpreter() is ARRAY_EVAL:
             outputs = _replayed(backward, seeds, residuals)
             finish = _conjugated
@@ -59,32 +53,34 @@ class CallAdjoint:
             if gradient is not None and i in keys:
                 part = _part(gradient, outputs, finish)
                 if part.dtype == object and keys[i] in cotangents:
-                    part = self._both(cotangents.pop(keys[i]), part)
+                    part = _both(linearization.name, cotangents.pop(keys[i]), part)
                 add_cotangent(cotangents, keys[i], part, useful)
 
-    ops = raw
+    return Pullback(linearization.name, pull_back)
 
-    def _both(self, x, y):
-        """The sum of two lists of cotangents."""
-        if active_interpreter() is not ARRAY_EVAL:
-            raise TracingError(f"{self.name}: {_UNBOUNDED}")
-        return sum_of_boxes(x, y)
 
-    def _seeds(self, backward, targets):
-        """The cotangents that a way back takes; zeros where it takes more than came."""
-        seeds = []
-        for k in backward.present:
-            c = targets[k]
-            if c is None:
-                x = self.linearization.results[k].array
-                c = np.zeros(x.shape, x.dtype)
-                c = c if active_interpreter() is ARRAY_EVAL else new_tensor(c)
-            seeds.append(dense(c) if isinstance(c, IndexedSlices) else c)
-        return seeds
+def _both(name, x, y):
+    """The sum of two lists of cotangents."""
+    if active_interpreter() is not ARRAY_EVAL:
+        raise TracingError(f"{name}: {_UNBOUNDED}")
+    return sum_of_boxes(x, y)
+
+
+def _seeds(linearization, backward, targets):
+    """The cotangents that a backward graph takes; zeros where it takes more than came."""
+    seeds = []
+    for k in backward.present:
+        c = targets[k]
+        if c is None:
+            x = linearization.results[k].array
+            c = np.zeros(x.shape, x.dtype)
+            c = c if active_interpreter() is ARRAY_EVAL else new_tensor(c)
+        seeds.append(dense(c) if isinstance(c, IndexedSlices) else c)
+    return seeds
 
 
 def _replayed(backward, seeds, residuals):
-    """The way back on arrays."""
+    """The outputs of a backward graph on arrays."""
     arrays = [_conjugated(c if is_array(c) else np.asarray(c)) for c in seeds]
     with use_interpreters(()):
         return backward.function.replay(
@@ -97,7 +93,7 @@ def _conjugated(array):
 
 
 def _part(gradient, outputs, finish):
-    """One gradient, as the walk carries it."""
+    """One gradient, as the backward pass carries it."""
     if type(gradient) is int:
         return finish(outputs[gradient])
     values, indices, shape = gradient

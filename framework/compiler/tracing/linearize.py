@@ -16,10 +16,11 @@ from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.provenance import Provenance, attach_provenance
+from tapewright.core.record import new_record
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 
-from .call_record import CallAdjoint
+from .call_record import call_pullback
 from .custom_calls import CustomCall
 from .graph import Graph, is_value, reads_by_time
 from .interpret import interpret
@@ -171,7 +172,7 @@ class Linearization:
         self.count = len(sources) + len(self.later)
         self.references = {x.symbol: i for i, x in self.sources.items()}
         self.results = []  # of the forward graph, symbolic, but for those of later reads
-        self.closed, self.vjps, self.adjoints = False, {}, {}
+        self.closed, self.vjps, self.pullbacks = False, {}, {}
         self.outputs = [self.reference(x) for x in outputs]
         self._close()
         nodes = list(self.tracer.graph.nodes)
@@ -265,15 +266,16 @@ class Linearization:
         for target in targets:
             target.key = next_key()
         keys = tuple([target.key for target in targets])
-        residuals = [values[n] for n in self.residuals]
+        residuals = tuple([values[n] for n in self.residuals])
         for tape in tapes:
             known = tape.known
             own = tuple([i for i in self.tracked if values[i].key in known])
             if own and keys:
-                adjoint = self.adjoints.get(own)
-                if adjoint is None:
-                    adjoint = self.adjoints.setdefault(own, CallAdjoint(self, own))
-                record = (adjoint, keys, *[values[i].key for i in own], *residuals)
+                pullback = self.pullbacks.get(own)
+                if pullback is None:
+                    pullback = self.pullbacks.setdefault(own, call_pullback(self, own))
+                inputs = tuple([values[i].key for i in own])
+                record = new_record(pullback, keys, inputs, residuals)
                 tape.process_record(record, targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
                 known.update([t.key for t in targets if t.array.dtype == object])

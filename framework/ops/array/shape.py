@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tapewright.core import dtypes, record
+from tapewright.core import dtypes
 from tapewright.core.blas import ROW
 from tapewright.core.composite import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
@@ -508,9 +508,6 @@ def _(mapped, x, *, shape):
 def _(axes, x, *, shape):
     (axis,) = axes
     return axis if len(shape) >= -axis and shape[axis] != 1 else None
-
-
-record.sum_to_shape = sum_to_shape
 
 
 # ------------------------------------------------------------------------ asking

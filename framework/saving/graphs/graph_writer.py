@@ -35,7 +35,7 @@ from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError, TracingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.record import OpCall
+from tapewright.core.user_gradients import OpCall
 
 from .coverage import reason_of
 from .effects import describe_effect

@@ -528,14 +528,14 @@ def test_reading_a_changed_variable_in_a_branch_of_another_trace_is_refused_unde
 def test_a_defect_in_a_rule_surfaces_in_the_call(monkeypatch):
     sin = tw.sin.primitive
     monkeypatch.setitem(sin.rules, "x", lambda g, x: g.no_such_attribute)
-    sin.packs.clear()
+    sin.recorders.clear()
     x = tw.constant(1.0)
     try:
         with tw.GradientTape() as tape, pytest.raises(AttributeError, match="no_such"):
             tape.watch(x)
             tw.function(lambda x: tw.sin(x) * 2.0)(x)
     finally:
-        sin.packs.clear()
+        sin.recorders.clear()
 
 
 def test_a_gradient_function_that_raises_is_an_error_only_if_it_is_asked_for():
@@ -621,7 +621,7 @@ def test_what_was_recorded_dies_with_the_gradient():
         with tw.GradientTape() as tape:
             tape.watch(x)
             y = traced(x)
-        kept = [weakref.ref(t) for t in tape._tape.records[0][3:]]
+        kept = [weakref.ref(t) for t in tape._tape.records[0].residuals]
         assert kept
         tape.gradient(y, x)
         del y, x

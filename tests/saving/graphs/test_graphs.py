@@ -271,7 +271,7 @@ def test_a_gradient_that_was_registered_for_an_op_travels_as_a_graph(tmp_path):
     wanted = derivatives(function, ROWS[:1])
     (loaded,) = through_a_file([function], tmp_path)
     op.registered = None  # as in a process in which nobody has registered it
-    op.packs.clear()
+    op.recorders.clear()
     same(derivatives(loaded, ROWS[:1]), wanted, 1e-6)
 
 

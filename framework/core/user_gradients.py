@@ -1,0 +1,63 @@
+"""Gradient functions of the user, which see tensors and TensorFlow's cotangents."""
+
+from .interpreters import (
+    ARRAY_EVAL,
+    active_interpreter,
+    active_interpreters,
+    use_interpreters,
+)
+from .op_registry import find_op
+from .tensor import convert_to_tensor, new_tensor
+
+__all__ = ["OpCall", "call_user_function", "conjugate", "from_user", "to_user"]
+
+
+class OpCall:
+    """The forward call, as a gradient function given to `RegisterGradient` sees it."""
+
+    __slots__ = ("name", "type", "inputs", "outputs", "_attributes")
+
+    def __init__(self, op, inputs, outputs, attributes):
+        self.name, self.type = op.name, op.type_name
+        self.inputs, self.outputs = list(inputs), outputs
+        self._attributes = attributes
+
+    def get_attr(self, name):
+        return self._attributes[name]
+
+
+def call_user_function(function, call, g):
+    """Call a gradient function; its cotangents as the backward pass carries them.
+
+    Inside a backward pass cotangents are the conjugates of TensorFlow's (see `record`);
+    users write in TensorFlow's convention.
+    """
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    many = isinstance(g, (list, tuple))
+    with use_interpreters(() if on_arrays else active_interpreters()):
+        cotangents = [to_user(c, on_arrays) for c in (g if many else (g,))]
+        parts = function(call, *cotangents)
+        if isinstance(parts, (list, tuple)):
+            return [from_user(p, on_arrays) for p in parts]
+        return from_user(parts, on_arrays)
+
+
+def to_user(c, on_arrays):
+    """A cotangent of the backward pass as a tensor in TensorFlow's convention."""
+    tensor = new_tensor(c) if on_arrays and c is not None else c
+    return conjugate(tensor)
+
+
+def from_user(part, on_arrays):
+    """The gradient of a user's function as the backward pass carries it; None stays."""
+    if part is None:
+        return None
+    tensor = conjugate(convert_to_tensor(part))
+    return tensor.array if on_arrays else tensor
+
+
+def conjugate(tensor):
+    """The conjugate of a complex tensor; anything else as it is."""
+    if tensor is None or tensor.dtype.dtype.kind != "c":
+        return tensor
+    return find_op("conj").entry(tensor)
