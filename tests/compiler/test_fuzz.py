@@ -14,7 +14,8 @@ import pytest
 
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import buffer_assignment
-from tapewright.compiler.program.instructions import Map, Store
+from tapewright.compiler.program.array_instructions import Map
+from tapewright.compiler.program.call_instructions import Store
 
 from .fuzzing import checking, generating, shrinking
 

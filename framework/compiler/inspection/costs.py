@@ -8,7 +8,7 @@ only moves data, and what is not known here, has bytes and no operations.
 import math
 from typing import NamedTuple
 
-from ..program.instructions import Memory
+from ..program.instruction import Memory
 
 __all__ = ["Cost", "instruction_cost", "instruction_name", "op_cost"]
 

@@ -6,7 +6,7 @@ A handler gets a `Builder`, then what the function was called with.
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from .instructions import Contract, Copy, Map
+from .array_instructions import Contract, Copy, Map
 from .scalar_functions import cast
 
 __all__ = ["FUNCTIONS", "NotTraceable", "UFUNCS", "casted", "copied", "matmul"]

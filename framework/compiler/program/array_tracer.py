@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .array_functions import FUNCTIONS, UFUNCS, NotTraceable, casted, copied, matmul
-from .instructions import Map, Reduce, View, permutation
+from .array_instructions import Map, Reduce, View, permutation
 from .program import Buffer, Kind
 
 __all__ = ["ArrayTracer", "Builder"]

@@ -7,7 +7,8 @@ only the chain needs is never whole in memory. Every entry is computed as before
 
 import math
 
-from .instructions import FusedMap, Memory
+from .array_instructions import FusedMap
+from .instruction import Memory
 from .rewriter import Rewriter
 
 __all__ = ["buffers_in_other_order", "row_blocks"]

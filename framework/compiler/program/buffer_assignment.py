@@ -7,7 +7,7 @@ update; what leaves the program (outputs, values of variables) is new in each re
 
 from .arena import lay_out
 from .blocks import buffers_in_other_order
-from .instructions import Memory
+from .instruction import Memory
 from .program import Kind
 
 __all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_updates"]

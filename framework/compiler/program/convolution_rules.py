@@ -30,9 +30,9 @@ from tapewright.ops.convolution.windows import positions, resized
 from tapewright.ops.nn.activation import relu
 
 from .array_functions import NotTraceable
+from .array_instructions import Contract, Routine, permutation
 from .array_tracer import ArrayTracer
 from .index_maps import IndexMaps, convolution_maps
-from .instructions import Contract, Routine, permutation
 
 __all__ = ["LOWERING_RULES"]
 

@@ -11,9 +11,10 @@ from tapewright.core.errors import VerificationError
 
 from ..tracing.graph import Effect, Read, Store, is_value
 from .array_functions import NotTraceable, copy_into
+from .array_instructions import Copy
 from .array_tracer import ArrayTracer, Builder
-from .instructions import Copy, EffectCall, Load, Opaque, Update
-from .instructions import Store as StoreArray
+from .call_instructions import EffectCall, Load, Opaque, Update
+from .call_instructions import Store as StoreArray
 from .lowering_rules import KERNEL_INSTRUCTIONS, LOWERING_RULES
 from .program import Buffer, Kind, Program
 from .scheduling import safely_ordered

@@ -15,7 +15,8 @@ from tapewright.ops.random import philox
 
 from . import convolution_rules
 from .array_functions import NotTraceable
-from .instructions import Copy, Draw, Gather, Routine, Scatter
+from .array_instructions import Copy, Routine
+from .call_instructions import Draw, Gather, Scatter
 from .scalar_functions import bits_of, kept_bits, positive_bits
 
 __all__ = ["KERNEL_INSTRUCTIONS", "LOWERING_RULES"]

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from tapewright.core.errors import VerificationError
 
-from .instructions import Memory
+from .instruction import Memory
 from .program import Kind
 
 __all__ = ["verify_memory", "verify_program"]

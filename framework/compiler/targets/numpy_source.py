@@ -13,23 +13,25 @@ import numpy as np
 from tapewright.core.emitter import Source, identifier
 from tapewright.core.variable import changes
 
-from ..program.instructions import (
+from ..program.array_instructions import (
     Contract,
     Copy,
-    Draw,
-    EffectCall,
     FusedMap,
-    Gather,
-    Load,
     Map,
-    Opaque,
     Reduce,
     Routine,
+    View,
+    identity,
+)
+from ..program.call_instructions import (
+    Draw,
+    EffectCall,
+    Gather,
+    Load,
+    Opaque,
     Scatter,
     Store,
     Update,
-    View,
-    identity,
 )
 from ..program.program import Kind
 from .numpy_blocks import BlockFunction

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program import blocks
-from tapewright.compiler.program.instructions import FusedMap
+from tapewright.compiler.program.array_instructions import FusedMap
 
 RNG = np.random.default_rng(0)
 

@@ -5,7 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.instructions import Map, Opaque
+from tapewright.compiler.program.array_instructions import Map
+from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.core import config
 
 RNG = np.random.default_rng(0)

@@ -4,20 +4,16 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.instructions import (
-    Contract,
+from tapewright.compiler.program.array_instructions import Contract, Map, Reduce, View
+from tapewright.compiler.program.call_instructions import (
     Draw,
     Gather,
-    Instruction,
     Load,
-    Map,
-    Memory,
-    Reduce,
     Scatter,
     Store,
     Update,
-    View,
 )
+from tapewright.compiler.program.instruction import Instruction, Memory
 from tapewright.compiler.program.lowering import lower
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,9 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program.array_functions import NotTraceable
+from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.array_tracer import ArrayTracer, Builder
-from tapewright.compiler.program.instructions import Opaque, View
+from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.core.primitive import get_primitive

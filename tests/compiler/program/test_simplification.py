@@ -6,8 +6,8 @@ import pytest
 import tapewright as tw
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import simplification
+from tapewright.compiler.program.array_instructions import FusedMap
 from tapewright.compiler.program.blocks import LEAST, row_blocks
-from tapewright.compiler.program.instructions import FusedMap
 from tapewright.compiler.program.lowering import lower
 
 

@@ -11,7 +11,8 @@ import tapewright as tw
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.program import buffer_assignment, lowering, scheduling
-from tapewright.compiler.program.instructions import FusedMap, Opaque
+from tapewright.compiler.program.array_instructions import FusedMap
+from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.core.errors import VerificationError
 from tapewright.ops.array.scatter import put_row

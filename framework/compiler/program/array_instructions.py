@@ -1,0 +1,283 @@
+"""Instructions on arrays of which a target knows every entry: maps, sums, products, views."""
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from .index_maps import product_maps
+from .instruction import Instruction, Memory
+
+__all__ = [
+    "Contract",
+    "Copy",
+    "FusedMap",
+    "Map",
+    "Reduce",
+    "Routine",
+    "View",
+    "identity",
+    "permutation",
+]
+
+
+def identity(function):
+    """A key for a function: ``np.add.reduce`` is a new object at each look."""
+    owner = getattr(function, "__self__", None)
+    return (
+        (id(owner), function.__name__) if isinstance(owner, np.ufunc) else id(function)
+    )
+
+
+# ------------------------------------------------------------- computed by array calls
+
+
+class _Computed(Instruction):
+    """``function(*operands, **keywords, out=output)``, a call of NumPy or one like them."""
+
+    __slots__ = ("function", "keywords")
+    memory, is_pure, is_free = Memory.GIVEN, True, False
+    has_effect = may_alias = False
+
+    def __init__(self, function, operands, node, keywords=None):
+        super().__init__(operands, node)
+        self.function, self.keywords = function, keywords or {}
+
+    @property
+    def name(self):
+        return self.function.__name__
+
+    def merge_key(self, operands):
+        read = [id(a) for a in operands if not a.is_scratch]
+        return (identity(self.function), *read, repr(sorted(self.keywords.items())))
+
+
+class Map(_Computed):
+    """Each entry of the output is ``scalar`` of one entry of each operand, broadcast.
+
+    ``scalar`` names the function of numbers: NumPy's name for it, or "cast" (to the dtype
+    of the output), "positive_bits" or "kept_bits" (see `scalar_functions`).
+    """
+
+    __slots__ = ()
+    broadcasts = True
+
+    @property
+    def scalar(self):
+        return self.function.__name__
+
+    @property
+    def in_place_operands(self):
+        return self.operands
+
+    @property
+    def copies_overlaps(self):
+        """NumPy's own functions copy what they would overwrite before they read it."""
+        return isinstance(self.function, np.ufunc)
+
+    def verify(self, place_of, fail):
+        if isinstance(self.function, np.ufunc):
+            (out,), args = self.outputs, self.operands
+            shape = np.broadcast_shapes(*[a.shape for a in args])
+            dtypes = (*[a.dtype for a in args], None)
+            dtype = self.function.resolve_dtypes(dtypes)[-1]
+            if (shape, dtype) != (out.shape, out.dtype):
+                fail(f"NumPy makes {dtype}{list(shape)}, the program names {out}")
+
+
+class FusedMap(Instruction):
+    """Several maps on arrays of one shape, some rows at a time: see `blocks`.
+
+    ``steps`` are maps, ``rows`` the number of rows taken at once. ``scratch_specs`` are
+    shape and dtype of memory for rows that only the steps need; ``places`` has the number
+    of it for each such buffer.
+    """
+
+    __slots__ = ("steps", "rows", "scratch_specs", "places")
+    memory, is_pure, is_free = Memory.GIVEN, True, False
+    has_effect = may_alias = False
+
+    def __init__(self, steps, operands, outputs, rows, scratch_specs, places):
+        super().__init__(operands, steps[-1].node)
+        self.steps, self.rows, self.outputs = steps, rows, tuple(outputs)
+        self.scratch_specs, self.places = scratch_specs, places
+        for out in outputs:
+            out.instruction = self
+
+    @property
+    def name(self):
+        listed = [step.name for step in self.steps[:3]] + ["..."] * (
+            len(self.steps) > 3
+        )
+        return f"block_of_{'_'.join(listed)}"
+
+    def substitute(self, stands_for):
+        super().substitute(stands_for)
+        for step in self.steps:
+            step.substitute(stands_for)
+
+    def is_cut(self, buffer):
+        """Return whether a buffer is taken row by row; others are read whole."""
+        shape = self.outputs[0].shape
+        return len(buffer.shape) == len(shape) and buffer.shape[0] == shape[0]
+
+    @property
+    def in_place_operands(self):
+        return self.operands
+
+    def is_done_with(self, operand, out):
+        """Return whether no row of an operand is read once that of ``out`` is written."""
+        reads = [i for i, step in enumerate(self.steps) if operand in step.operands]
+        made = [i for i, step in enumerate(self.steps) if out in step.outputs]
+        return reads[-1] <= made[0]
+
+    def verify(self, place_of, fail):
+        """Follow the rows: each step reads those that it names.
+
+        An operand in whose place an output is written must be cut into rows like it, and
+        not be read once they are.
+        """
+        places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
+        for out in self.outputs:
+            for array in self.operands:
+                a, b = places[array], places[out]
+                if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
+                    if a != b or array.shape != out.shape:
+                        fail(f"{out} is written over parts of {array}")
+        holds = {}  # place -> the buffers that have their values there
+        for array in self.operands:
+            holds.setdefault(places[array], []).append(array)
+        for step in self.steps:
+            step.verify(place_of, fail)
+            for array in step.operands:
+                place = places.get(array, self.places.get(array))
+                if array not in holds.get(place, ()):
+                    fail(f"{array} is read in {place}, which holds other rows by now")
+            (out,) = step.outputs
+            holds[places.get(out, self.places.get(out))] = [out]
+
+
+class Reduce(_Computed):
+    """``ufunc.reduce`` over ``axis``, a number, several, or None for all."""
+
+    __slots__ = ("ufunc", "axis", "keepdims")
+
+    def __init__(self, ufunc, operand, axis, keepdims, node):
+        keywords = {"axis": axis, "keepdims": keepdims} if keepdims else {"axis": axis}
+        super().__init__(ufunc.reduce, (operand,), node, keywords)
+        self.ufunc, self.axis, self.keepdims = ufunc, axis, keepdims
+
+    @property
+    def axes(self):
+        """The axes that are gone, as a tuple."""
+        rank = len(self.operands[0].shape)
+        every = tuple(range(rank))
+        return every if self.axis is None else normalize_axis_tuple(self.axis, rank)
+
+
+class Contract(_Computed):
+    """Sums of products of entries of the two first operands, as ``maps`` say.
+
+    A third operand is scratch memory of the function.
+    """
+
+    __slots__ = ("_maps",)
+
+    def __init__(self, function, operands, node, keywords=None, maps=None):
+        super().__init__(function, operands, node, keywords)
+        self._maps = maps
+
+    @property
+    def maps(self):
+        """The `IndexMaps`: which entries are multiplied, and where they are added."""
+        if self._maps is None:
+            return product_maps(self.operands[0].shape, self.operands[1].shape)
+        return self._maps()
+
+
+class Copy(_Computed):
+    """The operands in C order, one behind the other along ``axis`` if there are several."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, function, operands, node, axis=None):
+        keywords = {} if axis is None else {"axis": axis}
+        super().__init__(function, operands, node, keywords)
+        self.axis = axis
+
+
+class Routine(_Computed):
+    """A function that takes several passes over its operands, known by its code alone.
+
+    ``overwrites`` is the number of the operand in whose place the output may be, or None.
+    """
+
+    __slots__ = ("overwrites",)
+
+    def __init__(self, function, operands, node, keywords=None, overwrites=None):
+        super().__init__(function, operands, node, keywords)
+        self.overwrites = overwrites
+
+    @property
+    def in_place_operands(self):
+        return () if self.overwrites is None else (self.operands[self.overwrites],)
+
+
+# ------------------------------------------------------------------------------- views
+
+
+class View(Instruction):
+    """Another look at the memory of an operand: ``function(operand, *parameters)``.
+
+    ``function`` is the ``reshape``, ``transpose`` or ``__getitem__`` of arrays, or
+    ``np.broadcast_to``.
+    """
+
+    __slots__ = ("function", "parameters")
+    memory, is_pure, is_free = Memory.SHARED, True, True
+    has_effect = may_alias = False
+
+    def __init__(self, function, operand, parameters, node):
+        super().__init__((operand,), node)
+        self.function, self.parameters = function, tuple(parameters)
+
+    @property
+    def name(self):
+        return self.function.__name__
+
+    @property
+    def viewed(self):
+        return self.operands[0]
+
+    def merge_key(self, operands):
+        return self.function, id(operands[0]), repr(self.parameters)
+
+    def apply(self, array):
+        """The view of an array."""
+        if self.function is np.ndarray.__getitem__:
+            return array[self.parameters]
+        return self.function(array, *self.parameters)
+
+    def layout(self, offset, strides):
+        """Offset and strides in bytes, if these are those of the operand.
+
+        None where a reshape would have to copy.
+        """
+        shape, dtype = self.viewed.shape, self.viewed.dtype
+        reach = [s * (n - 1) for s, n in zip(strides, shape, strict=True) if n]
+        low = -sum([r for r in reach if r < 0])
+        room = np.empty(
+            low + sum([r for r in reach if r > 0]) + dtype.itemsize, np.uint8
+        )
+        before = np.ndarray(shape, dtype, room, low, strides)
+        after = self.apply(before)
+        if before.size and not np.may_share_memory(after, before):
+            return None
+        start = [x.__array_interface__["data"][0] for x in (before, after)]
+        return offset + start[1] - start[0], after.strides
+
+
+def permutation(buffer):
+    """The axes, if a buffer is a transposed view of another; else None."""
+    view = buffer.instruction
+    if type(view) is View and view.function is np.ndarray.transpose:
+        return view.parameters[0]
+    return None
