@@ -47,6 +47,7 @@ class LossScaleOptimizer(Optimizer):
             )
         _refuse_options(kwargs)
         self.inner_optimizer = inner_optimizer
+        self.updates_blocks = inner_optimizer.updates_blocks
         super().__init__(0.0, name=name)
         self.initial_scale = initial_scale
         self.dynamic_growth_steps = dynamic_growth_steps
@@ -141,6 +142,10 @@ class LossScaleOptimizer(Optimizer):
         scale._bind(xp.asarray(value, np.float32))
 
     changes_gradients = True
+
+    @property
+    def block_rule(self):
+        return self.inner_optimizer.block_rule
 
     def reads(self):
         return self.inner_optimizer.reads()

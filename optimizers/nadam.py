@@ -48,6 +48,8 @@ class Nadam(Optimizer):
         grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
         self._u_product._bind(np.asarray(grown, product.dtype))
 
+    _coefficient_count = 5  # before the first step there are none to be counted
+
     def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
         product = self._u_product._array.item()

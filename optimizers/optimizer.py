@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 
+from tapewright.compiler.program.variable_update import BlockRule
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -426,6 +427,25 @@ class Optimizer(State, registry.Configured):
         ways = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         more = (self.loss_scale_factor, self.gradient_accumulation_steps)
         return any((*ways, *more)) or not self.updates_blocks
+
+    @property
+    def block_rule(self):
+        """The arithmetic of `update_block`, a `BlockRule`; None for a rule in ops."""
+        if not self.updates_blocks:
+            return None
+        more = [1.0] if self.takes_factor else []
+
+        def function(xp, gradient, variable, scratch, coefficients, *slots):
+            room = scratch if self.needs_two else scratch[0]
+            numbers = [*coefficients, *more]
+            self.update_block(xp, gradient, variable, room, numbers, *slots)
+
+        count, slots = self._coefficient_count, len(self._slots)
+        return BlockRule(function, count, slots, 1 + self.needs_two)
+
+    @property
+    def _coefficient_count(self):
+        return len(self.coefficients(1, 1.0, np.float32))
 
     def reads(self) -> list:
         """The variables that an update looks at without changing them."""

@@ -283,6 +283,10 @@ class TracedUpdate(VariableUpdate):
                 found[n] = part.views[m]
         return found
 
+    @property
+    def block_rule(self):
+        return self.rule.block_rule
+
     def with_own_memory(self):
         other = copy.copy(self)
         other.update = self.update.with_own_memory()

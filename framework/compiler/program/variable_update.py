@@ -1,8 +1,16 @@
 """`VariableUpdate`: what an optimizer declares of a step, so that it can be planned."""
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
-__all__ = ["VariableUpdate"]
+import numpy as np
+
+from ..tracing.graph import Graph, Node
+from .array_functions import NotTraceable
+from .array_tracer import ArrayTracer, Builder
+from .program import Buffer, Kind, Program
+
+__all__ = ["BlockRule", "VariableUpdate"]
 
 
 class VariableUpdate(ABC):
@@ -44,3 +52,54 @@ class VariableUpdate(ABC):
     @abstractmethod
     def with_own_memory(self):
         """The same update with memory for gradients that nobody else has."""
+
+    @property
+    @abstractmethod
+    def block_rule(self):
+        """The arithmetic of the step, a `BlockRule`; None where it is not known."""
+
+
+class BlockRule(NamedTuple):
+    """``function(xp, gradient, variable, scratch, coefficients, *slots)``.
+
+    It changes arrays of one shape and dtype in place: the variable, and ``slots`` of them.
+    ``coefficients`` is the count of numbers that it needs, arrays of rank 0; ``scratch``
+    that of further arrays, of which it gets a list.
+    """
+
+    function: object
+    coefficients: int
+    slots: int
+    scratch: int
+
+    def program(self, shape, dtype):
+        """The rule as a `Program`, or None if it does more than can be written down.
+
+        Inputs: the gradient, the variable, the slots, the coefficients; outputs: the
+        variable and the slots as they are afterwards.
+        """
+        program = Program(Graph("update"))
+        builder = Builder(program, Node(_Rule, (), {}))
+
+        def array(shape):
+            buffer = Buffer(shape, np.dtype(dtype), Kind.INPUT)
+            return ArrayTracer(buffer, builder, is_new=True)
+
+        gradient, variable = array(shape), array(shape)
+        slots = [array(shape) for _ in range(self.slots)]
+        coefficients = [array(()) for _ in range(self.coefficients)]
+        inputs = [gradient, variable, *slots, *coefficients]
+        program.inputs = [x.buffer for x in inputs]
+        scratch = [array(shape) for _ in range(self.scratch)]
+        try:
+            self.function(np, gradient, variable, scratch, coefficients, *slots)
+        except NotTraceable:
+            return None
+        program.outputs = [x.buffer for x in (variable, *slots)]
+        return program
+
+
+class _Rule:
+    """Stands for the op that the instructions of a rule are from."""
+
+    name, multiple = "update_block", False
