@@ -79,7 +79,7 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
 
 
 def _numbered(branch_fns):
-    """The functions in the order of their numbers."""
+    """Check and sort pairs of a number and a function."""
     if isinstance(branch_fns, dict):
         pairs = list(branch_fns.items())
     elif all(callable(f) for f in branch_fns):
@@ -163,7 +163,7 @@ def _check_scalar(who, argument, tensor):
 
 
 def _traced(who, choice, functions):
-    """A `Cond` node for functions without arguments; what it gives, in their structure."""
+    """Write a `Cond` down for functions without arguments; return a nest like theirs."""
     structures = {}
 
     def flat(name, function):
@@ -185,7 +185,7 @@ def _traced(who, choice, functions):
 
 
 def _agreeing(who, names, structures, results):
-    """Results as tensors; raises where those of two branches differ."""
+    """Convert results to tensors; raise where those of two branches differ."""
     first, *others = names
     for name in others:
         try:
@@ -203,7 +203,7 @@ def _agreeing(who, names, structures, results):
 
 
 def _column(who, names, i, column):
-    """What the branches give in one place, as tensors."""
+    """Convert the results of all branches in one place to tensors."""
     if all(x is None for x in column):
         return column
     hint = next((x.dtype for x in column if isinstance(x, Tensor)), None)

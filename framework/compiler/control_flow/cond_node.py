@@ -45,7 +45,7 @@ class Cond(RegionNode):
             raise ValueError(f"{self.name}: one number must choose the region")
 
     def number(self, choice):
-        """The number of the region for a value of the first operand."""
+        """Return the number of the region for a value of the first operand."""
         if choice.dtype.kind == "b":
             return 0 if choice else 1
         last, number = len(self.regions) - 1, int(choice)
@@ -72,7 +72,7 @@ class Cond(RegionNode):
         return tuple(interpret(region, operands[1:]))
 
     def gradient(self, operands, results, cotangents, wanted):
-        """The same choice, among the gradients of the regions."""
+        """Choose likewise among the gradients of the regions."""
         choice = operands.pop(("choice", 0))
         known = operands | named_cotangents(cotangents)
 
@@ -88,10 +88,11 @@ class Cond(RegionNode):
 
 
 def branch(title, choice, functions, operands=(), check=None):
-    """What the function that ``choice`` picks gives for ``operands``: tensors, or None.
+    """Write a `Cond` down: the function that ``choice`` picks, of ``operands``.
 
-    ``check(results)`` is given the list that each function returned, and may refuse them.
-    None in one list becomes zeros if another has a tensor there.
+    Each function returns a list of tensors or None; ``check(results)`` is given these
+    lists, and may refuse them. None in one list becomes zeros if another has a tensor
+    there. Returns: such a list.
     """
     outside = active_interpreters()
     specs = [spec_of(x) for x in operands]

@@ -21,7 +21,7 @@ maker_of = _MAKERS.get
 
 
 def made_by(kind):
-    """Decorator: ``make(**attributes)`` makes the call of effects of this kind.
+    """Register ``make(**attributes)``, which makes the call of effects of this kind.
 
     Attributes are plain values: with them an effect can be written into a file, and made
     again from there.
@@ -35,14 +35,14 @@ def made_by(kind):
 
 
 def lasting_effect(kind, inputs, **attributes):
-    """A `host_effect` without results, of a kind that attributes describe."""
+    """Perform a `host_effect` without results, of a kind that attributes describe."""
     host_effect(kind, _MAKERS[kind](**attributes), inputs, attributes=attributes)
 
 
 def host_effect(kind, call, inputs=(), specs=(), attributes=None):
-    """What ``call`` returns for the arrays of ``inputs``: one tensor for each spec.
+    """Run ``call`` on the arrays of ``inputs``; return one tensor for each spec.
 
-    In a traced function it is called in each replay, in the order of all effects.
+    In a traced function it runs in each replay, in the order of all effects.
     """
     inputs = [convert_to_tensor(x) for x in inputs]
     refuse_mapped(kind, inputs)
@@ -54,7 +54,7 @@ def host_effect(kind, call, inputs=(), specs=(), attributes=None):
 
 
 def refuse_mapped(who, tensors):
-    """Raises ``MappingError`` where a tensor stands for many values at once."""
+    """Raise ``MappingError`` if a tensor stands for many values at once."""
     for x in tensors:
         if type(x) is BatchedTensor:
             raise MappingError(

@@ -86,7 +86,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 
 def _arguments(who, func, inp, Tout):
-    """The inputs as tensors, pairs of shape and dtype, and whether one value is meant.
+    """Check arguments. Returns: tensors, pairs of shape and dtype, whether one is meant.
 
     The shape is None if any will do. In a trace a shape that is not fully known ends it:
     its calls run eagerly.
@@ -115,7 +115,7 @@ def _arguments(who, func, inp, Tout):
 
 
 def _checked_results(who, results, specs):
-    """What a function returned, as tensors; raises where it is not what was announced."""
+    """Convert what a function returned to tensors; raise unless it is as announced."""
     results = list(results) if isinstance(results, (list, tuple)) else [results]
     if not specs:
         return []
@@ -137,7 +137,7 @@ def _checked_results(who, results, specs):
 
 
 class Token(NamedTuple):
-    """What a call leaves for its gradient: its tape, which is an interpreter, too."""
+    """The tape of a call, kept for its gradient; the tape is an interpreter, too."""
 
     tape: object
     interpreter: object
@@ -182,7 +182,7 @@ class PythonCall(RegionNode):
         return self._on_arrays
 
     def _on_arrays(self, *arrays):
-        """Python may keep tensors, and the memory of a plan serves for something else."""
+        """Run on copies: Python may keep tensors, while a plan uses its memory again."""
         with use_interpreters(()):
             results = self.run([new_tensor(_copied(a)) for a in arrays])
             return [_copied(x.array) for x in results]
@@ -206,14 +206,14 @@ class PythonCall(RegionNode):
         return _checked_results(self.title, results, self.specs)
 
     def _run_on_tape(self, inputs):
-        """The outputs, and the token of the call."""
+        """Return the outputs, and the token of the call."""
         with GradientTape(persistent=True) as tape:
             tape.watch(_floating(inputs))
             outputs = self._checked(self.function(*inputs))
             return outputs, Token(tape, active_interpreters()[-1], inputs, outputs)
 
     def _run_by_token(self, token, inputs):
-        """The outputs by the token of an earlier call, and a token that knows of them."""
+        """Return the outputs by an earlier token, and a token that knows of them."""
         if not self.keeps:
             return self._checked(self.by_token(token, *inputs)), None
         inputs = [*token.inputs, *inputs[len(token.inputs) :]]
@@ -232,7 +232,7 @@ class PythonCall(RegionNode):
         return [*operands, *tokens]
 
     def recorded(self):
-        """See `RegionNode`; the token is a result, or the last operand if it repeats."""
+        """See `RegionNode`; the token is a result, or the last operand of a repeated call."""
         twin = self.again() if self.repeats else self.again(keeps=max(self.keeps, 1))
 
         def gradient(inputs, outputs, cotangents, wanted):
@@ -242,7 +242,7 @@ class PythonCall(RegionNode):
         return twin, gradient
 
     def _gradient(self, inputs, token, cotangents, wanted):
-        """The gradients of the inputs ``wanted``, from the tape of the token."""
+        """Return the gradients of the inputs ``wanted``, from the tape of the token."""
         cotangents = cotangents[: len(self.specs)]
         present = [i for i, c in enumerate(cotangents) if c is not None]
         given, size = [cotangents[i] for i in present], len(inputs)

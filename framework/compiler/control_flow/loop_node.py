@@ -88,7 +88,7 @@ class Loop(RegionNode):
         return sizes | {"steps": int(self.tested), "condition": 1}
 
     def pinned(self):
-        """Variables, what the test needs, and what tells the number of steps."""
+        """Return variables, the condition, and what tells the number of steps."""
         start = self.carried - len(self.variables)
         ports = {("carried", i) for i in range(start, self.carried)}
         ports |= {("condition", i) for i in range(self.tested)}
@@ -153,7 +153,7 @@ class Loop(RegionNode):
         return reversed(count) if self.reverse else count
 
     def _rows(self, sliced):
-        """Sliced inputs as what gives the row of a step by its number, a tensor."""
+        """Return for each sliced operand an object that gives the tensor of a step."""
         values = self.regions[0].inputs[self.carried :]
         return [
             _Items(opened(x.array, *spec_of(v))) if is_box(x) else x
@@ -164,7 +164,7 @@ class Loop(RegionNode):
         return bool(interpret(self.regions[1], [*carried, *constants])[0])
 
     def _through_variables(self, carried):
-        """A variable is assigned and read again: where a path starts for a tape."""
+        """Assign variables and read them again: there a path starts for a tape."""
         start = self.carried - len(self.variables)
         carried = list(carried)
         for i, variable in enumerate(self.variables, start):
@@ -196,7 +196,7 @@ class Loop(RegionNode):
     # --- gradient
 
     def sum_of_boxes(self, i, x, y):
-        """Two lists of arrays for input ``i``, item by item added."""
+        """Add two lists of arrays for input ``i``, item by item."""
         spec = spec_of(self.regions[0].inputs[i - self.counted])
 
         def body(state, slices, constants):
@@ -205,7 +205,7 @@ class Loop(RegionNode):
         return loop("sum", body, [], [x, y], row_specs=[spec, spec]).stacked[0]
 
     def saving(self):
-        """The node that also gives the state before each step."""
+        """Return the node that also gives the state before each step."""
         body = self.regions[0]
         states = body.inputs[: self.carried]
         body = body.replaced(body.nodes, [*body.outputs, *states])
@@ -213,7 +213,7 @@ class Loop(RegionNode):
         return self.again((body, *self.regions[1:]), stacked=stacked)
 
     def gradient(self, operands, results, cotangents, wanted):
-        """The loop from the last step to the first; each step is run again, and back."""
+        """Loop from the last step to the first; each step is computed again, and back."""
         arguments, yields = self.region_ports()[0]
         start = self.carried - len(self.variables)
         carried = [("carried", i) for i in range(self.carried)]
@@ -271,7 +271,7 @@ class Loop(RegionNode):
         return [gradients[port] for port in wanted]
 
     def _states_after(self, results, saved, yields, ports):
-        """What each step made of carried values, stacked, where that is known at once."""
+        """Return the carried values after each step, stacked, if they are known at once."""
         if self.length is None:
             return {}
         found = {}
@@ -289,12 +289,12 @@ class Loop(RegionNode):
 
 
 def _of(group, named):
-    """Those of a group, of what is named by port."""
+    """Select the ports of one group."""
     return {port: x for port, x in named.items() if port[0] == group}
 
 
 def _use(known, tensor):
-    """Lets the nodes of the trace use a value that is known for one computed again.
+    """Let the nodes of the trace use a known value for one that is computed again.
 
     What leads to that one then need not be computed, if nothing else uses it.
     """
@@ -310,7 +310,7 @@ def _use(known, tensor):
 
 
 class Results(NamedTuple):
-    """What a loop gives: lists of tensors, and the number of steps if there is a test."""
+    """Results of a loop by group; the number of steps is None without a test."""
 
     carried: list
     summed: list
@@ -319,7 +319,7 @@ class Results(NamedTuple):
 
 
 def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **settings):
-    """Writes a `Loop` down: ``body(carried, slices, constants)`` for each step.
+    """Write a `Loop` down: ``body(carried, slices, constants)`` for each step.
 
     The body returns lists of what is carried, to be summed and to be stacked, where None
     stays None. Returns: `Results`. ``settings``: see `LoopTrace.node`.
@@ -329,7 +329,7 @@ def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **set
 
 
 class LoopTrace:
-    """The regions of a loop, traced: what is to be known of it before it is written down.
+    """The traced regions of a loop, which can be asked before the loop is written down.
 
     ``test(carried)``: whether there is a further step. ``row_specs``: shapes and dtypes of
     the rows of what is sliced, if it may be a list.
@@ -369,7 +369,7 @@ class LoopTrace:
     def node(
         self, *, count=None, length=None, capacity=None, maximum=None, reverse=False
     ):
-        """The `Loop` and its inputs; for the settings, ``count`` too, see there.
+        """Return the `Loop` and its inputs; for the settings, ``count`` too, see there.
 
         With a ``length`` the test is left out.
         """
@@ -406,7 +406,7 @@ class LoopTrace:
         return node, [*head, *operands, *captured]
 
     def emit(self, node, inputs):
-        """Writes the node down. Returns: `Results`."""
+        """Write the node down. Returns: `Results`."""
         found = iter(emit(node, inputs))
         last = [next(found) for _ in self.carried]
         for variable in self.variables:
@@ -417,7 +417,7 @@ class LoopTrace:
         return Results(last, sums, steps, stacks)
 
     def _carried_variables(self, tracers):
-        """Variables that the body assigns, and what they are before the loop."""
+        """Return the variables that the body assigns, and their values before the loop."""
         variables = join(tracers)
         for tracer in tracers[1:]:
             for variable in tracer.assigned.values():
@@ -429,7 +429,7 @@ class LoopTrace:
             return variables, [v.read() for v in variables]
 
     def _leading(self, tests):
-        """The inputs of each graph before those that are captured."""
+        """Return the arguments of each region before those that are captured."""
         inputs, count = list(self.body.graph.inputs), len(self.carried)
         own = [_as_input(self.body, v) for v in self.variables]
         leading = [[*inputs[:count], *own, *inputs[count:]]]
@@ -441,7 +441,7 @@ class LoopTrace:
 
 
 def _as_input(tracer, variable):
-    """The value under which a variable came in; no capture any more."""
+    """Return the value of a variable in a region, which is no capture any more."""
     _, value = tracer.of_variables.pop(id(variable), (None, None))
     if value is None:
         return Value(tuple(variable._array.shape), variable._array.dtype)

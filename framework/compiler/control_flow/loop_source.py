@@ -1,4 +1,4 @@
-"""The function that runs a `Loop` on arrays, its steps written as source.
+"""Source of the function that runs a `Loop` on arrays.
 
 A step is one call of the body's replay function and little else, so that a loop of many
 small steps costs what its ops cost.
@@ -15,138 +15,136 @@ __all__ = ["loop_function"]
 
 
 def loop_function(node, replays, owned=(), sparse=()):
-    """A function of arrays that returns the tuple of the node's outputs.
+    """Make a function of arrays that returns the tuple of the node's outputs.
 
-    ``owned``, ``sparse``: see `in_place.writing_body`.
+    ``owned``, ``sparse``: see `row_updates.writing_body`.
     """
-    steps = _Steps(node, owned, sparse).function()
-
-    def loop(*arrays):
-        instances = [replay.borrow() for replay in replays]
-        try:
-            return steps(*instances, *arrays)
-        except Exception as error:
-            for replay in replays:
-                error = replay.plan.explained(error)
-            raise error from None
-        finally:
-            for replay, instance in zip(replays, instances):
-                replay.free.append(instance)
-
-    return loop
+    return _LoopSource(node, owned, sparse).function(
+        dict(zip(("body", "test"), replays))
+    )
 
 
-class _Steps:
-    """The source of ``loop(body, n, c0, x0, k0)``: one letter for each group."""
+class _LoopSource:
+    """The source of ``loop(n0, c0, x0, k0)``: a letter for each group.
+
+    Sums are ``s0``, stacks ``y0``.
+    """
 
     def __init__(self, node, owned, sparse):
         self.node, self.owned, self.sparse = node, owned, sparse
-        self.source = Source("<loop>")
-        self.np = self.source.bind("np", np)
+        self.source, region = Source("<loop>"), node.regions[0]
         operands = node.grouped(node.OPERANDS, node.inputs)
-        _, self.sliced_operands, _ = operands[1:]
         self.count, self.carried, self.sliced, self.constants = [
             _names(letter, part) for letter, part in zip("ncxk", operands)
         ]
-        region = node.regions[0]
-        _, self.rows, _ = node.grouped(node.GROUPS[0][0], region.inputs)
-        _, self.terms, self.stacked = node.grouped(node.GROUPS[0][1], region.outputs)
-        self.sums, self.stacks = _names("s", self.terms), _names("y", self.stacked)
+        rows = node.grouped(node.GROUPS[0][0], region.inputs)[1]
+        self.rows = list(zip(self.sliced, operands[2], rows))
+        _, terms, stacked = node.grouped(node.GROUPS[0][1], region.outputs)
+        self.sums = list(zip(_names("s", terms), terms))
+        self.stacks = [
+            (y, v, self.is_list(v)) for y, v in zip(_names("y", stacked), stacked)
+        ]
 
-    def function(self):
-        """The source, compiled."""
-        functions = ["body", "test"] if self.node.tested else ["body"]
-        groups = self.count + self.carried + self.sliced + self.constants
-        with self.source.function("loop", [*functions, *groups]):
-            rows = self.opened_rows()
+    def is_list(self, value):
+        """Return whether a stack of such rows is a list value, as its size is not known."""
+        return self.node.capacity is None or value.dtype == object
+
+    def function(self, replays):
+        """Write and compile the source; ``replays``: those of the regions, by name."""
+        source, operands = self.source, self.carried + self.sliced + self.constants
+        with source.function("loop", self.count + operands):
+            rows = self.open_rows()
             self.make_totals()
-            with self.source.block(self.head()):
+            bound = {name: source.bind("replay", x) for name, x in replays.items()}
+            for name, replay in bound.items():
+                source.emit(f"{name} = {replay}.borrow()")
+            with source.block("try:"), source.block(self.head()):
                 self.step(rows)
-            results = self.carried + self.sums
-            if self.node.tested:
-                results.append(f"{self.source.bind('int32', np.int32)}(i)")
-            for y, value in zip(self.stacks, self.stacked):
-                boxes = self.in_box(value)
-                results.append(
-                    f"{self.source.bind('boxed', boxed)}({y})" if boxes else y
-                )
-            self.source.emit(f"return {_tuple(results)}")
-        return self.source.compiled()["loop"]
+            with source.block("except Exception as error:"):
+                for replay in bound.values():
+                    source.emit(f"error = {replay}.plan.explained(error)")
+                source.emit("raise error from None")
+            with source.block("finally:"):
+                for name, replay in bound.items():
+                    source.emit(f"{replay}.free.append({name})")
+            self.give_results()
+        return source.compiled()["loop"]
 
-    def opened_rows(self):
-        """Takes lists out of their boxes. Returns: the expressions for the row of a step."""
-        expressions = []
-        for x, value, given in zip(self.sliced, self.rows, self.sliced_operands):
-            boxes = getattr(given, "array", given).dtype == object
-            if boxes:
-                dtype = self.source.bind("dtype", value.dtype)
-                opening = (
-                    f"{self.source.bind('opened', opened)}({x}, {value.shape}, {dtype})"
-                )
-                self.source.emit(f"{x} = {opening}")
+    def open_rows(self):
+        """Open list values; return the expressions for the rows of a step."""
+        rows = []
+        for x, whole, row in self.rows:
+            is_list = getattr(whole, "array", whole).dtype == object
+            if is_list:
+                function = self.source.bind("opened", opened)
+                dtype = self.source.bind("dtype", row.dtype)
+                self.source.emit(f"{x} = {function}({x}, {row.shape}, {dtype})")
             # With an ellipsis it is an array of rank 0, no number.
-            expressions.append(f"{x}[i]" if boxes or value.shape else f"{x}[i, ...]")
-        return expressions
-
-    def head(self):
-        """Sets the number of steps. Returns: the head of the loop."""
-        node, emit = self.node, self.source.emit
-        if node.tested:
-            emit("i = 0")
-            limit = "" if node.maximum is None else f"i < {node.maximum} and "
-            return f"while {limit}test({', '.join(self.carried + self.constants)})[0]:"
-        return f"for i in {'range(n - 1, -1, -1)' if node.reverse else 'range(n)'}:"
+            rows.append(f"{x}[i]" if is_list or row.shape else f"{x}[i, ...]")
+        return rows
 
     def make_totals(self):
-        """Makes sums and stacks, and copies of what the body writes to."""
+        """Set the number of steps; make sums, stacks and copies of what is written to."""
         node, source = self.node, self.source
+        numpy = source.bind("numpy", np)
         if node.counted:
             source.emit("n = int(n0)")
         elif not node.tested:
             source.emit("n = len(x0)" if node.length is None else f"n = {node.length}")
-        for s, value in zip(self.sums, self.terms):
+        for s, value in self.sums:
             dtype = source.bind("dtype", value.dtype)
-            source.emit(f"{s} = {self.np}.zeros({value.shape}, {dtype})")
-        for y, value in zip(self.stacks, self.stacked):
-            if self.in_box(value):
+            source.emit(f"{s} = {numpy}.zeros({value.shape}, {dtype})")
+        # A loop with a count may stop before the end.
+        make = f"{numpy}.empty" if node.length is not None else f"{numpy}.zeros"
+        for y, value, is_list in self.stacks:
+            if is_list:
                 source.emit(f"{y} = []" if node.tested else f"{y} = [None] * n")
-                continue
-            dtype = source.bind("dtype", value.dtype)  # one with a test may stop early
-            make = "empty" if node.length is not None else "zeros"
-            shape = (node.capacity, *value.shape)
-            source.emit(f"{y} = {self.np}.{make}({shape}, {dtype})")
+            else:
+                dtype, shape = source.bind("dtype", value.dtype), value.shape
+                source.emit(f"{y} = {make}({(node.capacity, *shape)}, {dtype})")
         for i in self.owned:
-            source.emit(f"c{i} = {self.np}.array(c{i}, order='C')")
+            source.emit(f"c{i} = {numpy}.array(c{i}, order='C')")
+        if node.tested:
+            source.emit("i = 0")
+
+    def head(self):
+        """Return the head of the loop."""
+        node = self.node
+        if not node.tested:
+            return f"for i in {'range(n - 1, -1, -1)' if node.reverse else 'range(n)'}:"
+        limit = "" if node.maximum is None else f"i < {node.maximum} and "
+        return f"while {limit}test({', '.join(self.carried + self.constants)})[0]:"
 
     def step(self, rows):
-        """One call of the body, and what is done with all that it gives."""
+        """Write one call of the body, and the updates of sums and stacks."""
         node, source = self.node, self.source
         terms = [f"new_{s}, at_{s}" if i in self.sparse else f"new_{s}"
-                 for i, s in enumerate(self.sums)]  # fmt: skip
-        given = [*self.carried, *terms, *[f"new_{y}" for y in self.stacks]]
-        call = f"body({', '.join([*self.carried, *rows, *self.constants])})"
-        source.emit(f"{', '.join(given)}, = {call}" if given else call)
-        for i, s in enumerate(self.sums):
+                 for i, (s, _) in enumerate(self.sums)]  # fmt: skip
+        names = [*self.carried, *terms, *[f"new_{y}" for y, _, _ in self.stacks]]
+        call = f"body({', '.join(self.carried + rows + self.constants)})"
+        source.emit(f"{', '.join(names)}, = {call}" if names else call)
+        for i, (s, _) in enumerate(self.sums):
             if i in self.sparse:
                 source.emit(
                     f"{source.bind('add_rows', add_rows)}({s}, new_{s}, at_{s})"
                 )
             else:
                 source.emit(f"{source.bind('add', np.add)}({s}, new_{s}, {s})")
-        for y, value in zip(self.stacks, self.stacked):
-            grows = node.tested and self.in_box(value)
+        for y, _, is_list in self.stacks:
+            grows = node.tested and is_list
             source.emit(f"{y}.append(new_{y})" if grows else f"{y}[i] = new_{y}")
         if node.tested:
             source.emit("i += 1")
 
-    def in_box(self, value):
-        """Whether the rows of a stack are a list, as their number or size is not known."""
-        return self.node.capacity is None or value.dtype == object
+    def give_results(self):
+        """Write the return statement."""
+        results = [*self.carried, *[s for s, _ in self.sums]]
+        if self.node.tested:
+            results.append(f"{self.source.bind('int32', np.int32)}(i)")
+        for y, _, is_list in self.stacks:
+            results.append(f"{self.source.bind('boxed', boxed)}({y})" if is_list else y)
+        self.source.emit(f"return ({''.join([f'{name}, ' for name in results])})")
 
 
 def _names(letter, values):
     return [f"{letter}{i}" for i in range(len(values))]
-
-
-def _tuple(names):
-    return f"({''.join([f'{name}, ' for name in names])})"

@@ -70,7 +70,7 @@ def map_fn(
 
 
 def _typed(result, signature):
-    """The leaves as tensors of the dtypes of a signature."""
+    """Convert leaves to tensors of the dtypes of a signature."""
     leaves = flatten_components(result)
     if signature is None:
         return [convert_to_tensor(x) for x in leaves]
@@ -143,7 +143,7 @@ def foldr(
     swap_memory=False,
     name=None,
 ):
-    """As `foldl`, from the last row to the first.
+    """Fold as `foldl` does, from the last row to the first.
 
     >>> foldr(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
     np.int32(321)
@@ -182,7 +182,7 @@ def carry_along(fn, carry, elems, reverse=False):
 
 
 def _accumulated(who, fn, elems, initializer, reverse, stacked):
-    """The last state, the stacks of all states, and the structure of a state."""
+    """Return the last state, the stacks of all states, and the structure of a state."""
     rows = _Rows(who, elems)
     first = None
     if initializer is None:
@@ -241,7 +241,7 @@ class _Rows:
             raise ShapeError(who, "elems must have one size of the first axis", **given)
 
     def take_end(self, reverse):
-        """Takes the row at which one starts away; in the structure of ``elems``."""
+        """Take the first row away, in the structure of ``elems``; the last if ``reverse``."""
         at, rest = (-1, slice(None, -1)) if reverse else (0, slice(1, None))
         row = [getitem(x, at) for x in self.tensors]
         self.tensors = [getitem(x, rest) for x in self.tensors]
@@ -249,7 +249,7 @@ class _Rows:
         return pack_components(self.structure, row)
 
     def run(self, step, state, reverse, stacked):
-        """The last state, and what ``step(state, row)`` gave beside it, stacked."""
+        """Return the last state, and what ``step(state, row)`` gives beside it, stacked."""
         many = is_size(self.count) or self.count > UNROLLED_ROWS
         if many and is_seen([*self.tensors, *state]):
             return self.written(step, state, reverse)
@@ -267,7 +267,7 @@ class _Rows:
         return state, [stack(list(column)) for column in columns]
 
     def if_traced(self, step, state, reverse):
-        """The same, if what ``step`` uses is traced, and not known to Python; or None."""
+        """Write a `Loop` down if ``step`` uses what is traced, and can be traced; or None."""
         if active_tracer() is None:
             return None
         try:
@@ -278,7 +278,7 @@ class _Rows:
             return None
 
     def nothing(self, step, state):
-        """Stacks of no rows: their shapes and dtypes are those of a trace."""
+        """Return stacks of no rows, with the shapes and dtypes of a trace."""
         tracer = Tracer(Graph(self.who))
         with use_interpreters((tracer,)):
             row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]
@@ -286,7 +286,7 @@ class _Rows:
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
 
     def written(self, step, state, reverse, only_if_traced=False):
-        """The same, of a `Loop` node."""
+        """Write a `Loop` down; return its last state and its stacks."""
 
         def body(state, rows, constants):
             after, stacks = step(state, pack_components(self.structure, rows))

@@ -1,4 +1,4 @@
-"""What traced functions print and check: `print`, `Assert`, and how values look there.
+"""`print` and `Assert`, which also run in replays of traced functions.
 
 Values are shown in the form in which TensorFlow prints them.
 """
@@ -17,7 +17,7 @@ __all__ = ["Assert", "SLOT", "Slot", "array_text", "as_text", "assert_true", "pr
 
 
 def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, name=None):
-    """Prints the values of tensors, nests of them and anything else, as one line.
+    """Print the values of tensors, nests of them and anything else, as one line.
 
     In a traced function it prints in each call, in order. ``summarize``: how many entries
     of each end of an axis are shown; -1 for all. ``output_stream``: ``sys.stdout``,
@@ -49,14 +49,14 @@ def _printed(parts, output_stream, sep, end, summarize):
 
 
 def _with_slots(item):
-    """What is printed, with a `Slot` for each tensor."""
+    """Replace each tensor in an argument by a `Slot`."""
     if not is_nested(item):
         return SLOT if is_tensor(item) else item
     return map_structure(lambda x: SLOT if is_tensor(x) else x, item)
 
 
 def _named(stream):
-    """The name of a standard stream, whatever that is when a line is printed."""
+    """Return the name of a standard stream, to be looked up when a line is printed."""
     if stream is sys.stdout:
         return "stdout"
     return "stderr" if stream is sys.stderr or stream is _STDERR else stream
@@ -67,7 +67,7 @@ def _leaves(item):
 
 
 def _writer(stream):
-    """The function that takes the text."""
+    """Return the function that takes the text."""
     if isinstance(stream, str) and stream in ("stdout", "stderr"):
         return lambda text: getattr(sys, stream).write(text)
     if isinstance(stream, str) and stream.startswith("file://"):
@@ -94,7 +94,7 @@ def _append(path, text):
 
 
 def assert_true(condition, message, data=(), summarize=3):
-    """Raises ``InvalidArgumentError`` unless all of ``condition`` is true.
+    """Raise ``InvalidArgumentError`` unless all of ``condition`` is true.
 
     ``data``: tensors whose values belong in the message.
     """
@@ -112,7 +112,7 @@ def _assertion(message, summarize=3):
 
 
 def Assert(condition, data, summarize=None, name=None):
-    """Raises ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
+    """Raise ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
 
     In a traced function it does so in each call: before variables are assigned, as these
     take their values at the end. ``data``: a list of strings and tensors.
@@ -129,21 +129,21 @@ def Assert(condition, data, summarize=None, name=None):
 
 
 class Slot:
-    """Stands for a tensor among what is printed."""
+    """A placeholder for a tensor in an argument of `print`."""
 
 
 SLOT = Slot()
 
 
 def as_text(item, arrays, summarize):
-    """What is printed for an argument; a `Slot` in it is the next of ``arrays``."""
+    """Write an argument of `print` as text; a `Slot` in it is the next of ``arrays``."""
     if item is SLOT:
         return array_text(next(arrays), summarize)
     return item if isinstance(item, str) else _nested(item, arrays, summarize)
 
 
 def _nested(item, arrays, summarize):
-    """A nest as Python shows it, with dicts in the order of their keys."""
+    """Write a nest as Python shows it, with dicts in the order of their keys."""
     if item is SLOT:
         return array_text(next(arrays), summarize)
     if not is_nested(item):
@@ -165,7 +165,7 @@ def _nested(item, arrays, summarize):
 
 
 def array_text(array, summarize=3):
-    """An array without commas; of each axis ``summarize`` entries of both ends.
+    """Write an array without commas; of each axis ``summarize`` entries of both ends.
 
     >>> array_text(np.arange(8.0))
     '[0 1 2 ... 5 6 7]'
@@ -206,7 +206,7 @@ def _entry(value, dtype):
 
 
 def _number(value, few, many, dtype):
-    """The shorter form if it says which number it is, else the longer one."""
+    """Return the shorter form if it tells the number exactly, else the longer one."""
     if value == 0:
         return "0"
     text = f"{value:.{few}g}"

@@ -32,7 +32,7 @@ __all__ = ["RegionNode", "Replay", "named_cotangents"]
 
 
 def named_cotangents(by_port):
-    """Cotangents by names that are those of no ports: for arguments beside primals."""
+    """Give cotangents names apart from those of ports, to stand beside primals."""
     return {("cotangent", port): c for port, c in dict(by_port).items()}
 
 
@@ -73,7 +73,7 @@ class RegionNode(Node):
     runs_python = property(lambda self: self._touched[3])
 
     def again(self, regions=None, counts=None, **changes):
-        """Another node like this one; ``counts``: the sizes of its groups."""
+        """Make another node like this one; ``counts``: the sizes of its groups."""
         settings = {name: getattr(self, name) for name in self.SETTINGS}
         sizes = sizes_in_use()
         if sizes is not None:
@@ -86,7 +86,7 @@ class RegionNode(Node):
     # --- ports
 
     def counts(self):
-        """The size of each group."""
+        """Return the size of each group."""
         raise NotImplementedError
 
     @property
@@ -98,7 +98,7 @@ class RegionNode(Node):
         return self._ports(self.RESULTS)
 
     def region_ports(self):
-        """Of each region the arguments and what it yields, by port."""
+        """Return for each region its arguments and its yields, each by port."""
         return [
             (
                 dict(zip(self._ports(arguments), region.inputs, strict=True)),
@@ -108,7 +108,7 @@ class RegionNode(Node):
         ]
 
     def grouped(self, groups, values):
-        """Values at the ports of these groups as a list for each group."""
+        """Split the values at the ports of these groups into a list for each group."""
         values, counts = iter(values), self.counts()
         return [[next(values) for _ in range(counts[group])] for group in groups]
 
@@ -117,16 +117,16 @@ class RegionNode(Node):
         return [(group, i) for group in groups for i in range(counts[group])]
 
     def _regions(self):
-        """Pairs of a region and its groups."""
+        """Return pairs of a region and its groups."""
         last = len(self.GROUPS) - 1
         return [(g, self.GROUPS[min(i, last)]) for i, g in enumerate(self.regions)]
 
     def operand_kinds(self, operands):
-        """The kind of dtype of each operand; of a list of arrays, that of its items."""
+        """Return the kind of dtype of each operand; of a list value, that of its items."""
         return self._kinds(self.operand_ports, operands, 0)
 
     def result_kinds(self, results):
-        """The kind of dtype of each result, likewise."""
+        """Return the kind of dtype of each result, likewise."""
         return self._kinds(self.result_ports, results, 1)
 
     def _kinds(self, ports, tensors, side):
@@ -139,7 +139,7 @@ class RegionNode(Node):
         ]
 
     def check_regions(self):
-        """Raises ``ValueError`` unless the regions take and yield what the node does."""
+        """Raise ``ValueError`` unless the regions take and yield what the node does."""
         counts = self.counts()
         for region, groups in self._regions():
             sizes = [sum([counts[name] for name in names]) for names in groups]
@@ -173,19 +173,19 @@ class RegionNode(Node):
     # --- in a trace
 
     def interpret(self, args, env):
-        """The results for tensors: written into a trace if it is to decide, or now."""
+        """Compute the results for tensors, or write the node into the trace."""
         return emit(self.again(), args) if self.is_traced(args) else self.run(args)
 
     def is_traced(self, operands):
-        """Whether the node cannot run now, as it depends on a trace that is going on."""
+        """Return whether the node depends on a trace, and so cannot run now."""
         raise NotImplementedError
 
     def run(self, operands):
-        """The results for tensors with values, through the ops of the regions."""
+        """Compute the results through the ops of the regions."""
         raise NotImplementedError
 
     def append_to(self, tracer, tensors):
-        """Becomes the next node of a trace; its outputs as tensors."""
+        """Add the node to a trace; return its outputs as tensors."""
         touched = (*self.reads, *self.writes)
         for variable in touched:
             tracer.store(variable)
@@ -202,11 +202,11 @@ class RegionNode(Node):
     # --- in a plan
 
     def runner(self):
-        """A function of arrays that returns a tuple of arrays: new, or views of inputs."""
+        """Make a function of arrays that returns arrays: new ones, or views of inputs."""
         raise NotImplementedError
 
     def kernel(self):
-        """The runner as plans call it: if the node is an effect, all results are new."""
+        """Make the function that plans call: if it has effects, all results are new."""
         run = self.runner()
         if not self.is_effect:
             return run
@@ -226,11 +226,11 @@ class RegionNode(Node):
     # --- narrowing
 
     def pinned(self):
-        """The ports that are needed, whether or not a result is used."""
+        """Return the ports that are needed whatever results are used."""
         return set()
 
     def narrowed(self, used):
-        """The node without what is not used, with the numbers of results and operands left.
+        """Leave out what is not used. Returns: node, and numbers of results and operands kept.
 
         ``used``: a flag for each result. An operand goes if no region needs it for the
         results that are used; None if nothing goes.
@@ -267,7 +267,7 @@ class RegionNode(Node):
         return twin, results, operands
 
     def _needed_for(self, wanted, ports):
-        """The ports of arguments on which what is yielded at these ports depends."""
+        """Return the ports of the arguments on which the yields at these ports depend."""
         found = set()
         for region, (arguments, yields) in zip(self.regions, ports):
             live = region.live_values([x for p, x in yields.items() if p in wanted])
@@ -277,11 +277,11 @@ class RegionNode(Node):
     # --- derivatives
 
     def saving(self):
-        """The node that also gives what its gradient needs, but for tokens of effects."""
+        """Return the node that also gives what its gradient needs, but for tokens."""
         return self.again()
 
     def split(self):
-        """``(full, specs, pure)``: see `split_effects`; what effects gave are tokens."""
+        """Return ``(full, specs, pure)``: see `split_effects`; ``specs`` are of the tokens."""
         given, taken = self.TOKENS
         counts = Counter(self.counts())
         parts = [
@@ -310,17 +310,17 @@ class RegionNode(Node):
         return full, [spec_of(v) for v in full.outputs[len(self.outputs) :]], pure
 
     def joined(self, operands, tokens):
-        """The operands of the pure node, from those of this one."""
+        """Return the operands of the pure node."""
         return self._with_tokens(self.OPERANDS, operands, tokens)
 
     def _with_tokens(self, groups, values, tokens):
-        """Values at the ports of these groups, with more at the end of one group."""
+        """Insert tokens at the end of their group, one of these."""
         last = groups.index(self.TOKENS[1])
         stop = len(self._ports(groups[: last + 1]))
         return [*values[:stop], *tokens, *values[stop:]]
 
     def recorded(self):
-        """The node that also gives what the gradient needs, and the gradient.
+        """Return the node that also gives what the gradient needs, and the gradient.
 
         ``gradient(inputs, outputs, cotangents, wanted)`` gives one tensor for each input
         of the numbers ``wanted``.
@@ -342,14 +342,14 @@ class RegionNode(Node):
         return full, gradient
 
     def gradient(self, operands, results, cotangents, wanted):
-        """The gradients of the operands at the ports ``wanted``, by another such node.
+        """Write the gradients of the operands at the ports ``wanted``, by another such node.
 
         ``operands``, ``results``, ``cotangents`` of results: tensors by port.
         """
         raise NotImplementedError
 
     def pulled_back(self, number, known, wanted):
-        """``(gradients, outputs)`` of a region, by the ports of arguments and yields.
+        """Return the gradients of a region by arguments, and its yields; each by port.
 
         ``known``: its arguments by port, and the `named_cotangents` that there are.
         """
@@ -370,7 +370,7 @@ def _unique(variables):
 
 
 def _copied(array):
-    """A copy of an array; of a list of arrays, copies of these."""
+    """Copy an array; of a list value, the items."""
     if array.dtype == object and not array.shape and isinstance(array.item(), Box):
         return boxed([np.array(item) for item in array.item().items])
     return np.array(array)
@@ -414,7 +414,7 @@ class Replay:
 
 
 def split_effects(graph):
-    """``(full, tokens, pure)``: what a gradient needs in order to run a graph again.
+    """Return ``(full, tokens, pure)``, with which a gradient computes a graph again.
 
     ``tokens`` are what effects and variables gave in it. ``full`` gives them behind its
     outputs; ``pure`` takes them behind its inputs, and has no effects itself: random
@@ -451,7 +451,7 @@ def split_effects(graph):
 
 
 def _cut(node):
-    """A variable read after its assignment: no gradient passes to what was assigned."""
+    """Stop gradients: none passes from a variable to what was assigned to it."""
     twin = Node(stop_gradient.primitive, node.inputs, {}, node.line)
     twin.outputs = node.outputs
     return twin

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class RegionTracer(Tracer):
-    """Writes one branch or body down. ``outside``: the interpreters around it."""
+    """Traces one region. ``outside``: the interpreters around the node."""
 
     __slots__ = ("outside", "of_variables", "touched", "ran_python", "results")
 
@@ -62,8 +62,8 @@ class RegionTracer(Tracer):
         return super().effect(kind, call, inputs, attributes, specs, reads, writes)
 
     def hand_over(self):
-        """Variables are read and written where they are, but for those that a tape
-        outside follows: Python is not to assign to them."""
+        """Read and write variables where they are, but for those that a tape outside
+        follows: Python is not to assign to them."""
         self.ran_python = True
         self.touch([*self.assigned.values(), *self.unfollowed()])
         super().hand_over()
@@ -72,17 +72,17 @@ class RegionTracer(Tracer):
                 self.current[name] = SymbolicTensor(value, self)
 
     def unfollowed(self):
-        """The variables that came in from outside, where no tape follows them."""
+        """Return the variables that came in, and that no tape outside follows."""
         captures = self.graph.captures
         pairs = self.of_variables.values()
         return [v for v, value in pairs if not self._is_followed(captures[value])]
 
     def touch(self, variables):
-        """Notes variables that are read and written where they are."""
+        """Note variables that are read and written where they are."""
         self.touched.update((id(v), v) for v in variables)
 
     def keep_in_memory(self, touched):
-        """Makes the reads and assignments of these variables those of the variables."""
+        """Read and store these variables inside the region."""
         first = []
         for name, variable in touched.items():
             if name in self.of_variables:
@@ -95,7 +95,7 @@ class RegionTracer(Tracer):
         self.graph.nodes[:0] = first
 
     def now(self, variable):
-        """What a variable stands for at the end, where it may have been assigned to."""
+        """Return the value of a variable at the end of the region."""
         known = self.current.get(id(variable))
         return self.value_of_variable(variable) if known is None else known
 
@@ -112,12 +112,12 @@ class RegionTracer(Tracer):
 
 
 def described(x):
-    """Shape and dtype of a tensor, for a message."""
+    """Write shape and dtype of a tensor for a message."""
     return f"shape {tuple(x.shape)}, {x.dtype.name}"
 
 
 def is_seen(tensors):
-    """Whether an op on one of these tensors would be written down by a tracer."""
+    """Return whether a tracer would write down an op on one of these tensors."""
     tracer = active_tracer()
     return tracer is not None and any(
         type(x) is SymbolicTensor or (type(x.key) is int and x.key < tracer.birth)
@@ -127,7 +127,7 @@ def is_seen(tensors):
 
 
 def trace_region(name, function, specs, outside):
-    """The tracer, with its graph, of ``function(*tensors)`` for tensors of these specs."""
+    """Trace ``function(*tensors)`` for tensors of these specs; return the tracer."""
     parent = next(r for r in reversed(outside) if r.traces)
     tracer = RegionTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
     tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
@@ -139,9 +139,9 @@ def trace_region(name, function, specs, outside):
 
 
 def join(tracers):
-    """The variables that go out of a node's graphs as outputs, in order.
+    """Return the variables that are results of a node, as its regions assign them.
 
-    Those that effects touch stay where they are, in all of them.
+    Those that effects touch stay where they are, in all regions.
     """
     touched, assigned = {}, {}
     runs_python = any([tracer.ran_python for tracer in tracers])
@@ -160,7 +160,7 @@ def join(tracers):
 
 
 def _keep_from_python(graph, variables):
-    """Makes Python in a graph raise where it changes one of these variables."""
+    """Make Python in a graph raise if it changes one of these variables."""
     for node in graph.nodes:
         for part in node.regions:
             _keep_from_python(part, variables)
@@ -188,7 +188,7 @@ def _checked(who, function, variables):
 
 
 def numbers_of_variables(tracers):
-    """Pairs of a variable that came in and the number of its input."""
+    """Return pairs of a variable that came in and the number of its argument."""
     return [
         (variable, tracer.graph.inputs.index(value))
         for tracer in tracers
@@ -197,10 +197,10 @@ def numbers_of_variables(tracers):
 
 
 def seal(tracers, leading):
-    """Ends the traces of one node; the tensors outside that all of them now take.
+    """End the traces of one node; return the tensors outside that its regions take.
 
-    ``leading[i]`` are the first inputs of graph ``i``; behind them comes one for each
-    tensor that is returned, whether this graph uses it or not.
+    ``leading[i]`` are the first arguments of region ``i``; behind them comes one for each
+    tensor that is returned, whether this region uses it or not.
     """
     tensors, own = {}, []
     for tracer in tracers:
@@ -225,7 +225,7 @@ def seal(tracers, leading):
 
 
 def _capture_for_custom_calls(tracer):
-    """Lets in what the gradients of custom calls will use of the traces around."""
+    """Capture what the gradients of custom calls will use of the traces around."""
     for node in list(tracer.graph.nodes):
         if type(node) is CustomCall:
             for x in node.reach().values():

@@ -1,4 +1,4 @@
-"""The body of a loop made to write where it may: rows of what it carries, and of sums.
+"""Updates of rows in place, in the body of a loop: of carried values, and of sums.
 
 A carried array of which a step replaces some rows (a `TensorArray`) belongs to the loop
 alone, and need not be copied in each step. A sum to which a step adds some rows (the
@@ -49,7 +49,7 @@ def _write_row(array, index, row=0):
 
 
 def writing_body(node, body):
-    """``(body, owned, sparse)``: the body of a `Loop` as one that writes in place.
+    """Return ``(body, owned, sparse)``: the body of a `Loop`, writing in place.
 
     ``owned``: the numbers of the carried arrays that it writes to; ``sparse``: those of
     the sums for which it gives rows, and behind them the numbers of these.
@@ -73,7 +73,7 @@ def _users(body, value):
 
 
 def _is_private(body, value, user=None):
-    """Whether a value is used once: by a node, or (None) as an output."""
+    """Return whether a value is used once: by a node, or (None) as an output."""
     outputs = [x for x in body.outputs if x is value]
     users = _users(body, value)
     if user is None:
@@ -87,7 +87,7 @@ def _node_of(body, value):
 
 
 def _write_in_place(body, k):
-    """Lets the body write into its carried array ``k``, if it may."""
+    """Let the body write into its carried array ``k``; return whether it may."""
     value, out = body.inputs[k], body.outputs[k]
     tail, node, private = [], _node_of(body, out), _is_private(body, out)
     reshape = get_primitive("reshape")
@@ -107,7 +107,7 @@ def _write_in_place(body, k):
 
 
 def _leads_to(body, matrix, value, write):
-    """Whether ``matrix`` is the carried value, of which else nothing but rows is read."""
+    """Return whether ``matrix`` is the carried value, of which else only rows are read."""
     reshape, gather = get_primitive("reshape"), get_primitive("gather")
     chain, user = [write], matrix
     while True:
@@ -129,7 +129,7 @@ def _leads_to(body, matrix, value, write):
 
 
 def _only_read(body, node):
-    """Whether rows are read of what a node gives, and nothing else is done with it."""
+    """Return whether only rows are read of the output of a node."""
     gather, (value,) = get_primitive("gather"), node.outputs
     if any([x is value for x in body.outputs]):
         return False
@@ -138,7 +138,7 @@ def _only_read(body, node):
 
 
 def _added_rows(body, value):
-    """What a sum is made of, if that is some rows: these, and their numbers."""
+    """Return the rows that are added to a sum, and their numbers; None if not rows."""
     node = _node_of(body, value)
     if node is None or node.op is not scatter_rows.primitive:
         return None
@@ -149,7 +149,7 @@ def _added_rows(body, value):
 
 
 def add_rows(total, rows, indices):
-    """Adds rows to those of ``total`` at ``indices``."""
+    """Add rows to those of ``total`` at ``indices``."""
     if indices.size == 1:
         total[int(indices.reshape(()))] += rows.reshape(total.shape[1:])
     else:

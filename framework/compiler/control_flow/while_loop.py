@@ -82,7 +82,7 @@ def _without_gradient(x):
 
 
 def _bounded(steps, maximum):
-    """The loop with a counter beside its variables, for a bound that is traced."""
+    """Run the loop with a counter beside its variables, for a bound that is traced."""
 
     def cond(i, rest):
         return logical_and(i < maximum, steps.cond(*rest))
@@ -111,7 +111,7 @@ class _While:
             self.shapes = [getattr(s, "shape", s) for s in leaves]
 
     def run(self, limit):
-        """The last values, after ``limit`` steps at most."""
+        """Return the last values, after ``limit`` steps at most."""
         now, steps = self.initial, 0
         traced, counted = active_tracer() is not None, False
         while limit is None or steps < limit:
@@ -133,7 +133,7 @@ class _While:
         return now if type(now) is type(self.initial) else pack(self.initial, now)
 
     def if_long(self, now, limit):
-        """The last values, of a loop of which it is known that it has many steps; or None.
+        """Write a `Loop` down if it surely has many steps; or return None.
 
         None also for a body that only Python can run, with numbers that it knows.
         """
@@ -147,7 +147,7 @@ class _While:
         return found
 
     def step(self, now):
-        """The values after a further step."""
+        """Return the values after a further step."""
         result = self.body(*now)
         if type(result) in (list, tuple) and len(result) == len(now):
             for x, y in zip(result, now):  # the common case is the quick one
@@ -169,7 +169,7 @@ class _While:
         return as_tensors(result, now)
 
     def written(self, now, limit, longer_than=None):
-        """The last values, of a `Loop` node; None if it is not known to be long enough."""
+        """Write a `Loop` down, return its last values; None if not surely long enough."""
         now = self._with_known_elements(now)
         carried = flatten_components(now)
 
@@ -198,7 +198,7 @@ class _While:
         return pack_components(now, trace.emit(node, inputs).carried)
 
     def _with_known_elements(self, now):
-        """What the body writes into a `TensorArray` says which shape its elements have."""
+        """Give each `TensorArray` the shape of the elements that the body writes."""
         if all(x is not None for x in flatten_components(now)):
             return now
         specs = [spec_of(x) for x in flatten_components(now) if x is not None]
@@ -216,8 +216,8 @@ class _While:
         )
 
     def _check(self, before, after, tentative):
-        """Raises where a step changes a dtype or shape; a `TracingError` if Python may
-        run the loop."""
+        """Raise if a step changes a dtype or shape: a `TracingError` if Python may run
+        the loop."""
         for i, (x, y) in enumerate(zip(before, after)):
             if x.array.dtype != y.array.dtype:
                 raise TracingError(
@@ -245,7 +245,7 @@ MANY = 10_000
 
 
 def known_length(test, body, carried):
-    """The number of steps, `MANY` at most; None if it depends on what is traced.
+    """Return the number of steps, `MANY` at most; None if it depends on the trace.
 
     Args: ``test``, ``body``: tracers that have traced both; ``carried``: the tensors that
     the loop starts with.
@@ -277,7 +277,7 @@ def known_length(test, body, carried):
 
 
 def _leaves(graph, value, nodes):
-    """The inputs and captures on which a value depends; None for what is no plain op."""
+    """Yield the inputs and captures on which a value depends; None for no plain op."""
     seen, stack = set(), [value]
     while stack:
         x = stack.pop()
