@@ -93,11 +93,12 @@ def set_malloc(tuned: bool = True) -> None:
 
 
 def plans_are_verified() -> bool:
-    """Return whether plans of traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
+    """Return whether traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
 
-    A verifier then follows, after each step of planning, which value each piece of
-    memory holds, and raises ``VerificationError`` where an instruction would read
-    another. It costs time when a function is traced, and nothing when it is off.
+    One verifier then checks the graph after tracing and after each pass; another follows,
+    after each step of planning, which value each piece of memory holds. They raise
+    ``VerificationError``. It costs time when a function is traced, and nothing when it is
+    off.
     """
     return _verify
 

@@ -293,9 +293,9 @@ OperatorNotAllowedInGraphError = TracingError
 
 
 class VerificationError(RuntimeError):
-    """A plan of a traced function would read or keep a value other than the one it names.
+    """A graph or plan of a traced function would compute something else than it should.
 
-    This is a defect of tapewright, found before it gives a wrong number. Plans are
+    This is a defect of tapewright, found before it gives a wrong number. Both are
     verified where the environment has ``TAPEWRIGHT_VERIFY=1``.
     """
 

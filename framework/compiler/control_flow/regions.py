@@ -12,7 +12,7 @@ from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.tensor import is_tensor
 
-from ..tracing.custom_calls import CustomCall
+from ..tracing.custom_calls import capture_for_gradients
 from ..tracing.graph import Effect, Graph, Read, Value, spec_of
 from ..tracing.tracer import SymbolicTensor, Tracer
 
@@ -204,7 +204,7 @@ def seal(tracers, leading):
     """
     tensors, own = {}, []
     for tracer in tracers:
-        _capture_for_custom_calls(tracer)
+        capture_for_gradients(tracer)
         named, count = {}, {}
         for value, tensor in tracer.graph.captures.items():
             nth = count[id(tensor)] = count.get(id(tensor), -1) + 1
@@ -222,12 +222,3 @@ def seal(tracers, leading):
         }
         graph.captures, graph.finished = {}, True
     return list(tensors.values())
-
-
-def _capture_for_custom_calls(tracer):
-    """Capture what the gradients of custom calls will use of the traces around."""
-    for node in list(tracer.graph.nodes):
-        if type(node) is CustomCall:
-            for x in node.reach().values():
-                if x.tracer is not tracer:
-                    tracer.value_of(x)

@@ -18,7 +18,7 @@ from tapewright.core.variable import Variable
 from .graph import Graph, Node, is_value
 from .interpret import interpret
 
-__all__ = ["CustomCall", "finish_gradients"]
+__all__ = ["CustomCall", "capture_for_gradients", "finish_gradients"]
 
 # Gradients of gradients of gradients are looked into when it is found what they use.
 DEPTH = 4
@@ -156,6 +156,15 @@ class CustomCall(Node):
                 break
             level = deeper
         return found
+
+
+def capture_for_gradients(tracer, of=None):
+    """Captures what gradients of custom calls will use of other traces, or ``of`` one."""
+    for node in list(tracer.graph.nodes):
+        if type(node) is CustomCall:
+            for x in node.reach().values():
+                if x.tracer is of or (of is None and x.tracer is not tracer):
+                    tracer.value_of(x)
 
 
 class _Gradient:

@@ -21,7 +21,7 @@ from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 
 from .call_record import call_pullback
-from .custom_calls import CustomCall
+from .custom_calls import CustomCall, capture_for_gradients
 from .graph import Graph, is_value, reads_by_time
 from .interpret import interpret
 from .tracer import SymbolicTensor, Tracer
@@ -359,7 +359,7 @@ class VJPGraph:
             found = linearization.tape.gradient(targets, sources, cotangents)
             outputs = []
             self.gradients = [_numbers(gradient, outputs) for gradient in found]
-            _capture_for_custom_calls(tracer, linearization.tracer)
+            capture_for_gradients(tracer, linearization.tracer)
             tracer.finish(outputs)
         self.residuals, rest = [], {}
         for value, x in graph.captures.items():
@@ -372,15 +372,6 @@ class VJPGraph:
         graph.captures = rest
         self.function = linearization.kind(graph)
         self.captured = [x.array for x in rest.values()]
-
-
-def _capture_for_custom_calls(tracer, forward):
-    """Makes inputs of what the gradients of custom calls will use of the forward graph."""
-    for node in tracer.graph.nodes:
-        if type(node) is CustomCall:
-            for x in node.reach().values():
-                if x.tracer is forward:
-                    tracer.value_of(x)
 
 
 def _numbers(gradient, outputs):
