@@ -1,7 +1,11 @@
 """Gradients of the user's own: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
 
+from __future__ import annotations
+
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, overload
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import (
@@ -17,6 +21,7 @@ from tapewright.core.primitive import register_gradient
 from tapewright.core.record import Pullback, add_cotangent, fill_missing, new_record
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor import next_key as new_key
+from tapewright.core.typing import P, R
 from tapewright.core.user_gradients import from_user, to_user
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import identity, set_apart
@@ -27,6 +32,11 @@ from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
 from .gradient_tape import GradientTape
 
 __all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
+
+
+# A function that returns its value and the function that gives its gradient.
+Differentiated: TypeAlias = Callable[P, tuple[R, Callable[..., Any]]]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _VariableWatcher(Interpreter):
@@ -104,6 +114,12 @@ def ask_for_gradients(gradient, cotangents, count, variables, name):
     return [*gradients, *of_variables]
 
 
+@overload
+def custom_gradient(
+    f: None = None,
+) -> Callable[[Differentiated[P, R]], Callable[P, R]]: ...
+@overload
+def custom_gradient(f: Differentiated[P, R]) -> Callable[P, R]: ...
 def custom_gradient(f=None):
     """Decorator: ``f`` returns its value and the function that gives its gradient.
 
@@ -292,14 +308,14 @@ class RegisterGradient:
     Raises: ``KeyError`` if the op has a gradient already.
     """
 
-    def __init__(self, op_type):
+    def __init__(self, op_type: str):
         if not isinstance(op_type, str):
             raise TypeError(
                 f"RegisterGradient: op_type must be a string, got {op_type!r}"
             )
         self._op_type = op_type
 
-    def __call__(self, f):
+    def __call__(self, f: F) -> F:
         register_gradient(self._op_type, f)
         return f
 
@@ -308,7 +324,7 @@ def _without_tapes(interpreters):
     return tuple([r for r in interpreters if not r.takes_records])
 
 
-def recompute_grad(f):
+def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
     """``f`` computed again for its gradient, instead of keeping what it needs.
 
     Trades time for memory: nothing inside ``f`` is kept from the forward pass.
@@ -356,7 +372,7 @@ def _recompute(f, args, kwargs, *cotangents, variables=None):
     return (gradients, found[len(sources) :]) if variables else gradients
 
 
-def grad_pass_through(f):
+def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
     """``f`` with the gradient of the identity: its cotangents pass unchanged.
 
     >>> from tapewright import round

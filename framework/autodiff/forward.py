@@ -6,9 +6,13 @@ transpose, found by walking back over the rule itself, is the JVP. Ops that work
 entry and ops that are linear know a shorter way.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 import weakref
+from collections.abc import Callable
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -31,6 +35,7 @@ from tapewright.core.tensor import (
     new_tensor,
     next_key,
 )
+from tapewright.core.typing import Gradient, R, TensorLike, TensorNest
 from tapewright.core.variable import Variable, unwrapped
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.gather import dense
@@ -63,19 +68,19 @@ class ForwardAccumulator:
     array([2., 0.], dtype=float32)
     """
 
-    def __init__(self, primals, tangents):
+    def __init__(self, primals: TensorNest, tangents: TensorLike | TensorNest):
         self._tangents = Tangents()
         self._recording = False
         self._watch(primals, tangents)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._recording:
             raise ValueError("Accumulator is already recording.")
         set_interpreters((*active_interpreters(), self._tangents))
         self._recording = True
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         if self._recording:
             rest = [r for r in active_interpreters() if r is not self._tangents]
             set_interpreters(tuple(rest))
@@ -85,6 +90,18 @@ class ForwardAccumulator:
         for primal, tangent in _pairs(primals, tangents):
             self._tangents.watch(primal, tangent)
 
+    @overload
+    def jvp(
+        self,
+        primals: Tensor | Variable,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Gradient: ...
+    @overload
+    def jvp(
+        self,
+        primals: TensorNest,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any: ...
     def jvp(self, primals, unconnected_gradients=UnconnectedGradients.NONE):
         """The tangents of ``primals``, which are computed while the accumulator is active.
 
@@ -107,7 +124,9 @@ class ForwardAccumulator:
         return zeros_like(primal) if tangent is None and zero else tangent
 
 
-def jvp(f, primals, tangents):
+def jvp(
+    f: Callable[..., R], primals: TensorNest, tangents: TensorLike | TensorNest
+) -> tuple[R, R]:
     """The value of ``f`` and its derivative along ``tangents``, in one pass.
 
     Args: ``primals``: one tensor or variable, or a list or tuple of them; they are the
@@ -124,7 +143,9 @@ def jvp(f, primals, tangents):
     return value, accumulator.jvp(value, UnconnectedGradients.ZERO)
 
 
-def hvp(f, primals, tangents):
+def hvp(
+    f: Callable[..., Any], primals: TensorNest, tangents: TensorLike | TensorNest
+) -> Any:
     """The Hessian of ``f`` (of the sum of its outputs) times ``tangents``.
 
     At the cost of a few gradients, and without the Hessian: the gradient of the gradient,
@@ -167,7 +188,7 @@ def _called(f, primals):
     return f(*primals) if isinstance(primals, (list, tuple)) else f(primals)
 
 
-def ravel(values):
+def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
     """All entries of a nest of tensors as one vector, and the way back.
 
     Returns: ``(vector, unravel)``; ``unravel(vector)`` gives a nest like ``values``, of

@@ -6,9 +6,13 @@ of the one below. A `case` is an op with example inputs, one line in a table; `c
 puts it through everything an op promises. Leans on the tape and the batcher.
 """
 
+from __future__ import annotations
+
 import itertools
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten
 from tapewright.core.primitive import Primitive, get_primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import Array, TensorLike
 from tapewright.core.variable import Variable
 
 from .batching import BatchInterpreter
@@ -51,7 +56,9 @@ SINGLE = {"float64": "float32", "complex128": "complex64"}
 # ----------------------------------------------------------- derivatives of any function
 
 
-def compute_gradient(f, x, delta=None):
+def compute_gradient(
+    f: Callable[..., Any], x: Sequence[TensorLike], delta: float | None = None
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """The Jacobians of ``f(*x)``: from the tape, and from central differences.
 
     Args: ``x``: a list of arguments; ``delta``: the step of the differences, 1/1024.
@@ -135,7 +142,15 @@ def _value(tensor):
     return np.array(convert_to_tensor(tensor).numpy())
 
 
-def check_gradients(f, args, order=3, rtol=None, atol=None, delta=None, seed=0):
+def check_gradients(
+    f: Callable[..., Any],
+    args: Sequence[TensorLike],
+    order: int = 3,
+    rtol: float | None = None,
+    atol: float | None = None,
+    delta: float | None = None,
+    seed: int = 0,
+) -> None:
     """Holds each derivative of ``f(*args)``, up to ``order``, against differences.
 
     The first derivative, contracted with a random cotangent, must agree with difference

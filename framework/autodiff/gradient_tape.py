@@ -4,10 +4,14 @@ The interpreter that records is `core.tape.Tape`; `backward_pass` goes back over
 `jacobian` with many cotangents at once.
 """
 
+from __future__ import annotations
+
 import enum
 import inspect
 import math
 import warnings
+from contextlib import AbstractContextManager
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +29,7 @@ from tapewright.core.provenance import paused
 from tapewright.core.source_lines import lines_wanted
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
+from tapewright.core.typing import Gradient, TensorNest
 from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable, unwrapped
 from tapewright.ops.array.creation import zeros, zeros_like
@@ -32,7 +37,7 @@ from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
 
 from .backward import backward_pass, collect, ends, finished, seed_cotangent
-from .explain import explain, summarize
+from .explain import Report, Summary, explain, summarize
 from .jacobian import (
     JacobianPass,
     check_blocks,
@@ -42,6 +47,9 @@ from .jacobian import (
 )
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
+
+
+K = TypeVar("K")
 
 
 class UnconnectedGradients(enum.Enum):
@@ -68,7 +76,7 @@ class GradientTape:
     tf.Tensor(6.0, shape=(), dtype=float32)
     """
 
-    def __init__(self, persistent=False, watch_accessed_variables=True):
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._accessed = watch_accessed_variables
         self._tape = None
@@ -79,7 +87,7 @@ class GradientTape:
 
     # --- recording
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._active:
             raise ValueError(
                 "The tape is recording already: it cannot be entered twice"
@@ -90,7 +98,7 @@ class GradientTape:
         self._push()
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         if self._active:
             self._pop()
 
@@ -117,7 +125,7 @@ class GradientTape:
         """Recording in this thread; another one may have entered the tape."""
         return self._active and self._pushed in active_interpreters()
 
-    def watch(self, tensor):
+    def watch(self, tensor: TensorNest) -> None:
         """Traces a tensor or variable, or any nest of them, from here on.
 
         Raises: ``ValueError`` for what is neither: an array or number is not on a tape.
@@ -145,20 +153,20 @@ class GradientTape:
             else:
                 self._tape.watch(thing)
 
-    def stop_recording(self):
+    def stop_recording(self) -> AbstractContextManager[None]:
         """A context in which this tape does not record.
 
         Raises: ``RecordingError`` (a RuntimeError) if it is not recording anyway.
         """
         return _Pause(self)
 
-    def reset(self):
+    def reset(self) -> None:
         """Forgets everything recorded and watched, and goes on recording if it was."""
         if self._tape is not None:
             self._tape.forget()
         self._watched = ()
 
-    def watched_variables(self):
+    def watched_variables(self) -> tuple[Variable, ...]:
         """The watched variables, a tuple in order of construction."""
         if self._tape is not None:
             self._watched = self._tape.variables.values()
@@ -167,7 +175,7 @@ class GradientTape:
 
     # --- looking inside
 
-    def explain(self, target, sources):
+    def explain(self, target: TensorNest, sources: TensorNest) -> Report:
         """Says for each source why its gradient is what it is, or None: a `Report`.
 
         It prints as text; ``report[i].reason`` is one word for programs ("connected",
@@ -192,7 +200,7 @@ class GradientTape:
             )
         return explain(self._kept(), targets[0], flat_sources)
 
-    def summary(self):
+    def summary(self) -> Summary:
         """What the tape holds: ops, how many of each, the bytes that they keep alive.
 
         Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
@@ -201,7 +209,7 @@ class GradientTape:
         return summarize(self._kept())
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The bytes of the arrays that the tape keeps alive; those of variables apart."""
         return self.summary().nbytes
 
@@ -217,6 +225,38 @@ class GradientTape:
 
     # --- differentiating
 
+    @overload
+    def gradient(
+        self,
+        target: TensorNest,
+        sources: Tensor | Variable,
+        output_gradients: TensorNest = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Gradient: ...
+    @overload
+    def gradient(
+        self,
+        target: TensorNest,
+        sources: list[Any],
+        output_gradients: TensorNest = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> list[Gradient]: ...
+    @overload
+    def gradient(
+        self,
+        target: TensorNest,
+        sources: tuple[Any, ...],
+        output_gradients: TensorNest = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> tuple[Gradient, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: TensorNest,
+        sources: dict[K, Any],
+        output_gradients: TensorNest = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> dict[K, Gradient]: ...
     def gradient(
         self,
         target,
@@ -263,6 +303,50 @@ class GradientTape:
             ]
         return pack(sources, results) if is_nested(sources) else results[0]
 
+    @overload
+    def jacobian(
+        self,
+        target: TensorNest,
+        sources: Tensor | Variable,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        *,
+        memory_limit: int | None = None,
+    ) -> Gradient: ...
+    @overload
+    def jacobian(
+        self,
+        target: TensorNest,
+        sources: list[Any],
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        *,
+        memory_limit: int | None = None,
+    ) -> list[Gradient]: ...
+    @overload
+    def jacobian(
+        self,
+        target: TensorNest,
+        sources: tuple[Any, ...],
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        *,
+        memory_limit: int | None = None,
+    ) -> tuple[Gradient, ...]: ...
+    @overload
+    def jacobian(
+        self,
+        target: TensorNest,
+        sources: dict[K, Any],
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        *,
+        memory_limit: int | None = None,
+    ) -> dict[K, Gradient]: ...
     def jacobian(
         self,
         target,
@@ -302,15 +386,15 @@ class GradientTape:
 
     def batch_jacobian(
         self,
-        target,
-        source,
-        unconnected_gradients=UnconnectedGradients.NONE,
-        parallel_iterations=None,
-        experimental_use_pfor=True,
+        target: Tensor | Variable,
+        source: Tensor | Variable,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
         *,
-        check=False,
-        memory_limit=None,
-    ):
+        check: bool = False,
+        memory_limit: int | None = None,
+    ) -> Gradient:
         """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
@@ -346,14 +430,14 @@ class GradientTape:
 
     def hessian(
         self,
-        target,
-        sources,
-        unconnected_gradients=UnconnectedGradients.NONE,
-        parallel_iterations=None,
+        target: Tensor | Variable,
+        sources: TensorNest,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
         *,
-        flat=False,
-        memory_limit=None,
-    ):
+        flat: bool = False,
+        memory_limit: int | None = None,
+    ) -> Gradient:
         """All second derivatives of ``target``, one number, by ``sources``.
 
         For one source: a tensor, its shape twice over. For several: a nest of nests,
@@ -514,7 +598,7 @@ class _Pause:
     def __init__(self, tape):
         self._tape = tape
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         tape = self._tape
         if not tape._here:
             raise RecordingError("stop_recording: the tape is not recording here")
@@ -522,7 +606,7 @@ class _Pause:
         tape._pop()
         self._token = paused.set(paused.get() + 1)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         paused.reset(self._token)
         if self._tape._tape is not None:  # no gradient has released the tape
             self._tape._push(self._place)

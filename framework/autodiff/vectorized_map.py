@@ -1,12 +1,17 @@
 """`vectorized_map`: a function of one element applied to many at once."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from tapewright.core import nest
 from tapewright.core.composite import composite
 from tapewright.core.errors import MappingError, ShapeError
 from tapewright.core.interpreters import active_interpreters, use_interpreters
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.core.variable import next_serial
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import stack
@@ -19,7 +24,12 @@ __all__ = ["vectorized_map"]
 
 
 @composite
-def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
+def vectorized_map(
+    fn: Callable[[Any], R],
+    elems: TensorLike | TensorNest,
+    fallback_to_while_loop: bool = True,
+    warn: bool = True,
+) -> R:
     """``fn`` of each element along the first axis, the results stacked; all in one call.
 
     The ops inside ``fn`` run once for all elements, by their batching rules: as fast as

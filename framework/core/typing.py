@@ -8,7 +8,7 @@ be compared, stored in files and written into traces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -40,6 +40,7 @@ __all__ = [
     "Axes",
     "Axis",
     "DTypeLike",
+    "Gradient",
     "IntLike",
     "Kernel",
     "Op",
@@ -50,6 +51,7 @@ __all__ = [
     "StaticShapeLike",
     "SupportsArray",
     "TensorLike",
+    "TensorNest",
     "as_axes",
     "as_int",
     "as_shape",
@@ -138,6 +140,18 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 TensorLike: TypeAlias = (
     SupportsTensor | SupportsArray | complex | str | bytes | Sequence["TensorLike"]
 )
+
+# A tensor or variable, or any nest of them.
+TensorNest: TypeAlias = Union[
+    "Tensor",
+    SupportsTensor,
+    Sequence["TensorNest"],
+    Mapping[Any, "TensorNest"],
+    None,
+]
+# Of one source. Any stands for IndexedSlices, from `gather`, and for None, of what does not
+# depend on the source: checks at each use would help nobody.
+Gradient: TypeAlias = Union["Tensor", Any]
 
 IntLike: TypeAlias = Annotated[SupportsIndex, as_int]
 Axis: TypeAlias = Annotated[SupportsIndex, as_axes]

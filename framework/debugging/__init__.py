@@ -3,12 +3,15 @@
 Both are off by default, cost nothing then, and hold for the whole process when on.
 """
 
+from __future__ import annotations
+
 from tapewright.compiler.control_flow.effects import lasting_effect, made_by
 from tapewright.core import devices
 from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.source_lines import trace_lines, user_line
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
 
 from . import assertions
 from .assertions import *
@@ -50,7 +53,7 @@ STABLE = {
 }
 
 
-def enable_traceback():
+def enable_traceback() -> None:
     """Tapes made from here on remember the user's file and line of every op.
 
     `GradientTape.explain` and `GradientTape.summary` then name them, and so do the errors
@@ -59,12 +62,12 @@ def enable_traceback():
     trace_lines(True)
 
 
-def disable_traceback():
+def disable_traceback() -> None:
     """Takes `enable_traceback` back."""
     trace_lines(False)
 
 
-def enable_check_numerics():
+def enable_check_numerics() -> None:
     """Stops at the first op that makes a NaN or an infinity, forward or backward.
 
     The op raises ``FloatingPointError``: its name, the shapes and ranges of its inputs,
@@ -84,12 +87,12 @@ def enable_check_numerics():
     wrap_kernels(_checked)
 
 
-def disable_check_numerics():
+def disable_check_numerics() -> None:
     """Takes `enable_check_numerics` back."""
     wrap_kernels(None)
 
 
-def check_numerics(tensor, message, name=None):
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """``tensor``, unless an entry is NaN or infinite; in a traced function in each call.
 
     Raises: ``FloatingPointError`` with ``message``.

@@ -1,14 +1,20 @@
 """The assertions of `tw.debugging`: about values, in each call; about shapes, at once."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from tapewright.compiler.control_flow.effects import lasting_effect, made_by
 from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
-from tapewright.core.dtypes import as_dtype
+from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 __all__ = [
     "Assert",
@@ -86,7 +92,13 @@ def _pair(x, y):
 
 
 def _comparison(name, words, function):
-    def assertion(x, y, message=None, summarize=None, name=None):
+    def assertion(
+        x: TensorLike,
+        y: TensorLike,
+        message: str | None = None,
+        summarize: int | None = None,
+        name: str | None = None,
+    ) -> None:
         x, y = _pair(x, y)
         _held(assertion.__name__, {"x": x, "y": y}, message, summarize)
 
@@ -108,7 +120,13 @@ assert_less = _comparison("assert_less", "x < y", np.less)
 assert_less_equal = _comparison("assert_less_equal", "x <= y", np.less_equal)
 
 
-def assert_none_equal(x, y, summarize=None, message=None, name=None):
+def assert_none_equal(
+    x: TensorLike,
+    y: TensorLike,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> None:
     """Raises ``InvalidArgumentError`` unless ``x != y`` for all entries."""
     x, y = _pair(x, y)
     _held("assert_none_equal", {"x": x, "y": y}, message, summarize)
@@ -117,7 +135,15 @@ def assert_none_equal(x, y, summarize=None, message=None, name=None):
 _condition("assert_none_equal", "x != y", np.not_equal)
 
 
-def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
+def assert_near(
+    x: TensorLike,
+    y: TensorLike,
+    rtol: TensorLike | None = None,
+    atol: TensorLike | None = None,
+    message: str | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> None:
     """Raises ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
 
     Both tolerances are ten times the spacing of numbers at 1 by default.
@@ -145,7 +171,12 @@ def _near(names, message, summarize, rtol, atol):
 
 
 def _sign(name, words, function):
-    def assertion(x, message=None, summarize=None, name=None):
+    def assertion(
+        x: TensorLike,
+        message: str | None = None,
+        summarize: int | None = None,
+        name: str | None = None,
+    ) -> None:
         _held(assertion.__name__, {"x": convert_to_tensor(x)}, message, summarize)
 
     _condition(name, words, function)
@@ -163,7 +194,7 @@ assert_negative = _sign("assert_negative", "x < 0", lambda x: x < 0)
 assert_non_positive = _sign("assert_non_positive", "x <= 0", lambda x: x <= 0)
 
 
-def assert_all_finite(x, message, name=None):
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """``x``, unless an entry is NaN or infinite: then ``InvalidArgumentError``."""
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "fc":
@@ -178,27 +209,38 @@ _condition("assert_all_finite", "isfinite(x)", np.isfinite)
 # ----------------------------------------------------------- about shapes and dtypes
 
 
-def assert_rank(x, rank, message=None, name=None):
+def assert_rank(
+    x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
+) -> None:
     """Raises ``ValueError`` unless ``x`` has this rank."""
     _check_rank(
         "assert_rank", x, lambda n: n == int(rank), f"rank {int(rank)}", message
     )
 
 
-def assert_rank_at_least(x, rank, message=None, name=None):
+def assert_rank_at_least(
+    x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
+) -> None:
     """Raises ``ValueError`` unless ``x`` has this rank or a higher one."""
     words = f"rank {int(rank)} or more"
     _check_rank("assert_rank_at_least", x, lambda n: n >= int(rank), words, message)
 
 
-def assert_rank_in(x, ranks, message=None, name=None):
+def assert_rank_in(
+    x: TensorLike,
+    ranks: Sequence[IntLike],
+    message: str | None = None,
+    name: str | None = None,
+) -> None:
     """Raises ``ValueError`` unless ``x`` has one of these ranks."""
     ranks = [int(r) for r in ranks]
     words = f"one of the ranks {ranks}"
     _check_rank("assert_rank_in", x, lambda n: n in ranks, words, message)
 
 
-def assert_scalar(tensor, message=None, name=None):
+def assert_scalar(
+    tensor: TensorLike, message: str | None = None, name: str | None = None
+) -> Tensor:
     """``tensor``; raises ``ValueError`` unless it has rank 0."""
     tensor = convert_to_tensor(tensor)
     _check_rank("assert_scalar", tensor, lambda n: n == 0, "rank 0", message)
@@ -215,7 +257,13 @@ def _check_rank(who, x, condition, words, message):
         )
 
 
-def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
+def assert_shapes(
+    shapes: Any,
+    data: Sequence[TensorLike] | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> None:
     """Raises ``ValueError`` unless tensors have these shapes.
 
     Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes, None
@@ -263,7 +311,12 @@ def _entries(who, wanted):
     ]
 
 
-def assert_type(tensor, tf_type, message=None, name=None):
+def assert_type(
+    tensor: TensorLike,
+    tf_type: DTypeLike,
+    message: str | None = None,
+    name: str | None = None,
+) -> None:
     """Raises ``TypeError`` unless ``tensor`` has this dtype."""
     tensor, wanted = convert_to_tensor(tensor), as_dtype(tf_type)
     if tensor.dtype != wanted:
@@ -274,7 +327,9 @@ def assert_type(tensor, tf_type, message=None, name=None):
         )
 
 
-def assert_integer(x, message=None, name=None):
+def assert_integer(
+    x: TensorLike, message: str | None = None, name: str | None = None
+) -> None:
     """Raises ``TypeError`` unless ``x`` is of integers."""
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "iu":
@@ -284,7 +339,9 @@ def assert_integer(x, message=None, name=None):
         )
 
 
-def assert_same_float_dtype(tensors=None, dtype=None):
+def assert_same_float_dtype(
+    tensors: Sequence[TensorLike | None] | None = None, dtype: DTypeLike | None = None
+) -> DType:
     """The floating dtype of all tensors, or ``dtype``; float32 if nothing is given.
 
     Raises: ``ValueError`` if they differ, or are not floating.
@@ -305,7 +362,7 @@ def assert_same_float_dtype(tensors=None, dtype=None):
     return wanted
 
 
-def assert_proper_iterable(values):
+def assert_proper_iterable(values: Any) -> None:
     """Raises ``TypeError`` for what is iterable, but one value: a tensor, array, string."""
     single = is_tensor(values) or devices.is_array(values)
     if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
@@ -315,6 +372,6 @@ def assert_proper_iterable(values):
         )
 
 
-def is_numeric_tensor(tensor):
+def is_numeric_tensor(tensor: object) -> bool:
     """Return whether ``x`` is a tensor of numbers."""
     return is_tensor(tensor) and tensor.dtype.dtype.kind in "iufc"

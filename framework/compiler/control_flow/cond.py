@@ -4,8 +4,14 @@ Outside of traced functions they are Python's own. Inside, Python decides where 
 answer; else a `Cond` node is written down, which decides in each replay.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from tapewright.core.nest import assert_same_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.typing import R, TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
@@ -21,7 +27,12 @@ from .tensor_array import flatten_components, pack_components
 __all__ = ["case", "cond", "switch_case"]
 
 
-def cond(pred, true_fn=None, false_fn=None, name=None):
+def cond(
+    pred: TensorLike,
+    true_fn: Callable[[], R] | None = None,
+    false_fn: Callable[[], R] | None = None,
+    name: str | None = None,
+) -> R:
     """``true_fn()`` if ``pred`` is true, else ``false_fn()``; the other one does not run.
 
     Both return the same structure, with the same shapes and dtypes: a nest of tensors,
@@ -50,7 +61,16 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
                    {"true_fn": true_fn, "false_fn": false_fn})  # fmt: skip
 
 
-def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
+def switch_case(
+    branch_index: TensorLike,
+    branch_fns: (
+        Sequence[Callable[[], R]]
+        | Sequence[tuple[int, Callable[[], R]]]
+        | Mapping[int, Callable[[], R]]
+    ),
+    default: Callable[[], R] | None = None,
+    name: str | None = "switch_case",
+) -> R:
     """``branch_fns[branch_index]()``; ``default()``, or the last, for any other number.
 
     Args: ``branch_fns``: a list of functions, or of pairs of a number and a function, or
@@ -104,7 +124,15 @@ def _numbered(branch_fns):
     return [function for _, function in pairs]
 
 
-def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
+def case(
+    pred_fn_pairs: (
+        Sequence[tuple[TensorLike, Callable[[], R]]] | Mapping[Any, Callable[[], R]]
+    ),
+    default: Callable[[], R] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str | None = "case",
+) -> R:
     """The function of the first pair whose condition is true, called; else ``default()``.
 
     Args: ``pred_fn_pairs``: a list of pairs of a boolean and a function (or a dict with

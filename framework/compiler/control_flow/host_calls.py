@@ -6,7 +6,10 @@ through the graph as a *token*, gradients come from the very call of the forward
 tape records its gradients as well: so do those of higher order.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize, is_size
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import TensorLike
 
 from ..tracing.graph import spec_of
 from ..tracing.handles import handle_of
@@ -36,6 +40,17 @@ __all__ = ["PythonCall", "numpy_function", "py_function"]
 TOKEN = (), np.dtype(object)  # the spec of a token
 
 
+@overload
+def py_function(
+    func: None = None, inp: None = None, Tout: Any = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+@overload
+def py_function(
+    func: Callable[..., Any],
+    inp: Sequence[TensorLike],
+    Tout: Any,
+    name: str | None = None,
+) -> Any: ...
 def py_function(func=None, inp=None, Tout=None, name=None):
     """``func(*inp)``, Python code that sees tensors with values, in each call.
 
@@ -62,6 +77,22 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     return outputs[0] if single else list(outputs)
 
 
+@overload
+def numpy_function(
+    func: None = None,
+    inp: None = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+@overload
+def numpy_function(
+    func: Callable[..., Any],
+    inp: Sequence[TensorLike],
+    Tout: Any,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any: ...
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     """``func(*inp)``, Python code that sees NumPy arrays, in each call. No gradient.
 

@@ -4,6 +4,11 @@ Outside of traced functions they are loops of Python. Inside, a `Loop` node repe
 unless there are so few rows that it is written down for each.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from tapewright.core.composite import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
@@ -11,6 +16,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.core.symbolic_dim import is_size
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.indexing import getitem
@@ -31,16 +37,16 @@ UNROLLED_ROWS = 4
 
 @composite
 def map_fn(
-    fn,
-    elems,
-    dtype=None,
-    parallel_iterations=None,
-    back_prop=True,
-    swap_memory=False,
-    infer_shape=True,
-    name=None,
-    fn_output_signature=None,
-):
+    fn: Callable[[Any], R],
+    elems: TensorLike | TensorNest,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> R:
     """``fn`` of each row along the first axis, one after the other; the results stacked.
 
     Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
@@ -91,16 +97,16 @@ def _typed(result, signature):
 
 
 def scan(
-    fn,
-    elems,
-    initializer=None,
-    parallel_iterations=10,
-    back_prop=True,
-    swap_memory=False,
-    infer_shape=True,
-    reverse=False,
-    name=None,
-):
+    fn: Callable[[Any, Any], R],
+    elems: TensorLike | TensorNest,
+    initializer: TensorLike | TensorNest = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> R:
     """All values of ``a = fn(a, row)`` along the first axis of ``elems``, stacked.
 
     ``a`` starts as ``initializer``; without one as the first row, which then is the first
@@ -116,14 +122,14 @@ def scan(
 
 
 def foldl(
-    fn,
-    elems,
-    initializer=None,
-    parallel_iterations=10,
-    back_prop=True,
-    swap_memory=False,
-    name=None,
-):
+    fn: Callable[[Any, Any], R],
+    elems: TensorLike | TensorNest,
+    initializer: TensorLike | TensorNest = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> R:
     """The last value of ``a = fn(a, row)`` along the first axis of ``elems``; see `scan`.
 
     >>> foldl(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
@@ -135,14 +141,14 @@ def foldl(
 
 
 def foldr(
-    fn,
-    elems,
-    initializer=None,
-    parallel_iterations=10,
-    back_prop=True,
-    swap_memory=False,
-    name=None,
-):
+    fn: Callable[[Any, Any], R],
+    elems: TensorLike | TensorNest,
+    initializer: TensorLike | TensorNest = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> R:
     """Fold as `foldl` does, from the last row to the first.
 
     >>> foldr(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()

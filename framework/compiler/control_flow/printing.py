@@ -3,20 +3,32 @@
 Values are shown in the form in which TensorFlow prints them.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_tensor
+from tapewright.core.typing import TensorLike
 
 from .effects import lasting_effect, made_by
 
 __all__ = ["Assert", "SLOT", "Slot", "array_text", "as_text", "assert_true", "print"]
 
 
-def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, name=None):
+def print(
+    *inputs: Any,
+    output_stream: Any = sys.stderr,
+    sep: str = " ",
+    end: str = "\n",
+    summarize: int | None = 3,
+    name: str | None = None,
+) -> None:
     """Print the values of tensors, nests of them and anything else, as one line.
 
     In a traced function it prints in each call, in order. ``summarize``: how many entries
@@ -26,7 +38,8 @@ def print(*inputs, output_stream=sys.stderr, sep=" ", end="\n", summarize=3, nam
 
     Raises: ``ValueError`` for another ``output_stream``.
 
-    >>> print("x:", convert_to_tensor([1.0, 2.5]), [True], output_stream=sys.stdout)
+    >>> from tapewright import constant
+    >>> print("x:", constant([1.0, 2.5]), [True], output_stream=sys.stdout)
     x: [1 2.5] [True]
     """
     tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
@@ -111,13 +124,19 @@ def _assertion(message, summarize=3):
     return check
 
 
-def Assert(condition, data, summarize=None, name=None):
+def Assert(
+    condition: TensorLike,
+    data: Sequence[TensorLike],
+    summarize: int | None = None,
+    name: str | None = None,
+) -> None:
     """Raise ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
 
     In a traced function it does so in each call: before variables are assigned, as these
     take their values at the end. ``data``: a list of strings and tensors.
 
-    >>> Assert(convert_to_tensor(2) > 1, ["two is", 2])
+    >>> from tapewright import constant
+    >>> Assert(constant(2) > 1, ["two is", 2])
     """
     texts = [f"\n  {x}" for x in data if isinstance(x, str)]
     tensors = [x for x in data if not isinstance(x, str)]

@@ -1,6 +1,10 @@
 """`TensorArray`: tensors of one dtype under numbers, written one by one."""
 
-from tapewright.core.dtypes import as_dtype
+from __future__ import annotations
+
+from typing import Any
+
+from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -11,8 +15,9 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import DTypeLike, IntLike, StaticShapeLike, TensorLike
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, split, stack, unstack
@@ -47,17 +52,17 @@ class TensorArray:
 
     def __init__(
         self,
-        dtype,
-        size=None,
-        dynamic_size=None,
-        clear_after_read=None,
-        tensor_array_name=None,
-        handle=None,
-        flow=None,
-        infer_shape=True,
-        element_shape=None,
-        colocate_with_first_write_call=True,
-        name=None,
+        dtype: DTypeLike,
+        size: IntLike | None = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: StaticShapeLike = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
     ):
         self._dtype = as_dtype(dtype)
         self._dynamic = bool(dynamic_size)
@@ -69,18 +74,18 @@ class TensorArray:
     # --- what it is
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         return self._dtype
 
     @property
-    def dynamic_size(self):
+    def dynamic_size(self) -> bool:
         return self._dynamic
 
     @property
-    def element_shape(self):
+    def element_shape(self) -> TensorShape:
         return self._shape
 
-    def size(self, name=None):
+    def size(self, name: str | None = None) -> Tensor:
         """The number of elements, an int32 tensor."""
         return convert_to_tensor(self._count(), dtype="int32")
 
@@ -95,7 +100,9 @@ class TensorArray:
 
     # --- writing
 
-    def write(self, index, value, name=None):
+    def write(
+        self, index: IntLike, value: TensorLike, name: str | None = None
+    ) -> TensorArray:
         """The array with ``value`` at ``index``.
 
         Raises: ``IndexError`` for an index out of range, ``ShapeError`` (a ValueError),
@@ -146,7 +153,7 @@ class TensorArray:
         twin._items = list(self._items)
         return twin
 
-    def unstack(self, value, name=None):
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with the rows of ``value`` as elements, from the first on."""
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if not value.ndim:
@@ -172,7 +179,9 @@ class TensorArray:
             )
         return value
 
-    def scatter(self, indices, value, name=None):
+    def scatter(
+        self, indices: TensorLike, value: TensorLike, name: str | None = None
+    ) -> TensorArray:
         """The array with the rows of ``value`` at ``indices``."""
         array = self
         indices = indices if isinstance(indices, range) else list(unstacked(indices))
@@ -180,7 +189,9 @@ class TensorArray:
             array = array.write(index, row)
         return array
 
-    def split(self, value, lengths, name=None):
+    def split(
+        self, value: TensorLike, lengths: TensorLike, name: str | None = None
+    ) -> TensorArray:
         """The array with consecutive parts of ``value``, of these ``lengths``.
 
         Raises: ``ShapeError`` (a ValueError) if they do not add up, or are too many.
@@ -202,7 +213,7 @@ class TensorArray:
 
     # --- reading
 
-    def read(self, index, name=None):
+    def read(self, index: IntLike, name: str | None = None) -> Tensor:
         """The element at ``index``; zeros if it was never written and its shape is known.
 
         Raises: ``IndexError`` for an index out of range.
@@ -229,7 +240,7 @@ class TensorArray:
             )
         return zeros(tuple(self._shape), self._dtype)
 
-    def stack(self, name=None):
+    def stack(self, name: str | None = None) -> Tensor:
         """All elements as one tensor; zeros for those that were never written."""
         if self._rows is not None:
             return self._rows
@@ -257,21 +268,21 @@ class TensorArray:
         parts = [stack(part) if type(part) is list else part for part in parts]
         return parts[0] if len(parts) == 1 else concat(parts, 0)
 
-    def gather(self, indices, name=None):
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements at ``indices`` as one tensor."""
         return gather(self.stack(), indices)
 
-    def concat(self, name=None):
+    def concat(self, name: str | None = None) -> Tensor:
         """The elements one after the other along their first axis."""
         if self._rows is not None:
             return concat(unstack(self._rows), 0)
         return concat([self._element("concat", i) for i in range(len(self._items))], 0)
 
-    def identity(self):
+    def identity(self) -> TensorArray:
         """The array itself."""
         return self
 
-    def close(self, name=None):
+    def close(self, name: str | None = None) -> None:
         """Does nothing: memory is given back when nobody needs it."""
 
     # --- for loops

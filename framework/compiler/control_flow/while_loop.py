@@ -4,6 +4,11 @@ Outside of traced functions it is a loop of Python. Inside, a few steps are writ
 after the other where Python knows the condition; else a `Loop` node repeats one body.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     active_interpreters,
@@ -12,6 +17,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import IntLike, TensorLike
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.math.comparison import logical_and
 
@@ -29,16 +35,16 @@ UNROLLED = 16
 
 
 def while_loop(
-    cond,
-    body,
-    loop_vars,
-    shape_invariants=None,
-    parallel_iterations=10,
-    back_prop=True,
-    swap_memory=False,
-    maximum_iterations=None,
-    name=None,
-):
+    cond: Callable[..., TensorLike],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: IntLike | None = None,
+    name: str | None = None,
+) -> Any:
     """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
 
     Args: ``loop_vars``: a list or tuple of tensors, or nests of them, and of `TensorArray`;

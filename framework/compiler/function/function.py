@@ -1,13 +1,16 @@
 """`function`: Python traced once for each kind of arguments, then replayed."""
 
+from __future__ import annotations
+
 import functools
 import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from io import IOBase
+from typing import Any, Concatenate, Generic, ParamSpec, Self, overload
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import P, R
 from tapewright.ops.random.generators import is_lent
 
 from ..tracing.graph import Graph, Value, is_value
@@ -39,12 +43,29 @@ from .specialization import Specializations, is_open
 
 __all__ = ["ConcreteFunction", "Function", "function"]
 
+Q = ParamSpec("Q")
+
 NO_FORESIGHT = (), ()
 
 # So many shapes of arguments are found at once; more take a longer way.
 QUICK = 1024
 
 
+@overload
+def function(
+    func: Callable[P, R],
+    input_signature: Sequence[Any] | None = None,
+    **options: Any,
+) -> Function[P, R]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    **options: Any,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 def function(
     func=None,
     input_signature=None,
@@ -94,11 +115,15 @@ def function(
     return Function(func, input_signature, relaxed)
 
 
-class Function:
+class Function(Generic[P, R]):
     """A Python function that is traced when called; made by `function`."""
 
     def __init__(
-        self, python_function, input_signature=None, reduce_retracing=False, owner=None
+        self,
+        python_function: Callable[P, R],
+        input_signature: Sequence[Any] | None = None,
+        reduce_retracing: bool = False,
+        owner: Callable[[], Any] | None = None,
     ):
         self._kind = _unwrapped_kind(python_function)
         if self._kind is not None:
@@ -156,7 +181,7 @@ class Function:
 
     # --- calling
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs and active_interpreter() is None:
             key, tensors = quick_key(args)
             found = self._quick.get(key)
@@ -443,6 +468,12 @@ class Function:
     def __set_name__(self, home, name):
         self._home = home
 
+    @overload
+    def __get__(self, owner: None, home: type[Any]) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], R], owner: object, home: Any = None
+    ) -> Method[Q, R]: ...
     def __get__(self, owner, home=None):
         if self._kind is staticmethod:
             return self
@@ -477,7 +508,7 @@ class Function:
 
     # --- looking inside
 
-    def get_concrete_function(self, *args, **kwargs):
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments: tensors, or a `TensorSpec` in place of each.
 
         Without arguments, that of the ``input_signature``.
@@ -489,21 +520,21 @@ class Function:
             args = self.input_signature
         return self._find(self.signature.arguments(args, kwargs))
 
-    def experimental_get_tracing_count(self):
+    def experimental_get_tracing_count(self) -> int:
         """How often the Python function was traced."""
         return self._count
 
     @property
-    def concrete_functions(self):
+    def concrete_functions(self) -> list[ConcreteFunction]:
         """All traces, the latest last."""
         return list(self._concrete.values())
 
-    def pretty_printed_concrete_signatures(self, verbose=True):
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """The signatures of all traces, as text."""
         texts = [c.pretty_printed_signature(verbose) for c in self.concrete_functions]
         return "\n\n".join(texts)
 
-    def pretty(self, *args, **kwargs):
+    def pretty(self, *args: Any, **kwargs: Any) -> str:
         """The plan for these arguments, as it runs; without any, the latest one."""
         return self._one_of(args, kwargs).pretty()
 

@@ -1,6 +1,12 @@
 """A traced function as the method of an object: bound, and with traces of its own."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any, Generic
+
+from tapewright.core.typing import P, R
 
 __all__ = ["Always", "Method"]
 
@@ -17,7 +23,7 @@ class Always:
         return self.owner
 
 
-class Method:
+class Method(Generic[P, R]):
     """The `Function` of one owner, and the owner, who lives as long as this does."""
 
     __slots__ = ("_function", "__self__")
@@ -25,10 +31,10 @@ class Method:
     def __init__(self, function, owner):
         self._function, self.__self__ = function, owner
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
     @property
@@ -36,7 +42,7 @@ class Method:
         return self._function.signature.signature
 
     @property
-    def python_function(self):
+    def python_function(self) -> Callable[P, R]:
         """The method itself, which is not traced."""
         return functools.partial(self._function.python_function, self.__self__)
 

@@ -1,7 +1,10 @@
 """Where code runs: in a trace or eagerly, under which name, after what."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from tapewright.core.interpreters import active_tracer, use_interpreters
 
@@ -68,23 +71,23 @@ class control_dependencies:  # noqa: N801
     traces too. Functions among ``inputs`` are called.
     """
 
-    def __init__(self, control_inputs):
+    def __init__(self, control_inputs: Any):
         self.control_inputs = control_inputs
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         for each in self.control_inputs or ():
             if callable(each):
                 each()
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         pass
 
 
-def group(*inputs, name=None):
+def group(*inputs: Any, name: str | None = None) -> None:
     """Nothing, once all ``inputs`` are done: None, as they are."""
 
 
-def no_op(name=None):
+def no_op(name: str | None = None) -> None:
     """Does nothing: None."""
 
 
@@ -101,18 +104,18 @@ class name_scope:  # noqa: N801
     'a/b/'
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str):
         if not isinstance(name, str):
             raise ValueError(f"name_scope: name must be a string, got {name!r}")
         self.name = name
         self._tokens = []
 
-    def __enter__(self):
+    def __enter__(self) -> str:
         # A name that ends in "/" is that of a scope of before, and stands alone.
         outer = "" if self.name.endswith("/") else _SCOPE.get()
         scope = f"{outer}{self.name.rstrip('/')}/" if self.name else ""
         self._tokens.append(_SCOPE.set(scope))
         return scope
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         _SCOPE.reset(self._tokens.pop())
