@@ -9,7 +9,7 @@ from tapewright.core.interpreters import active_interpreters
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
-from .records import emit
+from .recording import emit
 from .region_node import RegionNode, Replay, named_cotangents
 from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 
@@ -78,8 +78,8 @@ class Cond(RegionNode):
 
         def gradient_of(number):
             def function(*tensors):
-                found, _ = self.pulled_back(number, dict(zip(known, tensors)), wanted)
-                return list(found.values())
+                gradients, _ = self.pull_back(number, dict(zip(known, tensors)), wanted)
+                return list(gradients.values())
 
             return function
 

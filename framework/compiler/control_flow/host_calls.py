@@ -32,7 +32,7 @@ from ..tracing.graph import spec_of
 from ..tracing.handles import handle_of
 from ..tracing.tracer import fall_back
 from .effects import host_effect, refuse_mapped
-from .records import emit
+from .recording import emit
 from .region_node import RegionNode
 
 __all__ = ["PythonCall", "numpy_function", "py_function"]

@@ -29,18 +29,21 @@ from tapewright.ops.array.shape import expand_dims
 from ..pipeline import optimize
 from ..tracing.graph import Value, spec_of
 from ..tracing.graph_verifier import check_fits
-from ..tracing.handles import boxed, opened, zeros_of
+from ..tracing.handles import list_items, list_value, zeros_of
 from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
-from .records import emit, is_box
+from .recording import emit, is_list
 from .region_node import RegionNode, Replay, named_cotangents
 from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
 
-BOX = (), np.dtype(object)  # the spec of a list of arrays, of a length not known before
+LIST = (
+    (),
+    np.dtype(object),
+)  # the spec of a list of arrays, of a length not known before
 
 
 class Loop(RegionNode):
@@ -73,8 +76,8 @@ class Loop(RegionNode):
         if len(regions) > 1:
             specs.append(((), np.dtype(np.int32)))
         for shape, dtype in outputs[fixed:]:
-            in_box = self.capacity is None or dtype.kind == "O"
-            specs.append(BOX if in_box else ((self.capacity, *shape), dtype))
+            is_list = self.capacity is None or dtype.kind == "O"
+            specs.append(LIST if is_list else ((self.capacity, *shape), dtype))
         super().__init__(regions, specs, title, of_variables, line)
 
     @property
@@ -148,7 +151,9 @@ class Loop(RegionNode):
         elif self.length is not None:
             count = self.length
         else:
-            count = len(opened(sliced[0].array, *spec_of(self.regions[0].inputs[0])))
+            count = len(
+                list_items(sliced[0].array, *spec_of(self.regions[0].inputs[0]))
+            )
         count = range(count)
         return reversed(count) if self.reverse else count
 
@@ -156,7 +161,7 @@ class Loop(RegionNode):
         """Return for each sliced operand an object that gives the tensor of a step."""
         values = self.regions[0].inputs[self.carried :]
         return [
-            _Items(opened(x.array, *spec_of(v))) if is_box(x) else x
+            _Items(list_items(x.array, *spec_of(v))) if is_list(x) else x
             for x, v in zip(sliced, values)
         ]
 
@@ -185,7 +190,7 @@ class Loop(RegionNode):
 
     def _stack(self, column, value):
         if self.capacity is None or value.dtype == object:
-            return new_tensor(boxed(column))
+            return new_tensor(list_value(column))
         shape, dtype = spec_of(value)
         missing = self.capacity - len(column)
         parts = [stack(column)] if column else []
@@ -195,7 +200,7 @@ class Loop(RegionNode):
 
     # --- gradient
 
-    def sum_of_boxes(self, i, x, y):
+    def sum_of_lists(self, i, x, y):
         """Add two lists of arrays for input ``i``, item by item."""
         spec = spec_of(self.regions[0].inputs[i - self.counted])
 
@@ -240,7 +245,7 @@ class Loop(RegionNode):
         def body(state, slices, others):
             known = named_cotangents(zip(carries, state))
             known |= zip([*rows, *constants], [*slices, *others])
-            found, outputs = self.pulled_back(0, known, sources)
+            found, outputs = self.pull_back(0, known, sources)
             for name in after:
                 _use(known[name], outputs[name[1]])
             state = [

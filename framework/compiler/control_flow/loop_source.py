@@ -8,7 +8,7 @@ import numpy as np
 
 from tapewright.core.emitter import Source
 
-from ..tracing.handles import boxed, opened
+from ..tracing.handles import list_items, list_value
 from .row_updates import add_rows
 
 __all__ = ["loop_function"]
@@ -76,7 +76,7 @@ class _LoopSource:
         for x, whole, row in self.rows:
             is_list = getattr(whole, "array", whole).dtype == object
             if is_list:
-                function = self.source.bind("opened", opened)
+                function = self.source.bind("list_items", list_items)
                 dtype = self.source.bind("dtype", row.dtype)
                 self.source.emit(f"{x} = {function}({x}, {row.shape}, {dtype})")
             # With an ellipsis it is an array of rank 0, no number.
@@ -142,7 +142,9 @@ class _LoopSource:
         if self.node.tested:
             results.append(f"{self.source.bind('int32', np.int32)}(i)")
         for y, _, is_list in self.stacks:
-            results.append(f"{self.source.bind('boxed', boxed)}({y})" if is_list else y)
+            results.append(
+                f"{self.source.bind('list_value', list_value)}({y})" if is_list else y
+            )
         self.source.emit(f"return ({''.join([f'{name}, ' for name in results])})")
 
 

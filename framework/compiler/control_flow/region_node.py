@@ -24,8 +24,8 @@ from tapewright.ops.array.conversion import stop_gradient
 from ..pipeline import make_plan
 from ..tracing.binding import now_bound
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
-from ..tracing.handles import Box, boxed, zeros_of
-from .records import emit, pulled_back
+from ..tracing.handles import ListValue, list_value, zeros_of
+from .recording import emit, region_gradients
 from .regions import RegionTracer
 
 __all__ = ["RegionNode", "Replay", "named_cotangents"]
@@ -348,21 +348,21 @@ class RegionNode(Node):
         """
         raise NotImplementedError
 
-    def pulled_back(self, number, known, wanted):
+    def pull_back(self, number, known, wanted):
         """Return the gradients of a region by arguments, and its yields; each by port.
 
         ``known``: its arguments by port, and the `named_cotangents` that there are.
         """
         arguments, yields = self.region_ports()[number]
         names = list(arguments)
-        found, outputs = pulled_back(
+        gradients, outputs = region_gradients(
             self.regions[number],
             [known[port] for port in names],
             [names.index(port) for port in wanted],
             [known.get(("cotangent", port)) for port in yields],
             self.of_variables,
         )
-        return dict(zip(wanted, found)), dict(zip(yields, outputs))
+        return dict(zip(wanted, gradients)), dict(zip(yields, outputs))
 
 
 def _unique(variables):
@@ -371,8 +371,12 @@ def _unique(variables):
 
 def _copied(array):
     """Copy an array; of a list value, the items."""
-    if array.dtype == object and not array.shape and isinstance(array.item(), Box):
-        return boxed([np.array(item) for item in array.item().items])
+    if (
+        array.dtype == object
+        and not array.shape
+        and isinstance(array.item(), ListValue)
+    ):
+        return list_value([np.array(item) for item in array.item().items])
     return np.array(array)
 
 

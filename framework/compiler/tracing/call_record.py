@@ -14,7 +14,7 @@ from tapewright.core.tensor import IndexedSlices, new_tensor
 from tapewright.core.user_gradients import conjugate, to_user
 from tapewright.ops.array.gather import dense
 
-from .handles import sum_of_boxes
+from .handles import sum_of_lists
 
 __all__ = ["call_pullback"]
 
@@ -63,7 +63,7 @@ def _both(name, x, y):
     """The sum of two lists of cotangents."""
     if active_interpreter() is not ARRAY_EVAL:
         raise TracingError(f"{name}: {_UNBOUNDED}")
-    return sum_of_boxes(x, y)
+    return sum_of_lists(x, y)
 
 
 def _seeds(linearization, backward, targets):

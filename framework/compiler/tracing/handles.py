@@ -1,7 +1,7 @@
 """Objects as one value: arrays of rank 0 that go through graphs.
 
-A `Box` is a list of arrays, the states of a loop whose length nobody knows before; a
-`Resource` is an object with a state of its own, which effects change.
+A `ListValue` is a list of arrays: the states of a loop whose length is not known before
+it runs. A `Resource` is an object with a state of its own, which effects change.
 """
 
 import numpy as np
@@ -11,18 +11,18 @@ from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.ops.array.creation import zeros
 
 __all__ = [
-    "Box",
+    "ListValue",
     "Resource",
     "Unforeseen",
-    "boxed",
+    "list_value",
     "handle_of",
-    "opened",
-    "sum_of_boxes",
+    "list_items",
+    "sum_of_lists",
     "zeros_of",
 ]
 
 
-class Box:
+class ListValue:
     """A list of arrays, one a step, which graphs know as an array of rank 0."""
 
     __slots__ = ("items",)
@@ -65,23 +65,23 @@ class Resource:
 
 
 def handle_of(x):
-    """An object as the array that goes through graphs."""
+    """Wrap an object in an array that goes through graphs."""
     array = np.empty((), object)
     array[()] = x
     return array
 
 
-def boxed(items):
-    """A list as the array that goes through graphs."""
-    return handle_of(Box(items))
+def list_value(items):
+    """Wrap a list in an array that goes through graphs."""
+    return handle_of(ListValue(items))
 
 
-def sum_of_boxes(x, y):
-    """The sum of two of these, item by item; the number 0 stands for zeros."""
+def sum_of_lists(x, y):
+    """Add two list values, item by item; the number 0 stands for zeros."""
     x, y = x.item(), y.item()
-    if isinstance(x, Box) and isinstance(y, Box):
-        return boxed([a + b for a, b in zip(x.items, y.items)])
-    return boxed((x if isinstance(x, Box) else y).items)
+    if isinstance(x, ListValue) and isinstance(y, ListValue):
+        return list_value([a + b for a, b in zip(x.items, y.items)])
+    return list_value((x if isinstance(x, ListValue) else y).items)
 
 
 def zeros_of(spec):
@@ -100,7 +100,7 @@ class _Zeros:
         return self.zeros
 
 
-def opened(box, shape, dtype):
-    """The items of a list; zeros for the number 0."""
-    box = box.item()
-    return box.items if isinstance(box, Box) else _Zeros(shape, dtype)
+def list_items(value, shape, dtype):
+    """Return the items of a list value; zeros for the number 0."""
+    value = value.item()
+    return value.items if isinstance(value, ListValue) else _Zeros(shape, dtype)

@@ -1,9 +1,9 @@
-"""Control nodes under tapes: one call for a tape, whose gradient is another control node.
+"""Nodes with regions under tapes: one record, whose pullback is another such node.
 
-Nothing that is computed inside of a branch or body is kept for the gradient; it is computed
-again on the way back, from the inputs (in a loop: from the state before each step) and
-from what effects gave. The gradient is written with nodes of the same kinds, which a tape
-further out records in the same way: so there are gradients of every order.
+Nothing that is computed inside a region is kept for the gradient; it is computed again on
+the way back, from the operands (in a loop: from the state before each step) and from what
+effects gave. The gradient is written with nodes of the same kinds, which a tape further
+out records in the same way: so there are gradients of every order.
 """
 
 from tapewright.autodiff.batching import BatchedTensor
@@ -26,11 +26,11 @@ from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import reads_by_time
 from ..tracing.interpret import interpret
 
-__all__ = ["emit", "is_box", "pulled_back"]
+__all__ = ["emit", "is_list", "region_gradients"]
 
 
 def emit(node, tensors):
-    """Writes a node with regions into the trace; tapes above it record it as one call.
+    """Write a node with regions into the trace; tapes above it record it as one call.
 
     Returns: the outputs. See `RegionNode.recorded` for what a tape is given.
     """
@@ -58,7 +58,7 @@ def emit(node, tensors):
 
 
 def _tracked(interpreter, node, tensors):
-    """Of each input whether a cotangent must reach it."""
+    """Return for each operand whether a cotangent must reach it."""
     kinds = node.operand_kinds(tensors)
     return [
         x.key in interpreter.known and kind in "fc"
@@ -67,7 +67,7 @@ def _tracked(interpreter, node, tensors):
 
 
 def _refuse_new_paths(node, tapes):
-    """Raises where a variable would be a source in the middle of a branch or body."""
+    """Raise if a variable would be a source in the middle of a region."""
     for graph in node.regions if tapes else ():
         for each in [read for reads in reads_by_time(graph) for read in reads]:
             if any([_follows(tape, each.variable) for tape in tapes]):
@@ -98,40 +98,40 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
         (node, gradient, tracked, tensors, outputs),
     )
     interpreter.process_record(record, outputs, below)
-    boxes = [
+    lists = [
         out.key
         for out, kind in zip(outputs, node.result_kinds(outputs))
-        if is_box(out) and kind in "fc"
+        if is_list(out) and kind in "fc"
     ]
-    if boxes and not isinstance(interpreter, Tape):
+    if lists and not isinstance(interpreter, Tape):
         raise TracingError(
             f"{node.name}: forward mode through a loop of a traced function needs to know "
             "how many steps there may be: give it maximum_iterations"
         )
-    for key in boxes:
+    for key in lists:
         interpreter.known.add(key)
 
 
 def _pull_back(record, g, cotangents, useful):
-    """The cotangents that the gradient of one control node gives."""
+    """Add the cotangents that the gradient of one node gives."""
     node, gradient, tracked, tensors, outputs = record.residuals
     on_arrays = active_interpreter() is ARRAY_EVAL
     keys = dict(zip([i for i, t in enumerate(tracked) if t], record.inputs))
     wanted = [i for i, key in keys.items() if useful is None or key in useful]
     with use_interpreters(() if on_arrays else active_interpreters()):
         dense_g = [_dense(c) for c in g]
-        given = [c if is_box(c) else to_user(c, on_arrays) for c in dense_g]
-        found = gradient(tensors, outputs, given, wanted)
-        for i, part in zip(wanted, found, strict=True):
-            if not is_box(part):
+        given = [c if is_list(c) else to_user(c, on_arrays) for c in dense_g]
+        gradients = gradient(tensors, outputs, given, wanted)
+        for i, part in zip(wanted, gradients, strict=True):
+            if not is_list(part):
                 part = from_user(part, on_arrays)
             elif keys[i] in cotangents:
-                part = node.sum_of_boxes(i, cotangents.pop(keys[i]), part)
+                part = node.sum_of_lists(i, cotangents.pop(keys[i]), part)
             add_cotangent(cotangents, keys[i], part, useful)
 
 
-def is_box(x):
-    """Whether a tensor is a list of arrays of a length not known before (see `loops`)."""
+def is_list(x):
+    """Return whether a tensor is a list value, as a loop of unknown length gives it."""
     return x is not None and x.array.dtype == object
 
 
@@ -139,40 +139,39 @@ def _dense(g):
     return dense(g) if isinstance(g, IndexedSlices) else g
 
 
-def pulled_back(graph, inputs, wanted, cotangents, of_variables=()):
-    """The gradients of a graph by its inputs of the numbers ``wanted``; and its outputs.
+def region_gradients(graph, inputs, wanted, cotangents, of_variables=()):
+    """Return the gradients of a graph by its inputs ``wanted``, and its outputs.
 
-    ``cotangents``: one for each output, or None. ``of_variables``: pairs of a variable and
-    the number of the input under which it comes in.
+    ``wanted``: numbers; ``cotangents``: one for each output, or None; ``of_variables``:
+    pairs of a variable and the number of the input under which it comes in.
     """
     with active_tracer().assigning_nothing():  # it was done on the way there
-        return _pulled_back(graph, inputs, wanted, cotangents, of_variables)
+        return _traced_gradients(graph, inputs, wanted, cotangents, of_variables)
 
 
-def _pulled_back(graph, inputs, wanted, cotangents, of_variables):
-    sources = [inputs[i] for i in wanted]
-    variables = [(v, i) for v, i in of_variables if i in wanted and _names(graph, v)]
+def _traced_gradients(graph, inputs, wanted, cotangents, of_variables):
+    pairs = [
+        (v, i) for v, i in of_variables if i in wanted and _has_gradient_by(graph, v)
+    ]
+    sources = [*[inputs[i] for i in wanted], *[v for v, _ in pairs]]
     with GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch([*sources, *[v for v, _ in variables]])
+        tape.watch(sources)
         outputs = interpret(graph, inputs)
-    pairs = [(out, c) for out, c in zip(outputs, cotangents) if c is not None]
-    if not pairs:
+    present = [(out, c) for out, c in zip(outputs, cotangents) if c is not None]
+    if not present:
         return [None] * len(wanted), outputs
-    found = tape.gradient(
-        [out for out, _ in pairs],
-        [*sources, *[v for v, _ in variables]],
-        output_gradients=[c for _, c in pairs],
-    )
-    found = [g if g is None else convert_to_tensor(_dense(g)) for g in found]
-    for (_, i), more in zip(variables, found[len(sources) :]):
-        at = wanted.index(i)
+    targets, seeds = zip(*present)
+    gradients = tape.gradient(list(targets), sources, output_gradients=list(seeds))
+    gradients = [g if g is None else convert_to_tensor(_dense(g)) for g in gradients]
+    for (_, i), more in zip(pairs, gradients[len(wanted) :]):
+        n = wanted.index(i)
         if more is not None:
-            found[at] = more if found[at] is None else found[at] + more
-    return found[: len(sources)], outputs
+            gradients[n] = more if gradients[n] is None else gradients[n] + more
+    return gradients[: len(wanted)], outputs
 
 
-def _names(graph, variable):
-    """Whether a custom gradient in the graph answers for this variable."""
+def _has_gradient_by(graph, variable):
+    """Return whether a custom gradient in the graph is also one by this variable."""
     return any(
         v is variable
         for node in graph.nodes
