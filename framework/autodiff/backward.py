@@ -1,4 +1,4 @@
-"""The walk back: from cotangents of targets, over the records of a tape, to the sources.
+"""The backward pass: from cotangents of targets, over the records of a tape, to sources.
 
 It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
 complex numbers (see `core.record`); they are conjugated on the way in and out. It runs on
@@ -80,7 +80,7 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 
 
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
-    """Backwards over the records; cotangents of the sources are left in the dict.
+    """Go back over the records; the cotangents of the sources are left in the dict.
 
     ``step(record, g, cotangents, useful)`` takes the place of the records' pullbacks.
     """

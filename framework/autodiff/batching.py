@@ -1,11 +1,11 @@
 """The interpreter that applies batching rules: one call of an op for many values at once.
 
-Values in flight are `BatchedTensor`: a tensor with a mapped axis in front. Jacobians send all
-cotangents through one backward walk this way. A Jacobian has a cotangent for each index
-of each axis of its target; where an index of such an axis meets one index of an axis of a
-value only, the value may stay *diagonal* there (see `rules`): one value stands for one
-value an index, and the zeros beside them are never computed. Only an op that mixes the
-indices *spreads* the value: the indices then line up in the mapped axis.
+Its values are `BatchedTensor`: tensors with a mapped axis in front. Jacobians send all
+cotangents through one backward pass this way. A Jacobian has a cotangent for each index of
+each axis of its target. Where each index of such an axis matters to one index of an axis
+of a value, that axis may stay *sparse*, held as a diagonal (see `rules`): the value stands
+for one value an index, and the zeros beside the diagonal are never computed. An op that
+mixes the indices makes the axis *dense*: its indices then line up in the mapped axis.
 """
 
 import math
@@ -42,7 +42,7 @@ class NotDiagonal(Exception):
 
 
 class _AbstractValue:
-    """What ops may know of a mapped value: shape and dtype without the mapped axis."""
+    """Shape and dtype of a batched tensor without the mapped axis, for ops to ask."""
 
     __slots__ = ("shape", "dtype", "ndim")
 
@@ -64,7 +64,9 @@ class BatchedTensor(Tensor):
 
     def __init__(self, value, owner, axes):
         self.value = value  # the tensor with the mapped axis in front
-        self.axes = axes  # for each size of the owner: where it is diagonal, or None
+        self.axes = (
+            axes  # for each size of the owner: the diagonal axis, or None (dense)
+        )
         self.owner = owner
         self.array = _AbstractValue(value.array)
         self.key = None
@@ -102,10 +104,9 @@ class BatchedTensor(Tensor):
 class BatchInterpreter(Interpreter):
     """Runs batch rules on `BatchedTensor` inputs.
 
-    Args: ``sizes``: those of the axes in which values may be diagonal, 1 where none is.
-    The mapped axis holds the indices of those that are spread, in this order, and last
-    what `map` was given there. ``strict``: the positions in ``sizes`` that must not be
-    spread.
+    Args: ``sizes``: of the axes in which values may be sparse, 1 where none is. The mapped
+    axis holds the indices of the dense ones, in this order, and last the mapped axis that
+    `map` was given. ``strict``: the positions in ``sizes`` that must stay sparse.
     """
 
     __slots__ = ("sizes", "strict")
@@ -119,7 +120,7 @@ class BatchInterpreter(Interpreter):
         self.sizes, self.strict = tuple(sizes), strict
 
     def map(self, value, axes=None):
-        """A mapped tensor, spread or diagonal in ``axes`` (one or many)."""
+        """A batched tensor, dense, or diagonal in ``axes`` (one or many)."""
         if axes is None:
             axes = (None,) * len(self.sizes)
         elif type(axes) is int:
@@ -133,60 +134,64 @@ class BatchInterpreter(Interpreter):
         plain = not below and not kernels_are_wrapped()
         first = inputs[mapped.index(True)].axes
         if first.count(None) == len(first) and mapped.count(True) == 1:
-            axes, late, spread = first, None, inputs
+            axes, deferred = first, None
         else:
             with use_interpreters(below):
-                axes, late, spread = self._settled(
-                    op, inputs, mapped, attributes, plain and op.name in SPREADING
+                axes, deferred, inputs = self._resolve_axes(
+                    op, inputs, mapped, attributes, plain and op.name in DENSIFYING
                 )
-        self.foresee(op, spread, mapped, attributes, axes, late)
-        values = [x.value if m else x for x, m in zip(spread, mapped)]
+        self.check_cost(op, inputs, mapped, attributes, axes, deferred)
+        values = [x.value if m else x for x, m in zip(inputs, mapped)]
         result = None
         if plain:
-            result = self._plainly(op, spread, values, mapped, attributes, late)
+            result = self._run_on_arrays(
+                op, inputs, values, mapped, attributes, deferred
+            )
         if result is None:
             with use_interpreters(below):
-                if late is not None:
+                if deferred is not None:
                     at = mapped.index(True)
-                    values[at] = self.spread(spread[at], late).value
+                    values[at] = self.densify(inputs[at], deferred).value
                 if op.batch_rule is None:
                     result = _loop(op, values, mapped, attributes)
                 else:
                     result = op.batch_rule(mapped, *values, **attributes)
         if isinstance(result, (tuple, list)):
-            return tuple([self.made(r, axes) for r in result])
-        return self.made(result, axes)
+            return tuple([self.wrap(r, axes) for r in result])
+        return self.wrap(result, axes)
 
-    def _plainly(self, op, inputs, values, mapped, attributes, late):
-        """The result by a shorter way, or None."""
-        if late is not None:
+    def _run_on_arrays(self, op, inputs, values, mapped, attributes, deferred):
+        """The result of a faster rule on arrays, or None."""
+        if deferred is not None:
             at = mapped.index(True)
             x, arrays = inputs[at], [v.array for v in values]
-            result = SPREADING[op.name](at, x.axes[late], arrays, attributes)
-            return (
-                None if result is None else self._lined_up(new_tensor(result), x, late)
+            result = DENSIFYING[op.name](at, x.axes[deferred], arrays, attributes)
+            if result is None:
+                return None
+            return self._merge_rows(new_tensor(result), x, deferred)
+        if op.name in ON_ARRAYS:
+            result = ON_ARRAYS[op.name](
+                mapped, *[v.array for v in values], **attributes
             )
-        if op.name in PLAIN:
-            result = PLAIN[op.name](mapped, *[v.array for v in values], **attributes)
             return None if result is None else new_tensor(result)
-        if op.elementwise and _line_up(values, mapped):
+        if op.elementwise and _axes_line_up(values, mapped):
             return op.run(values, attributes)
         return None
 
-    def foresee(self, op, inputs, mapped, attributes, axes, late):
-        """Told before an op runs; may refuse by raising."""
+    def check_cost(self, op, inputs, mapped, attributes, axes, deferred):
+        """Hook before an op runs; may refuse by raising."""
 
-    def made(self, value, axes):
-        """The mapped result of an op."""
+    def wrap(self, value, axes):
+        """The result of an op as a batched tensor."""
         return BatchedTensor(value, self, axes)
 
-    def _settled(self, op, inputs, mapped, attributes, at_less_cost):
-        """Where the output is diagonal, and inputs that agree where they are spread.
+    def _resolve_axes(self, op, inputs, mapped, attributes, op_densifies):
+        """The sparse axes of the output, and inputs densified so far that the op applies.
 
-        Between them, if the op itself can spread ``at_less_cost``: where it is to do so.
+        Between them, if ``op_densifies``: the axis that the op makes dense, at less cost.
         """
         inputs, count = list(inputs), mapped.count(True)
-        axes, late = [None] * len(self.sizes), None
+        axes, deferred = [None] * len(self.sizes), None
         for t in range(len(axes)):
             own = tuple([x.axes[t] if m else None for x, m in zip(inputs, mapped)])
             diagonal = len(own) - own.count(None)
@@ -199,26 +204,26 @@ class BatchInterpreter(Interpreter):
                     continue
             if t in self.strict:
                 raise NotDiagonal(op)
-            if count == 1 and at_less_cost and late is None:
-                self.widen(inputs[mapped.index(True)], t)
-                late = t
+            if count == 1 and op_densifies and deferred is None:
+                self.before_densify(inputs[mapped.index(True)], t)
+                deferred = t
                 continue
             for i, axis in enumerate(own):
                 if axis is not None:
-                    inputs[i] = self.spread(inputs[i], t)
-        return tuple(axes), late, inputs
+                    inputs[i] = self.densify(inputs[i], t)
+        return tuple(axes), deferred, inputs
 
-    def widen(self, x, t):
-        """Told before a value is spread; may refuse by raising."""
+    def before_densify(self, x, t):
+        """Hook before a sparse axis becomes dense; may refuse by raising."""
 
-    def spread(self, x, t):
-        """A mapped value with the zeros beside one diagonal spelled out."""
-        self.widen(x, t)
+    def densify(self, x, t):
+        """A batched tensor with the zeros beside one diagonal written out."""
+        self.before_densify(x, t)
         axes = (*x.axes[:t], None, *x.axes[t + 1 :])
-        value = self._lined_up(embed_diagonal(x.value, x.axes[t]), x, t)
-        return self.made(value, axes)
+        value = self._merge_rows(embed_diagonal(x.value, x.axes[t]), x, t)
+        return self.wrap(value, axes)
 
-    def _lined_up(self, full, x, t):
+    def _merge_rows(self, full, x, t):
         """``[n, m, ...]`` with the n indices of position ``t`` in their place among m."""
         n, m, *rest = full.array.shape
         outer = 1
@@ -231,25 +236,25 @@ class BatchInterpreter(Interpreter):
             return new_tensor(full.array.reshape(n * m, *rest))
         return reshape(full, (n * m, *rest))
 
-    def spell_out(self, x, seeds):
-        """As `dense`; what does not depend on the seeds is repeated for each of them."""
+    def densify_beside(self, x, seeds):
+        """As `densify_all`; a value that does not depend on the seeds is repeated for each."""
         if type(x) is BatchedTensor and x.owner is self:
-            return self.dense(x)
+            return self.densify_all(x)
         x, count = convert_to_tensor(x), seeds.value.array.shape[0]
         for size, axis in zip(self.sizes, seeds.axes):
             count *= 1 if axis is None else size
         return broadcast_to(x, (count, *x.array.shape))
 
-    def dense(self, x):
-        """The tensor with every mapped value spelled out."""
+    def densify_all(self, x):
+        """The tensor behind a batched one, all of its sparse axes made dense."""
         for t, axis in enumerate(x.axes):
             if axis is not None:
-                x = self.spread(x, t)
+                x = self.densify(x, t)
         return x.value
 
 
-def _line_up(values, mapped):
-    """Whether the axes behind the mapped one line up by themselves."""
+def _axes_line_up(values, mapped):
+    """Return whether the axes behind the mapped one line up by themselves."""
     ranks = [v.array.ndim - m for v, m in zip(values, mapped)]
     most = max(ranks)
     return all([rank == most for rank, m in zip(ranks, mapped) if m])
@@ -267,7 +272,7 @@ def _loop(op, values, mapped, attributes):
     return stack(results)
 
 
-# ------------------------------ shorter ways on arrays, where nobody records what is done
+# -------------------------------- faster rules on arrays, where nobody records the ops
 
 
 def _product(mapped, a, b, transpose_a, transpose_b):
@@ -281,7 +286,7 @@ def _product(mapped, a, b, transpose_a, transpose_b):
     return a @ (b.swapaxes(-1, -2) if transpose_b else b)
 
 
-def _spread_product(at, axis, values, attributes):
+def _densify_product(at, axis, values, attributes):
     """A product summed over the diagonal axis: one outer product for each index."""
     x, other = values[at], values[1 - at]
     flipped = attributes["transpose_a" if at == 0 else "transpose_b"]
@@ -302,7 +307,7 @@ def _spread_product(at, axis, values, attributes):
     return product.reshape(n, *lead, columns, rows)
 
 
-def _spread_sum(at, axis, values, attributes):
+def _densify_sum(at, axis, values, attributes):
     """A sum over the diagonal axis: its entries, one by one."""
     (x,) = values
     rank, summed = x.ndim - 1, attributes["axis"]
@@ -317,7 +322,7 @@ def _spread_sum(at, axis, values, attributes):
     return _moved_sum(x, axis + rank, summed, shape)
 
 
-def _spread_sum_to(at, axis, values, attributes):
+def _densify_sum_to(at, axis, values, attributes):
     """The same, where the sum leaves axes of size 1."""
     (x,) = values
     shape, full = attributes["shape"], x.shape[1:]
@@ -339,11 +344,11 @@ def _moved_sum(x, axis, summed, shape):
 
 
 # name of an op -> rule(mapped, *arrays, **attributes); None where it does not apply
-PLAIN = {"matmul": _product}
+ON_ARRAYS = {"matmul": _product}
 # name of an op -> rule(position of the mapped input, its diagonal axis, arrays, attributes)
-# gives the output spread along that axis, ``[n, m, ...]``, without the zeros; or None
-SPREADING = {
-    "matmul": _spread_product,
-    "reduce_sum": _spread_sum,
-    "sum_to_shape": _spread_sum_to,
+# gives the output dense along that axis, ``[n, m, ...]``, without the zeros; or None
+DENSIFYING = {
+    "matmul": _densify_product,
+    "reduce_sum": _densify_sum,
+    "sum_to_shape": _densify_sum_to,
 }

@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _VariableWatcher(Interpreter):
-    """Notes the trainable variables that are read while it is active."""
+    """Collect the trainable variables that are read while it is active."""
 
     __slots__ = ("variables",)
     only_watches_variables = True
@@ -88,7 +88,7 @@ def _checked(name, i, gradient, source):
 
 
 def ask_for_gradients(gradient, cotangents, count, variables, name):
-    """What a gradient function gives: for each of ``count`` inputs, then each variable."""
+    """Ask a gradient function: a gradient for each of ``count`` inputs, then each variable."""
     if variables:
         answer = gradient(*cotangents, variables=list(variables))
         if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -181,7 +181,7 @@ def custom_gradient(f=None):
 
 
 def note_call(name, inputs, variables, outputs, gradient):
-    """Tells tapes and tracers of a call with a gradient of its own; its results."""
+    """Record a call with a gradient of its own on tapes and in traces; its results."""
     interpreters = active_interpreters()
     for at in range(len(interpreters) - 1, 0, -1):
         batcher = interpreters[at]
@@ -220,9 +220,11 @@ class _MappedCall:
         if batcher.strict:
             raise NotDiagonal(identity.primitive)
         self.mapped = [type(x) is BatchedTensor and x.owner is batcher for x in inputs]
-        values = [batcher.dense(x) if m else x for x, m in zip(inputs, self.mapped)]
+        values = [
+            batcher.densify_all(x) if m else x for x, m in zip(inputs, self.mapped)
+        ]
         first = next(x for x in (*inputs, *outputs) if type(x) is BatchedTensor)
-        outputs = [batcher.spell_out(x, first) for x in outputs]
+        outputs = [batcher.densify_beside(x, first) for x in outputs]
         self.count = outputs[0].array.shape[0]
         results = note_call(self.name, values, self.variables, outputs, self._ask)
         return [batcher.map(result) for result in results]
@@ -247,7 +249,7 @@ class _MappedCall:
         if gradient is None:
             return None
         if type(gradient) is BatchedTensor and gradient.owner is self.batcher:
-            gradient = self.batcher.dense(gradient)
+            gradient = self.batcher.densify_all(gradient)
         else:
             gradient = convert_to_tensor(gradient)
             gradient = broadcast_to(gradient, (self.count, *gradient.array.shape))
@@ -255,7 +257,7 @@ class _MappedCall:
 
 
 def _record(name, inputs, variables, results, gradient, interpreters, start):
-    """Notes the call on every tape, from number ``start``, that knows a source."""
+    """Record the call on every tape, from number ``start``, that knows a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
     specs = [s if s is None else (s.shape, s.dtype) for s in sources]
     outputs = [(r.array.shape, r.array.dtype) for r in results]
@@ -342,7 +344,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
             with use_interpreters((*_without_tapes(active_interpreters()), watcher)):
                 outputs = f(*args, **kwargs)
             for variable in watcher.variables.values():
-                variable.read()  # tells the interpreters outside
+                variable.read()  # for the interpreters outside
             return outputs, functools.partial(_recompute, f, args, kwargs)
 
         return forward(*args)

@@ -44,7 +44,7 @@ class Explanation:
 
     @property
     def connected(self):
-        """Whether a gradient reaches the source."""
+        """True if a gradient reaches the source."""
         return self.reason == "connected"
 
     def __repr__(self):
@@ -88,7 +88,7 @@ def explain(tape, target, sources):
 
 
 class _Paths:
-    """What a tape knows of one target."""
+    """The paths of a tape that lead to one target."""
 
     def __init__(self, tape, target):
         self.tape, self.target = tape, target
@@ -349,7 +349,7 @@ def _label(index, source):
 
 
 class Summary:
-    """What a tape holds. ``rows``: ``(op, line, count, bytes)``, most bytes first."""
+    """The contents of a tape. ``rows``: ``(op, line, count, bytes)``, most bytes first."""
 
     __slots__ = ("rows", "records", "nbytes")
 

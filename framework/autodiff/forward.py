@@ -54,7 +54,7 @@ class ForwardAccumulator:
     Args: ``primals``: a tensor or variable, or any nest of them; ``tangents``: as many
     values, nested alike, each of the shape and dtype of its primal.
 
-    Where a tape costs one walk for each output of a function, an accumulator costs one
+    Where a tape costs one backward pass for each output of a function, an accumulator costs one
     pass for each input, and keeps nothing but the tangents of tensors still in use.
     Accumulators nest, and mix with tapes: what is inside is differentiated by what is
     outside. A custom gradient counts forward as it does backward.
@@ -270,10 +270,10 @@ def _dense(value):
 
 
 class Tangents(Interpreter):
-    """What one accumulator knows: the tangent of each tensor that has one.
+    """The interpreter behind an accumulator: the tangent of each tensor that has one.
 
-    They are those of the walk, without a conjugate: the tangent of ``f(z)`` is
-    ``f'(z)`` times that of ``z``.
+    They follow the convention of the backward pass, without a conjugate: the tangent of
+    ``f(z)`` is ``f'(z)`` times that of ``z``.
     """
 
     __slots__ = ("known", "failed", "variables", "forget", "__weakref__")
@@ -330,7 +330,9 @@ class Tangents(Interpreter):
         with use_interpreters(below), np.errstate(all="ignore"):
             try:
                 found = _pushed(op, inputs, attributes, outputs, tangents, below)
-            except GradientLookupError as missing:  # who asks for the tangent is told
+            except (
+                GradientLookupError
+            ) as missing:  # raised for whoever asks for the tangent
                 self._fail(each, missing)
                 return outputs
         for out, tangent in zip(each, found):

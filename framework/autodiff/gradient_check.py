@@ -385,7 +385,7 @@ def check_op(case, order=None):
     """Puts a case through everything an op promises.
 
     The value, in double and single precision; ``infer``; every derivative up to the
-    case's order (``order`` lowers it); flat inputs; the two walks of the tape; the batch
+    case's order (``order`` lowers it); flat inputs; backward on arrays and tensors; the batch
     rule, each way to map inputs; the diagonal rule, each way and axis; Jacobians.
 
     Raises: ``AssertionError`` that says which promise is broken, and how.
@@ -513,7 +513,7 @@ def _check_that_flat_inputs_have_no_gradient(case):
 
 
 def _gradients(case, arrays, outer=None):
-    """First and, for the first source, second derivatives; by either walk."""
+    """First and, for the first source, second derivatives; by either pass."""
     tensors = _tensors(arrays)
     flat = _flat_inputs(case)
     sources = [

@@ -53,7 +53,7 @@ K = TypeVar("K")
 
 
 class UnconnectedGradients(enum.Enum):
-    """What `gradient` gives for a source that the target does not depend on."""
+    """The gradient of a source that the target does not depend on."""
 
     NONE = "none"
     ZERO = "zero"
@@ -200,8 +200,13 @@ class GradientTape:
             )
         return explain(self._kept(), targets[0], flat_sources)
 
+<<<<<<< HEAD
     def summary(self) -> Summary:
         """What the tape holds: ops, how many of each, the bytes that they keep alive.
+=======
+    def summary(self):
+        """The contents of the tape: ops, how many of each, the bytes that they keep alive.
+>>>>>>> 1dabe2f (autodiff: sparse axes are densified; plain docstrings in the core)
 
         Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
         if ``debugging.enable_traceback`` is on.
@@ -360,10 +365,10 @@ class GradientTape:
         """All derivatives of ``target``, one tensor, by ``sources``.
 
         Shape: that of the target, then that of the source. All cotangents go back in one
-        batched walk; in chunks of ``parallel_iterations``, if that is given, or so many
-        that the walk works on no more than ``memory_limit`` bytes beside its result (or
+        batched pass; in chunks of ``parallel_iterations``, if that is given, or so many
+        that the pass works on no more than ``memory_limit`` bytes beside its result (or
         one by one, if that is not enough). Where rows of the target depend on one row of
-        a source only, zeros are not computed. ``experimental_use_pfor=False`` walks once
+        a source only, zeros are not computed. ``experimental_use_pfor=False`` goes back once
         for each entry of the target.
 
         Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
@@ -502,9 +507,9 @@ class GradientTape:
         ((tensor, key),), keys = ends(tape, [target], sources)
         if key is None:
             return [None] * len(sources)
-        walks = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+        passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
-            found = walks.full([tuple(s.shape) for s in sources])
+            found = passes.full([tuple(s.shape) for s in sources])
             return [conjugate(j) for j in found]
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
@@ -512,9 +517,9 @@ class GradientTape:
         ((tensor, key),), keys = ends(tape, [target], [source])
         if key is None:
             return None
-        walks = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+        passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
-            return conjugate(walks.by_example(tuple(source.shape), check))
+            return conjugate(passes.by_example(tuple(source.shape), check))
 
     def _need_persistent(self, who):
         if not self._persistent:
@@ -560,7 +565,7 @@ class GradientTape:
         )
 
     def _begin(self):
-        """What to walk over, and the interpreters that see it; a tape for one walk is spent."""
+        """The tape to go back over, and the interpreters around; spends it if for one use."""
         if self._tape is None:
             if self._spent:
                 raise self._spent_error()
@@ -692,7 +697,7 @@ def _zeros(shape, source):
 def _unit_cotangents(target, picks):
     """A cotangent for each list of entries, 1 there and 0 elsewhere; of none, zeros.
 
-    A walk with zeros tells which sources an empty target depends on.
+    A pass with zeros shows which sources an empty target depends on.
     """
     shape = tuple(target.shape)
     for entries in picks or [()]:

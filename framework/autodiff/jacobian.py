@@ -1,9 +1,9 @@
-"""Jacobians: many cotangents of one target in one batched walk, as few as will do.
+"""Jacobians: many cotangents of one target in one batched backward pass.
 
-A walk starts with one cotangent of ones, diagonal in every axis of the target (see
-`batching`): it stands for the unit cotangents of all entries. What the ops mix is spread
-on the way; what they do not, arrives diagonal, and its zeros are never computed. Within
-bounds (a number of cotangents, or of bytes) the axes that would be spread too far are
+A pass starts with one cotangent of ones, diagonal in every axis of the target (see
+`batching`): it stands for the unit cotangents of all entries. Axes that ops mix become
+dense on the way; the others arrive diagonal, and their zeros are never computed. Within
+bounds (a number of cotangents, or of bytes) axes whose dense form would be too large are
 gone through in chunks instead.
 """
 
@@ -44,7 +44,7 @@ __all__ = [
 class JacobianPass:
     """Backward passes over one tape with many cotangents for one target.
 
-    ``chunk`` bounds the cotangents of a walk, ``limit`` the bytes that it works on.
+    ``chunk`` bounds the cotangents of a pass, ``limit`` the bytes that it works on.
     """
 
     def __init__(self, tape, target, key, keys, interpreters, chunk=None, limit=None):
@@ -55,14 +55,14 @@ class JacobianPass:
         self.xp = module_of(target)
 
     def full(self, sources):
-        """For each source ``[target..., source...]``, or None if it does not matter."""
+        """``[target..., source...]`` for each source, None where the target ignores it."""
         rank = len(self.shape)
         places = {t: t for t in range(rank)}
-        answers = [
+        blocks = [
             (self.shape + shape, places, shape, range(rank, rank + len(shape)))
             for shape in sources
         ]
-        return self._found(answers)
+        return self._found(blocks)
 
     def by_example(self, source, check):
         """``[batch, target..., source...]`` of each example: the sum over all examples.
@@ -74,27 +74,27 @@ class JacobianPass:
         source_places = [0, *range(rank, len(shape))]
         if check and self.shape[0] > 1:
             try:
-                answer = (shape, places, source, source_places)
-                return self._found([answer], strict=(0,))[0]
+                block = (shape, places, source, source_places)
+                return self._found([block], strict=(0,))[0]
             except NotDiagonal as mixing:
                 (full,) = self.full([source])
                 check_blocks(full, rank, mixing.op_name)
         del places[0]
         return self._found([(shape, places, source, source_places)])[0]
 
-    def _found(self, answers, strict=()):
-        axes = [*answers[0][1]]  # of the target: a cotangent for each of their entries
+    def _found(self, blocks, strict=()):
+        axes = [*blocks[0][1]]  # of the target: a cotangent for each of their entries
         explicit = [t for t in axes if self.shape[t] == 0]
         while True:
-            given = [_Answer(self, *answer) for answer in answers]
+            given = [_Block(self, *block) for block in blocks]
             try:
-                self._walk_all(axes, sorted(explicit), given, strict)
-                return [answer.result() for answer in given]
-            except _TooWide as wide:
+                self._all_passes(axes, sorted(explicit), given, strict)
+                return [block.result() for block in given]
+            except _TooLarge as wide:
                 explicit.append(wide.axis)
 
-    def _walk_all(self, axes, explicit, answers, strict):
-        """All cotangents: the entries of the ``explicit`` axes in chunks, others at once."""
+    def _all_passes(self, axes, explicit, blocks, strict):
+        """Send all cotangents: the entries of ``explicit`` axes in chunks, others at once."""
         sizes = [self.shape[t] for t in explicit]
         count = math.prod(sizes)
         step = count if self.chunk is None else min(self.chunk, count)
@@ -108,7 +108,7 @@ class JacobianPass:
                 picks = np.unravel_index(np.arange(start, stop), sizes)
             meter = None if self.limit is None else _Meter()
             seeds = self._seeds(axes, explicit, picks, strict, meter)
-            self._one_walk(seeds, answers, explicit, picks, step >= count)
+            self._one_pass(seeds, blocks, explicit, picks, step >= count)
             if meter is not None and start == 0:
                 fit = max(1, int(self.limit // max(meter.most, 1)))
                 start, step = start + step, fit
@@ -117,12 +117,12 @@ class JacobianPass:
             if start >= count:
                 return
 
-    def _one_walk(self, seeds, answers, explicit, picks, alone):
-        for answer, g in zip(answers, self._send(seeds)):
-            answer.add(g, seeds, explicit, picks, alone)
+    def _one_pass(self, seeds, blocks, explicit, picks, alone):
+        for block, g in zip(blocks, self._send(seeds)):
+            block.add(g, seeds, explicit, picks, alone)
 
     def _seeds(self, axes, explicit, picks, strict, meter):
-        """The unit cotangents, mapped: ones, but at the picked entries of explicit axes."""
+        """The unit cotangents as one batched tensor: ones at the picked entries."""
         shape, rank = self.shape, len(self.shape)
         free = [t in axes and t not in explicit and shape[t] > 1 for t in range(rank)]
         sizes = [n if is_free else 1 for n, is_free in zip(shape, free)]
@@ -156,7 +156,7 @@ class JacobianPass:
 
 
 def _entrywise_step(batcher):
-    """Steps that nobody records, straight on arrays where an op works entry by entry."""
+    """A step that runs pullbacks on arrays where an op works entry by entry."""
 
     def step(record, g, cotangents, useful):
         pullback = record.pullback
@@ -169,8 +169,8 @@ def _entrywise_step(batcher):
             old = cotangents.get(key)
             if type(old) is BatchedTensor and old.axes == g.axes:
                 d, old = old.value.array + d, None
-            made = batcher.made(new_tensor(d), g.axes)
-            cotangents[key] = made if old is None else old + made
+            mapped = batcher.wrap(new_tensor(d), g.axes)
+            cotangents[key] = mapped if old is None else old + mapped
 
     return step
 
@@ -178,15 +178,15 @@ def _entrywise_step(batcher):
 # ------------------------------------------------------------------------- within bounds
 
 
-class _TooWide(Exception):
-    """A walk would be spread too far along this axis of the target."""
+class _TooLarge(Exception):
+    """A pass would become too large if this axis of the target were dense."""
 
     def __init__(self, axis):
         self.axis = axis
 
 
 class _Bounded(BatchInterpreter):
-    """A batcher that goes no further than a number of cotangents, or of bytes."""
+    """A batch interpreter bounded in the number of cotangents, or of bytes."""
 
     __slots__ = ("most", "limit", "meter")
 
@@ -194,34 +194,34 @@ class _Bounded(BatchInterpreter):
         super().__init__(sizes, strict)
         self.most, self.limit, self.meter = most, limit, meter
 
-    def widen(self, x, t):
+    def before_densify(self, x, t):
         array = x.value.array
         if self.most is not None and array.shape[0] * self.sizes[t] > self.most:
-            raise _TooWide(t)
+            raise _TooLarge(t)
         if self.limit is not None:
             more = array.nbytes * self.sizes[t]
             if self.meter.now + more > self.limit:
-                raise _TooWide(t)
+                raise _TooLarge(t)
 
-    def foresee(self, op, inputs, mapped, attributes, axes, late):
+    def check_cost(self, op, inputs, mapped, attributes, axes, deferred):
         if self.meter is None or op.infer_rule is None:
             return
         specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
         given = op.infer_rule(*specs, **attributes)
         fronts = [x.value.array.shape[0] for x, m in zip(inputs, mapped) if m]
-        count = max(fronts) * (1 if late is None else self.sizes[late])
+        count = max(fronts) * (1 if deferred is None else self.sizes[deferred])
         for spec in given if isinstance(given, (tuple, list)) else (given,):
             size = math.prod(spec.shape) * spec.dtype.size * count
             if self.meter.now + size > self.limit:
                 self._narrow(axes)
 
     def _narrow(self, axes):
-        """Asks for chunks along the longest axis that is spread, if one is."""
-        spread = [(n, t) for t, n in enumerate(self.sizes) if n > 1 and axes[t] is None]
-        if spread:
-            raise _TooWide(max(spread)[1])
+        """Ask for chunks along the longest dense axis, if there is one."""
+        dense = [(n, t) for t, n in enumerate(self.sizes) if n > 1 and axes[t] is None]
+        if dense:
+            raise _TooLarge(max(dense)[1])
 
-    def made(self, value, axes):
+    def wrap(self, value, axes):
         if self.meter is not None:
             self.meter.see(value)
             if self.meter.most > self.limit:
@@ -230,7 +230,7 @@ class _Bounded(BatchInterpreter):
 
 
 class _Meter:
-    """The bytes of the values of a walk that are alive, now and at most.
+    """The bytes of the values of a pass that are alive, now and at most.
 
     Values that share memory count once. An op is taken to need as much as it gives once
     more while it works.
@@ -272,56 +272,57 @@ def _forget(owner, name):
         meter.forget(name)
 
 
-# --------------------------------------------------------------- putting it all together
+# ------------------------------------------------------------------- assembling blocks
 
 
-class _Answer:
-    """The Jacobian by one source, put together from what the walks gave.
+class _Block:
+    """The Jacobian by one source, assembled from the results of backward passes.
 
-    ``places``: axis of the target -> axis of the answer; ``source_places``: the same for
-    each axis of the source. Two that meet in one place are diagonal there, both of them.
+    ``places``: axis of the target -> axis of the block; ``source_places``: the same for
+    each axis of the source. Where two meet, the block is the diagonal of both.
     """
 
-    def __init__(self, walks, shape, places, source, source_places):
-        self.walks, self.shape = walks, shape
+    def __init__(self, passes, shape, places, source, source_places):
+        self.passes, self.shape = passes, shape
         self.places, self.source, self.source_places = places, source, source_places
-        self.parts = []  # of the answer, one for each chunk
+        self.parts = []  # of the block, one for each chunk
         self.whole = None  # an array to which the chunks are written
 
     def add(self, g, seeds, explicit, picks, alone):
-        """What one walk gave, of the chunk ``picks``; ``alone``: there is no other."""
+        """Add the result of one pass, of the chunk ``picks``; ``alone``: the only pass."""
         if g is None:
             return
-        batcher, interpreters = seeds.owner, self.walks.interpreters
+        batcher, interpreters = seeds.owner, self.passes.interpreters
         with use_interpreters(interpreters):
             if not (type(g) is BatchedTensor and g.owner is batcher):
-                g = batcher.map(batcher.spell_out(g, seeds))
+                g = batcher.map(batcher.densify_beside(g, seeds))
             free = [t for t in self.places if t not in explicit]
-            spread = [t for t in free if g.axes[t] is None]
-            apart = [  # diagonals of the answer
+            dense = [t for t in free if g.axes[t] is None]
+            apart = [  # diagonals of the block
                 (t, g.axes[t])
                 for t in free
                 if g.axes[t] is not None
                 and self.places[t] != self.source_places[g.axes[t]]
             ]
             for t in batcher.strict:
-                if t in spread or (t, g.axes[t]) in apart:
+                if t in dense or (t, g.axes[t]) in apart:
                     raise NotDiagonal(None)
             value = g.value if interpreters else g.value.array
-            sizes = [batcher.sizes[t] for t in spread]
-            count = len(picks[0]) if explicit else 1
-            if explicit and spread:  # the chunk in front
-                value = _reshaped(value, (*sizes, count, *self.source))
-                lead = len(spread)
-                order = (lead, *range(lead), *range(lead + 1, len(value.shape)))
-                value = _transposed(value, order)
-            else:
-                value = _reshaped(value, (count, *sizes, *self.source))
-            labels = [None, *[self.places[t] for t in spread], *self.source_places]
+            sizes = [batcher.sizes[t] for t in dense]
+            value = self._chunk_first(value, sizes, len(picks[0]) if explicit else 1)
+            labels = [None, *[self.places[t] for t in dense], *self.source_places]
             if interpreters or (alone and not apart):
                 self.parts.append((value, labels, apart, explicit))
             else:
                 self._write(value, labels, apart, explicit, picks)
+
+    def _chunk_first(self, value, sizes, count):
+        """The mapped axis, which has the chunk last, as ``[count, *sizes]``."""
+        if count == 1 or not sizes:
+            return _reshaped(value, (count, *sizes, *self.source))
+        value = _reshaped(value, (*sizes, count, *self.source))
+        lead, rank = len(sizes), len(value.shape)
+        return _transposed(value, (lead, *range(lead), *range(lead + 1, rank)))
 
     def result(self):
         """The Jacobian as a tensor, or None."""
@@ -330,10 +331,10 @@ class _Answer:
         if not self.parts:
             return None
         value, labels, diagonal, explicit = self.parts[0]
-        with use_interpreters(self.walks.interpreters):
+        with use_interpreters(self.passes.interpreters):
             if len(self.parts) > 1:
                 value = concat([part for part, *_ in self.parts], axis=0)
-            sizes = [self.walks.shape[t] for t in explicit]
+            sizes = [self.passes.shape[t] for t in explicit]
             value = _reshaped(value, (*sizes, *value.shape[1:]))
             labels = [*[self.places[t] for t in explicit], *labels[1:]]
             for t, axis in diagonal:
@@ -341,21 +342,21 @@ class _Answer:
                 labels.insert(0, self.places[t])
             order = [labels.index(place) for place in sorted(labels)]
             value = _reshaped(_transposed(value, order), self.shape)
-        return value if self.walks.interpreters else new_tensor(value)
+        return value if self.passes.interpreters else new_tensor(value)
 
     def _write(self, piece, labels, diagonal, explicit, picks):
-        """Puts a piece where it belongs."""
-        xp = self.walks.xp
+        """Write a piece to its place in the whole block."""
+        xp = self.passes.xp
         if self.whole is None:
             make = xp.zeros if diagonal else xp.empty
             self.whole = make(self.shape, piece.dtype)
-        # Indexed axes in front, of the answer and of the piece: chunk, diagonals, others.
+        # Indexed axes in front, of the block and of the piece: chunk, diagonals, others.
         homes, index, own, ndim = [], [], [], 1 + len(diagonal)
         for t, at in zip(explicit, picks):
             homes.append(self.places[t])
             index.append(xp.asarray(at).reshape(-1, *(1,) * (ndim - 1)))
         for i, (t, axis) in enumerate(diagonal, 1):
-            at = xp.arange(self.walks.shape[t])
+            at = xp.arange(self.passes.shape[t])
             at = at.reshape(-1, *(1,) * (ndim - 1 - i))
             homes += [self.places[t], self.source_places[axis]]
             index += [at, at]
@@ -383,10 +384,10 @@ def _transposed(value, order):
 def second_derivatives(tape, target, key, sources, own, interpreters, chunk, limit):
     """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
 
-    The walk to the gradient is recorded in a copy of the tape, which then holds all
+    The backward pass is recorded in a copy of the tape, which then holds all
     that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
     other one is computed, that with the shorter gradient. ``key`` is the target's, ``own``
-    are those of each source: see `walk.ends`.
+    are those of each source: see `backward.ends`.
     """
     count = len(sources)
     blocks = [[None] * count for _ in range(count)]
@@ -417,10 +418,10 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
             continue
         row = [None] * len(columns)
         if g.key in both.known:
-            walks = JacobianPass(
+            passes = JacobianPass(
                 both, g, g.key, [keys[j] for j in columns], interpreters, chunk, limit
             )
-            row = walks.full([shapes[j] for j in columns])
+            row = passes.full([shapes[j] for j in columns])
         for j, block in zip(columns, row):
             if block is None:  # the gradient is constant
                 block = _zeros(shapes[i] + shapes[j], g)

@@ -1,1 +1,1 @@
-"""What a value is, and what an op is."""
+"""Values and ops: what everything else is made of."""

@@ -236,12 +236,12 @@ def _library():
 
 
 def is_called(dtype) -> bool:
-    """Whether BLAS computes sums and products of this NumPy dtype, not NumPy."""
+    """Return whether BLAS computes sums and products of this NumPy dtype, not NumPy."""
     return dtype in _LETTERS and _library() is not None
 
 
 def set_blas_calls(on: bool) -> None:
-    """Whether accumulating products may go to NumPy's BLAS library directly.
+    """Let accumulating products go to NumPy's BLAS library directly.
 
     Where it is not an OpenBLAS within reach, or computes something else than NumPy, NumPy
     is used all the same; ``tw.config.show()`` says why.

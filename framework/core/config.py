@@ -172,7 +172,7 @@ def offer_graph_pass(name: str, on: bool = True) -> None:
 
 
 def graph_pass_is_on(name: str) -> bool:
-    """Whether a pass is to be made."""
+    """Return whether a pass is switched on."""
     return _passes[name]
 
 
@@ -192,7 +192,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` was told last."""
+    """The last setting of `run_functions_eagerly`."""
     return _run_eagerly
 
 
@@ -202,7 +202,7 @@ def _stop_if_switched_off(name):
 
 
 def report() -> dict[str, Any]:
-    """What ``show`` prints, as a dict of strings, numbers, lists and dicts.
+    """The information of ``show`` as a dict of strings, numbers, lists and dicts.
 
     A value that cannot be known here is None.
 

@@ -58,7 +58,7 @@ def array_module(array_type):
 
 
 def is_array(value) -> bool:
-    """Whether ``value`` is an array (or NumPy scalar) of a known module."""
+    """Return whether ``value`` is an array (or NumPy scalar) of a known module."""
     kind = type(value)
     if isinstance(value, (np.ndarray, np.generic)) or kind in _TO_NUMPY:
         return True

@@ -199,7 +199,7 @@ def _general_entry(op):
 
 
 def _signature(op):
-    """What ``help`` shows in place of ``(*args, **kwargs)``."""
+    """The signature that ``help`` shows in place of ``(*args, **kwargs)``."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     plain = {**op.defaults, "name": None}
     required_first = sorted(op.attributes, key=plain.__contains__)

@@ -1,4 +1,4 @@
-"""What a trace for all sizes assumes of them: example sizes, and conditions that must hold."""
+"""The assumptions of a trace for all sizes: example sizes, and conditions on them."""
 
 from .symbolic_dim import NeedsSize, Size, is_size, value_of
 
@@ -20,7 +20,7 @@ class Guards:
         self._line = line  # a function that names the user's line
 
     def decide(self, relation, value):
-        """Whether ``value`` (a number, a `Dim` or a `Real`) stands in this relation to 0."""
+        """Return whether ``value``, a number or formula, stands in this relation to 0."""
         if not is_size(value):
             return value == 0 if relation == "==" else value < 0
         expression = value.expression
@@ -43,7 +43,7 @@ class Guards:
         return [symbol for symbol in self.examples if type(symbol) is Size]
 
     def same_shape(self, symbol, other):
-        """Whether a shape of unknown rank is that of another one (a `Size`), or this one."""
+        """Return whether a shape of unknown rank is that of another (a `Size`), or this one."""
         condition = "shape", (symbol, other)
         answer = self.conditions.get(condition)
         if answer is None:
@@ -54,7 +54,7 @@ class Guards:
         return answer
 
     def unify(self, difference):
-        """Whether this may be zero, as it must: the examples change if that helps.
+        """Return whether this may be zero, as it must; change the examples if that helps.
 
         Two sizes that have to be equal are so from here on; a size that has to be a
         certain number is that number.
@@ -168,7 +168,7 @@ class Guards:
 
 
 def _same_shape(pair, sizes):
-    """Whether both are the same shape; without shapes at hand two inputs have the same."""
+    """Return whether both are one shape; two inputs of unknown shapes share theirs."""
     symbol, other = pair
     own = sizes.get((symbol.input, "shape"))
     if own is None:

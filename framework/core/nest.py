@@ -39,7 +39,7 @@ _CONTAINERS = _Containers()
 
 
 def is_nested(value: object) -> bool:
-    """Whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
+    """Return whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
     return _CONTAINERS[type(value)]
 
 

@@ -457,7 +457,7 @@ class Primitive:
             devices.check_fits(self.name, out.shape, out.dtype.dtype)
 
     def run_on_arrays(self, inputs, attributes):
-        """The kernel on arrays, as the rules call it in a walk that nobody records."""
+        """The kernel on arrays, as the rules call it in a backward pass on arrays."""
         array = inputs[0]
         if isinstance(array, Tensor):  # a residual that is no array: a mixed structure
             inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
@@ -642,7 +642,7 @@ def wrap_kernels(wrapper, purpose="check"):
 
 
 def kernels_are_wrapped(purpose=None):
-    """Whether every step must be an op's kernel: rules do not run on bare arrays then."""
+    """Return whether kernels are wrapped: then rules do not run on plain arrays."""
     return bool(_wrappers) if purpose is None else purpose in _wrappers
 
 

@@ -30,7 +30,7 @@ class Origin(NamedTuple):
 
 
 class Provenance:
-    """Stands for the key of a tensor that is on no tape: whence it came."""
+    """The tracked tensors from which a tensor came that is on no tape; stands for its key."""
 
     __slots__ = ("origins",)
     MOST = 16  # origins that are remembered
@@ -39,7 +39,7 @@ class Provenance:
         self.origins = tuple(dict.fromkeys(origins))[: Provenance.MOST]
 
     def within(self, other):
-        """Whether the other one tells all that this one does."""
+        """Return whether the other one has all origins of this one."""
         for origin in self.origins:
             if origin not in other.origins:
                 return False

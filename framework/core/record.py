@@ -140,7 +140,7 @@ def _tuple(expressions):
 
 
 def _residuals(op, names, unbroadcast):
-    """What the rules of these inputs name -> the expression by which it is kept."""
+    """Names in the rules of these inputs -> the expressions of what they keep."""
     residuals = {}
     for name in names:
         rule = op.rules.get(name)

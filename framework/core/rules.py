@@ -114,7 +114,7 @@ def known_rank(who, name, spec):
 
 
 def same_dtype(who, **specs):
-    """Their dtype. Raises: ``DTypeError`` if they differ."""
+    """The one dtype of these specs. Raises: ``DTypeError`` if they differ."""
     dtypes = {spec.dtype for spec in specs.values()}
     if len(dtypes) > 1:
         raise DTypeError(who, "the dtypes must be the same", **specs)

@@ -16,7 +16,7 @@ _lines_wanted = False
 
 
 def lines_wanted():
-    """Whether records and losses remember the line of the user's code."""
+    """Return whether records and provenance remember the line of the user's code."""
     return _lines_wanted
 
 

@@ -150,7 +150,7 @@ def value_of(expression, sizes):
 
 
 class _Formula:
-    """What a `Dim` and a `Real` share."""
+    """The common part of a `Dim` and a `Real`."""
 
     __slots__ = ("expression", "scope")
     __array_ufunc__ = None  # a NumPy number beside it leaves the arithmetic to it
@@ -391,5 +391,5 @@ Dim.__rpow__ = lambda self, other: _real("**", other, self)
 
 
 def is_size(x):
-    """Whether a number is a formula of unknown sizes."""
+    """Return whether a number is a formula of unknown sizes."""
     return type(x) is Dim or type(x) is Real

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def agree(a, b):
-    """Whether two dimensions that must be equal are, or may be: None is unknown."""
+    """Return whether two dimensions that must be equal are, or may be: None is unknown."""
     if a is None or b is None or a is b:
         return True
     if not (is_size(a) or is_size(b)):
@@ -37,7 +37,7 @@ def divides(number, total):
 
 
 def definitely_equal(shape, other):
-    """Whether two shapes are equal whatever the sizes in them; adds no guard."""
+    """Return whether two shapes are equal whatever the sizes in them; adds no guard."""
     if hasattr(shape, "shape_symbol") or hasattr(other, "shape_symbol"):
         return getattr(shape, "shape_symbol", None) == getattr(other, "shape_symbol", 0)
     if len(shape) != len(other):
@@ -80,7 +80,7 @@ class Sizes(tuple):
 
 
 def has_symbolic_shape(x):
-    """Whether a value, or a nest of plain ones, holds an unknown size."""
+    """Return whether a value, or a nest of plain ones, holds an unknown size."""
     if isinstance(x, (tuple, list)):
         return hasattr(x, "shape_symbol") or any([has_symbolic_shape(y) for y in x])
     if type(x) is dict:

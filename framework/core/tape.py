@@ -10,7 +10,7 @@ __all__ = ["Tape", "TapeWithLines"]
 
 
 class Tape(Interpreter):
-    """What one tape knows: keys of tracked tensors, records, and variables read."""
+    """One tape: keys of tracked tensors, records of ops, and variables read."""
 
     __slots__ = (
         "known",

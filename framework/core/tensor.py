@@ -193,7 +193,7 @@ _ENCODING = ("utf-8", "surrogateescape")
 
 
 class Reference:
-    """What ``tensor.ref()`` and ``variable.ref()`` give: compares and hashes by identity."""
+    """The result of ``tensor.ref()`` and ``variable.ref()``, hashed by identity."""
 
     __slots__ = ("_referent",)
 
@@ -241,7 +241,7 @@ class TensorSpec:
         return cls(tensor.shape, tensor.dtype, name)
 
     def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
-        """Whether a tensor or spec could be one of these."""
+        """Return whether a tensor or spec could be one of these."""
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:
@@ -316,7 +316,7 @@ class IndexedSlices:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether ``value`` is a Tensor, Variable or IndexedSlices."""
+    """Return whether ``value`` is a Tensor, Variable or IndexedSlices."""
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
 
 
@@ -338,7 +338,7 @@ def module_of(tensor):
 
 
 def export_hook(tensor, how):
-    """Told when a value that tapes may know leaves for NumPy or Python; see `tape`."""
+    """Hook for values known to tapes that leave for NumPy or Python; see `tape`."""
 
 
 # Packs a list of tensors, cast to a dtype unless it is None; of `ops/array/joining.py`, so that
@@ -526,7 +526,7 @@ def _known_dims(shape, dtype):
 
 
 def _as_strings(array):
-    """What is no array of numbers: bytes, or objects that are strings."""
+    """An array of bytes or of objects as one of strings."""
     if array.dtype.kind == "S":
         return np.char.decode(array, *_ENCODING)
     if array.dtype.kind == "O" and all(

@@ -75,7 +75,7 @@ class TensorShape(tuple[int | Any, ...]):
         )
 
     def is_compatible_with(self, other: StaticShapeLike) -> bool:
-        """Whether some fully known shape fits both.
+        """Return whether some fully known shape fits both.
 
         >>> TensorShape([None, 3]).is_compatible_with([2, 3])
         True
@@ -93,7 +93,7 @@ class TensorShape(tuple[int | Any, ...]):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: StaticShapeLike) -> TensorShape:
-        """What is known of either. Raises: ``ValueError`` if they contradict."""
+        """The dimensions known of either. Raises: ``ValueError`` if they contradict."""
         other = TensorShape(other)
         self.assert_is_compatible_with(other)
         if self.rank is None or other.rank is None:
@@ -200,7 +200,7 @@ class AnyShape(TensorShape):
 
 
 def _is_open(dim):
-    """Whether it may be any number: None, or an unknown one when its trace is over."""
+    """Return whether it may be any number: None, or an unknown one when its trace is over."""
     return dim is None or (is_size(dim) and dim.scope.closed)
 
 

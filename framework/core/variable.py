@@ -113,7 +113,7 @@ class Variable(Operators):
     # --- reading
 
     def read(self) -> Tensor:
-        """The value now, as a tensor; every tape that watches this variable is told."""
+        """The value now, as a tensor; tapes that watch this variable record the read."""
         interpreter = active_interpreter()
         if type(interpreter) is Tape:
             known = interpreter.reads.get(id(self))
@@ -310,7 +310,7 @@ class Variable(Operators):
         return self
 
     def _fitting(self, method, value):
-        """The array of ``value``, checked; interpreters are told what it will go into."""
+        """The array of ``value``, checked; interpreters see where it will go."""
         own = self._array
         if hasattr(type(value), "__tensor__"):
             value = convert_to_tensor(value)
@@ -461,7 +461,7 @@ def _rebuild(array, trainable, name, path):
 
 
 def _is_value(known, array, tensor):
-    """Whether an earlier read of a variable gave the value that it has now."""
+    """Return whether an earlier read of a variable gave the value that it has now."""
     if known.array is array:
         return True
     symbol = getattr(tensor, "symbol", None)  # in a trace

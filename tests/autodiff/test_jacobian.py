@@ -31,9 +31,9 @@ def jacobians(function, x, **options):
 
 @pytest.fixture
 def widths(monkeypatch):
-    """How many cotangents each walk worked on at most, in a list that grows."""
+    """The most cotangents of each pass, in a list that grows."""
     found = []
-    send, made = jacobian.JacobianPass._send, jacobian._Bounded.made
+    send, made = jacobian.JacobianPass._send, jacobian._Bounded.wrap
 
     def counted_send(self, seeds):
         found.append(seeds.value.array.shape[0])
@@ -44,7 +44,7 @@ def widths(monkeypatch):
         return made(self, value, axes)
 
     monkeypatch.setattr(jacobian.JacobianPass, "_send", counted_send)
-    monkeypatch.setattr(jacobian._Bounded, "made", counted_made)
+    monkeypatch.setattr(jacobian._Bounded, "wrap", counted_made)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What few programs use is loaded when it is asked for, under names there from the start."""
+"""Modules that few programs use are loaded on first use; their names are there before."""
 
 import importlib
 import subprocess

@@ -12,7 +12,7 @@ from tapewright.core.interpreters import active_interpreters
 
 
 def in_thread(function):
-    """What ``function()`` gives in a new thread; its error is raised here."""
+    """The result of ``function()`` in a new thread; its error is raised here."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 

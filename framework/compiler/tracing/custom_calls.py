@@ -126,7 +126,7 @@ class CustomCall(Node):
             return graph, finish_gradients(tracer, answer)
 
     def interpret(self, args, env):
-        """The outputs for values that are there, told to the tapes as one call."""
+        """The outputs for given values, recorded on the tapes as one call."""
         sources = [args[s] if type(s) is int else s for s in self.sources]
         if active_tracer() is None:
             # Else it would keep all that the function has computed.
@@ -145,7 +145,9 @@ class CustomCall(Node):
         for _ in range(DEPTH):
             before, deeper = len(found), []
             for node in level:
-                if node.failure() is not None:  # told to whoever asks for that gradient
+                if (
+                    node.failure() is not None
+                ):  # raised for whoever asks for that gradient
                     continue
                 graph, _ = node.backward()
                 for x in graph.captures.values():
