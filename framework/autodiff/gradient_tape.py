@@ -200,13 +200,8 @@ class GradientTape:
             )
         return explain(self._kept(), targets[0], flat_sources)
 
-<<<<<<< HEAD
     def summary(self) -> Summary:
-        """What the tape holds: ops, how many of each, the bytes that they keep alive.
-=======
-    def summary(self):
         """The contents of the tape: ops, how many of each, the bytes that they keep alive.
->>>>>>> 1dabe2f (autodiff: sparse axes are densified; plain docstrings in the core)
 
         Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
         if ``debugging.enable_traceback`` is on.

@@ -130,13 +130,8 @@ def _pull_back(record, g, cotangents, useful):
             add_cotangent(cotangents, keys[i], part, useful)
 
 
-<<<<<<< HEAD:framework/compiler/control_flow/recording.py
 def is_list(x):
     """Return whether a tensor is a list value, as a loop of unknown length gives it."""
-=======
-def is_box(x):
-    """Return whether a tensor is a list of arrays of unknown length (see `loops`)."""
->>>>>>> 1dabe2f (autodiff: sparse axes are densified; plain docstrings in the core):framework/compiler/control_flow/records.py
     return x is not None and x.array.dtype == object
 
 
@@ -175,13 +170,8 @@ def _traced_gradients(graph, inputs, wanted, cotangents, of_variables):
     return gradients[: len(wanted)], outputs
 
 
-<<<<<<< HEAD:framework/compiler/control_flow/recording.py
 def _has_gradient_by(graph, variable):
     """Return whether a custom gradient in the graph is also one by this variable."""
-=======
-def _names(graph, variable):
-    """Return whether a custom gradient in the graph is by this variable, too."""
->>>>>>> 1dabe2f (autodiff: sparse axes are densified; plain docstrings in the core):framework/compiler/control_flow/records.py
     return any(
         v is variable
         for node in graph.nodes
