@@ -1,6 +1,6 @@
 """`Adadelta`: steps as long as those before, whatever the unit of the gradient."""
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Adadelta"]

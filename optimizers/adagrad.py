@@ -1,6 +1,6 @@
 """`Adagrad`: gradients over the root of the sum of all their squares."""
 
-from .mixing import subtract_scaled
+from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Adagrad"]

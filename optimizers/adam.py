@@ -1,6 +1,6 @@
 """`Adam` and `AdamW`: steps scaled by running moments of the gradient."""
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Adam", "AdamW"]

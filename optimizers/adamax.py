@@ -1,6 +1,6 @@
 """`Adamax`: `Adam` with the largest gradient in the place of the mean square."""
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Adamax"]

@@ -2,7 +2,7 @@
 
 from tapewright.core.blas import sum_of_squares
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Lamb"]

@@ -1,6 +1,6 @@
 """`Lion`: steps of one length, along the sign of a running mean."""
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Lion"]

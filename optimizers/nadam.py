@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["Nadam"]

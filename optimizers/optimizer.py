@@ -3,8 +3,8 @@
 A rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to one
 variable. With arrays, as tapewright's own: it names its slots, and `update_block` changes
 one block of numbers in place; the base class lays variables and slots out in flat buffers
-(`flat.py`) and walks over them in blocks that fit the cache (`update.py`). Around both it
-clips, decays, accumulates, averages, and knows sparse gradients.
+(`flat_buffers.py`) and walks over them in blocks that fit the cache (`update.py`). Around
+both it clips, decays, accumulates, averages, and knows sparse gradients.
 """
 
 import functools
@@ -26,7 +26,7 @@ from tapewright.profiler import watch_method
 from tapewright.serialization import registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
-from .flat import lay_out
+from .flat_buffers import lay_out
 from .gradients import clipping
 from .schedules import LearningRateSchedule
 from .state import State

@@ -1,6 +1,6 @@
 """`RMSprop`: gradients over the root of their running mean square."""
 
-from .mixing import approach, subtract_scaled
+from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["RMSprop"]

@@ -1,6 +1,6 @@
 """`SGD`: gradient descent, with momentum if asked for."""
 
-from .mixing import subtract_scaled
+from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
 
 __all__ = ["SGD"]

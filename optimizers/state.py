@@ -17,7 +17,7 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.serialization import registry
 
-from .running import ACCUMULATOR, AVERAGE
+from .moving_averages import ACCUMULATOR, AVERAGE
 
 __all__ = ["State"]
 

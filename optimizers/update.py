@@ -19,10 +19,10 @@ from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, new
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
 
-from .flat import InPlace, Segment, Workspace, split
+from .blas_kernels import pays
+from .flat_buffers import InPlace, Segment, Workspace, split
 from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradient
-from .mixing import pays
-from .running import accumulate, average, clear
+from .moving_averages import accumulate, average, clear
 
 __all__ = ["Update", "update_alone"]
 

@@ -18,7 +18,7 @@ from .program.blocks import row_blocks
 from .program.lowering import lower
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
-from .targets.plan import Plan
+from .targets.numpy.plan import Plan
 from .tracing.graph_verifier import verify_effects, verify_graph
 
 __all__ = [

@@ -27,7 +27,7 @@ from tapewright.compiler.inspection.costs import (
 )
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
-from tapewright.compiler.targets.plan import Plan
+from tapewright.compiler.targets.numpy.plan import Plan
 from tapewright.core.primitive import wrap_kernels
 
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json

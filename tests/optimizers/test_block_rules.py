@@ -7,7 +7,7 @@ import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.plan import Plan
+from tapewright.compiler.targets.numpy.plan import Plan
 
 RULES = {
     "SGD": tw.optimizers.SGD(0.1),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.optimizers import SGD, Adam, flat
+from tapewright.optimizers import SGD, Adam, flat_buffers
 
 SHAPES = [(200, 100), (100,), (100, 3), ()]
 
@@ -198,10 +198,14 @@ def test_plain_sgd_touches_only_the_rows_of_a_sparse_gradient(monkeypatch):
     optimizer = SGD(0.5)
     optimizer.build([table])
     picked = []
-    pick_rows = flat.Segment.pick_rows
-    monkeypatch.setattr(flat.Segment, "blocks", None)  # a walk over all would fail
+    pick_rows = flat_buffers.Segment.pick_rows
     monkeypatch.setattr(
-        flat.Segment, "pick_rows", lambda s, r: picked.append(r) or pick_rows(s, r)
+        flat_buffers.Segment, "blocks", None
+    )  # a walk over all would fail
+    monkeypatch.setattr(
+        flat_buffers.Segment,
+        "pick_rows",
+        lambda s, r: picked.append(r) or pick_rows(s, r),
     )
     for _ in range(2):
         optimizer.apply([slices([7, 2, 7], (3000, 10))], [table])

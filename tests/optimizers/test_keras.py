@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright import optimizers
 from tapewright.core import devices
-from tapewright.optimizers import flat, mixing, schedules
+from tapewright.optimizers import blas_kernels, flat_buffers, schedules
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 FILES = "keras.npz", "more.npz", "own.npz"
@@ -73,10 +73,10 @@ def history(optimizer, starts, steps, traced=False):
 @pytest.fixture(params=LAYOUTS)
 def layout(request, monkeypatch):
     pooled, block, worth = LAYOUTS[request.param]
-    monkeypatch.setattr(flat, "POOLED", pooled)
-    monkeypatch.setattr(flat, "POOLED_ON_GPU", pooled)
-    monkeypatch.setattr(flat, "BLOCK", block)
-    monkeypatch.setattr(mixing, "WORTH", worth)
+    monkeypatch.setattr(flat_buffers, "POOLED", pooled)
+    monkeypatch.setattr(flat_buffers, "POOLED_ON_GPU", pooled)
+    monkeypatch.setattr(flat_buffers, "BLOCK", block)
+    monkeypatch.setattr(blas_kernels, "WORTH", worth)
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, flat
+from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, flat_buffers
 
 SIZES = 3, 20_000  # one shares a segment with others, one goes alone
 
@@ -18,7 +18,7 @@ def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypat
     step = lambda: optimizer.apply([tw.ones(size)], [v])  # noqa: E731
     step = tw.function(step) if traced else step
     step()
-    take, seen, readers = flat.Segment.take, [], []
+    take, seen, readers = flat_buffers.Segment.take, [], []
 
     def take_and_switch(segment):
         take(segment)
@@ -28,7 +28,7 @@ def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypat
         reader.join(0.05)
         assert reader.is_alive()
 
-    monkeypatch.setattr(flat.Segment, "take", take_and_switch)
+    monkeypatch.setattr(flat_buffers.Segment, "take", take_and_switch)
     step()
     readers[0].join()
     monkeypatch.undo()
@@ -40,7 +40,7 @@ def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypat
 def test_who_assigns_between_the_check_and_the_write_waits(way, monkeypatch):
     v, optimizer = tw.Variable([1.0, 2.0]), SGD(1.0)
     optimizer.apply([tw.ones(2)], [v])
-    take, writers = flat.Segment.take, []
+    take, writers = flat_buffers.Segment.take, []
 
     def take_and_switch(segment):
         take(segment)
@@ -51,7 +51,7 @@ def test_who_assigns_between_the_check_and_the_write_waits(way, monkeypatch):
         writer.join(0.05)
         assert writer.is_alive()
 
-    monkeypatch.setattr(flat.Segment, "take", take_and_switch)
+    monkeypatch.setattr(flat_buffers.Segment, "take", take_and_switch)
     optimizer.apply([tw.ones(2)], [v])
     writers[0].join()
     assert v.numpy().tolist() == [7.0, 7.0]

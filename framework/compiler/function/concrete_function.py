@@ -27,8 +27,8 @@ from tapewright.core.tensor import (
 from ..inspection.pretty import dot_text, plan_text
 from ..inspection.timings import explain, peak_bytes
 from ..pipeline import make_plan
-from ..program.float_errors import quietly
 from ..program.scheduling import restoring_on_failure
+from ..targets.numpy.float_errors import ignoring_float_errors
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -278,7 +278,7 @@ class ConcreteFunction:
         try:
             run = self._free.pop()
         except IndexError:
-            run = quietly(self.plan.instance())
+            run = ignoring_float_errors(self.plan.instance())
         try:
             return run(*arrays)
         except Exception as error:

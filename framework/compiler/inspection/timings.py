@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..program.float_errors import quietly
 from ..program.program import Kind
-from ..targets.numpy_source import LARGE
+from ..targets.numpy.float_errors import ignoring_float_errors
+from ..targets.numpy.source import LARGE
 from ..tracing.graph import Read, Store
 from .costs import instruction_cost, instruction_name
 from .pretty import counted, quantity, short_line, spec_text
@@ -49,7 +49,7 @@ class Timed:
         twin = copy.copy(plan)
         twin.code = compile(_with_marks(plan.source), f"<plan of {plan.name}>", "exec")
         twin.bound = {**plan.bound, "_mark": self.marks.append, "_clock": clock}
-        self.run = quietly(twin.instance(replacing))
+        self.run = ignoring_float_errors(twin.instance(replacing))
 
     def __call__(self, *arrays):
         marks = self.marks
@@ -241,7 +241,7 @@ def explain(plan, graph, arrays=None, repeats=None) -> Explanation:
     replacing, skipped = _left_out(plan.program)
     with unchanged(graph):
         timed = Timed(plan, replacing)
-        plain = quietly(plan.instance(replacing))
+        plain = ignoring_float_errors(plan.instance(replacing))
         start = clock()
         plain(*arrays)
         timed(*arrays)
@@ -301,7 +301,7 @@ def _measured_peak(plan, replacing, arrays):
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        run = quietly(plan.instance(replacing))
+        run = ignoring_float_errors(plan.instance(replacing))
         run(*arrays)
         return tracemalloc.get_traced_memory()[1] - before
     finally:

@@ -1,4 +1,4 @@
-"""Places in one block of memory, for arrays that live from one call to another."""
+"""Offsets in one block of memory, for buffers with known live ranges."""
 
 import bisect
 import heapq
@@ -12,32 +12,32 @@ ALIGNMENT = 64
 WASTE, PART = 1 << 16, 0.02
 
 
-def lay_out(spans):
-    """``(starts, size)``: where each span lies, and how many bytes there are in all.
+def lay_out(ranges):
+    """``(offsets, size)``: where each buffer lies, and how many bytes there are in all.
 
-    Args: ``spans``: ``(first, last, nbytes)``, the calls between which memory is needed.
-    Two that are needed at once never overlap. The sum comes within a few percent of the
-    most that is needed at one time, in most programs to the byte.
+    Args: ``ranges``: ``(first, last, nbytes)``, live ranges as numbers of instructions.
+    Buffers that live at once never overlap. The sum comes within a few percent of the most
+    that is needed at one time, in most programs to the byte.
 
     >>> lay_out([(0, 1, 640), (1, 2, 128), (2, 3, 640)])
     ([0, 640, 0], 768)
     """
-    spans = [
+    ranges = [
         (first, last, -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT)
-        for first, last, nbytes in spans
+        for first, last, nbytes in ranges
     ]
-    starts, size = _by_time(spans)
-    needed = _most_at_once(spans)
+    offsets, size = _by_time(ranges)
+    needed = _most_at_once(ranges)
     if size - needed > max(WASTE, PART * needed):
-        others = _by_size(spans)
-        starts, size = min((starts, size), others, key=lambda found: found[1])
-    return starts, size
+        others = _by_size(ranges)
+        offsets, size = min((offsets, size), others, key=lambda found: found[1])
+    return offsets, size
 
 
-def _most_at_once(spans):
-    """The most bytes that are needed between two calls."""
-    changes = [(first, nbytes) for first, _, nbytes in spans]
-    changes += [(last + 1, -nbytes) for _, last, nbytes in spans]
+def _most_at_once(ranges):
+    """The most bytes that are needed between two instructions."""
+    changes = [(first, nbytes) for first, _, nbytes in ranges]
+    changes += [(last + 1, -nbytes) for _, last, nbytes in ranges]
     now = most = 0
     for _, nbytes in sorted(changes):
         now += nbytes
@@ -45,15 +45,15 @@ def _most_at_once(spans):
     return most
 
 
-def _by_time(spans):
-    """Each span takes the smallest gap that there is when it begins.
+def _by_time(ranges):
+    """Place each buffer, as it comes to be, in the smallest gap that will do.
 
-    It costs little however many there are, and uses again what was used last.
+    This costs little however many there are, and uses again what was used last.
     """
-    starts, size = [0] * len(spans), 0
+    offsets, size = [0] * len(ranges), 0
     gaps, ending = [], []  # (start, stop) in order; heap of (last, start, stop)
-    for i in sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][2])):
-        first, last, nbytes = spans[i]
+    for i in sorted(range(len(ranges)), key=lambda i: (ranges[i][0], -ranges[i][2])):
+        first, last, nbytes = ranges[i]
         while ending and ending[0][0] < first:
             _, start, stop = heapq.heappop(ending)
             _give_back(gaps, start, stop)
@@ -66,13 +66,13 @@ def _by_time(spans):
             at_end = gaps and gaps[-1][1] == size
             start = gaps.pop()[0] if at_end else size
             size = start + nbytes
-        starts[i] = start
+        offsets[i] = start
         heapq.heappush(ending, (last, start, start + nbytes))
-    return starts, size
+    return offsets, size
 
 
 def _give_back(gaps, start, stop):
-    """Adds a gap, joined with those that touch it."""
+    """Add a gap, joined with those that touch it."""
     n = bisect.bisect(gaps, (start, stop))
     behind = n < len(gaps) and gaps[n][0] == stop
     before = n > 0 and gaps[n - 1][1] == start
@@ -81,12 +81,12 @@ def _give_back(gaps, start, stop):
     ]
 
 
-def _by_size(spans):
-    """The largest are placed first, each into the smallest gap that will do."""
-    starts, size, count = [0] * len(spans), 0, 0
-    placed = np.empty((4, len(spans)), np.int64)  # columns (low, high, first, last)
-    for i in sorted(range(len(spans)), key=lambda i: (-spans[i][2], spans[i][0])):
-        first, last, nbytes = spans[i]
+def _by_size(ranges):
+    """Place the largest first, each in the smallest gap that will do."""
+    offsets, size, count = [0] * len(ranges), 0, 0
+    placed = np.empty((4, len(ranges)), np.int64)  # columns (low, high, first, last)
+    for i in sorted(range(len(ranges)), key=lambda i: (-ranges[i][2], ranges[i][0])):
+        first, last, nbytes = ranges[i]
         low, high, begins, ends = placed[:, :count]
         meets = (begins <= last) & (ends >= first)
         low, high = low[meets], np.maximum.accumulate(high[meets])
@@ -96,9 +96,9 @@ def _by_size(spans):
         n = int(gaps.argmin()) if gaps.size else 0
         fits = gaps.size and gaps[n] >= nbytes and gaps[n] < np.iinfo(np.int64).max
         start = int(below[n] if fits else below[-1])
-        starts[i] = start
+        offsets[i] = start
         at = int(np.searchsorted(placed[0, :count], start))
         placed[:, at + 1 : count + 1] = placed[:, at:count].copy()
         placed[:, at] = start, start + nbytes, first, last
         size, count = max(size, start + nbytes), count + 1
-    return starts, size
+    return offsets, size

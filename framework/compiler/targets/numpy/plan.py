@@ -6,12 +6,12 @@ from tapewright.core import config
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.variable import writing
 
-from ..program.arena import ALIGNMENT
-from ..program.buffer_assignment import BufferAssignment
-from ..program.scheduling import restoring_on_failure
-from ..program.verifier import verify_memory
-from ..tracing.graph import is_value
-from .numpy_source import PerInstance, write
+from ...program.arena import ALIGNMENT
+from ...program.buffer_assignment import BufferAssignment
+from ...program.scheduling import restoring_on_failure
+from ...program.verifier import verify_memory
+from ...tracing.graph import is_value
+from .source import PerInstance, write
 
 __all__ = ["Plan"]
 

@@ -1,4 +1,4 @@
-"""How NumPy works inside a replay: without remarks on infinities, and in small steps.
+"""NumPy's settings inside a replay: no warnings of infinities, and small steps.
 
 NumPy copies what it cannot walk through in one stride into a buffer, 8,192 entries at a
 time by default. With 1,024 it walks rows of that length as they are: every other row of
@@ -7,12 +7,12 @@ an image in half the time, a bias added to rows of 1,024 in two thirds. Leans on
 
 import numpy as np
 
-__all__ = ["quietly"]
+__all__ = ["ignoring_float_errors"]
 
 BUFFER = 1024  # entries
 
 
-def quietly(function):
+def ignoring_float_errors(function):
     """The function, run with these settings of NumPy's."""
     try:
         from numpy._core._ufunc_config import _extobj_contextvar as settings

@@ -13,7 +13,7 @@ import numpy as np
 from tapewright.core.emitter import Source, identifier
 from tapewright.core.variable import changes
 
-from ..program.array_instructions import (
+from ...program.array_instructions import (
     Contract,
     Copy,
     FusedMap,
@@ -23,7 +23,7 @@ from ..program.array_instructions import (
     View,
     identity,
 )
-from ..program.call_instructions import (
+from ...program.call_instructions import (
     Draw,
     EffectCall,
     Gather,
@@ -33,8 +33,8 @@ from ..program.call_instructions import (
     Store,
     Update,
 )
-from ..program.program import Kind
-from .numpy_blocks import BlockFunction
+from ...program.program import Kind
+from .blocks import BlockFunction
 
 __all__ = ["LARGE", "PerInstance", "write"]
 

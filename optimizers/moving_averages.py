@@ -3,8 +3,8 @@
 Both lie next to the variables in their segments, as ``extras``.
 """
 
+from .blas_kernels import approach
 from .gradients import SparseRows
-from .mixing import approach
 
 __all__ = ["ACCUMULATOR", "AVERAGE", "accumulate", "average", "clear"]
 
