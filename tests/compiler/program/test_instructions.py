@@ -15,6 +15,7 @@ from tapewright.compiler.program.call_instructions import (
 )
 from tapewright.compiler.program.instruction import Instruction, Memory
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.targets.numpy.source import METHODS
 
 RNG = np.random.default_rng(0)
 
@@ -208,3 +209,51 @@ def test_the_statistics_of_a_layer_are_loaded_and_stored():
     loaded = {id(each.variable) for each in found if isinstance(each, Load)}
     assert {id(layer.moving_mean), id(layer.moving_variance)} == stored
     assert stored <= loaded
+
+
+# ---------------------------------------------------------------------------- memory
+
+
+def concrete_classes(cls=Instruction):
+    """The classes of instructions that are no mere base of others."""
+    found = set() if cls.__name__.startswith("_") or cls is Instruction else {cls}
+    return found.union(*[concrete_classes(each) for each in cls.__subclasses__()])
+
+
+def test_the_numpy_target_has_a_method_for_every_class():
+    own = [c for c in concrete_classes() if c.__module__.startswith("tapewright.")]
+    assert set(METHODS) == set(own)
+
+
+DRAWS = {
+    "categorical": lambda s: tw.random.stateless_categorical([[0.5, 1.0]], 3, s),
+    "standard_gamma": lambda s: tw.random.stateless_gamma([2], s, [1.0, 2.0]),
+    "poisson": lambda s: tw.random.stateless_poisson([2], s, [1.0, 2.0]),
+    "binomial": lambda s: tw.random.stateless_binomial([2], s, [3, 4], [0.5, 0.5]),
+    "uniform": lambda s: tw.random.stateless_uniform([2], s),
+    "seeds": lambda s: tw.random.split(s),
+}
+
+
+@pytest.mark.parametrize("distribution", DRAWS)
+def test_a_draw_is_new_memory(distribution):
+    state = tw.constant([1, 2], "int64")
+    (draw,) = instructions(DRAWS[distribution], state, kind=Draw)
+    assert draw.distribution == distribution and not draw.may_alias
+    arrays = [np.ones(x.shape, x.dtype) for x in draw.operands]
+    out = draw.function(*arrays, **draw.keywords)
+    assert not any(np.may_share_memory(out, array) for array in arrays)
+
+
+def test_a_scatter_of_all_rows_is_new_memory():
+    def f(x, at):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.gather(x, at, axis=1)
+        return tape.gradient(y, x, output_gradients=y)
+
+    at = tw.constant([0, 1, 2])
+    (scatter,) = instructions(f, numbers(2, 3), at, kind=Scatter)
+    rows, at = np.ones((2, 3), np.float32), np.arange(3)
+    out = scatter.function(rows, at, **scatter.keywords)
+    assert not scatter.may_alias and not np.may_share_memory(out, rows)

@@ -36,7 +36,7 @@ from ...program.call_instructions import (
 from ...program.program import Kind
 from .blocks import BlockFunction
 
-__all__ = ["LARGE", "PerInstance", "write"]
+__all__ = ["LARGE", "METHODS", "PerInstance", "write"]
 
 # From this size on a register gives up its array as soon as nobody needs it.
 LARGE = 1 << 16
@@ -98,7 +98,7 @@ class _Writer:
         """Write an instruction, and let go of what nobody needs after it."""
         if instruction.variables_written:
             self.release(i, instruction)
-        _METHODS[type(instruction)](self, i, instruction)
+        METHODS[type(instruction)](self, i, instruction)
         for register in self.ending.pop(i, ()):
             if self.holding.pop(register, None) is not None:
                 self.source.emit(f"{register} = None", instruction)
@@ -280,7 +280,7 @@ class _Writer:
         self.source.emit(f"{left} = {function}({args})", instruction)
 
 
-_METHODS = {
+METHODS = {
     Map: _Writer.write_map,
     FusedMap: _Writer.write_fused_map,
     Reduce: _Writer.write_computed,
