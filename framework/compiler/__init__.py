@@ -1,12 +1,11 @@
-"""Traced functions: a graph, and what is made of it.
+"""From Python functions to array calls. In the order in which the folders build on each other:
 
-Here: the graph (`ir`), the tracer that writes it (`tracing`), the walk that runs it op by
-op for whoever watches (`interpret`), and its gradient, traced as well (`differentiate`,
-`custom_call`). In the folders, each of which builds on those before it:
-
-    transforms   passes: a smaller graph of the same meaning
-    planning     NumPy calls in place of ops, joined, on memory laid out beforehand
-    inspection   what a graph and a plan are, do and cost, to look at
-    control      branches and loops that depend on data, and Python inside of a trace
-    functions    `tw.function`: which trace serves which arguments
+tracing        Python calls become a `Graph` of op nodes; its interpreter, VJPs, verifier
+passes         a graph becomes a smaller one of the same meaning
+program        a graph becomes a `Program` of array instructions; its passes, its verifier
+targets        a program becomes something to call
+pipeline       the list of all passes, and the way from a graph to its plan
+inspection     graphs and plans as text, their costs and times
+control_flow   branches, loops and host calls: nodes with regions
+function       `tw.function`: arguments, the trace that serves them, calls
 """

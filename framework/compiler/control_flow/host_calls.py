@@ -200,7 +200,7 @@ class PythonCall(RegionNode):
     def is_effect(self):
         return self.by_token is None
 
-    runs_python = is_effect
+    is_host_call = is_effect
 
     def counts(self):
         sizes = {"argument": self.arity, "token": int(self.by_token is not None)}

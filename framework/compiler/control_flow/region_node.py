@@ -62,7 +62,7 @@ class RegionNode(Node):
             any([node.is_effect for node in nodes]),
             _unique([v for node in nodes for v in node.reads]),
             _unique([v for node in nodes for v in node.writes]),
-            any([node.runs_python for node in nodes]),
+            any([node.is_host_call for node in nodes]),
         )
         self.give(specs)
 
@@ -70,7 +70,7 @@ class RegionNode(Node):
     is_effect = property(lambda self: self._touched[0])
     reads = property(lambda self: self._touched[1])
     writes = property(lambda self: self._touched[2])
-    runs_python = property(lambda self: self._touched[3])
+    is_host_call = property(lambda self: self._touched[3])
 
     def again(self, regions=None, counts=None, **changes):
         """Make another node like this one; ``counts``: the sizes of its groups."""

@@ -30,14 +30,14 @@ __all__ = [
 class RegionTracer(Tracer):
     """Traces one region. ``outside``: the interpreters around the node."""
 
-    __slots__ = ("outside", "of_variables", "touched", "ran_python", "results")
+    __slots__ = ("outside", "of_variables", "touched", "called_host", "results")
 
     def __init__(self, graph, outside=None):
         super().__init__(graph)
         self.outside = outside
         self.of_variables = {}  # id -> (variable, the value under which it came in)
         self.touched = {}  # id -> variable, for those of effects
-        self.ran_python = False
+        self.called_host = False
         self.results = None  # what the function returned
 
     def value_of_variable(self, variable):
@@ -46,7 +46,7 @@ class RegionTracer(Tracer):
             return super().value_of_variable(variable)
         with use_interpreters(self.outside):
             outer = variable.read()
-        if self.ran_python and not self._is_followed(outer):
+        if self.called_host and not self._is_followed(outer):
             self.touch((variable,))
             return super().value_of_variable(variable)
         value = Value(*spec_of(outer), None, variable.path)
@@ -64,7 +64,7 @@ class RegionTracer(Tracer):
     def hand_over(self):
         """Read and write variables where they are, but for those that a tape outside
         follows: Python is not to assign to them."""
-        self.ran_python = True
+        self.called_host = True
         self.touch([*self.assigned.values(), *self.unfollowed()])
         super().hand_over()
         for name, (_, value) in self.of_variables.items():
@@ -131,7 +131,7 @@ def trace_region(name, function, specs, outside):
     parent = next(r for r in reversed(outside) if r.traces)
     tracer = RegionTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
     tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
-    tracer.overlooked = parent.overlooked
+    tracer.captured_constants = parent.captured_constants
     arguments = [tracer.input(*spec) for spec in specs]
     with use_interpreters((tracer,)):
         tracer.results = function(*arguments)
@@ -144,15 +144,15 @@ def join(tracers):
     Those that effects touch stay where they are, in all regions.
     """
     touched, assigned = {}, {}
-    runs_python = any([tracer.ran_python for tracer in tracers])
+    host_called = any([tracer.called_host for tracer in tracers])
     for tracer in tracers:
-        if runs_python:
+        if host_called:
             tracer.touch([*tracer.assigned.values(), *tracer.unfollowed()])
         touched |= tracer.touched
     for tracer in tracers:
         tracer.keep_in_memory(touched)
         assigned |= tracer.assigned
-    if runs_python:
+    if host_called:
         kept = [v for tracer in tracers for v, _ in tracer.of_variables.values()]
         for tracer in tracers:
             _keep_from_python(tracer.graph, kept)
@@ -164,7 +164,7 @@ def _keep_from_python(graph, variables):
     for node in graph.nodes:
         for part in node.regions:
             _keep_from_python(part, variables)
-        if node.runs_python and not node.regions and variables:
+        if node.is_host_call and not node.regions and variables:
             name = "call" if isinstance(node, Effect) else "function"
             setattr(node, name, _checked(node.name, getattr(node, name), variables))
 

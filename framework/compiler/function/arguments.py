@@ -41,7 +41,7 @@ _TENSOR = "tensor"
 
 
 class Arguments:
-    """What a call gives: ``values``, one for each parameter, and the tensors in them.
+    """The arguments of a call: ``values``, one for each parameter, and the tensors in them.
 
     ``static`` is all but the tensors, in a form that can be a key; ``specs`` has a
     ``(shape, dtype, array module)`` for each tensor, where None stands for an unknown
@@ -172,7 +172,7 @@ class _Weak:
 
 
 def kept(value):
-    """What may be remembered of an argument: specs of tensors, objects weakly."""
+    """Return what may be remembered of an argument: specs of tensors, objects weakly."""
     if is_nested(value):
         return map_structure(kept, value)
     if isinstance(value, TensorSpec):
@@ -275,8 +275,7 @@ def map_tensors(make, values, names):
 
 
 def quick_key(args):
-    """What tells arguments apart that are plain tensors and values, or tuples of them, and
-    the tensors.
+    """Return a key for plain tensors and values, or tuples of them, and the tensors.
 
     The key is None if there are others.
     """

@@ -41,7 +41,7 @@ __all__ = ["ConcreteFunction", "Form", "UntracedFunction"]
 
 
 class Form:
-    """What a trace was made for: ``values`` for the parameters of a `Signature`.
+    """The arguments of a trace: ``values`` for the parameters of a `Signature`.
 
     A tensor is a `TensorSpec` there, and an object a weak reference to it.
     """
@@ -52,7 +52,7 @@ class Form:
 
     @classmethod
     def of(cls, signature, values, named=()):
-        """That of a trace with these values, in which tensors are symbolic."""
+        """Describe a trace with these values, in which tensors are symbolic."""
         return cls(signature, [kept(x) for x in values], named)
 
     def shown(self):
@@ -156,7 +156,9 @@ class ConcreteFunction:
         self.foresight = (), ()  # iterators, and the sizes that they were to give
         self.sizes = None  # where sizes are open: what finds the trace for those given
         self.created = () if tracer is None else tracer.created  # variables
-        self.overlooked = {} if tracer is None else _alive(tracer.overlooked)
+        self.captured_constants = (
+            {} if tracer is None else _alive(tracer.captured_constants)
+        )
         captured = graph.captures.values()
         self.is_steady = all([type(x) is Tensor for x in captured])
         self._free = []  # replay functions that no thread uses now
@@ -185,7 +187,7 @@ class ConcreteFunction:
                 raise TypeError(f"{self}\n{error}") from None
 
     def _are_inputs(self, args):
-        """Whether these are tensors of the very shapes and dtypes of the inputs."""
+        """Return whether these are tensors of the very shapes and dtypes of the inputs."""
         inputs = self.graph.inputs
         if len(args) != len(inputs):
             return False
@@ -212,7 +214,7 @@ class ConcreteFunction:
         return self.packed(self.flat_call(tensors))
 
     def holds(self):
-        """Whether the trace may be used again, as far as tensors from outside go.
+        """Return whether the trace may be used again, as far as tensors from outside go.
 
         Not if one of them has no value any more, or if a tape has come to know one since
         that is a constant here.
@@ -221,14 +223,14 @@ class ConcreteFunction:
             for x in self.graph.captures.values():
                 if type(x) is not Tensor and not _is_traced_now(x):
                     return False
-        if not self.overlooked or active_interpreter() is None:
+        if not self.captured_constants or active_interpreter() is None:
             return True
         interpreters = active_interpreters()
         traced = any(
             [r.traces for r in interpreters]
         )  # then tapes outside are out of sight
         tapes = [r for r in interpreters if isinstance(r, Tape)]
-        for reference in self.overlooked.values():
+        for reference in self.captured_constants.values():
             key = getattr(reference(), "key", None)
             if type(key) is int and (traced or any([key in t.known for t in tapes])):
                 return False
@@ -264,7 +266,7 @@ class ConcreteFunction:
         return run(tensors)
 
     def _is_numpys(self, tensors):
-        """Whether all arrays that it works on are NumPy's."""
+        """Return whether all arrays that it works on are NumPy's."""
         values = [x for x in (*tensors, *self.graph.captures.values())
                   if type(x) is Tensor]  # fmt: skip
         for node in self.graph.nodes:
@@ -287,7 +289,7 @@ class ConcreteFunction:
             self._free.append(run)
 
     def borrows(self, tensors):
-        """Whether a replay keeps nothing of the memory of its inputs."""
+        """Return whether a replay keeps nothing of the memory of its inputs."""
         if self.sizes is not None:
             return self.sizes.pick(tensors).borrows(tensors)
         if not self.is_planned or active_interpreter() is not None:
@@ -332,7 +334,7 @@ class ConcreteFunction:
 
     @property
     def structured_outputs(self):
-        """What a call returns, with a `TensorSpec` for each tensor."""
+        """The result of a call, with a `TensorSpec` for each tensor."""
         return self.packed([_spec(x) for x in self.graph.outputs])
 
     @property
@@ -455,7 +457,7 @@ class UntracedFunction(ConcreteFunction):
 
 
 def _leaves_inputs(plan):
-    """Whether nothing that outlives a replay shares memory with its inputs."""
+    """Return whether nothing that outlives a replay shares memory with its inputs."""
     kept = set(plan.assignment.escaping)
     for instruction in plan.program.instructions:
         if instruction.has_effect:

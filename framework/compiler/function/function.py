@@ -259,7 +259,7 @@ class Function(Generic[P, R]):
                     concrete = self._trace_and_keep(key, arguments)
         tracer = active_tracer()
         if tracer is not None:
-            tracer.overlooked.update(concrete.overlooked)
+            tracer.captured_constants.update(concrete.captured_constants)
         return concrete
 
     def _key(self, arguments):
@@ -521,7 +521,7 @@ class Function(Generic[P, R]):
         return self._find(self.signature.arguments(args, kwargs))
 
     def experimental_get_tracing_count(self) -> int:
-        """How often the Python function was traced."""
+        """Count how often the Python function was traced."""
         return self._count
 
     @property
@@ -539,7 +539,7 @@ class Function(Generic[P, R]):
         return self._one_of(args, kwargs).pretty()
 
     def explain(self, *args, repeats=None, **kwargs):
-        """What each call of the plan costs, timed: see `ConcreteFunction.explain`."""
+        """Time each call of the plan: see `ConcreteFunction.explain`."""
         concrete, tensors = self._one_of(args, kwargs), ()
         if args or kwargs:
             found = self.signature.arguments(args, kwargs).tensors

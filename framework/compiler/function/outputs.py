@@ -1,4 +1,4 @@
-"""What a traced function returns: its tensors, and the nest that they are put back into."""
+"""Outputs of a traced function: its tensors, and the nest that they are put back into."""
 
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested, pack
@@ -30,7 +30,7 @@ def packer(structure):
 
 
 def _is_value(x):
-    """Whether it converts to a tensor: it is one, a number, a text, an array or a shape."""
+    """Return whether it converts to a tensor: a number, a text, an array or a shape."""
     kinds = (bool, int, float, complex, str, bytes, TensorShape)
     return is_tensor(x) or devices.is_array(x) or isinstance(x, kinds)
 

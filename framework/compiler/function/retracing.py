@@ -1,4 +1,4 @@
-"""What differs from trace to trace, told once to the user whose function is traced often."""
+"""Warn once of a function that is traced often, and tell what differs from trace to trace."""
 
 from collections import deque
 

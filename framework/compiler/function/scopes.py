@@ -1,4 +1,4 @@
-"""Where code runs: in a trace or eagerly, under which name, after what."""
+"""Scopes: eager code in a trace, names, an order of effects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run at once here: False while a function is traced."""
+    """Return whether ops run at once here: False while a function is traced."""
     return active_tracer() is None
 
 
@@ -28,7 +28,7 @@ _INSIDE = ContextVar("inside_function", default=False)
 
 
 def inside_function() -> bool:
-    """Whether a function is being traced here, or in an `init_scope` of its trace."""
+    """Return whether a function is traced here, or in an `init_scope` of its trace."""
     return _INSIDE.get()
 
 

@@ -14,7 +14,7 @@ EMPTY = _Parameter.empty
 
 
 class Signature:
-    """How arguments map to the parameters of a function; ``owner``: less its ``self``.
+    """The parameters of a function, to which arguments map; ``owner``: less its ``self``.
 
     Args: ``constraints``: the ``input_signature``, nests of `TensorSpec` for the first
     parameters; the others then keep their defaults.
@@ -77,7 +77,7 @@ class Signature:
         return tuple(bound.arguments.values())
 
     def given(self, args, kwargs):
-        """What is given, by the names of parameters. Raises: ``TypeError``."""
+        """Map arguments to the names of parameters. Raises: ``TypeError``."""
         return self.signature.bind_partial(*args, **kwargs).arguments
 
     def as_call(self, values):

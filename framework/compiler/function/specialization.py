@@ -38,7 +38,7 @@ _PRIMES = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709, 1801, 1901, 2003, 211
 
 
 def is_open(shapes):
-    """Whether any of these shapes has an unknown dimension, or is of unknown rank."""
+    """Return whether a shape has an unknown dimension, or is of unknown rank."""
     return any([shape is None or None in shape for shape in shapes])
 
 
@@ -53,7 +53,7 @@ class Trace:
         self.guards = guards
 
     def fits(self, shapes):
-        """Whether it serves these shapes, or a plain tuple of sizes for each."""
+        """Return whether it serves these shapes, or a plain tuple of sizes for each."""
         for own, shape in zip(self.pattern, shapes, strict=True):
             if own is None:
                 continue
@@ -64,7 +64,7 @@ class Trace:
         return self.guards is None or self.holds(sizes_of(self.pattern, shapes))
 
     def holds(self, sizes):
-        """Whether the guards hold for these numbers: `Size` -> number."""
+        """Return whether the guards hold for these numbers: `Size` -> number."""
         return self.guards.broken_by(sizes) is None
 
     def bound(self, shapes):
@@ -98,7 +98,7 @@ def first_bound(traces, shapes):
 
 
 class Specializations:
-    """What a function runs that was traced for unknown sizes: a graph for each set of them.
+    """The traces of a function for unknown sizes, and a graph for each set of sizes.
 
     Args: ``trace``: a function of the shapes of all tensors (with formulas in them, or
     plain) that traces the Python code, and gives a `ConcreteFunction`; ``shapes``: those

@@ -1,4 +1,4 @@
-"""What an op costs by count: floating point operations, and bytes read and written.
+"""Costs of ops by count: floating point operations, and bytes read and written.
 
 Estimates from the shapes alone, for the tables of `pretty` and of `profiler`: sums,
 products and comparisons count as one each, functions like ``exp`` are counted apart. What

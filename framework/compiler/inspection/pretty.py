@@ -212,7 +212,7 @@ def dot_text(graph):
 
 
 def plan_text(plan, graph):
-    """What a replay runs: a heading, and the plan's source with the cost of each line.
+    """Print a replay: a heading, and the plan's source with the cost of each line.
 
     Behind each call: the op, the array that it gives, bytes read and written, operations
     (and functions like ``exp``, as ``fn``), and the user's line.
@@ -222,7 +222,7 @@ def plan_text(plan, graph):
 
 
 def heading(plan, graph):
-    """What there is to say of a plan before its calls, as lines."""
+    """Describe a plan as a whole, in lines."""
     read, written = {}, {}
     for node in graph.nodes:
         if type(node) is not Read:

@@ -89,7 +89,7 @@ def _marked(statements):
 
 
 def mark_cost():
-    """What one mark takes, in ns: it is part of every time measured."""
+    """Measure what one mark takes, in ns: it is part of every time."""
     marks = []
     append = marks.append
     for _ in range(200):
@@ -159,7 +159,7 @@ class Row(NamedTuple):
 
 
 class Explanation:
-    """What a replay costs, call by call. Prints as a table, most expensive first.
+    """Costs of a replay, call by call. Prints as a table, most expensive first.
 
     ``rows`` are `Row`, in the order of the plan; ``microseconds`` a whole replay;
     ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay by the plan,

@@ -69,7 +69,7 @@ def narrower(node, inputs):
 
 
 def _narrowed(x):
-    """What was repeated to make ``x``, or None."""
+    """Return what was repeated to make ``x``, or None."""
     if is_value(x):
         node = maker(x, BROADCAST.primitive)
         return None if node is None else node.inputs[0]

@@ -24,7 +24,7 @@ def common_subexpressions(graph):
 
 
 def _key(node, inputs, keys):
-    """What two nodes that compute the same have in common; None: not to be merged."""
+    """Return a key that equal nodes share; None: the node is not to be merged."""
     attributes = plain(node.attributes) if node.attributes else ()
     if attributes is None:
         return None

@@ -127,12 +127,12 @@ class Rule(NamedTuple):
     replacement: object
 
     def needs(self):
-        """What must be among the makers of the inputs, for a quick no."""
+        """List what must be among the makers of the inputs, for a quick no."""
         inputs = [x for x in self.pattern.inputs if type(x) is not str and x is not ...]
         return frozenset([getattr(x, "op", CONSTANT) for x in inputs])
 
     def apply(self, node, inputs):
-        """What takes the place of a node with these inputs, or None."""
+        """Return what takes the place of a node with these inputs, or None."""
         found = {}
         if not self.pattern.matches(inputs, found):
             return None
@@ -165,7 +165,7 @@ class Rules:
         return {rule.name for rules in self.by_op.values() for _, rule in rules}
 
     def replacement(self, rewriter, node, inputs):
-        """What takes the place of the one output of a node, itself simplified; or None."""
+        """Return what takes the place of a node's one output, itself simplified; or None."""
         rules = self.by_op.get(node.op)
         if rules is None:
             return None

@@ -49,12 +49,12 @@ def _users(graph):
     return users
 
 
-def _are(nodes, primitive, value, place):
-    """Those of the nodes that are of this op and have ``value`` as input ``place``."""
+def _are(nodes, primitive, value, number):
+    """Select the nodes of this op that have ``value`` as input ``number``."""
     return [
         node for node in nodes
         if node is not None and is_op(node) and node.op is primitive
-        and node.inputs[place] is value
+        and node.inputs[number] is value
     ]  # fmt: skip
 
 
@@ -115,7 +115,7 @@ class _Pooling:
 
 
 def _found(nodes, primitive, describe, users):
-    """What ``describe`` finds for nodes of this op, the longest pooling that will do."""
+    """Describe nodes of this op, each by the longest pooling that will do."""
     for node in nodes:
         if not is_op(node) or node.op is not primitive:
             continue
@@ -273,9 +273,9 @@ class _Cropped(_Pooling):
         a["padding"] = tuple(margins)
 
     def _is_gradient(self, node, g):
-        """Whether a node is a gradient of this very convolution."""
-        for primitive, place in ((BACK, 0), (FILTERS, 1)):
-            if node in _are([node], primitive, g, place):
+        """Return whether a node is a gradient of this very convolution."""
+        for primitive, number in ((BACK, 0), (FILTERS, 1)):
+            if node in _are([node], primitive, g, number):
                 own, ours = node.attributes, self.node.attributes
                 names = "strides", "padding", "dilations", "groups"
                 same = all([own[name] == ours[name] for name in names])

@@ -34,7 +34,7 @@ class Rewriter:
         self.graph, self.nodes, self.stands_for = graph, [], {}
 
     def now(self, x):
-        """What stands for an input: a value of the new graph, or a constant."""
+        """Return what stands for an input: a value of the new graph, or a constant."""
         return self.stands_for.get(x, x) if is_value(x) else x
 
     def inputs(self, node):
@@ -108,12 +108,12 @@ def rewrite(graph, rule):
 
 
 def is_op(node):
-    """Whether a node is a plain op, the same whenever and how often it runs."""
+    """Return whether a node is a plain op, the same whenever and how often it runs."""
     return type(node) is Node and node.op is not None
 
 
 def shaped(x):
-    """What has the shape and dtype of an input: the value, or the constant's array."""
+    """Return the object with an input's shape and dtype: the value, or the array."""
     return x if is_value(x) else x.array
 
 
@@ -124,17 +124,17 @@ def maker(x, primitive):
 
 
 def is_static(x):
-    """Whether the shape of a value or array is known: formulas are no plain tuple."""
+    """Return whether a shape is known: with formulas it is no plain tuple."""
     return type(x.shape) is tuple
 
 
 def same_shape(a, b):
-    """Whether two values or arrays surely have the same shape."""
+    """Return whether two values or arrays surely have the same shape."""
     return is_static(a) and is_static(b) and a.shape == b.shape
 
 
 def same_attributes(a, b):
-    """Whether two nodes surely have the same attributes."""
+    """Return whether two nodes surely have the same attributes."""
     if not a.attributes and not b.attributes:
         return True
     known = plain(a.attributes)

@@ -54,7 +54,7 @@ def shared_weights(graph):
 
 
 class Stacker:
-    """What is to be stacked: pairs of values, and sums of two terms."""
+    """The search for what to stack: pairs of values, and sums of two terms."""
 
     def __init__(self, graph):
         self.graph, self.users = graph, {}  # of each value: the nodes that take it
@@ -127,7 +127,7 @@ class Stacker:
         return furthest
 
     def is_sum(self, first, second):
-        """Whether two nodes sum over the rows of what they are given, in the same way."""
+        """Return whether two nodes sum over the rows of their inputs, in the same way."""
         for node in (first, second):
             if node is None or not is_op(node) or node.op not in (MATMUL, SUM):
                 return False
@@ -213,7 +213,7 @@ class Stacker:
         return found
 
     def may_follow(self, a, b):
-        """Whether the two can stand in one matrix, at one place in the program."""
+        """Return whether the two can stand in one matrix, at one place in the program."""
         if not (_has_rows(a) and _has_rows(b)):
             return False
         x, y = shaped(a), shaped(b)
@@ -250,7 +250,7 @@ class Stacker:
         return Pair((a, b), first, tuple(inputs)), gain
 
     def roles(self, first, second):
-        """Which inputs both share, the others being rows; None if it is no op of rows."""
+        """Tell for each input if both share it, or have rows; None if it is no op of rows."""
         if not (is_op(first) and is_op(second)) or first.op is not second.op:
             return None
         if len(first.outputs) != 1 or not same_attributes(first, second):
@@ -274,7 +274,7 @@ class Stacker:
         return roles
 
     def depends(self, first, second):
-        """Whether one of two nodes follows from the other."""
+        """Return whether one of two nodes follows from the other."""
         if self._ancestors is None:
             self._ancestors = masks = {}
             for node in self.graph.nodes:
@@ -291,7 +291,7 @@ class Stacker:
 
 
 def _same(x, y):
-    """Whether two inputs are one value, or constants of the same few bytes."""
+    """Return whether two inputs are one value, or constants of the same few bytes."""
     if x is y or is_value(x) or is_value(y):
         return x is y
     x, y = x.array, y.array
@@ -309,7 +309,7 @@ def _is_matrix(x):
 
 
 def _is_row_product(node):
-    """Whether a node is a product of a matrix, row by row, with a matrix of weights."""
+    """Return whether a node multiplies a matrix, row by row, with a matrix of weights."""
     if node.attributes["transpose_a"] or not is_value(node.inputs[1]):
         return False
     return (
@@ -318,6 +318,6 @@ def _is_row_product(node):
 
 
 def _carries(x, out):
-    """Whether an input of an op has the rows of its output."""
+    """Return whether an input of an op has the rows of its output."""
     x = shaped(x)
     return len(x.shape) == len(out.shape) and x.shape[0] == out.shape[0]

@@ -90,7 +90,7 @@ class Writer(Rewriter):
         return [u for u in units if u is not None and u not in self.done]
 
     def unit(self, x):
-        """What gives a value: a pair or a node; None for inputs and constants."""
+        """Return the pair or node that gives a value; None for inputs and constants."""
         if not is_value(x):
             return None
         return self.partner[x] if x in self.partner else x.node

@@ -34,7 +34,7 @@ def _is_safe_update(node):
 
 def _sees_no_variables(node):
     """Return whether nobody can tell where an effect stands among the updates."""
-    return not (node.runs_python or node.writes)
+    return not (node.is_host_call or node.writes)
 
 
 def safely_ordered(graph):

@@ -47,7 +47,7 @@ class Value:
 
 
 def is_value(x):
-    """Whether an input of a node is a value; else it is a constant tensor."""
+    """Return whether an input of a node is a value; else it is a constant tensor."""
     return type(x) is Value
 
 
@@ -66,7 +66,7 @@ class Node:
     __slots__ = ("op", "inputs", "attributes", "outputs", "line")
 
     is_effect = False
-    runs_python = False  # which may look at variables, and assign to any of them
+    is_host_call = False  # of Python that may look at variables, and assign to any
     regions = ()  # graphs that a node of control flow runs
     is_alias = False  # its outputs are its first inputs; only tapes tell them apart
     overwrites = None  # the number of an input that its kernel changes and hands on
@@ -187,7 +187,7 @@ class Effect(Node):
         return self._writes
 
     @property
-    def runs_python(self):
+    def is_host_call(self):
         """Nothing says what the call does."""
         return not (self.attributes or self._reads or self._writes)
 
@@ -217,7 +217,7 @@ class Graph:
         return list(found.values())
 
     def uses(self):
-        """How often each value is an input or output: value -> count."""
+        """Count how often each value is an input or output: value -> count."""
         count = {}
         for x in itertools.chain(*[n.inputs for n in self.nodes], self.outputs):
             if is_value(x):
@@ -242,7 +242,7 @@ class Graph:
         return twin
 
     def within(self, other):
-        """Whether it is a part of another graph, at any depth."""
+        """Return whether it is a region in another graph, at any depth."""
         graph = self.parent
         while graph is not None and graph is not other:
             graph = graph.parent

@@ -127,7 +127,7 @@ def _reads(graph):
 
 
 def _held(graph):
-    """What variables hold, as far as it is known, at each effect and at the end."""
+    """List what variables hold, as far as it is known, at each effect and at the end."""
     held, found, same = {}, [], {}
     for node in graph.nodes:
         if type(node) is Read:

@@ -58,7 +58,7 @@ def record_call(concrete, tensors, interpreters):
 
 
 class Linearizations:
-    """Those of one function: one for each pattern of tracked sources.
+    """The linearizations of a function: one for each pattern of tracked sources.
 
     Sources are its inputs and captures (``width`` in number), the constants of its graph,
     and the variables that it reads, in this order. A constant may be one: it is a tensor
@@ -233,7 +233,7 @@ class Linearization:
         self.lost = self._lost([i for i, gradient in pairs if gradient is None])
 
     def _lost(self, without):
-        """Where the paths from these sources end inside: source -> `Origin`."""
+        """Find where the paths from these sources end inside: source -> `Origin`."""
         tape, found = self.tape._tape, {}
         losses = [lost for _, lost in tape.losses]
         losses += [x.key for x in self.results if type(x.key) is Provenance]

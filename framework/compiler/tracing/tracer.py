@@ -72,7 +72,7 @@ def fall_back(reason):
 
 
 class AbstractValue:
-    """What is known of an array that is not there yet: shape and dtype."""
+    """Shape and dtype of an array that is not there yet."""
 
     __slots__ = ("shape", "dtype")
 
@@ -240,7 +240,7 @@ class Tracer(Interpreter):
         "line",
         "given",
         "drawn",
-        "overlooked",
+        "captured_constants",
         "foreseen",
     )
     traces = True
@@ -257,10 +257,8 @@ class Tracer(Interpreter):
         self.birth = next_key()  # a tape outside knows tensors by smaller keys only
         self.given = {}  # value of an input -> the tensor of the call, where there is one
         self.foreseen = None  # or a list: (value of a handle, number, answer, object)
-        self.overlooked = {}  # id -> weak reference: constants that a tape may know later
-        self.line = (
-            None  # of the nodes to come, where they are copied from another graph
-        )
+        self.captured_constants = {}  # id -> weak reference: a tape may know them later
+        self.line = None  # of the nodes to come, where they are copied from a graph
 
     def here(self):
         """The line of the node that is written now."""
@@ -280,7 +278,7 @@ class Tracer(Interpreter):
                 break
         else:
             if not has_symbolic_shape(attributes):
-                self.overlook(inputs)
+                self.capture_constants(inputs)
                 if below:
                     return process_op(op, inputs, attributes, below)
                 return op.run(inputs, attributes)
@@ -305,7 +303,7 @@ class Tracer(Interpreter):
         nodes = self.graph.nodes
         if self.graph.finished:
             raise TracingError(f"the trace of '{self.graph.name}' is over")
-        if node.runs_python:
+        if node.is_host_call:
             self.hand_over()
         for out in outputs:
             out.name = f"{node.name}_{len(nodes)}"
@@ -321,7 +319,7 @@ class Tracer(Interpreter):
                 return x.symbol
             x = self._from_around(x)
         elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
-            self.overlook((x,))
+            self.capture_constants((x,))
             return x
         elif type(x.array) is AbstractValue:  # of a model that is being put together
             x._no_value("a traced function")
@@ -353,11 +351,11 @@ class Tracer(Interpreter):
             x._no_value("an op", "")
         return SymbolicTensor(around.value_of(x), around)
 
-    def overlook(self, tensors):
+    def capture_constants(self, tensors):
         """Notes constants: a tape may come to know those that live on outside."""
         for x in tensors:
             if x.array.dtype.kind in "fc" and type(x.key) is not int:
-                self.overlooked[id(x)] = ref(x)
+                self.captured_constants[id(x)] = ref(x)
 
     # --- variables
 
@@ -372,7 +370,7 @@ class Tracer(Interpreter):
         return value
 
     def value_of_variable(self, variable):
-        """What a variable stands for at this point, as a tensor."""
+        """Return the tensor that a variable stands for at this point."""
         name = id(variable)
         tensor = self.current.get(name)
         if tensor is not None and name not in self.unread:
