@@ -30,3 +30,17 @@ def test_the_folders_of_the_floors_are_the_folders_there_are():
     there = {path.stem for path in (ROOT / "framework").glob("*.py")}
     there |= {path.parent.name for path in ROOT.glob("framework/*/__init__.py")}
     assert there | {"layers", "optimizers", "datasets"} <= listed
+
+
+def test_the_files_of_the_walks_are_there_and_no_walk_goes_back_to_one():
+    text = TEXT[TEXT.index("## Three walks") : TEXT.index("## To add something")]
+    for walk in text.split("\n**")[1:]:
+        assert len(walk.strip().splitlines()) <= 18
+        folder, seen = None, []
+        for name in re.findall(r"`([\w/]+\.py)`", walk):
+            folder = name.rpartition("/")[0] or folder
+            path = name if "/" in name else f"{folder}/{name}"
+            assert path not in seen, f"{path} is named twice"
+            seen.append(path)
+            root = ROOT if name.startswith("tests/") else ROOT / "framework"
+            assert (root / path).is_file(), path
