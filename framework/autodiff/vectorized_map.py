@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapewright.core import nest
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import MappingError, ShapeError
 from tapewright.core.interpreters import active_interpreters, use_interpreters
 from tapewright.core.tensor import convert_to_tensor

@@ -5,7 +5,9 @@ tape, and arrays in a backward pass that nobody records. Whatever else comes goe
 ``Primitive.general``.
 """
 
+import functools
 import inspect
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,9 +15,10 @@ from .interpreters import ARRAY_EVAL, active_interpreter
 from .provenance import Provenance, merge_provenance
 from .tape import Tape
 from .tensor import Tensor, module_of, new_tensor, next_key
+from .typing import P, R
 from .variable import Variable
 
-__all__ = ["make_entry", "number_beside"]
+__all__ = ["composite", "make_entry", "number_beside"]
 
 ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
@@ -231,4 +234,25 @@ def make_entry(op):
         setattr(entry, attribute, getattr(op, attribute))
     entry.primitive = op
     op.entry = entry
+    return entry
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: a function of several ops that is one part of a model, as in `keras.ops`.
+
+    Symbolic tensors among the arguments take the call over as a whole, by
+    ``record_function(function, args, kwargs)`` (see `layers.symbolic`): they have no sizes
+    and no values, which the ops inside may ask for.
+    """
+
+    @functools.wraps(function)
+    def entry(*args, **kwargs):
+        for x in args:
+            if hasattr(x, "record_function"):
+                return x.record_function(function, args, kwargs)
+        for x in kwargs.values():
+            if hasattr(x, "record_function"):
+                return x.record_function(function, args, kwargs)
+        return function(*args, **kwargs)
+
     return entry

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from tapewright.core import devices, dtypes
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,

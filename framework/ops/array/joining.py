@@ -12,7 +12,7 @@ from typing import Annotated, SupportsIndex, TypeAlias
 import numpy as np
 
 from tapewright.core import dtypes, tensor
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
 from tapewright.core.primitive import primitive

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.blas import ROW
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis

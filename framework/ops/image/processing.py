@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tapewright.core import dtypes
-from tapewright.core.composite import composite
 from tapewright.core.devices import check_fits
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift

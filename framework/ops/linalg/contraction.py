@@ -13,7 +13,7 @@ from operator import index
 
 import numpy as np
 
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive

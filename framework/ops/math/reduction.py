@@ -13,7 +13,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.blas import sum_of_squares
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import lift, normalize_axis

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from tapewright.core import devices
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of
 from tapewright.core.typing import IntLike, StaticShapeLike, TensorLike

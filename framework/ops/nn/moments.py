@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tapewright.core import dtypes
-from tapewright.core.composite import composite
+from tapewright.core.dispatch import composite
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
