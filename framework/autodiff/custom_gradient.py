@@ -174,13 +174,15 @@ def custom_gradient(f=None):
                 f"{[v.path for v in variables]}, so its gradient function must take the "
                 "keyword argument 'variables' and return (gradients, variable_gradients)"
             )
-        results = note_call(_name(f), inputs, variables, flatten(outputs), gradient)
+        results = record_custom_call(
+            _name(f), inputs, variables, flatten(outputs), gradient
+        )
         return pack(outputs, results) if is_nested(outputs) else results[0]
 
     return decorated
 
 
-def note_call(name, inputs, variables, outputs, gradient):
+def record_custom_call(name, inputs, variables, outputs, gradient):
     """Record a call with a gradient of its own on tapes and in traces; its results."""
     interpreters = active_interpreters()
     for at in range(len(interpreters) - 1, 0, -1):
@@ -192,9 +194,9 @@ def note_call(name, inputs, variables, outputs, gradient):
             ]
         ):
             if any([r.takes_records or r.traces for r in interpreters[:at]]):
-                call = _MappedCall(name, batcher, variables, gradient)
+                call = _BatchedCall(name, batcher, variables, gradient)
                 with use_interpreters(interpreters[:at]):
-                    results = call.note(inputs, outputs)
+                    results = call.record(inputs, outputs)
                 break
     else:
         at = -1
@@ -204,18 +206,18 @@ def note_call(name, inputs, variables, outputs, gradient):
         tracer = active_tracer()
         if tracer is not None:
             results = tracer.custom_call(name, results, inputs, variables, gradient)
-    _record(name, inputs, variables, results, gradient, interpreters, at + 1)
+    _record_on_tapes(name, inputs, variables, results, gradient, interpreters, at + 1)
     return results
 
 
-class _MappedCall:
-    """A call on values that a batcher maps, for the interpreters below: one on all values."""
+class _BatchedCall:
+    """A call on batched tensors, for the interpreters below: one call on all values."""
 
     def __init__(self, name, batcher, variables, gradient):
         self.name, self.batcher = name, batcher
         self.variables, self.gradient = variables, gradient
 
-    def note(self, inputs, outputs):
+    def record(self, inputs, outputs):
         batcher = self.batcher
         if batcher.strict:
             raise NotDiagonal(identity.primitive)
@@ -226,7 +228,9 @@ class _MappedCall:
         first = next(x for x in (*inputs, *outputs) if type(x) is BatchedTensor)
         outputs = [batcher.densify_beside(x, first) for x in outputs]
         self.count = outputs[0].array.shape[0]
-        results = note_call(self.name, values, self.variables, outputs, self._ask)
+        results = record_custom_call(
+            self.name, values, self.variables, outputs, self._ask
+        )
         return [batcher.map(result) for result in results]
 
     def _ask(self, *cotangents, variables=None):
@@ -256,7 +260,7 @@ class _MappedCall:
         return gradient if is_mapped else reduce_sum(gradient, axis=0)
 
 
-def _record(name, inputs, variables, results, gradient, interpreters, start):
+def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, start):
     """Record the call on every tape, from number ``start``, that knows a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
     specs = [s if s is None else (s.shape, s.dtype) for s in sources]

@@ -99,10 +99,10 @@ class _Paths:
             if not self.behind.isdisjoint(outs):
                 self.behind.update(ins)
         # What the target depends on beyond the records.
-        self.losses = [] if isinstance(target, Variable) else _origins(target.key)
-        for key, lost in tape.losses:
+        self.origins = [] if isinstance(target, Variable) else _origins(target.key)
+        for key, lost in tape.untracked_inputs:
             if key in self.behind:
-                self.losses += lost.origins
+                self.origins += lost.origins
 
     # --- the answer for one source
 
@@ -200,7 +200,7 @@ class _Paths:
 
     def _was_read_outside(self, source):
         return isinstance(source, Variable) and any(
-            o.reason == "variable" and o.key == source.serial for o in self.losses
+            o.reason == "variable" and o.key == source.serial for o in self.origins
         )
 
     def _read_outside(self):
@@ -230,7 +230,7 @@ class _Paths:
     def _lost_on_the_way(self, source, reached):
         if self._was_read_outside(source):
             return self._read_outside()
-        for origin in self.losses:
+        for origin in self.origins:
             if origin.key in reached and origin.reason != "variable":
                 path, _ = _path(reached, origin.key)
                 text = self._text(origin, "a value on the way")
@@ -266,7 +266,7 @@ class _Paths:
             return True
         keys = self.tape.keys_of.get(id(variable), ())
         return not self.behind.isdisjoint(keys) or any(
-            o.reason == "variable" and o.key == variable.serial for o in self.losses
+            o.reason == "variable" and o.key == variable.serial for o in self.origins
         )
 
     def _exported(self, reached):

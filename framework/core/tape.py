@@ -20,7 +20,7 @@ class Tape(Interpreter):
         "variables",
         "keys_of",
         "accessed",
-        "losses",
+        "untracked_inputs",
         "exports",
         "assigned",
         "forgotten",
@@ -37,7 +37,7 @@ class Tape(Interpreter):
         self.keys_of = {}  # id -> keys of all reads
         self.accessed = accessed  # watch trainable variables when they are read
         # For `explain` only: what the paths of the tape do not show.
-        self.losses = []  # (key of an output, `Provenance` of an input)
+        self.untracked_inputs = []  # (key of an output, `Provenance` of an input)
         self.exports = []  # (key, how, line): values that left for NumPy or Python
         self.assigned = []  # (variable, key of the assigned value, method, line)
         self.forgotten = None  # after a reset: (the newest key then, ids of variables)
@@ -118,25 +118,25 @@ class Tape(Interpreter):
         if False in tracked:
             for x, is_tracked in zip(inputs, tracked):
                 if not is_tracked and x.key is not None:
-                    self._note_losses(op, inputs, outputs, tracked)
+                    self._record_untracked(op, inputs, outputs, tracked)
                     break
         recorder = op.recorders[tuple(tracked)]
         self.records.append(recorder(attributes, outputs, *inputs))
 
-    def _note_losses(self, op, inputs, outputs, tracked):
-        """Inputs beside the tracked ones that came from something tracked."""
+    def _record_untracked(self, op, inputs, outputs, tracked):
+        """Remember inputs beside the tracked ones that came from something tracked."""
         beside = [x.key for x, is_tracked in zip(inputs, tracked) if not is_tracked]
         lost = merge_provenance(op, self, beside)
         if lost is not None:
             first = outputs[0] if type(outputs) is tuple else outputs
-            self.losses.append((first.key, lost))
+            self.untracked_inputs.append((first.key, lost))
 
     def before_assign(self, variable, method, key):
         if type(key) is Provenance or key in self.known:
             self.assigned.append((variable, key, method, user_line()))
 
     def forget(self):
-        """Nothing is recorded or watched any more."""
+        """Drop all that was recorded or watched."""
         variables = set(self.variables) | (self.forgotten or (0, set()))[1]
         self.__init__(self.accessed)
         self.forgotten = next_key(), variables

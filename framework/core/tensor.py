@@ -465,14 +465,26 @@ def to_array(value, dtype=None, hint=None, module=None):
         if not devices.is_array(value):  # it stands for many, or for none yet
             value = np.asarray(tensor)  # which raises, and says so
     if devices.is_array(value):
-        own = devices.array_module(type(value))
-        if value.dtype.kind not in "biufcU":
-            value = _as_strings(value)
-        wanted = _wanted_dtype(value.dtype, value, dtype, hint)
-        module = module or (own if own is not np else devices.current_module())
-        if module is not own:
-            value = devices.copy_to(module, value)
-        return module.array(value, dtype=wanted, copy=True)
+        return _copied(value, dtype, hint, module)
+    array = _from_python(value, dtype, hint)
+    module = module or devices.current_module()
+    return array if module is np else module.asarray(array)
+
+
+def _copied(value, dtype, hint, module):
+    """A copy of an array, on the device of ``module`` or on its own."""
+    own = devices.array_module(type(value))
+    if value.dtype.kind not in "biufcU":
+        value = _as_strings(value)
+    wanted = _wanted_dtype(value.dtype, value, dtype, hint)
+    module = module or (own if own is not np else devices.current_module())
+    if module is not own:
+        value = devices.copy_to(module, value)
+    return module.array(value, dtype=wanted, copy=True)
+
+
+def _from_python(value, dtype, hint):
+    """Numbers, strings and nested lists as an array of NumPy."""
     if isinstance(value, TensorShape):
         value, dtype = _known_dims(value, dtype)
     try:
@@ -510,8 +522,7 @@ def to_array(value, dtype=None, hint=None, module=None):
             raise InvalidArgumentError(
                 f"{_shorten(value)} does not fit into float32; dtype='float64' holds it"
             )
-    module = module or devices.current_module()
-    return fitted if module is np else module.asarray(fitted)
+    return fitted
 
 
 def _known_dims(shape, dtype):

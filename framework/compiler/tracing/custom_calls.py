@@ -7,7 +7,7 @@ by then is a graph, too.
 
 import threading
 
-from tapewright.autodiff.custom_gradient import ask_for_gradients, note_call
+from tapewright.autodiff.custom_gradient import ask_for_gradients, record_custom_call
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.symbolic_shape import sizes_in_use, with_sizes
@@ -133,7 +133,9 @@ class CustomCall(Node):
             env = {symbol: env[symbol] for symbol in self.reach() if symbol in env}
         gradient = _Gradient(self, env)
         outputs = args[: len(self.outputs)]
-        return note_call(self.title, sources, self.variables, outputs, gradient)
+        return record_custom_call(
+            self.title, sources, self.variables, outputs, gradient
+        )
 
     def reach(self):
         """The symbols that its gradient uses, and the gradients of that: symbol -> tensor.

@@ -14,9 +14,9 @@ __all__ = [
     "ListValue",
     "Resource",
     "Unforeseen",
-    "list_value",
     "handle_of",
     "list_items",
+    "list_value",
     "sum_of_lists",
     "zeros_of",
 ]

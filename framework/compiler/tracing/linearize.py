@@ -235,7 +235,7 @@ class Linearization:
     def _lost(self, without):
         """Find where the paths from these sources end inside: source -> `Origin`."""
         tape, found = self.tape._tape, {}
-        losses = [lost for _, lost in tape.losses]
+        losses = [lost for _, lost in tape.untracked_inputs]
         losses += [x.key for x in self.results if type(x.key) is Provenance]
         origins = [o for lost in losses for o in lost.origins if o.reason != "variable"]
         for i in without if origins else ():
@@ -293,7 +293,7 @@ class Linearization:
                 tensor.key = lost
         for tape in tapes:
             if self.full.present:
-                tape.losses.append((results[self.full.present[0]].key, lost))
+                tape.untracked_inputs.append((results[self.full.present[0]].key, lost))
 
     # --- back
 
