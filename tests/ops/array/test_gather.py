@@ -217,8 +217,8 @@ def test_indices_may_be_mapped():
             batcher.map(tw.constant([1, 3])),
         )
         rows, entries = x[one], x[one, column]
-    assert batcher.dense(rows).numpy().tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
-    assert batcher.dense(entries).numpy().tolist() == [9, 3]
+    assert batcher.densify_all(rows).numpy().tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
+    assert batcher.densify_all(entries).numpy().tolist() == [9, 3]
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
