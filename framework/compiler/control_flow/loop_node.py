@@ -40,10 +40,8 @@ from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
 
-LIST = (
-    (),
-    np.dtype(object),
-)  # the spec of a list of arrays, of a length not known before
+# The spec of a list value: arrays of a loop whose length is not known before.
+LIST = (), np.dtype(object)
 
 
 class Loop(RegionNode):
@@ -340,17 +338,8 @@ class LoopTrace:
     the rows of what is sliced, if it may be a list.
     """
 
-    def __init__(
-        self,
-        title,
-        body,
-        carried,
-        sliced=(),
-        constants=(),
-        *,
-        test=None,
-        row_specs=None,
-    ):
+    def __init__(self, title, body, carried, sliced=(), constants=(), *,
+                 test=None, row_specs=None):  # fmt: skip
         self.title, self.outside = title, active_interpreters()
         self.carried, self.sliced = list(carried), list(sliced)
         self.constants = list(constants)
@@ -412,14 +401,17 @@ class LoopTrace:
 
     def emit(self, node, inputs):
         """Write the node down. Returns: `Results`."""
-        found = iter(emit(node, inputs))
-        last = [next(found) for _ in self.carried]
-        for variable in self.variables:
-            variable.assign(next(found))
-        sums = [None if x is None else next(found) for x in self.summed]
-        steps = next(found) if node.tested else None
-        stacks = [None if x is None else next(found) for x in self.stacked]
-        return Results(last, sums, steps, stacks)
+        carried, *others = node.grouped(node.RESULTS, emit(node, inputs))
+        summed, steps, stacked = map(iter, others)
+        count = len(self.carried)
+        for variable, value in zip(self.variables, carried[count:]):
+            variable.assign(value)
+        return Results(
+            carried[:count],
+            [None if x is None else next(summed) for x in self.summed],
+            next(steps, None),
+            [None if x is None else next(stacked) for x in self.stacked],
+        )
 
     def _carried_variables(self, tracers):
         """Return the variables that the body assigns, and their values before the loop."""

@@ -24,9 +24,9 @@ from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
 from ..tracing.graph import Graph, spec_of
-from ..tracing.tracer import EagerFallback, Tracer
+from ..tracing.tracer import Tracer
 from .loop_node import LoopTrace
-from .regions import described, is_seen
+from .regions import described, is_seen, traced_or_none
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
@@ -177,11 +177,7 @@ def carry_along(fn, carry, elems, reverse=False):
         after, result = fn(pack_components(like, state), row)
         assert_same_structure([like], [after])
         structure[:] = [as_tensors([result])[0]]
-        after = [
-            convert_to_tensor(x, dtype_hint=old.dtype)
-            for x, old in zip(flatten_components(after), state)
-        ]
-        return after, flatten_components(structure[0])
+        return _next_state(after, state), flatten_components(structure[0])
 
     last, stacks = rows.run(step, flatten_components(like), reverse, stacked=True)
     return pack_components(like, last), pack_components(structure[0], stacks)
@@ -209,10 +205,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
                 f"{who}: fn must return the structure of the initializer, got\n"
                 f"  initializer: {like!r}\n  fn: {result!r}"
             ) from None
-        state = [
-            convert_to_tensor(x, dtype_hint=old.dtype)
-            for x, old in zip(flatten_components(result), state)
-        ]
+        state = _next_state(result, state)
         return state, state if stacked else []
 
     last, stacks = rows.run(step, flatten_components(like), reverse, stacked)
@@ -221,6 +214,12 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
             _joined(x, y, reverse) for x, y in zip(flatten_components(first), stacks)
         ]
     return last, stacks, like
+
+
+def _next_state(result, state):
+    """Convert the leaves of a result to tensors; numbers take the dtypes of a state."""
+    pairs = zip(flatten_components(result), state)
+    return [convert_to_tensor(x, dtype_hint=old.dtype) for x, old in pairs]
 
 
 def _joined(first, rows, reverse):
@@ -276,12 +275,7 @@ class _Rows:
         """Write a `Loop` down if ``step`` uses what is traced, and can be traced; or None."""
         if active_tracer() is None:
             return None
-        try:
-            return self.written(step, state, reverse, only_if_traced=True)
-        except EagerFallback:
-            raise
-        except TracingError:  # of a step that only Python can run, or not a loop's
-            return None
+        return traced_or_none(self.written, step, state, reverse, True)
 
     def nothing(self, step, state):
         """Return stacks of no rows, with the shapes and dtypes of a trace."""

@@ -259,12 +259,9 @@ class RegionNode(Node):
         names = list(ports[0][0])
         kept = [port for port in names if port in needed]
         pairs = [(v, names[number]) for v, number in self.of_variables]
-        twin = self.again(
-            regions,
-            Counter([group for group, _ in (wanted | needed) & inside]),
-            of_variables=[(v, kept.index(p)) for v, p in pairs if p in needed],
-        )
-        return twin, results, operands
+        pairs = [(v, kept.index(port)) for v, port in pairs if port in needed]
+        counts = Counter([group for group, _ in (wanted | needed) & inside])
+        return self.again(regions, counts, of_variables=pairs), results, operands
 
     def _needed_for(self, wanted, ports):
         """Return the ports of the arguments on which the yields at these ports depend."""
@@ -278,7 +275,7 @@ class RegionNode(Node):
 
     def saving(self):
         """Return the node that also gives what its gradient needs, but for tokens."""
-        return self.again()
+        return self
 
     def split(self):
         """Return ``(full, specs, pure)``: see `split_effects`; ``specs`` are of the tokens."""
@@ -302,11 +299,8 @@ class RegionNode(Node):
             more = [*map(_like, before), *own, *map(_like, after)]
             pure[i].inputs = self._with_tokens(arguments, region.inputs, more)
             start = stop
-        more = Counter({given: len(tokens)}), Counter({taken: len(tokens)})
-        full, pure = (
-            self.again(full, counts + more[0]),
-            self.again(pure, counts + more[1]),
-        )
+        full = self.again(full, counts + Counter({given: len(tokens)}))
+        pure = self.again(pure, counts + Counter({taken: len(tokens)}))
         return full, [spec_of(v) for v in full.outputs[len(self.outputs) :]], pure
 
     def joined(self, operands, tokens):

@@ -14,7 +14,7 @@ from tapewright.core.tensor import is_tensor
 
 from ..tracing.custom_calls import capture_for_gradients
 from ..tracing.graph import Effect, Graph, Read, Value, spec_of
-from ..tracing.tracer import SymbolicTensor, Tracer
+from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer
 
 __all__ = [
     "RegionTracer",
@@ -24,6 +24,7 @@ __all__ = [
     "numbers_of_variables",
     "seal",
     "trace_region",
+    "traced_or_none",
 ]
 
 
@@ -136,6 +137,19 @@ def trace_region(name, function, specs, outside):
     with use_interpreters((tracer,)):
         tracer.results = function(*arguments)
     return tracer
+
+
+def traced_or_none(write, *args):
+    """Return ``write(*args)``; None if that cannot be traced, so that Python has to run.
+
+    Only the trace itself can tell: the user's code may ask for a value anywhere.
+    """
+    try:
+        return write(*args)
+    except EagerFallback:
+        raise
+    except TracingError:
+        return None
 
 
 def join(tracers):

@@ -23,9 +23,8 @@ from tapewright.ops.math.comparison import logical_and
 
 from ..tracing.graph import Graph, Node, is_value, spec_of
 from ..tracing.interpret import interpret
-from ..tracing.tracer import EagerFallback
 from .loop_node import LoopTrace
-from .regions import described, is_seen, trace_region
+from .regions import described, is_seen, trace_region, traced_or_none
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["while_loop"]
@@ -143,12 +142,11 @@ class _While:
 
         None also for a body that only Python can run, with numbers that it knows.
         """
-        try:
-            found = self.written(now, limit, UNROLLED)
-        except EagerFallback:
-            raise
-        except TracingError:
-            return None
+        self.unclear = False
+        return traced_or_none(self._written_if_long, now, limit)
+
+    def _written_if_long(self, now, limit):
+        found = self.written(now, limit, UNROLLED)
         self.unclear = found is None
         return found
 
