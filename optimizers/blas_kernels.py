@@ -1,4 +1,4 @@
-"""What updates are made of, each in one pass of BLAS over a block where that pays."""
+"""Parts of updates, each in one pass of BLAS over a block where that pays."""
 
 import numpy as np
 
@@ -40,5 +40,5 @@ def subtract_scaled(xp, y, x, factor, scratch):
 
 
 def pays(y):
-    """Whether a call of BLAS is worth its making for a block like ``y``."""
+    """Return whether a call of BLAS pays for a block like ``y``."""
     return type(y) is np.ndarray and y.size >= WORTH and blas.is_called(y.dtype)

@@ -38,7 +38,7 @@ _array_of = attrgetter("_array")
 
 
 class Workspace:
-    """What the segments of one dtype and device share while a step lasts."""
+    """Memory that the segments of one dtype and device share while a step lasts."""
 
     def __init__(self, xp, dtype, size):
         self.xp, self.dtype = xp, dtype

@@ -70,7 +70,7 @@ class LossScaleOptimizer(Optimizer):
 
     @property
     def iterations(self):
-        """How many updates the inner optimizer made."""
+        """The number of updates that the inner optimizer made."""
         return self.inner_optimizer.iterations
 
     @property

@@ -423,7 +423,7 @@ class Optimizer(State, registry.Configured):
 
     @property
     def changes_gradients(self) -> bool:
-        """Whether gradients are not used as they come."""
+        """Return whether gradients are not used as they come."""
         ways = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         more = (self.loss_scale_factor, self.gradient_accumulation_steps)
         return any((*ways, *more)) or not self.updates_blocks
@@ -501,7 +501,7 @@ def _clipped(tensor, fit):
 
 
 def _takes_argument(function):
-    """Whether it can be called with one positional argument."""
+    """Return whether it can be called with one positional argument."""
     try:
         inspect.signature(function).bind(0)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What an optimizer remembers: counts, and for each variable its slots.
+"""The state of an optimizer: counts, and for each variable its slots.
 
 Its variables are listed, and named, as Keras does it: files depend on the order.
 """
@@ -46,7 +46,7 @@ class State:
 
     @property
     def iterations(self):
-        """How many updates were made: a Variable, or a tensor if gradients accumulate."""
+        """The number of updates: a Variable, or a tensor if gradients accumulate."""
         if self.gradient_accumulation_steps:
             return self._iterations.read() // self.gradient_accumulation_steps
         return self._iterations

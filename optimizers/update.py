@@ -293,7 +293,7 @@ class TracedUpdate(VariableUpdate):
         return other
 
     def attributes(self):
-        """What `_traced_update` needs to make it again."""
+        """The arguments of `_traced_update` that make it again."""
         variables = [variable for _, variable, _ in self.update.present]
         kinds = ["dense" if slices is None else "sparse" for slices in self.places]
         return {"optimizer": self.rule, "variables": variables, "gradients": kinds}

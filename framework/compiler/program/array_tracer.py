@@ -243,7 +243,7 @@ class Builder:
         return view
 
     def into(self, out, made):
-        """What is written into ``out``: from here on it stands for what was made."""
+        """The result, of which ``out`` is another name from here on."""
         if out is None:
             return made
         out = out[0] if type(out) is tuple else out
@@ -320,7 +320,7 @@ class Builder:
 
 
 def _kind_of(x):
-    """What NumPy asks of an operand in order to choose the dtype of the result."""
+    """The type or dtype by which NumPy chooses the dtype of the result."""
     if type(x) in (int, float, complex):
         return type(x)
     if isinstance(x, (ArrayTracer, np.ndarray, np.generic)):

@@ -1,4 +1,4 @@
-"""Which memory each buffer of a program has, and for how long.
+"""`BufferAssignment`: the memory of each buffer of a program, and its live range.
 
 Buffers that nobody sees but the program lie in one arena, where memory is used again as
 soon as its last reader is done; gradients that only an update reads lie in memory of that

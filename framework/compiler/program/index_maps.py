@@ -1,4 +1,4 @@
-"""Which entries a contraction multiplies and where it adds them, as affine functions.
+"""Index maps: the entries that a contraction multiplies and adds up, as affine functions.
 
 A contraction runs through loops of fixed sizes; each index of its operands and of its
 output is ``offset + sum(factor * loop)``. Products, convolutions of all strides,

@@ -112,7 +112,7 @@ def _kernel_call(function, operands, node):
 
 
 def _traced(builder, operands, function, *first):
-    """What a rule or kernel gives, its calls written down; None if they cannot be."""
+    """The outputs of a rule or kernel, as instructions; None if it cannot be traced."""
     program, node = builder.program, builder.node
     count = len(program.instructions)
     tracers = [ArrayTracer(a, builder) for a in operands]
@@ -122,6 +122,7 @@ def _traced(builder, operands, function, *first):
         results = result if type(result) is tuple else (result,)
         buffers = [builder.buffer(r) for r in results]
     except Exception as error:
+        # NumPy makes a ValueError of a refusal where values are put into its own array.
         if not (isinstance(error, NotTraceable) or builder.refused):
             raise node.op.explain_kernel(error, operands) from None
         del program.instructions[count:]

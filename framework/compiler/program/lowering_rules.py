@@ -1,4 +1,4 @@
-"""How some ops are written down otherwise than by running their kernels.
+"""Lowering rules: ops that become other instructions than their kernels would.
 
 A rule gets a `Builder`, the arrays of a node, and the attributes, and gives what the
 kernel would give. It may refuse (`NotTraceable`): then the kernel is traced, or called.

@@ -1,4 +1,4 @@
-"""What makes a program smaller: passes that change a `Program` in place.
+"""Passes that make a program smaller; they change a `Program` in place.
 
 All of them keep every bit of the result: what would round elsewhere than the ops do is not
 done.

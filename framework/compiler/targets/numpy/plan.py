@@ -106,7 +106,7 @@ class _Instance:
         return part.view(buffer.dtype).reshape(buffer.shape)
 
     def function(self, instruction):
-        """What is called for an instruction with effects."""
+        """The function to call for an instruction with effects."""
         own = self._replacing.get(instruction) or self.updates.get(instruction)
         return own or instruction.function
 
