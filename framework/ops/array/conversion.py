@@ -81,7 +81,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
 
 
 def _as_it_is(x):
-    """``x`` as a tensor; in a walk that nobody records, the array that it is."""
+    """``x`` as a tensor; in a backward pass on arrays, the array that it is."""
     return x if isinstance(x, Tensor) else identity(x)
 
 

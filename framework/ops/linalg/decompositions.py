@@ -6,7 +6,7 @@ does not depend on that choice. Where values coincide, the part of a derivative 
 not exist counts zero, as in TensorFlow; what does exist is exact.
 
 The rules are written for cotangents in the convention of the papers, the conjugates of
-those that a walk carries (see `adjoint`): hence ``conj`` at both ends.
+those of a backward pass (see `record`): hence ``conj`` at both ends.
 """
 
 from __future__ import annotations

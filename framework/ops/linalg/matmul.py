@@ -77,7 +77,7 @@ def _(mapped, x, *, lower, half):
 
 
 def beside(x, make, *args, **kwargs):
-    """A constant on the device of ``x``; an array where the walk is on arrays."""
+    """A constant on the device of ``x``; an array in a backward pass on arrays."""
     bare = not isinstance(x, Tensor)
     with devices.use_module(devices.array_module(type(x)) if bare else module_of(x)):
         constant = make(*args, **kwargs)

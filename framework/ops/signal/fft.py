@@ -1,7 +1,7 @@
 """Discrete Fourier and cosine transforms, over the last axes.
 
 Transforms keep the precision of their input. Forward ones are not scaled, inverse ones
-divide by the number of entries. In the convention of the walks (see `adjoint`) the
+divide by the number of entries. In the convention of backward passes (see `record`) the
 gradient of a transform is the same transform of the cotangent: its matrix is symmetric.
 """
 
