@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,12 +53,12 @@ class _Modules(dict):
 _MODULES = _Modules()
 
 
-def array_module(array_type):
+def array_module(array_type: type[Any]) -> Any:
     """The module, NumPy or CuPy, whose arrays are of this type."""
     return _MODULES[array_type]
 
 
-def is_array(value) -> bool:
+def is_array(value: object) -> bool:
     """Return whether ``value`` is an array (or NumPy scalar) of a known module."""
     kind = type(value)
     if isinstance(value, (np.ndarray, np.generic)) or kind in _TO_NUMPY:
@@ -65,13 +66,15 @@ def is_array(value) -> bool:
     return kind.__module__.partition(".")[0] == "cupy" and hasattr(value, "dtype")
 
 
-def register_array_module(array_type, module, to_numpy):
+def register_array_module(
+    array_type: type[Any], module: Any, to_numpy: Callable[[Any], Any]
+) -> None:
     """Adds a module with NumPy's functions; ``to_numpy`` copies its arrays to the host."""
     _MODULES[array_type] = module
     _TO_NUMPY[array_type] = to_numpy
 
 
-def current_module():
+def current_module() -> Any:
     """The module in which new arrays are made."""
     return _CURRENT.get()
 
@@ -131,7 +134,7 @@ def list_physical_devices(device_type: str | None = None) -> list[str]:
     return [n for n in names if device_type is None or n[1:4] == device_type.upper()]
 
 
-def to_numpy(array):
+def to_numpy(array: Any) -> Any:
     """The array in host memory: itself if it is NumPy's, else a copy."""
     if isinstance(array, (np.ndarray, np.generic)):
         return array
@@ -139,7 +142,7 @@ def to_numpy(array):
     return convert(array) if convert is not None else array.get()
 
 
-def copy_to(module, array):
+def copy_to(module: Any, array: Any) -> Any:
     """A copy of ``array`` made by ``module``."""
     own = array_module(type(array))
     if own is module:
@@ -150,7 +153,7 @@ def copy_to(module, array):
 # -------------------------------------------------------------------------- memory
 
 
-def check_fits(who, shape, dtype):
+def check_fits(who: str, shape: Sequence[Any], dtype: Any) -> None:
     """Refuses an array that the memory of the current device cannot hold.
 
     An operating system promises more memory than it has, and ends the program that

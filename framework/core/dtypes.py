@@ -134,26 +134,27 @@ class DType:
     def __repr__(self) -> str:
         return f"tf.{self.name}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return as_dtype, (self.name,)
 
 
-bool = DType("bool", np.bool_)  # noqa: A001  (TensorFlow's name for it)
-int8 = DType("int8", np.int8)
-int16 = DType("int16", np.int16)
-int32 = DType("int32", np.int32)
-int64 = DType("int64", np.int64)
-uint8 = DType("uint8", np.uint8)
-uint16 = DType("uint16", np.uint16)
-uint32 = DType("uint32", np.uint32)
-uint64 = DType("uint64", np.uint64)
-float16 = DType("float16", np.float16)
-float32 = DType("float32", np.float32)
-float64 = DType("float64", np.float64)
-complex64 = DType("complex64", np.complex64)
-complex128 = DType("complex128", np.complex128)
-string = DType("string", np.str_)
-half, double = float16, float64
+bool: DType = DType("bool", np.bool_)  # noqa: A001  (TensorFlow's name for it)
+int8: DType = DType("int8", np.int8)
+int16: DType = DType("int16", np.int16)
+int32: DType = DType("int32", np.int32)
+int64: DType = DType("int64", np.int64)
+uint8: DType = DType("uint8", np.uint8)
+uint16: DType = DType("uint16", np.uint16)
+uint32: DType = DType("uint32", np.uint32)
+uint64: DType = DType("uint64", np.uint64)
+float16: DType = DType("float16", np.float16)
+float32: DType = DType("float32", np.float32)
+float64: DType = DType("float64", np.float64)
+complex64: DType = DType("complex64", np.complex64)
+complex128: DType = DType("complex128", np.complex128)
+string: DType = DType("string", np.str_)
+half: DType = float16
+double: DType = float64
 
 _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,

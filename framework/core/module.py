@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 from .nest import owned_leaves
 from .variable import Variable
@@ -27,7 +28,7 @@ class Module:
     _name = None
     _awaited = None  # what a checkpoint has for variables that are not made yet
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if self._awaited is not None:
             self._awaited.take(name, value)
@@ -84,18 +85,18 @@ def _search(module, kind, found, seen):
 _counts = {}  # default name -> counts how often it was given
 
 
-def unique_name(stem):
+def unique_name(stem: str) -> str:
     """``stem``, then ``stem_1``, ``stem_2`` and so on: names where none is given."""
     count = next(_counts.setdefault(stem, itertools.count()))
     return f"{stem}_{count}" if count else stem
 
 
-def forget_names():
+def forget_names() -> None:
     """Counts anew: the next name of a stem is the stem itself."""
     _counts.clear()
 
 
-def snake_case(name):
+def snake_case(name: str) -> str:
     """``BatchNormalization`` as ``batch_normalization``.
 
     >>> snake_case("MyDense2D")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -39,7 +39,7 @@ from .tensor import (
     new_tensor,
     to_array,
 )
-from .typing import Kernel, Op, P, TensorLike, converter_of
+from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
 
 __all__ = [
     "Primitive",
@@ -123,72 +123,89 @@ class Primitive:
     The type of an attribute may bring the function that makes it a plain value.
     """
 
+    name: str
+    type_name: str
+    inputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    defaults: dict[str, Any]
+    convert: dict[str, Callable[[Any], Any]]
+    rules: dict[str, Callable[..., Any]]  # input -> its VJP rule
+    device_kernels: dict[str, Callable[..., Any]]
+    flat: set[str]  # inputs in which the gradient is None
+    entry: Op[..., Any]
+
     def __init__(
         self,
-        kernel,
+        kernel: Callable[..., Any],
         *,
-        name=None,
-        type_name=None,
-        broadcasts=False,
-        alike=None,
-        multiple=False,
-        ignores_float_errors=False,
-        floating=False,
-        kinds=None,
-        may_raise=None,
-        sizes=False,
-        new_memory=False,
-        grows=False,
-        linear=(),
-        commutative=False,
-        exact=False,
-        view=False,
-        cost=None,
-        stable_form=None,
+        name: str | None = None,
+        type_name: str | None = None,
+        broadcasts: bool = False,
+        alike: tuple[str, ...] | None = None,
+        multiple: bool = False,
+        ignores_float_errors: bool = False,
+        floating: bool = False,
+        kinds: str | None = None,
+        may_raise: bool | str | None = None,
+        sizes: bool = False,
+        new_memory: bool = False,
+        grows: bool = False,
+        linear: Any = (),
+        commutative: bool = False,
+        exact: Any = False,
+        view: bool = False,
+        cost: Any = None,
+        stable_form: Any = None,
     ):
         self.name = name or kernel.__name__.strip("_")
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
-        self.kernel = kernel
-        self.is_own = kernel.__module__.startswith("tapewright.")
+        self.kernel: Callable[..., Any] = kernel
+        self.is_own: bool = kernel.__module__.startswith("tapewright.")
         names = _parameters(self.name, kernel)
         self.inputs, self.attributes, self.defaults, self.convert = names
-        self.variadic = bool(kernel.__code__.co_flags & inspect.CO_VARARGS)
+        self.variadic: bool = bool(kernel.__code__.co_flags & inspect.CO_VARARGS)
         if "out" in self.inputs:
             raise TypeError(
                 f"{self.name}: an input may not be named 'out', the output's name"
             )
-        self.broadcasts = broadcasts
-        self.multiple = multiple  # the kernel returns a tuple
-        self.ignores_float_errors = ignores_float_errors  # inf and NaN are answers
-        self.new_memory = new_memory  # outputs never share memory with inputs
-        self.grows = grows  # the attributes say how large the output is
+        self.broadcasts: bool = broadcasts
+        self.multiple: bool = multiple  # the kernel returns a tuple
+        self.ignores_float_errors: bool = (
+            ignores_float_errors  # inf and NaN are answers
+        )
+        self.new_memory: bool = new_memory  # outputs never share memory with inputs
+        self.grows: bool = grows  # the attributes say how large the output is
         # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
-        self.kinds = "fc" if floating else kinds
+        self.kinds: str | None = "fc" if floating else kinds
         if may_raise is None:  # of ops of the user's own nothing is known
             may_raise = not self.is_own
-        self.may_raise = may_raise
-        self.sizes = sizes
-        self.alike = self.inputs if alike is None else alike  # inputs of one dtype
-        self.linear = self._linear_groups(linear)
-        self.commutative = commutative
-        self.exact = exact
-        self.view = view
-        self.cost = cost
-        self.stable_form = stable_form
-        self.elementwise = False  # each output entry depends on one entry of an input
+        self.may_raise: bool | str = may_raise
+        self.sizes: bool = sizes
+        self.alike: tuple[str, ...] = (
+            self.inputs if alike is None else alike
+        )  # inputs of one dtype
+        self.linear: Any = self._linear_groups(linear)
+        self.commutative: bool = commutative
+        self.exact: Any = exact
+        self.view: bool = view
+        self.cost: Any = cost
+        self.stable_form: Any = stable_form
+        self.elementwise: bool = (
+            False  # each output entry depends on one entry of an input
+        )
         self.flat = set()
         self.rules = {}
-        self.registered = None  # a rule for all inputs, from RegisterGradient
-        self.batch_rule = None
-        self.diagonal_rule = None
-        self.infer_rule = None
+        self.registered: Any = None  # a rule for all inputs, from RegisterGradient
+        self.batch_rule: Any = None
+        self.diagonal_rule: Any = None
+        self.infer_rule: Any = None
         self.device_kernels = {}
-        self.kernels = _Kernels(self)
-        self.recorders = Recorders(self)
-        self.on_itself = None  # a unary op for op(x, x), where that is cheaper
+        self.kernels: Any = _Kernels(self)
+        self.recorders: Any = Recorders(self)
+        self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
         register_op(self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
 
     def _linear_groups(self, linear):
@@ -201,21 +218,21 @@ class Primitive:
             self._check_inputs(names)
         return linear if linear == "each" else tuple(map(frozenset, linear))
 
-    def linear_groups(self, inputs):
+    def linear_groups(self, inputs: Sequence[Any]) -> Any:
         """The positions of the inputs in which a call is linear together, as sets."""
         if self.linear == "each":
             return [{i} for i in range(len(inputs))]
         names = self.names(inputs)
         return [{i for i, n in enumerate(names) if n in g} for g in self.linear]
 
-    def raises_on_values(self, *dtypes):
+    def raises_on_values(self, *dtypes: Any) -> bool:
         """Return whether the kernel may raise for values of inputs of these NumPy dtypes."""
         kinds = self.may_raise
         return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
 
     # --- attaching rules
 
-    def vjp(self, *inputs):
+    def vjp(self, *inputs: str) -> Callable[[Rule], Rule]:
         """Decorator: the VJP rule of these inputs.
 
         The rule gets the cotangent, then what it names: an input, ``out``, an attribute,
@@ -233,27 +250,27 @@ class Primitive:
 
         return attach
 
-    def no_gradient(self, *inputs):
+    def no_gradient(self, *inputs: str) -> None:
         """Declares the op flat in these inputs (default: all): the gradient is None."""
         self._check_inputs(inputs)
         self.flat.update(inputs or self.inputs)
 
-    def batch(self, rule):
+    def batch(self, rule: Rule) -> Rule:
         """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
         self.batch_rule = _name_rule(rule, f"{self.name}.batch")
         return rule
 
-    def diagonal(self, rule):
+    def diagonal(self, rule: Rule) -> Rule:
         """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
         self.diagonal_rule = _name_rule(rule, f"{self.name}.diagonal")
         return rule
 
-    def infer(self, rule):
+    def infer(self, rule: Rule) -> Rule:
         """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
         self.infer_rule = _name_rule(rule, f"{self.name}.infer")
         return rule
 
-    def kernel_for(self, module_name):
+    def kernel_for(self, module_name: str) -> Callable[[Rule], Rule]:
         """Decorator: another kernel for the arrays of one module ("numpy", "cupy").
 
         "formulas" are NumPy's arrays of objects, see ``sizes``.
@@ -283,7 +300,9 @@ class Primitive:
 
     # --- calling
 
-    def bind(self, args, kwargs):
+    def bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Inputs and plain attributes from a call in any of Python's forms."""
         kwargs = dict(kwargs)
         kwargs.pop("name", None)
@@ -336,7 +355,7 @@ class Primitive:
             return tuple(args[0]), ()
         return args, ()
 
-    def general(self, inputs, attributes):
+    def general(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """The op on anything that converts to tensors, under any interpreters."""
         interpreter = active_interpreter()
         if interpreter is ARRAY_EVAL:
@@ -355,7 +374,7 @@ class Primitive:
             return process_op(self, inputs, attributes, interpreter)
         return interpreter.process(self, inputs, attributes, ())
 
-    def as_tensors(self, inputs):
+    def as_tensors(self, inputs: Sequence[Any]) -> list[Tensor]:
         """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
         tensors, complete = [], True
         for x in inputs:
@@ -423,11 +442,11 @@ class Primitive:
                         **given,
                     )
 
-    def names(self, inputs):
+    def names(self, inputs: Sequence[Any]) -> Sequence[str]:
         """The name of each input."""
         return self.inputs * len(inputs) if self.variadic else self.inputs
 
-    def run(self, inputs, attributes):
+    def run(self, inputs: Sequence[Tensor], attributes: dict[str, Any]) -> Any:
         """The kernel on tensors; its result wrapped."""
         arrays = [x.array for x in inputs]
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
@@ -456,7 +475,7 @@ class Primitive:
             out = self.infer_rule(*specs, **attributes)
             devices.check_fits(self.name, out.shape, out.dtype.dtype)
 
-    def run_on_arrays(self, inputs, attributes):
+    def run_on_arrays(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """The kernel on arrays, as the rules call it in a backward pass on arrays."""
         array = inputs[0]
         if isinstance(array, Tensor):  # a residual that is no array: a mixed structure
@@ -464,14 +483,16 @@ class Primitive:
             array = inputs[0]
         return self.kernels[type(array)](*inputs, **attributes)
 
-    def wrong_kind(self, x):
+    def wrong_kind(self, x: Any) -> Exception:
         """The error for a dtype that the op does not take."""
         words = [_KINDS[kind] for kind in self.kinds]
         wanted = " or ".join(dict.fromkeys(words))
         what = f"{self.inputs[0]} must be {wanted}; cast converts it"
         return DTypeError(self.name, what, **{self.inputs[0]: x})
 
-    def explain(self, error, inputs, attributes):
+    def explain(
+        self, error: Exception, inputs: Sequence[Any], attributes: dict[str, Any]
+    ) -> Exception:
         """The readable error: what `infer` says of these inputs, else the kernel's own."""
         if isinstance(error, NumericsError):  # the numbers, not the shapes
             return error
@@ -487,7 +508,7 @@ class Primitive:
                 return clearer
         return self.explain_kernel(error, inputs)
 
-    def inferred(self, specs, attributes):
+    def inferred(self, specs: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """The spec of the output, or a tuple of specs; raises what is wrong with these."""
         if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
             raise self.wrong_kind(specs[0])
@@ -496,7 +517,7 @@ class Primitive:
         except ValueError as error:
             raise _as_op_error(error) from None
 
-    def explain_kernel(self, error, inputs):
+    def explain_kernel(self, error: Exception, inputs: Sequence[Any]) -> Exception:
         """The readable error for one of the kernel's, of inputs that `infer` accepts."""
         if isinstance(error, NumericsError):
             return error
@@ -629,7 +650,7 @@ def primitive(kernel=None, **options):
 _wrappers = {}  # what for -> wrapper(op, kernel)
 
 
-def wrap_kernels(wrapper, purpose="check"):
+def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> None:
     """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was.
 
     There is one wrapper for each purpose, "check" or "profile"; one is around the other.
@@ -641,7 +662,7 @@ def wrap_kernels(wrapper, purpose="check"):
         op.kernels.clear()
 
 
-def kernels_are_wrapped(purpose=None):
+def kernels_are_wrapped(purpose: str | None = None) -> bool:
     """Return whether kernels are wrapped: then rules do not run on plain arrays."""
     return bool(_wrappers) if purpose is None else purpose in _wrappers
 
@@ -651,12 +672,12 @@ def kernels_are_wrapped(purpose=None):
 _EARLY_GRADIENTS = {}  # registered before the op is defined
 
 
-def get_primitive(name) -> Primitive:
+def get_primitive(name: str) -> Primitive:
     """The primitive of that name, ours (``matmul``) or TensorFlow's (``MatMul``)."""
     return find_op(name)
 
 
-def register_gradient(type_name, function):
+def register_gradient(type_name: str, function: Callable[..., Any]) -> None:
     """Gives the op that lacks one a gradient ``function(op, *cotangents)``.
 
     Raises: ``KeyError`` if the op has a rule already.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -152,12 +152,12 @@ class Tensor(Operators):
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"tf.Tensor({self._text(str)}, shape={self.shape}, dtype={self.dtype.name})"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
             f"numpy={self._text(repr)}>"
@@ -170,13 +170,13 @@ class Tensor(Operators):
         text = form(array)
         return f"\n{text}" if "\n" in text else text  # columns stay aligned
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return constant, (devices.to_numpy(self.array),)
 
 
@@ -209,7 +209,7 @@ class Reference:
     def __hash__(self) -> int:
         return id(self._referent)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Reference wrapping {self._referent!r}>"
 
 
@@ -254,7 +254,7 @@ class TensorSpec:
     def __hash__(self) -> int:
         return hash((tuple(self.shape), self.shape.rank, self.dtype))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
         )
@@ -269,6 +269,9 @@ class IndexedSlices:
 
     __slots__ = ("values", "indices", "dense_shape")
     __array_ufunc__ = None
+    values: Tensor
+    indices: Tensor
+    dense_shape: ShapeLike | None
 
     if TYPE_CHECKING:  # filled in by `ops/operators.py`
 
@@ -308,7 +311,7 @@ class IndexedSlices:
     def __neg__(self) -> IndexedSlices:
         return self.with_values(-self.values)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"IndexedSlices(indices={self.indices!r}, values={self.values!r}, "
             f"dense_shape={self.shape})"
@@ -328,7 +331,7 @@ def new_tensor(array: Any) -> Tensor:
     return tensor
 
 
-def module_of(tensor):
+def module_of(tensor: Tensor) -> Any:
     """The array module behind a tensor; behind one that stands for many, theirs."""
     while not devices.is_array(tensor.array):
         if not hasattr(tensor, "value"):  # it has no values, only a shape
@@ -337,7 +340,7 @@ def module_of(tensor):
     return devices.array_module(type(tensor.array))
 
 
-def export_hook(tensor, how):
+def export_hook(tensor: Tensor, how: str) -> None:
     """Hook for values known to tapes that leave for NumPy or Python; see `tape`."""
 
 
@@ -456,7 +459,12 @@ _FREE = {
 }
 
 
-def to_array(value, dtype=None, hint=None, module=None):
+def to_array(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    hint: DTypeLike | None = None,
+    module: Any = None,
+) -> Any:
     """``value`` as a fresh array of ``module`` (default: its own, or the current one)."""
     if hasattr(type(value), "__tensor__"):
         value = value.__tensor__()

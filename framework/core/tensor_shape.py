@@ -124,7 +124,7 @@ class TensorShape(tuple[int | Any, ...]):
         item = super().__getitem__(index)
         return TensorShape(item) if isinstance(index, slice) else item
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if other is None:
             return self.rank is None
         if isinstance(other, TensorShape):
@@ -133,23 +133,23 @@ class TensorShape(tuple[int | Any, ...]):
             return self.rank is not None and _alike(self, other)
         return NotImplemented
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return super().__hash__()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.rank is not None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "<unknown>" if self.rank is None else str(tuple(self.as_list()))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TensorShape({self.dims})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return TensorShape, (self.dims,)
 
 
@@ -160,13 +160,13 @@ class AnyShape(TensorShape):
     or raises `NeedsSize`, as a `Dim` does.
     """
 
-    def __new__(cls, input, scope):  # noqa: A002  (as in `Size`)
+    def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `Size`)
         shape = tuple.__new__(cls)
         shape.rank, shape.shape_symbol, shape.scope = None, Size(input, None), scope
         return shape
 
     @property
-    def size(self):
+    def size(self) -> Any:
         """The number of entries."""
         return Dim.of(self.shape_symbol, self.scope)
 
@@ -184,7 +184,7 @@ class AnyShape(TensorShape):
     def num_elements(self) -> int | None:
         return None
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if other is None:
             return True
         if not isinstance(other, (tuple, list)):
@@ -195,7 +195,7 @@ class AnyShape(TensorShape):
             return self.scope.same_shape(self.shape_symbol, other.shape_symbol)
         return self.scope.same_shape(self.shape_symbol, tuple(other))
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return TensorShape, (None,)
 
 

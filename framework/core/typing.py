@@ -47,6 +47,7 @@ __all__ = [
     "P",
     "R",
     "R_co",
+    "Rule",
     "ShapeLike",
     "StaticShapeLike",
     "SupportsArray",
@@ -63,7 +64,7 @@ __all__ = [
 # ------------------------------------------------------- what makes attributes plain
 
 
-def as_axes(value):
+def as_axes(value: Any) -> int | tuple[int, ...] | None:
     """None, one axis or several, as plain ints."""
     if value is None or type(value) is int:
         return value
@@ -77,7 +78,7 @@ def as_axes(value):
         raise TypeError(f"axes must be integers, got {value!r}") from None
 
 
-def as_shape(value):
+def as_shape(value: Any) -> tuple[int, ...]:
     """A tuple of plain ints from any mixture of ints, tensors and arrays."""
     if type(value) is int:
         return (value,)
@@ -95,7 +96,7 @@ def as_shape(value):
         raise TypeError(f"must be made of integers, got {value!r}") from None
 
 
-def as_int(value):
+def as_int(value: Any) -> int:
     """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
     try:
         return whole(value)
@@ -105,12 +106,12 @@ def as_int(value):
         raise TypeError(f"must be an integer, got {value!r}") from None
 
 
-def dtype_name(value):
+def dtype_name(value: Any) -> str | None:
     """The name of a dtype."""
     return None if value is None else as_dtype(value).name
 
 
-def converter_of(annotation):
+def converter_of(annotation: Any) -> Callable[[Any], Any] | None:
     """The function that makes an attribute of this type a plain value, or None."""
     if annotation is int:
         return as_int
@@ -175,6 +176,7 @@ DTypeLike: TypeAlias = Annotated[
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 # ``kernel(xp, inputs..., attributes...)``
 Kernel: TypeAlias = Callable[Concatenate[Any, P], Any]
@@ -194,6 +196,10 @@ class Op(Protocol[P, R_co]):
     @overload
     def __call__(self, *args: Any, name: str | None, **kwargs: Any) -> R_co: ...
 
-    def vjp(self, *inputs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: the VJP rule of these inputs."""
-        ...
+    # Decorators of its rules, as `Primitive` has them.
+    def vjp(self, *inputs: str) -> Callable[[Rule], Rule]: ...
+    def infer(self, rule: Rule) -> Rule: ...
+    def batch(self, rule: Rule) -> Rule: ...
+    def diagonal(self, rule: Rule) -> Rule: ...
+    def kernel_for(self, module_name: str) -> Callable[[Rule], Rule]: ...
+    def no_gradient(self, *inputs: str) -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,7 +39,7 @@ __all__ = ["Variable", "changes", "writing"]
 next_serial = itertools.count().__next__
 # Another object after each change of several variables at once: who finds the same one
 # before and after reading these has values that belong together.
-changes = [object()]
+changes: list[object] = [object()]
 
 
 class Variable(Operators):
@@ -244,14 +244,19 @@ class Variable(Operators):
             name: str | None = None,
         ) -> Self: ...
 
-        scatter_sub = scatter_update = scatter_max = scatter_min = scatter_add
+        scatter_sub = scatter_add
+        scatter_update = scatter_add
+        scatter_max = scatter_add
+        scatter_min = scatter_add
 
         def scatter_nd_add(
             self, indices: TensorLike, updates: TensorLike, name: str | None = None
         ) -> Self: ...
 
-        scatter_nd_sub = scatter_nd_update = scatter_nd_add
-        scatter_nd_max = scatter_nd_min = scatter_nd_add
+        scatter_nd_sub = scatter_nd_add
+        scatter_nd_update = scatter_nd_add
+        scatter_nd_max = scatter_nd_add
+        scatter_nd_min = scatter_nd_add
 
         def gather_nd(self, indices: TensorLike, name: str | None = None) -> Tensor: ...
 
@@ -327,7 +332,7 @@ class Variable(Operators):
         self.check_assigned(method, array)
         return array
 
-    def check_assigned(self, method, array):
+    def check_assigned(self, method: str, array: Any) -> None:
         """Raises unless an array, or what is known of one, fits the variable."""
         own, who = self._array, f"Variable.{method}"
         if array.dtype != own.dtype:
@@ -345,7 +350,7 @@ class Variable(Operators):
         with self._lock:  # an optimizer may be about to give its own array back
             self._array = array
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "_array":  # an optimizer writes into it: wait until it is back
             with self._lock:
                 return object.__getattribute__(self, name)
@@ -355,24 +360,24 @@ class Variable(Operators):
 
     # --- showing, copying
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         tensor = new_tensor(self._array)
         return (
             f"<tf.Variable {self.path!r} shape={self.shape} dtype={self.dtype.name}, "
             f"numpy={tensor._text(repr)}>"
         )
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self.__deepcopy__({})
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
         twin._path = self._path
         memo[id(self)] = twin
         vars(twin).update(deepcopy(vars(self), memo))
         return twin
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         array = devices.to_numpy(self._array)
         values = array, self.trainable, self._name, self._path
         return _rebuild, values, vars(self) or None
@@ -387,13 +392,13 @@ class writing:  # noqa: N801  (used as a statement)
 
     __slots__ = ("takes", "gives")
 
-    def __init__(self, variables):
+    def __init__(self, variables: Iterable[Variable]):
         locks = {id(v._lock): v._lock for v in variables}  # some variables share one
         ordered = [locks[number] for number in sorted(locks)]
         self.takes = [lock.acquire for lock in ordered]
         self.gives = [lock.release for lock in ordered]
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         taken = 0
         try:
             for take in self.takes:
@@ -404,7 +409,7 @@ class writing:  # noqa: N801  (used as a statement)
                 give()
             raise
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         for give in self.gives:
             give()
 
@@ -431,11 +436,11 @@ class VariableValue(Operators):
             raise AttributeError(name)
         return getattr(self._tensor, name)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return VariableValue, (self._tensor,)
 
 
-def unwrapped(value):
+def unwrapped(value: Any) -> Any:
     """The tensor that a `VariableValue` stands for; anything else as it is."""
     return value._tensor if type(value) is VariableValue else value
 
