@@ -4,6 +4,10 @@
 where the two do not meet, what the tape lost sight of on the way says why.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from tapewright.core.provenance import Provenance
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
@@ -38,16 +42,29 @@ class Explanation:
 
     __slots__ = ("source", "reason", "text", "path", "line")
 
-    def __init__(self, source, reason, text, path=(), line=None):
+    source: str
+    reason: str
+    text: str
+    path: tuple[str, ...]
+    line: str | None
+
+    def __init__(
+        self,
+        source: str,
+        reason: str,
+        text: str,
+        path: Iterable[str] = (),
+        line: str | None = None,
+    ):
         self.source, self.reason, self.text = source, reason, text
         self.path, self.line = tuple(path), line
 
     @property
-    def connected(self):
+    def connected(self) -> bool:
         """True if a gradient reaches the source."""
         return self.reason == "connected"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"{self.source}: {self.reason}", f"    {self.text}"]
         if self.path:
             lines.append(f"    path: {_shortened(self.path)}")
@@ -56,17 +73,17 @@ class Explanation:
         return "\n".join(lines)
 
 
-class Report(tuple):
+class Report(tuple[Explanation, ...]):
     """The `Explanation` of each source, in the order of the (flattened) sources."""
 
     __slots__ = ()
 
     @property
-    def reasons(self):
+    def reasons(self) -> list[str]:
         """The reason for each source."""
         return [each.reason for each in self]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n".join(map(repr, self))
 
 
@@ -356,7 +373,7 @@ class Summary:
     def __init__(self, rows, records, nbytes):
         self.rows, self.records, self.nbytes = rows, records, nbytes
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lined = any(line for _, line, _, _ in self.rows)
         table = [("op", "count", "bytes", "line")]
         for op, line, count, size in self.rows:

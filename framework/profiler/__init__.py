@@ -5,6 +5,8 @@ While it is on, every kernel is timed, replays run plans with a clock at each ca
 is off nothing of this is in place, so that it costs nothing.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import os
@@ -12,7 +14,10 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from os import PathLike
 from types import SimpleNamespace
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +34,7 @@ from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.plan import Plan
 from tapewright.core.primitive import wrap_kernels
+from tapewright.core.typing import P, R
 
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json
 
@@ -80,13 +86,13 @@ class trace:  # noqa: N801  (used as a statement)
     [('exp', 1, 48)]
     """
 
-    def __init__(self, path=None, table=True):
+    def __init__(self, path: str | PathLike[str] | None = None, table: bool = True):
         self.path = None if path is None else os.fspath(path)
         self.table = table
         self.events, self.rows = (), ()
         self.duration = None  # in seconds
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         global _session
         if self.path is not None:
             folder = os.path.dirname(os.path.abspath(self.path))
@@ -104,7 +110,7 @@ class trace:  # noqa: N801  (used as a statement)
             _session = session
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         global _session
         session = _session
         session.end()
@@ -120,7 +126,7 @@ class trace:  # noqa: N801  (used as a statement)
         if self.table:
             _print(repr(self))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.duration is None:
             return "<profiler.trace, not over yet>"
         return table_text(self.rows, self.duration)
@@ -138,20 +144,20 @@ class annotate:  # noqa: N801  (used as a statement)
 
     __slots__ = ("name", "arguments", "_start")
 
-    def __init__(self, name, **arguments):
+    def __init__(self, name: str, **arguments: Any):
         self.name, self.arguments = name, arguments
         self._start = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._start = None if _session is None else clock()
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         session = _session
         if session is not None and self._start is not None:
             session.add("user", self.name, self._start, clock(), self.arguments)
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def annotated(*args, **kwargs):
             with annotate(self.name, **self.arguments):
@@ -163,7 +169,7 @@ class annotate:  # noqa: N801  (used as a statement)
 # TensorFlow's names.
 
 
-def Profile(logdir):
+def Profile(logdir: str | PathLike[str]) -> trace:
     """`trace` without a table, to ``trace.json`` in a folder that is made if need be."""
     os.makedirs(logdir, exist_ok=True)
     return trace(os.path.join(logdir, "trace.json"), table=False)
@@ -172,14 +178,14 @@ def Profile(logdir):
 _started = []
 
 
-def start(logdir):
+def start(logdir: str | PathLike[str]) -> None:
     """Begins `Profile`; `stop` ends it."""
     profile = Profile(logdir)
     profile.__enter__()
     _started.append(profile)
 
 
-def stop():
+def stop() -> None:
     """Ends what `start` began, and writes the file.
 
     Raises: ``RuntimeError`` if nothing was started.

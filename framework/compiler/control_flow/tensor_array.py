@@ -92,7 +92,7 @@ class TensorArray:
     def _count(self):
         return len(self._items) if self._rows is None else self._rows.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<TensorArray: size={self._count()}, element_shape={self._shape}, "
             f"dtype={self._dtype.name}>"
@@ -299,14 +299,14 @@ class TensorArray:
         self._rows, self._items = rows, []
         return rows
 
-    def components(self):
+    def components(self) -> tuple[Any, ...]:
         """The tensor that it is made of in a node; None if the shape is not known yet."""
         known = self._rows is not None or self._shape.is_fully_defined()
         if not known and any(x is not None for x in self._items):
             return list(self._items)
         return [self.stack()] if known else [None]
 
-    def with_components(self, components):
+    def with_components(self, components: Any) -> TensorArray:
         """An array like this one, of these tensors."""
         twin = self._copy()
         (twin._rows,), twin._items = components, []
@@ -314,7 +314,7 @@ class TensorArray:
             twin._items = list(self._items)
         return twin
 
-    def of_elements(self, other):
+    def of_elements(self, other: TensorArray) -> TensorArray:
         """This array, with elements of the shape of those of another."""
         if not other.element_shape.is_fully_defined():
             raise TracingError(

@@ -1,7 +1,10 @@
 """`ConcreteFunction`: one trace, called with tensors of the kinds it was made for."""
 
+from __future__ import annotations
+
 import threading
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from tapewright.core.tensor import (
     convert_to_tensor,
     new_tensor,
 )
+from tapewright.core.variable import Variable
 
 from ..inspection.pretty import dot_text, plan_text
 from ..inspection.timings import explain, peak_bytes
@@ -169,7 +173,7 @@ class ConcreteFunction:
 
     # --- calling
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(self.tensors_of(args, kwargs))
 
     def tensors_of(self, args, kwargs):
@@ -310,7 +314,7 @@ class ConcreteFunction:
     # --- what it is made of
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self.graph.name
 
     @property
@@ -333,17 +337,17 @@ class ConcreteFunction:
         return self.form.structured()
 
     @property
-    def structured_outputs(self):
+    def structured_outputs(self) -> Any:
         """The result of a call, with a `TensorSpec` for each tensor."""
         return self.packed([_spec(x) for x in self.graph.outputs])
 
     @property
-    def variables(self):
+    def variables(self) -> tuple[Variable, ...]:
         """The variables that are read or written, each once."""
         return tuple(self.graph.variables())
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> tuple[Variable, ...]:
         return tuple([v for v in self.variables if v.trainable])
 
     @property
@@ -353,7 +357,7 @@ class ConcreteFunction:
 
     # --- showing
 
-    def pretty(self):
+    def pretty(self) -> str:
         """The plan as it runs: Python source, a line a call, and what each costs.
 
         Of a trace for all sizes, that for the sizes of the latest call.
@@ -376,12 +380,12 @@ class ConcreteFunction:
         arrays = [x.array for x in tensors] or None
         return explain(self.plan, self.graph, arrays, repeats)
 
-    def dot(self):
+    def dot(self) -> str:
         """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
         return dot_text(self.graph)
 
     @property
-    def peak_bytes(self):
+    def peak_bytes(self) -> int:
         """The most memory that a replay holds beside its inputs and the variables."""
         if self.sizes is not None:
             return self._latest("peak_bytes").peak_bytes
@@ -395,7 +399,7 @@ class ConcreteFunction:
             )
         return self.sizes.latest
 
-    def pretty_printed_signature(self, verbose=True):
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Parameters, output and captures, as TensorFlow prints them."""
         args, kwargs = self.structured_input_signature
         if self.form is None:

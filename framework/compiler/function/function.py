@@ -176,7 +176,7 @@ class Function(Generic[P, R]):
     function_spec = function_type = signature
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name
 
     # --- calling
@@ -538,7 +538,7 @@ class Function(Generic[P, R]):
         """The plan for these arguments, as it runs; without any, the latest one."""
         return self._one_of(args, kwargs).pretty()
 
-    def explain(self, *args, repeats=None, **kwargs):
+    def explain(self, *args: Any, repeats: int | None = None, **kwargs: Any) -> Any:
         """Time each call of the plan: see `ConcreteFunction.explain`."""
         concrete, tensors = self._one_of(args, kwargs), ()
         if args or kwargs:
@@ -562,7 +562,7 @@ class Function(Generic[P, R]):
             )
         return self.get_concrete_function()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tapewright.function {self._name}>"
 
     def __reduce__(self):
