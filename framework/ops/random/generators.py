@@ -204,7 +204,7 @@ class Generator:
     def uniform(
         self,
         shape: ShapeLike,
-        minval: TensorLike = 0,
+        minval: TensorLike | None = 0,
         maxval: TensorLike | None = None,
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,

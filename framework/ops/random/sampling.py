@@ -90,7 +90,7 @@ def normal(
 
 def uniform(
     shape: ShapeLike,
-    minval: TensorLike = 0,
+    minval: TensorLike | None = 0,
     maxval: TensorLike | None = None,
     dtype: DTypeLike = dtypes.float32,
     seed: IntLike | None = None,
@@ -227,7 +227,7 @@ def stateless_truncated_normal(
 def stateless_uniform(
     shape: ShapeLike,
     seed: TensorLike,
-    minval: TensorLike = 0,
+    minval: TensorLike | None = 0,
     maxval: TensorLike | None = None,
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
