@@ -153,10 +153,10 @@ class Primitive:
         grows: bool = False,
         linear: Any = (),
         commutative: bool = False,
-        exact: Any = False,
+        exact: bool = False,
         view: bool = False,
-        cost: Any = None,
-        stable_form: Any = None,
+        cost: tuple[int, int] | Callable[..., Any] = (0, 0),
+        stable_form: str | None = None,
     ):
         self.name = name or kernel.__name__.strip("_")
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
@@ -638,8 +638,9 @@ def primitive(kernel=None, **options):
       what it does with integers.
     - ``grows``: attributes may ask for an output far larger than the inputs, which is
       refused where the memory cannot hold it.
-    - ``cost``: operations for each entry of the output, ``(flops, transcendentals)``, or
-      a function of the call, see `costs`. Default: 1 flop if `elementwise`, else none.
+    - ``cost``: ``(flops, transcendentals)`` for each entry of the output, or a function
+      ``(inputs, outputs, **attributes)`` that gives the flops of a call, or both (see
+      `costs`). Default: one flop for what is `elementwise`, none for other ops.
     - ``stable_form``: how to compute the same without overflow or NaN, for messages.
 
     The op takes its inputs by position or name, its attributes likewise, and ``name``.

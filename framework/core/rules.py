@@ -171,16 +171,12 @@ def batch_elementwise(op):
     return _
 
 
-def diagonal_elementwise(op, zero_when):
-    """The diagonal rule: the axis stays, if off the diagonal zeros give zero.
-
-    ``zero_when``: sets of inputs; when just the inputs of one set are zero, so is the
-    output.
-    """
+def diagonal_elementwise(op):
+    """The diagonal rule: the axis stays, if off the diagonal zeros give zero."""
 
     def _(axes, *inputs, **attributes):
         mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
-        if mapped not in zero_when:
+        if mapped not in op.zero_when:
             return None
         axis = size = None
         for x, its_axis in zip(inputs, axes):
@@ -199,6 +195,14 @@ def diagonal_elementwise(op, zero_when):
     return _
 
 
+def _unions(sets):
+    """The unions of one or more of the sets."""
+    unions = set()
+    for each in sets:
+        unions |= {each} | {each | other for other in unions}
+    return unions
+
+
 @overload
 def elementwise(kernel: Kernel[P], /) -> Op[P, Tensor]: ...
 @overload
@@ -215,18 +219,22 @@ def elementwise(
     """Decorator: an op that works entry by entry, its inputs broadcast together.
 
     Brings the three rules above along. ``result_dtype`` is the dtype of the output, or a
-    function of the inputs' (default: the same); the other options are `primitive`'s.
+    function of the inputs' (default: the same). ``zero_when``: sets of inputs; if all of
+    one set and no others are zero, so is the output (where it is ``linear``, that follows).
+    The other options are `primitive`'s.
     """
     if kernel is None:
         return functools.partial(
             elementwise, zero_when=zero_when, result_dtype=result_dtype,
             broadcasts=broadcasts, **options,
         )  # fmt: skip
+    options.setdefault("cost", (1, 0))
     op = primitive(**options)(kernel).primitive
     op.broadcasts = len(op.inputs) > 1 if broadcasts is None else broadcasts
     op.elementwise = True
     op.infer(infer_elementwise(op, result_dtype))
     op.batch(batch_elementwise(op))
-    if zero_when:
-        op.diagonal(diagonal_elementwise(op, zero_when))
+    op.zero_when = {frozenset(names) for names in zero_when} | _unions(op.linear)
+    if op.zero_when:
+        op.diagonal(diagonal_elementwise(op))
     return op.entry

@@ -27,31 +27,6 @@ __all__ = sorted(
     ]
 )
 
-# What computes the same without the accident.
-STABLE = {
-    "log": "log1p(x) for log(1 + x), nn.log_softmax(x) for log(softmax(x)), "
-    "nn.log_sigmoid(x) for log(sigmoid(x)), math.xlogy(a, x) for a * log(x), "
-    "or a bound from below: log(maximum(x, epsilon))",
-    "exp": "nn.softplus(x) for log(1 + exp(x)), reduce_logsumexp(x) for "
-    "log(reduce_sum(exp(x))), nn.softmax(x) for a quotient of them, or subtract the "
-    "largest x first",
-    "divide": "math.divide_no_nan(x, y), which is 0 where y is 0",
-    "reciprocal": "math.divide_no_nan(1.0, x), which is 0 where x is 0",
-    "rsqrt": "rsqrt(x + epsilon)",
-    "sqrt": "sqrt(maximum(x, 0.0)); norm(x) for sqrt(reduce_sum(x ** 2))",
-    "pow": "pow(maximum(x, epsilon), y) for powers that are no whole numbers",
-    "expm1": "a bound from above: expm1(minimum(x, bound))",
-    "square": "reduce_logsumexp, or norm, which scale before they square",
-    "cosh": "a bound: cosh(clip_by_value(x, -bound, bound))",
-    "sinh": "a bound: sinh(clip_by_value(x, -bound, bound))",
-    "acos": "acos(clip_by_value(x, -1.0, 1.0))",
-    "asin": "asin(clip_by_value(x, -1.0, 1.0))",
-    "atanh": "a bound within (-1, 1)",
-    "reduce_prod": "exp(reduce_sum(log(x))), or logarithms throughout",
-    "zero_safe_divide": "a bound that keeps the forward pass away from the pole",
-    "zero_safe_multiply": "a bound that keeps the forward pass away from the pole",
-}
-
 
 def enable_traceback() -> None:
     """Tapes made from here on remember the user's file and line of every op.
@@ -169,8 +144,8 @@ def _report(op, found, arrays, attributes):
     line = user_line(always=True)
     if line:
         lines.append(f"    at {line}")
-    if op.name in STABLE:
-        lines.append(f"    stable instead: {STABLE[op.name]}")
+    if op.stable_form is not None:
+        lines.append(f"    stable instead: {op.stable_form}")
     return "\n".join(lines)
 
 

@@ -25,14 +25,11 @@ from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler import pipeline
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
-from tapewright.compiler.inspection.costs import (
-    instruction_cost,
-    instruction_name,
-    op_cost,
-)
+from tapewright.compiler.inspection.costs import instruction_cost, instruction_name
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.plan import Plan
+from tapewright.core.costs import op_cost
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
 
@@ -315,7 +312,7 @@ class _Session:
         events = [Event(*each) for each in self.noted]
         for op, start, stop, thread, given, made, attributes in self.ops:
             inputs, outputs = [_Spec(*x) for x in given], [_Spec(*x) for x in made]
-            cost = op_cost(op.name, inputs, outputs, attributes, op.elementwise)
+            cost = op_cost(op, inputs, outputs, attributes)
             data = {"inputs": _text(inputs), "output": _text(outputs)}
             data |= {"flops": cost.flops} if cost.flops else {}
             event = Event("op", op.name, start, stop, thread, cost.nbytes, data)

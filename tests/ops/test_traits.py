@@ -1,6 +1,7 @@
 """Traits of ops, each held by what kernels do: a wrong or missing one fails here."""
 
 import itertools
+import warnings
 from collections import defaultdict
 
 import numpy as np
@@ -36,6 +37,11 @@ def calls_of_kernels(table):
     finally:
         wrap_kernels(None)
     return calls
+
+
+@pytest.fixture(scope="module")
+def kernel_calls(table):
+    return calls_of_kernels(table)
 
 
 def run_with_gradients(case):
@@ -85,9 +91,9 @@ def raises(op, arrays, attributes):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(table):
+def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(kernel_calls):
     raised = defaultdict(set)
-    for op, calls in calls_of_kernels(table).items():
+    for op, calls in kernel_calls.items():
         for arrays, attributes in calls:
             for given in variants(op, arrays):
                 if raises(op, given, attributes):
@@ -137,9 +143,9 @@ def evaluated(result):
 NUMBERS = {("gather", "indices"), ("put_rows", "indices"), ("power", "y")}
 
 
-def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(table):
+def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(kernel_calls):
     ops = {op.name: op for op in list_ops() if op.sizes}
-    calls = {op: c for op, c in calls_of_kernels(table).items() if op.sizes}
+    calls = {op: list(c) for op, c in kernel_calls.items() if op.sizes}
     for op in ops.values():
         if op.elementwise:  # numbers, too: NumPy then returns no array
             scalars = [np.array(7), *[np.array(2)] * (len(op.inputs) - 1)]
@@ -243,9 +249,9 @@ def open_groups(op, arrays):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_linear_names_just_the_inputs_in_which_an_op_is_linear(table):
+def test_linear_names_just_the_inputs_in_which_an_op_is_linear(kernel_calls):
     wrong, missing, tried = set(), set(), set()
-    for op, calls in calls_of_kernels(table).items():
+    for op, calls in kernel_calls.items():
         if op.name.startswith("random_"):
             continue  # drawn numbers, in which nothing is linear
         found = defaultdict(list)
@@ -263,3 +269,294 @@ def test_linear_names_just_the_inputs_in_which_an_op_is_linear(table):
     assert not wrong
     assert not missing
     assert {op for op in list_ops() if op.linear and op.is_own} <= tried
+
+
+# ------------------------------------------------- exchange, exact bits, shared memory
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.7, 1e-40, -1e-40, 1e30, -1e30, np.inf, -np.inf,
+           np.nan, 2.5, 7.0, -1e-3]  # fmt: skip
+PAIRS = {
+    "float32": SPECIAL, "float64": SPECIAL, "int32": range(-8, 9), "uint8": range(1, 17),
+    "bool": [True, False],
+}  # fmt: skip
+
+
+def bits(array):
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array)
+    return array.tobytes()
+
+
+def result(op, arrays, attributes=None):
+    """The output of a kernel; None if it raises."""
+    try:
+        with np.errstate(all="ignore"):
+            return op.kernels.plain(np.ndarray)(*arrays, **(attributes or op.defaults))
+    except Exception:  # no dtype for it
+        return None
+
+
+def own_elementwise(count):
+    """The ops of tapewright that work entry by entry on so many inputs."""
+    ops = [op for op in list_ops() if op.is_own and op.elementwise]
+    ops = [
+        op for op in ops if not op.name.startswith("random_")
+    ]  # loops that may not end
+    return [op for op in ops if len(op.inputs) == count and not op.variadic]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_commutative_are_just_the_ops_whose_inputs_may_be_exchanged():
+    found = {}
+    for op in own_elementwise(2):
+        for dtype, values in PAIRS.items():
+            values = np.array(values, dtype)
+            x, y = np.repeat(values, len(values)), np.tile(values, len(values))
+            there, back = result(op, [x, y]), result(op, [y, x])
+            if there is not None and back is not None:
+                same = bits(there) == bits(back)
+                found[op.name] = found.get(op.name, True) and same
+    marked = {op.name for op in list_ops() if op.is_own and op.commutative}
+    assert marked == {name for name, same in found.items() if same}
+
+
+class Noted(np.ndarray):
+    """An array that notes which functions of NumPy see it, and on how many entries."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        plain = [np.asarray(x) if isinstance(x, Noted) else x for x in inputs]
+        if out is not None:
+            kwargs["out"] = tuple(
+                [np.asarray(o) if isinstance(o, Noted) else o for o in out]
+            )
+        made = getattr(ufunc, method)(*plain, **kwargs)
+        self.note(ufunc, method, plain, made)
+        return self.wrapped(made)
+
+    def __array_function__(self, function, types, args, kwargs):
+        self.notes.append((function.__name__, None, 0))
+        return self.wrapped(super().__array_function__(function, types, args, kwargs))
+
+    def __array_finalize__(self, source):
+        self.notes = getattr(source, "notes", None)
+
+    def wrapped(self, made):
+        if not isinstance(made, np.ndarray):
+            return made
+        made = made.view(Noted)
+        made.notes = self.notes
+        return made
+
+    def note(self, ufunc, method, inputs, made):
+        floats = any([getattr(x, "dtype", np.dtype(int)).kind in "fc" for x in inputs])
+        count = np.size(made) if method == "__call__" else np.size(inputs[0])
+        if ufunc is np.matmul:
+            count *= 2 * inputs[0].shape[-1]
+        self.notes.append((ufunc.__name__, floats, count))
+
+
+def noted(op, arrays, attributes):
+    """The notes of a kernel's call: ``(function, of floats, entries)``; None if it raises."""
+    notes, given = [], []
+    for array in arrays:
+        given.append(np.array(array).view(Noted))
+        given[-1].notes = notes
+    return None if result(op, given, attributes) is None else notes
+
+
+SPACES = (tw, tw.math, tw.bitwise)
+PUBLIC = {id(getattr(space, name)) for space in SPACES for name in dir(space)}
+IEEE = {
+    "add", "subtract", "multiply", "divide", "equal", "not_equal", "less", "less_equal",
+    "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_exact_are_just_the_ops_of_several_inputs_that_are_made_of_ieee_arithmetic():
+    made_of_it = set()
+    for count in (2, 3):
+        for op in own_elementwise(count):
+            for dtype in ("float32", "int32"):
+                notes = noted(op, [np.arange(1, 5).astype(dtype)] * count, None)
+                names = {name for name, *_ in notes or ()}
+                if names and names <= IEEE:
+                    made_of_it.add(op.name)
+    marked = {op.name for op in list_ops() if op.is_own and op.exact}
+    assert marked <= made_of_it
+    public = {op.name for op in list_ops() if id(op.entry) in PUBLIC}
+    assert made_of_it & public <= marked
+
+
+def test_exact_ops_give_the_same_bits_whatever_the_strides():
+    rng = np.random.default_rng(0)
+    for op in list_ops():
+        for dtype, values in PAIRS.items() if op.exact else ():
+            full = [rng.choice(np.array(values, dtype), (17, 37)) for _ in op.inputs]
+            for i, x in enumerate(full):
+                for narrow in (x[:1], x[:, :1], x[:1, :1]):
+                    row, repeated = list(full), np.broadcast_to(narrow, x.shape)
+                    row[i] = np.ascontiguousarray(repeated)
+                    wanted = result(op, row)
+                    for other in (narrow, repeated):
+                        row[i] = other
+                        found = result(op, row)
+                        assert wanted is found is None or bits(wanted) == bits(found), (
+                            op
+                        )
+
+
+def test_view_is_said_of_just_the_ops_whose_outputs_share_the_memory_of_inputs(
+    kernel_calls,
+):
+    shared = defaultdict(set)
+    for op, calls in kernel_calls.items():
+        for arrays, attributes in calls:
+            out = result(op, arrays, attributes)
+            for each in out if isinstance(out, (tuple, list)) else [out]:
+                if isinstance(each, np.ndarray) and each.size:
+                    alike = [np.may_share_memory(each, a) for a in arrays]
+                    shared[op].add(any(alike))
+    views = {op.name for op, found in shared.items() if found == {True}}
+    assert {op.name for op in list_ops() if op.is_own and op.view} == views
+
+
+# ----------------------------------------------------------- infinities and NaN
+
+MODEST = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 100.0, -100.0]
+WILD = [1000.0, -1000.0, 1e30, -1e30, np.inf, -np.inf, np.nan]
+
+
+def trials(calls, values):
+    """Calls with each floating input full of one value, and of a mixture of them."""
+    rng = np.random.default_rng(0)
+    for arrays, attributes in calls[:4]:
+        for i, x in enumerate(arrays):
+            if x.dtype.kind not in "fc":
+                continue
+            mixtures = [rng.choice(values, x.shape).astype(x.dtype)]
+            for dtype in (
+                {x.dtype, np.dtype("float32")} if x.dtype.kind == "f" else {x.dtype}
+            ):
+                with np.errstate(all="ignore"):
+                    row = [a.astype(dtype) if a.dtype == x.dtype else a for a in arrays]
+                for full in [*[np.full(x.shape, v) for v in values], *mixtures]:
+                    with np.errstate(all="ignore"):
+                        row[i] = full.astype(dtype)
+                    yield row, attributes
+
+
+def warns(op, row, attributes):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            op.kernels.plain(np.ndarray)(*map(np.array, row), **attributes)
+        except Exception:
+            return False
+    return any([issubclass(each.category, RuntimeWarning) for each in caught])
+
+
+def test_ops_ignore_float_errors_that_raise_some_for_modest_numbers(kernel_calls):
+    noisy = {
+        op.name
+        for op, calls in kernel_calls.items()
+        if not (op.ignores_float_errors or op.name.startswith("random_"))
+        and any([warns(op, *trial) for trial in trials(calls, MODEST)])
+    }
+    assert not noisy
+
+
+def makes_nan(op, calls, values):
+    """Whether numbers make an infinity or a NaN."""
+    for row, attributes in trials(calls, values):
+        made = result(op, row, attributes)
+        if isinstance(made, np.ndarray) and made.dtype.kind == "f":
+            if row[0].dtype.kind == "f" and not np.isfinite(made).all():
+                return True
+    return False
+
+
+def test_stable_form_is_for_just_the_ops_that_make_infinities_or_nan(kernel_calls):
+    idle, missing = set(), set()
+    for op in list_ops():
+        if not op.is_own or op.name.startswith("random_"):
+            continue
+        if op.stable_form:
+            if not makes_nan(op, kernel_calls[op], [*MODEST, 1e30, np.inf]):
+                idle.add(op.name)
+        elif op.elementwise and id(op.entry) in PUBLIC:
+            if makes_nan(op, kernel_calls[op], [*MODEST, 1000.0]):
+                missing.add(op.name)
+    assert not idle and not missing
+
+
+# ------------------------------------------------------------------- zeros
+
+
+def zero_sets(op, calls):
+    """The sets of inputs which, if they alone are zero, make the output zero."""
+    found, rng = {}, np.random.default_rng(0)
+    for arrays, attributes in calls:
+        at = [i for i in floating(op, arrays) if op.inputs[i] not in op.flat]
+        if not all([a.size for a in arrays]):
+            continue
+        row = [drawn(rng, a) if a.dtype.kind in "fc" else a for a in arrays]
+        counts = range(1, len(at) + 1)
+        for group in [g for n in counts for g in itertools.combinations(at, n)]:
+            zeroed = [np.zeros_like(a) if i in group else a for i, a in enumerate(row)]
+            out = result(
+                op, [np.asarray(a, b.dtype) for a, b in zip(zeroed, row)], attributes
+            )
+            if out is not None:
+                names = frozenset([op.inputs[i] for i in group])
+                found[names] = found.get(names, True) and not np.any(out)
+    return {names for names, zero in found.items() if zero}
+
+
+# Zero for the values of the table, or for 0.0 and not for -0.0, or not over a zero.
+BY_CHANCE = {"angle", "clip_by_value", "floormod", "random_gamma_grad", "truncatemod"}
+
+
+def test_zero_when_names_just_the_inputs_that_make_an_op_zero(kernel_calls):
+    calls, wrong = kernel_calls, []
+    for op in list_ops():
+        if op.is_own and op.elementwise and not op.variadic and op.rules and calls[op]:
+            floats = {op.inputs[i] for row, _ in calls[op] for i in floating(op, row)}
+            floats -= op.flat
+            declared = {names for names in op.zero_when if names <= floats}
+            zero = zero_sets(op, calls[op])
+            if not declared <= zero or zero - declared and op.name not in BY_CHANCE:
+                wrong.append((op.name, declared, zero))
+    assert not wrong
+
+
+# -------------------------------------------------------------------- size and cost
+
+
+def test_ops_grow_whose_attributes_may_ask_for_much(table):
+    grown = set()
+    for each in table:
+        op = each.primitive
+        if op is None or op.variadic or id(op.entry) not in PUBLIC:
+            continue
+        specs = [tw.TensorSpec(a.shape, a.dtype) for a in each.inputs]
+        given = op.bind(each.inputs, each.attributes)[1]
+        for name, value in given.items():
+            for larger in (
+                10**9,
+                (10**9,) * len(value) if isinstance(value, tuple) else None,
+            ):
+                try:
+                    out = op.inferred(specs, {**given, name: larger})
+                except Exception:
+                    continue
+                shapes = [
+                    each.shape for each in (out if isinstance(out, tuple) else [out])
+                ]
+                sizes = [np.prod([float(n or 1) for n in shape]) for shape in shapes]
+                if max(sizes) > 1e8:
+                    grown.add(op.name)
+    marked = {op.name for op in list_ops() if op.is_own and op.grows and op.inputs}
+    assert not grown - marked

@@ -124,16 +124,12 @@ def peak_bytes(plan):
     return plan.arena_size + most
 
 
-_VIEWS = {"reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "identity",
-          "stop_gradient", "getitem", "split", "unstack", "crop"}  # fmt: skip
-
-
 def bytes_without_reuse(graph):
     """The bytes of all results of a graph side by side, as a tape may hold them."""
     return sum(
         value.nbytes
         for node in graph.nodes
-        if type(node) not in (Read, Store) and node.name not in _VIEWS
+        if type(node) not in (Read, Store) and not getattr(node.op, "view", False)
         for value in node.outputs
     )
 

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
+from tapewright.core.primitive import list_ops
 from tapewright.core.tensor import new_tensor
 from tapewright.ops.array import conversion, joining, shape
 from tapewright.ops.linalg import matmul
 from tapewright.ops.math import comparison, elementwise
-from tapewright.ops.nn.bias import multiply_add
 
 from ..tracing.graph import is_value
 from .patterns import Constant, Number, Op, Rules, Term, uniform
@@ -30,13 +30,6 @@ BROADCAST, SUM_TO = Op(shape.broadcast_to), Op(shape.sum_to_shape)
 CAST, WHERE = Op(conversion.cast_p), Op(comparison.where_p)
 IDENTITY, STOP = Op(conversion.identity), Op(conversion.stop_gradient)
 CONCAT, MATMUL = Op(joining.concat_p), Op(matmul.matmul_primitive)
-
-# Entry by entry, and to the bit the same whatever the strides of their inputs are.
-EXACT = [ADD, SUBTRACT, MULTIPLY, DIVIDE, Op(multiply_add)] + [
-    Op(getattr(comparison, name))
-    for name in ("equal", "not_equal", "less", "less_equal", "greater",
-                 "greater_equal", "logical_and", "logical_or", "logical_xor")
-]  # fmt: skip
 
 
 def algebra(graph):
@@ -188,7 +181,7 @@ def _order(node):
 c = Constant("c")
 
 RULES = Rules(
-    narrower=[(op(...), narrower) for op in EXACT],
+    narrower=[(Op(op)(...), narrower) for op in list_ops() if op.exact],
     times_one=[(MULTIPLY("x", Number(1)), "x")],
     over_constant=[(DIVIDE("x", Number(1)), "x"), (DIVIDE("x", c), over_constant)],
     plus_nothing=[(ADD("x", Number(-0.0)), "x"), (SUBTRACT("x", Number(0.0)), "x")],

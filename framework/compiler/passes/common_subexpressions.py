@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..tracing.graph import is_value
-from .rewriting import COMMUTATIVE, is_op, plain, rewrite
+from .rewriting import is_op, plain, rewrite
 
 __all__ = ["common_subexpressions"]
 
@@ -29,7 +29,7 @@ def _key(node, inputs, keys):
     if attributes is None:
         return None
     own = [x if is_value(x) else _constant_key(x, keys) for x in inputs]
-    if node.op in COMMUTATIVE and node.outputs[0].dtype.kind in "iuf":
+    if node.op.commutative and node.outputs[0].dtype.kind in "biuf":
         own = [frozenset(own)]
     return (node.op, *own, attributes)
 

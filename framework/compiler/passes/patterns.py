@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tracing.graph import Value, is_value
-from .rewriting import COMMUTATIVE, maker, same_shape, shaped
+from .rewriting import maker, same_shape, shaped
 
 __all__ = ["Constant", "Number", "Op", "Rule", "Rules", "Term", "uniform"]
 
@@ -44,7 +44,7 @@ class Term:
             return True
         if len(inputs) != len(self.inputs):
             return False
-        for order in (1, -1) if self.op in COMMUTATIVE else (1,):
+        for order in (1, -1) if self.op.commutative else (1,):
             bound = dict(found)
             pairs = zip(self.inputs[::order], inputs)
             if all([_matches(each, x, bound) for each, x in pairs]):

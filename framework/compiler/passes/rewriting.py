@@ -7,12 +7,10 @@ others are made again, so that nothing that holds the graph as it was sees a cha
 import copy
 
 from tapewright.core.tensor import TensorSpec
-from tapewright.ops.math import elementwise
 
 from ..tracing.graph import Node, Value, is_value
 
 __all__ = [
-    "COMMUTATIVE",
     "Rewriter",
     "is_op",
     "is_static",
@@ -23,8 +21,6 @@ __all__ = [
     "same_shape",
     "shaped",
 ]
-
-COMMUTATIVE = {elementwise.add.primitive, elementwise.multiply.primitive}
 
 
 class Rewriter:

@@ -14,7 +14,6 @@ may add in another order: results may differ by rounding.
 from tapewright.ops.array import conversion, shape
 from tapewright.ops.linalg import matmul
 from tapewright.ops.math import elementwise
-from tapewright.ops.nn import activation
 
 from ..tracing.graph import is_value
 from .rewriting import is_op, is_static, same_attributes, same_shape, shaped
@@ -25,7 +24,6 @@ __all__ = ["shared_weights"]
 ADD, MATMUL = elementwise.add.primitive, matmul.matmul_primitive.primitive
 SUM = shape.sum_to_shape.primitive
 SET_APART = conversion.set_apart.primitive
-BY_ENTRY = {activation.leaky_relu_p.primitive}  # like elementwise ops
 
 # What was measured, in microseconds: a call of NumPy; a byte copied, of a weight that a
 # product need not go through again, of a sum that is not made.
@@ -262,8 +260,7 @@ class Stacker:
                 if is_one and first.inputs[1] is second.inputs[1]
                 else None
             )
-        by_entry = first.op.elementwise or first.op in BY_ENTRY
-        if not by_entry or not _has_rows(first.outputs[0]):
+        if not first.op.elementwise or not _has_rows(first.outputs[0]):
             return None
         roles = []
         for x, y in zip(first.inputs, second.inputs, strict=True):

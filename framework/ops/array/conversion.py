@@ -37,7 +37,7 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
-@elementwise(name="cast", type_name="Cast", zero_when=[{"x"}], sizes=True, linear=True)
+@elementwise(name="cast", type_name="Cast", sizes=True, linear=True, cost=(0, 0))
 def cast_p(xp, x: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
@@ -85,9 +85,7 @@ def _as_it_is(x):
     return x if isinstance(x, Tensor) else identity(x)
 
 
-@elementwise(
-    name="saturate_cast", type_name="SaturateCast", zero_when=[{"value"}], linear=True
-)
+@elementwise(name="saturate_cast", type_name="SaturateCast", linear=True, cost=(0, 0))
 def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
@@ -156,7 +154,7 @@ def saturate_cast(
     return _complex(*parts)
 
 
-@primitive(name="bitcast", type_name="Bitcast")
+@primitive(name="bitcast", type_name="Bitcast", view=True)
 def _bitcast(xp, input: TensorLike, type: DTypeLike):
     to = dtypes.as_dtype(type).dtype
     size, new_size = input.dtype.itemsize, to.itemsize
@@ -221,9 +219,9 @@ def _complex_of(dtype):
 @elementwise(
     name="complex",
     type_name="Complex",
-    zero_when=[{"real", "imag"}],
     result_dtype=_complex_of,
     linear=True,
+    cost=(0, 0),
 )
 def _complex(xp, real: TensorLike, imag: TensorLike):
     if real.dtype.kind != "f" or real.dtype.itemsize < 4:
@@ -258,9 +256,10 @@ def real_dtype(dtype):
 @elementwise(
     name="real",
     type_name="Real",
-    zero_when=[{"input"}],
     result_dtype=real_dtype,
     linear=True,
+    cost=(0, 0),
+    view=True,
 )
 def _real(xp, input: TensorLike):
     return xp.real(input)
@@ -279,9 +278,10 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 @elementwise(
     name="imag",
     type_name="Imag",
-    zero_when=[{"input"}],
     result_dtype=real_dtype,
     linear=True,
+    cost=(0, 0),
+    view=True,
 )
 def _imag(xp, input: TensorLike):
     return xp.imag(input)
@@ -297,9 +297,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
     return _imag(input if _is_complex(input) else stop_gradient(input))
 
 
-@elementwise(
-    name="conj", type_name="Conj", zero_when=[{"x"}], kinds="iufc", linear=True
-)
+@elementwise(name="conj", type_name="Conj", kinds="iufc", linear=True)
 def _conj(xp, x: TensorLike):
     return xp.conj(x)
 
@@ -324,7 +322,7 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(type_name="Identity", zero_when=[{"input"}], sizes=True, linear=True)
+@elementwise(type_name="Identity", sizes=True, linear=True, cost=(0, 0), view=True)
 def identity(xp, input: TensorLike):
     """``input`` as another tensor; gradients pass."""
     return input
@@ -335,7 +333,7 @@ def _(g):
     return g
 
 
-@elementwise(zero_when=[{"input"}], sizes=True, linear=True)
+@elementwise(sizes=True, linear=True, cost=(0, 0), view=True)
 def set_apart(xp, input: TensorLike):
     """``input`` as another tensor, in traced functions too.
 
@@ -355,7 +353,9 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
     return [identity(each) for each in input]
 
 
-@elementwise(type_name="StopGradient", zero_when=[{"input"}], sizes=True)
+@elementwise(
+    type_name="StopGradient", zero_when=[{"input"}], sizes=True, cost=(0, 0), view=True
+)
 def stop_gradient(xp, input: TensorLike):
     """``input``, through which no gradient passes: it counts as a constant."""
     return input

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from tapewright.core import devices, dtypes
+from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
@@ -159,7 +160,14 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@primitive(name="scatter_rows", alike=(), may_raise=True, grows=True, linear=True)
+@primitive(
+    name="scatter_rows",
+    alike=(),
+    may_raise=True,
+    grows=True,
+    linear=True,
+    cost=per_input(1),
+)
 def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
 ):

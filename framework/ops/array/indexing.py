@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from tapewright.core import devices, dtypes
+from tapewright.core.costs import per_input
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -100,7 +101,7 @@ def _numpy_index(index):
     )
 
 
-@primitive(name="getitem", type_name="StridedSlice", sizes=True, linear=True)
+@primitive(name="getitem", type_name="StridedSlice", sizes=True, linear=True, view=True)
 def getitem_p(xp, x: TensorLike, index: Index):
     return x[_numpy_index(index)]
 
@@ -582,13 +583,13 @@ def _values_of_one_hot(on_value, off_value, dtype):
     return given["on_value"], given["off_value"]
 
 
-@primitive(name="argmax", type_name="ArgMax")
+@primitive(name="argmax", type_name="ArgMax", cost=per_input(1))
 def _argmax(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmax", input)
     return xp.argmax(input, axis=axis).astype(output_type)
 
 
-@primitive(name="argmin", type_name="ArgMin")
+@primitive(name="argmin", type_name="ArgMin", cost=per_input(1))
 def _argmin(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmin", input)
     return xp.argmin(input, axis=axis).astype(output_type)

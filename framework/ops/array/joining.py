@@ -173,7 +173,9 @@ def _pack(tensors, dtype):
 tensor.pack_hook = _pack
 
 
-@primitive(name="split", type_name="SplitV", multiple=True, sizes=True, linear=True)
+@primitive(
+    name="split", type_name="SplitV", multiple=True, sizes=True, linear=True, view=True
+)
 def _split(xp, value: TensorLike, sizes: ShapeLike, axis: Axis = 0):
     ends = np.cumsum(sizes)
     index = [slice(None)] * value.ndim
@@ -265,7 +267,14 @@ def split(
 MOST_SLICES = 1 << 20
 
 
-@primitive(name="unstack", type_name="Unpack", multiple=True, sizes=True, linear=True)
+@primitive(
+    name="unstack",
+    type_name="Unpack",
+    multiple=True,
+    sizes=True,
+    linear=True,
+    view=True,
+)
 def _unstack(xp, value: TensorLike, axis: Axis = 0):
     return tuple(xp.moveaxis(value, axis, 0))
 
@@ -399,7 +408,7 @@ def _(axes, tensor, constant_values, *, paddings):
     return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
 
 
-@primitive(name="crop", linear=True)
+@primitive(name="crop", linear=True, view=True)
 def _crop(xp, x: TensorLike, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
     return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
@@ -468,7 +477,7 @@ def pad(
     return tensor
 
 
-@primitive(type_name="ReverseV2", sizes=True, linear=True)
+@primitive(type_name="ReverseV2", sizes=True, linear=True, view=True)
 def reverse(xp, tensor: TensorLike, axis: Axes):
     """The entries in opposite order along one or several axes."""
     if axis is None:

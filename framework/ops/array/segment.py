@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from tapewright.core import devices, dtypes
+from tapewright.core.costs import per_input
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -178,7 +179,12 @@ def _beside_the_ids(axes, data, ids):
 
 
 @primitive(
-    type_name="UnsortedSegmentSum", alike=(), may_raise=True, grows=True, linear=True
+    type_name="UnsortedSegmentSum",
+    alike=(),
+    may_raise=True,
+    grows=True,
+    linear=True,
+    cost=per_input(1),
 )
 def unsorted_segment_sum(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
@@ -267,6 +273,7 @@ def _(axes, params, segment_ids):
     type_name="UnsortedSegmentMax",
     alike=(),
     may_raise=True,
+    cost=per_input(1),
 )
 def _segment_max(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
@@ -279,6 +286,7 @@ def _segment_max(
     type_name="UnsortedSegmentMin",
     alike=(),
     may_raise=True,
+    cost=per_input(1),
 )
 def _segment_min(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
@@ -310,7 +318,12 @@ _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 
 
 @primitive(
-    type_name="UnsortedSegmentProd", alike=(), ignores_float_errors=True, may_raise=True
+    grows=True,
+    type_name="UnsortedSegmentProd",
+    alike=(),
+    ignores_float_errors=True,
+    may_raise=True,
+    cost=per_input(1),
 )
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.blas import ROW
+from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
@@ -66,7 +67,7 @@ MANY = 1 << 16
 # ---------------------------------------------------------- reshape, and its relatives
 
 
-@primitive(type_name="Reshape", sizes=True, linear=True)
+@primitive(type_name="Reshape", sizes=True, linear=True, view=True)
 def reshape(xp, tensor: TensorLike, shape: ShapeLike):
     """The same entries, in order, in another shape; one dimension may be -1.
 
@@ -142,7 +143,7 @@ def _(axes, tensor, *, shape):
     return None
 
 
-@primitive(type_name="ExpandDims", sizes=True, linear=True)
+@primitive(type_name="ExpandDims", sizes=True, linear=True, view=True)
 def expand_dims(xp, input: TensorLike, axis: Axis):
     """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
     if isinstance(axis, int):
@@ -182,7 +183,7 @@ def from_the_end(axis, rank, grows=False):
     return tuple(negative) if several else negative[0]
 
 
-@primitive(type_name="Squeeze", sizes=True, linear=True)
+@primitive(type_name="Squeeze", sizes=True, linear=True, view=True)
 def squeeze(xp, input: TensorLike, axis: Axes = None):
     """Without the dimensions of size 1, all or those named by ``axis``."""
     return xp.squeeze(input, None if axis == () else axis)
@@ -237,7 +238,7 @@ def _(axes, input, *, axis):
 # ------------------------------------------------------------------------ transpose
 
 
-@primitive(type_name="Transpose", sizes=True, linear=True)
+@primitive(type_name="Transpose", sizes=True, linear=True, view=True)
 def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
     """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
 
@@ -352,7 +353,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(type_name="BroadcastTo", sizes=True, grows=True, linear=True)
+@primitive(type_name="BroadcastTo", sizes=True, grows=True, linear=True, view=True)
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)
@@ -408,7 +409,7 @@ def _(axes, input, *, shape):
     return axes[0] if input.shape[axes[0]] == shape[axes[0]] else None
 
 
-@primitive(sizes=True, linear=True)
+@primitive(sizes=True, linear=True, cost=per_input(1))
 def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
     """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
     if x.shape == shape:

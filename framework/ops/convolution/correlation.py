@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 
+from tapewright.core.costs import size_of
 from tapewright.core.errors import ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import same_dtype
@@ -42,7 +43,21 @@ __all__ = []  # the public names are those of `convolution`
 # ---------------------------------------------------------------------- the three ops
 
 
-@primitive(name="convolution", type_name="Conv2D", linear="each")
+def _convolution_cost(inputs, outputs, **attributes):
+    return 2 * size_of(outputs[0]) * math.prod(inputs[1].shape[:-1])
+
+
+def _input_gradient_cost(inputs, outputs, **attributes):
+    return 2 * size_of(inputs[0]) * math.prod(inputs[1].shape[:-1])
+
+
+def _filter_gradient_cost(inputs, outputs, **attributes):
+    return 2 * size_of(inputs[1]) * math.prod(outputs[0].shape[:-1])
+
+
+@primitive(
+    name="convolution", type_name="Conv2D", linear="each", cost=_convolution_cost
+)
 def convolve(
     xp,
     input: TensorLike,
@@ -130,7 +145,10 @@ def _checked(who, images, filters, strides, dilations, groups):
 
 
 @primitive(
-    name="convolution_input_gradient", type_name="Conv2DBackpropInput", linear="each"
+    name="convolution_input_gradient",
+    type_name="Conv2DBackpropInput",
+    linear="each",
+    cost=_input_gradient_cost,
 )
 def input_gradient(
     xp,
@@ -227,7 +245,10 @@ def _(g, filters, size, strides, padding, dilations, groups):
 
 
 @primitive(
-    name="convolution_filter_gradient", type_name="Conv2DBackpropFilter", linear="each"
+    name="convolution_filter_gradient",
+    type_name="Conv2DBackpropFilter",
+    linear="each",
+    cost=_filter_gradient_cost,
 )
 def filter_gradient(
     xp,

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from tapewright.core import dtypes
+from tapewright.core.costs import per_input, size_of
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
@@ -83,7 +84,11 @@ def _same_axis(axes, input, *others, axis, **attributes):
 # ------------------------------------------------------------------------------ maxima
 
 
-@primitive(name="window_max", type_name="MaxPool", kinds="iuf")
+def _cost(inputs, outputs, size, **attributes):
+    return size_of(outputs[0]) * size
+
+
+@primitive(name="window_max", type_name="MaxPool", kinds="iuf", cost=_cost)
 def window_max_p(
     xp,
     input: TensorLike,
@@ -172,6 +177,7 @@ add_to_maxima_p.no_gradient("input")
     alike=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"g"}],
+    cost=per_input(1),
 )
 def spread_to_maxima_p(
     xp,
@@ -277,6 +283,7 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
     alike=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"c"}],
+    cost=per_input(1),
 )
 def _pick_at_maxima(
     xp,
@@ -357,7 +364,9 @@ def _shared(xp, x, axis, *window):
     return x * x.dtype.type(shares)
 
 
-@primitive(name="window_mean", type_name="AvgPool", floating=True, linear=True)
+@primitive(
+    name="window_mean", type_name="AvgPool", floating=True, linear=True, cost=_cost
+)
 def _window_mean(
     xp,
     input: TensorLike,
@@ -391,7 +400,13 @@ def _(g, input_shape, axis, size, stride, padding, dilation):
     return _spread_means(g, input_shape[axis], axis, size, stride, padding, dilation)
 
 
-@primitive(name="spread_means", type_name="AvgPoolGrad", floating=True, linear=True)
+@primitive(
+    name="spread_means",
+    type_name="AvgPoolGrad",
+    floating=True,
+    linear=True,
+    cost=per_input(1),
+)
 def _spread_means(
     xp,
     g: TensorLike,

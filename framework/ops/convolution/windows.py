@@ -10,6 +10,7 @@ import functools
 from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
+from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
@@ -158,7 +159,7 @@ def _(g, input_shape, axis, stride, padding, dilation):
     return fold(g, input_shape[axis], axis, stride, padding, dilation)
 
 
-@primitive(linear=True)
+@primitive(linear=True, cost=per_input(1))
 def fold(
     xp,
     g: TensorLike,

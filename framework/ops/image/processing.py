@@ -379,6 +379,7 @@ def adjust_gamma(
     type_name="AdjustContrastv2",
     alike=("images", "contrast_factor"),
     linear=[{"images"}],
+    cost=(3, 0),
 )
 def _adjust_contrast(xp, images: TensorLike, contrast_factor: TensorLike):
     if images.ndim < 3 or contrast_factor.ndim:

@@ -36,7 +36,19 @@ OPTIMIZERS = {None: "greedy", True: "greedy", False: "greedy", "greedy": "greedy
 # -------------------------------------------------------------------------- einsum
 
 
-@primitive(name="einsum", type_name="Einsum", linear="each")
+def _einsum_cost(inputs, outputs, equation, **attributes):
+    """Of one or two factors; more of them are multiplied in an order not known here."""
+    equation = equation.replace(" ", "")
+    terms = equation.partition("->")[0].split(",")
+    if len(inputs) > 2 or "." in equation or len(terms) != len(inputs):
+        return 0
+    sizes = {}
+    for term, x in zip(terms, inputs, strict=True):
+        sizes.update(zip(term, x.shape, strict=True))
+    return len(inputs) * math.prod(sizes.values())
+
+
+@primitive(name="einsum", type_name="Einsum", linear="each", cost=_einsum_cost)
 def _einsum(xp, *inputs: TensorLike, equation, optimize: str = "greedy"):
     operands = list(inputs)
     for at, step in _plan(equation, tuple([x.shape for x in inputs]), optimize):

@@ -15,6 +15,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
@@ -78,7 +79,7 @@ def _gaps(values, dtype):
 # ------------------------------------------------------------------------- Cholesky
 
 
-@primitive(type_name="Cholesky", floating=True, may_raise=True)
+@primitive(type_name="Cholesky", floating=True, may_raise=True, cost=cubic(1 / 3))
 def cholesky(xp, input: TensorLike):
     """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
 
@@ -123,7 +124,7 @@ def _(mapped, input):
 # ------------------------------------------------------------------------------- QR
 
 
-@primitive(name="qr", type_name="Qr", multiple=True, floating=True)
+@primitive(name="qr", type_name="Qr", multiple=True, floating=True, cost=cubic(2))
 def _qr(xp, input: TensorLike, full_matrices: bool = False):
     q, r = xp.linalg.qr(input, "complete" if full_matrices else "reduced")
     return q, r
@@ -345,12 +346,7 @@ def _lower(xp, tensor):
     return xp.tril(tensor) if tensor.ndim > 1 else tensor
 
 
-@primitive(
-    name="eigh",
-    type_name="SelfAdjointEigV2",
-    multiple=True,
-    floating=True,
-)
+@primitive(name="eigh", type_name="SelfAdjointEigV2", multiple=True, floating=True)
 def _eigh(xp, tensor: TensorLike):
     e, v = by_lapack(
         "eigh", NO_CONVERGENCE, xp.linalg.eigh, _lower(xp, tensor), finite=True

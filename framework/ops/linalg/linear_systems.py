@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapewright.core.costs import cubic
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, lift, same_dtype
@@ -93,6 +94,7 @@ def _with_nan(out, lost):
     floating=True,
     may_raise=True,
     linear=[{"rhs"}],
+    cost=cubic(2 / 3),
 )
 def solve_primitive(xp, matrix: TensorLike, rhs: TensorLike):
     return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
@@ -175,7 +177,9 @@ def solve(
     return solve_primitive(adjoint_of(matrix) if adjoint else matrix, rhs)
 
 
-@primitive(name="inv", type_name="MatrixInverse", floating=True, may_raise=True)
+@primitive(
+    name="inv", type_name="MatrixInverse", floating=True, may_raise=True, cost=cubic(2)
+)
 def _inv(xp, input: TensorLike):
     return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
 
@@ -275,6 +279,7 @@ def pinv(
     floating=True,
     may_raise=True,
     linear=[{"rhs"}],
+    cost=cubic(0),
 )
 def triangular_solve_primitive(
     xp, matrix: TensorLike, rhs: TensorLike, lower: bool = True

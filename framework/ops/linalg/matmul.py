@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.costs import size_of
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, lift, same_dtype
@@ -87,8 +88,24 @@ def beside(x, make, *args, **kwargs):
 # ------------------------------------------------------------------------- products
 
 
+def matmul_cost(inputs, outputs, transpose_a=False, **attributes):
+    """Count two flops for each term of each sum."""
+    a = inputs[0].shape
+    inner = a[-2 if transpose_a and len(a) > 1 else -1] if a else 1
+    return 2 * size_of(outputs[0]) * inner
+
+
+def _affine_cost(inputs, outputs):
+    return matmul_cost(inputs, outputs) + size_of(outputs[0])
+
+
 @primitive(
-    name="matmul", type_name="MatMul", broadcasts=True, sizes=True, linear="each"
+    name="matmul",
+    type_name="MatMul",
+    broadcasts=True,
+    sizes=True,
+    linear="each",
+    cost=matmul_cost,
 )
 def matmul_primitive(
     xp,
@@ -251,7 +268,11 @@ def pair(a, b):
     return a, convert_to_tensor(b, dtype_hint=a.dtype)
 
 
-@primitive(type_name="Affine", linear=[{"inputs", "bias"}, {"kernel", "bias"}])
+@primitive(
+    type_name="Affine",
+    linear=[{"inputs", "bias"}, {"kernel", "bias"}],
+    cost=_affine_cost,
+)
 def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     """``inputs @ kernel + bias`` in one go: the sum is made in place.
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.core.costs import cubic
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
@@ -50,7 +51,12 @@ __all__ = [
 # ----------------------------------------------------------------------- determinants
 
 
-@primitive(type_name="MatrixDeterminant", ignores_float_errors=True, floating=True)
+@primitive(
+    type_name="MatrixDeterminant",
+    ignores_float_errors=True,
+    floating=True,
+    cost=cubic(2 / 3),
+)
 def det(xp, input: TensorLike):
     """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
 
@@ -190,6 +196,7 @@ class LogMatrixDeterminant(NamedTuple):
     multiple=True,
     ignores_float_errors=True,
     floating=True,
+    cost=cubic(2 / 3),
 )
 def _slogdet(xp, input: TensorLike):
     sign, size = by_lapack("slogdet", NOT_INVERTIBLE, xp.linalg.slogdet, input)

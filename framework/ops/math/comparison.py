@@ -47,55 +47,73 @@ def _boolean(dtype):
     return dtypes.bool
 
 
-@elementwise(type_name="Equal", result_dtype=_boolean)
+@elementwise(type_name="Equal", result_dtype=_boolean, commutative=True, exact=True)
 def equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x == y``, entry by entry."""
     return xp.equal(x, y)
 
 
-@elementwise(type_name="NotEqual", result_dtype=_boolean)
+@elementwise(type_name="NotEqual", result_dtype=_boolean, commutative=True, exact=True)
 def not_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x != y``, entry by entry."""
     return xp.not_equal(x, y)
 
 
-@elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf")
+@elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf", exact=True)
 def less(xp, x: TensorLike, y: TensorLike):
     """Whether ``x < y``, entry by entry."""
     return xp.less(x, y)
 
 
-@elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf")
+@elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf", exact=True)
 def less_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x <= y``, entry by entry."""
     return xp.less_equal(x, y)
 
 
-@elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf")
+@elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf", exact=True)
 def greater(xp, x: TensorLike, y: TensorLike):
     """Whether ``x > y``, entry by entry."""
     return xp.greater(x, y)
 
 
-@elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf")
+@elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf", exact=True)
 def greater_equal(xp, x: TensorLike, y: TensorLike):
     """Whether ``x >= y``, entry by entry."""
     return xp.greater_equal(x, y)
 
 
-@elementwise(type_name="LogicalAnd", result_dtype=_boolean, kinds="b")
+@elementwise(
+    type_name="LogicalAnd",
+    result_dtype=_boolean,
+    kinds="b",
+    commutative=True,
+    exact=True,
+)
 def logical_and(xp, x: TensorLike, y: TensorLike):
     """Whether both are true."""
     return xp.logical_and(x, y)
 
 
-@elementwise(type_name="LogicalOr", result_dtype=_boolean, kinds="b")
+@elementwise(
+    type_name="LogicalOr",
+    result_dtype=_boolean,
+    kinds="b",
+    commutative=True,
+    exact=True,
+)
 def logical_or(xp, x: TensorLike, y: TensorLike):
     """Whether one of both is true."""
     return xp.logical_or(x, y)
 
 
-@elementwise(type_name="LogicalXor", result_dtype=_boolean, kinds="b")
+@elementwise(
+    type_name="LogicalXor",
+    result_dtype=_boolean,
+    kinds="b",
+    commutative=True,
+    exact=True,
+)
 def logical_xor(xp, x: TensorLike, y: TensorLike):
     """Whether exactly one of both is true."""
     return xp.logical_xor(x, y)
@@ -107,19 +125,19 @@ def logical_not(xp, x: TensorLike):
     return xp.logical_not(x)
 
 
-@elementwise(type_name="BitwiseAnd")
+@elementwise(type_name="BitwiseAnd", commutative=True, exact=True)
 def bitwise_and(xp, x: TensorLike, y: TensorLike):
     """The bits set in both; for booleans, logical and."""
     return xp.bitwise_and(x, y)
 
 
-@elementwise(type_name="BitwiseOr")
+@elementwise(type_name="BitwiseOr", commutative=True, exact=True)
 def bitwise_or(xp, x: TensorLike, y: TensorLike):
     """The bits set in one of both; for booleans, logical or."""
     return xp.bitwise_or(x, y)
 
 
-@elementwise(type_name="BitwiseXor")
+@elementwise(type_name="BitwiseXor", commutative=True, exact=True)
 def bitwise_xor(xp, x: TensorLike, y: TensorLike):
     """The bits set in exactly one of both; for booleans, exclusive or."""
     return xp.bitwise_xor(x, y)
@@ -184,7 +202,7 @@ for _flat in (
 # ----------------------------------------------------------------------- selection
 
 
-@elementwise(zero_when=[{"x"}, {"x", "mask"}], alike=("x",), linear=True)
+@elementwise(zero_when=[{"x", "mask"}], alike=("x",), linear=[{"x"}])
 def masked(xp, x: TensorLike, mask: TensorLike):
     """``x`` where the boolean ``mask`` is true, else 0."""
     return _kept(xp, x, mask)
@@ -209,7 +227,7 @@ def _(g, mask):
     return masked(g, mask)
 
 
-@elementwise(zero_when=[{"x"}, {"x", "y"}], alike=("x",), linear=[{"x"}])
+@elementwise(zero_when=[{"x", "y"}], alike=("x",), linear=[{"x"}])
 def where_positive(xp, x: TensorLike, y: TensorLike):
     """``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
@@ -240,13 +258,7 @@ def cleared(xp, values, at):
     return xp.where(at, xp.zeros_like(values), values)
 
 
-@elementwise(
-    name="where",
-    type_name="SelectV2",
-    alike=("x", "y"),
-    zero_when=[{"x", "y"}],
-    linear=[{"x", "y"}],
-)
+@elementwise(name="where", type_name="SelectV2", alike=("x", "y"), linear=[{"x", "y"}])
 def where_p(xp, condition: TensorLike, x: TensorLike, y: TensorLike):
     if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0
         raise DTypeError("where", "condition must be boolean", condition=condition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tapewright.core import dtypes
+from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
@@ -32,7 +33,13 @@ __all__ = [
 ]
 
 
-@primitive(name="bincount", type_name="DenseBincount", may_raise=True, grows=True)
+@primitive(
+    name="bincount",
+    type_name="DenseBincount",
+    may_raise=True,
+    grows=True,
+    cost=per_input(1),
+)
 def _bincount(
     xp,
     arr: TensorLike,

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapewright.core import dtypes
+from tapewright.core.costs import size_of
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
@@ -78,14 +79,20 @@ __all__ = [
 # For the diagonal rule: which inputs, being zero, make the output zero.
 UNARY = [{"x"}]
 BOTH = [{"x", "y"}]
-EITHER = [{"x"}, {"y"}, {"x", "y"}]
 FIRST = [{"x"}, {"x", "y"}]
 
 
 # ---------------------------------------------------------------------- arithmetic
 
 
-@elementwise(type_name="AddV2", zero_when=BOTH, kinds="iufcU", sizes=True, linear=True)
+@elementwise(
+    type_name="AddV2",
+    kinds="iufcU",
+    sizes=True,
+    linear=True,
+    commutative=True,
+    exact=True,
+)
 def add(xp, x: TensorLike, y: TensorLike):
     """``x + y``."""
     return xp.add(x, y)
@@ -96,7 +103,7 @@ def _(g):
     return g
 
 
-@elementwise(type_name="Sub", zero_when=BOTH, kinds="iufc", sizes=True, linear=True)
+@elementwise(type_name="Sub", kinds="iufc", sizes=True, linear=True, exact=True)
 def subtract(xp, x: TensorLike, y: TensorLike):
     """``x - y``."""
     return xp.subtract(x, y)
@@ -112,7 +119,14 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Mul", zero_when=EITHER, kinds="iufc", sizes=True, linear="each")
+@elementwise(
+    type_name="Mul",
+    kinds="iufc",
+    sizes=True,
+    linear="each",
+    commutative=True,
+    exact=True,
+)
 def multiply(xp, x: TensorLike, y: TensorLike):
     """``x * y``."""
     return xp.multiply(x, y)
@@ -142,11 +156,12 @@ def _divided(xp, x, y):
 
 @elementwise(
     type_name="RealDiv",
-    zero_when=[{"x"}],
     result_dtype=_quotient,
     ignores_float_errors=True,
     kinds="iufc",
     linear=[{"x"}],
+    exact=True,
+    stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
 )
 def divide(xp, x: TensorLike, y: TensorLike):
     """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
@@ -168,7 +183,7 @@ truediv = divide
 
 @elementwise(
     type_name="DivNoNan",
-    zero_when=FIRST,
+    zero_when=[{"y"}, {"x", "y"}],
     result_dtype=_quotient,
     ignores_float_errors=True,
     linear=[{"x"}],
@@ -193,9 +208,7 @@ def _(g, y, out):
     return -divide_no_nan(g * out, y)
 
 
-@elementwise(
-    type_name="MulNoNan", zero_when=EITHER, ignores_float_errors=True, linear="each"
-)
+@elementwise(type_name="MulNoNan", ignores_float_errors=True, linear="each")
 def multiply_no_nan(xp, x: TensorLike, y: TensorLike):
     """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
     product = x * y
@@ -215,7 +228,11 @@ def _(g, x):
 
 
 @elementwise(
-    name="zero_safe_divide", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+    name="zero_safe_divide",
+    zero_when=FIRST,
+    ignores_float_errors=True,
+    linear=[{"x"}],
+    stable_form="a bound that keeps the forward pass away from the pole",
 )
 def zero_safe_divide(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
@@ -237,9 +254,10 @@ def _(g, y, out):
 
 @elementwise(
     name="zero_safe_multiply",
-    zero_when=EITHER,
     ignores_float_errors=True,
     linear="each",
+    commutative=True,
+    stable_form="a bound that keeps the forward pass away from the pole",
 )
 def zero_safe_multiply(xp, x: TensorLike, y: TensorLike):
     """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
@@ -265,6 +283,7 @@ def _(g, x):
     kinds="iuf",
     may_raise="iu",
     sizes=True,
+    stable_form="a divisor that is not 0: floordiv(x, where(y == 0.0, 1.0, y))",
 )
 def floordiv(xp, x: TensorLike, y: TensorLike):
     """``floor(x / y)``; its gradient is None.
@@ -295,6 +314,7 @@ floordiv.no_gradient()
     kinds="iuf",
     may_raise="iu",
     sizes=True,
+    stable_form="a divisor that is not 0: floormod(x, where(y == 0.0, 1.0, y))",
 )
 def floormod(xp, x: TensorLike, y: TensorLike):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
@@ -321,6 +341,7 @@ mod = floormod
     kinds="iuf",
     may_raise="iu",
     sizes=True,
+    stable_form="a divisor that is not 0: truncatediv(x, where(y == 0.0, 1.0, y))",
 )
 def truncatediv(xp, x: TensorLike, y: TensorLike):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
@@ -344,7 +365,11 @@ truncatediv.no_gradient()
 
 
 @elementwise(
-    type_name="TruncateMod", ignores_float_errors=True, may_raise="iu", sizes=True
+    type_name="TruncateMod",
+    ignores_float_errors=True,
+    may_raise="iu",
+    sizes=True,
+    stable_form="a divisor that is not 0: truncatemod(x, where(y == 0.0, 1.0, y))",
 )
 def truncatemod(xp, x: TensorLike, y: TensorLike):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
@@ -367,7 +392,7 @@ def _(g, x, y):
     return -(g * truncatediv(x, y))
 
 
-@elementwise(type_name="Neg", zero_when=UNARY, kinds="iufc", sizes=True, linear=True)
+@elementwise(type_name="Neg", kinds="iufc", sizes=True, linear=True)
 def negative(xp, x: TensorLike):
     """``-x``."""
     return xp.negative(x)
@@ -407,7 +432,13 @@ def _(g, x, x_dtype):
     return g * 0.0
 
 
-@elementwise(type_name="Square", zero_when=UNARY, kinds="iufc", sizes=True)
+@elementwise(
+    type_name="Square",
+    zero_when=UNARY,
+    kinds="iufc",
+    sizes=True,
+    stable_form="reduce_logsumexp, or norm, which scale before they square",
+)
 def square(xp, x: TensorLike):
     """``x * x``."""
     return xp.square(x)
@@ -421,7 +452,14 @@ def _(g, x):  # of a mean or sum g is one number throughout, which a trace doubl
 multiply.primitive.on_itself = square
 
 
-@elementwise(type_name="SquaredDifference", zero_when=BOTH, kinds="iufc", sizes=True)
+@elementwise(
+    type_name="SquaredDifference",
+    zero_when=BOTH,
+    kinds="iufc",
+    sizes=True,
+    cost=(2, 0),
+    commutative=True,
+)
 def squared_difference(xp, x: TensorLike, y: TensorLike):
     """``|x - y| ** 2``, in the dtype of the inputs."""
     return xp.square(xp.abs(x - y)).astype(x.dtype)
@@ -449,7 +487,12 @@ def _twice_difference(g, x, y, dtype):
     return (g + g) * d
 
 
-@elementwise(type_name="Reciprocal", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Reciprocal",
+    ignores_float_errors=True,
+    floating=True,
+    stable_form="math.divide_no_nan(1.0, x), which is 0 where x is 0",
+)
 def reciprocal(xp, x: TensorLike):
     """``1 / x``."""
     return xp.reciprocal(x)
@@ -483,7 +526,11 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
 # ------------------------------------------------------- sums of several, polynomials
 
 
-@primitive(name="add_n", type_name="AddN", sizes=True, linear=True)
+def _sum_cost(inputs, outputs):
+    return (len(inputs) - 1) * size_of(outputs[0])
+
+
+@primitive(name="add_n", type_name="AddN", sizes=True, linear=True, cost=_sum_cost)
 def _add_n(xp, *inputs: TensorLike):
     if any([x.shape != inputs[0].shape for x in inputs]):
         raise InvalidArgumentError("add_n: the inputs must have the same shape")
@@ -597,7 +644,12 @@ def polyval(
 
 
 @elementwise(
-    type_name="Sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Sqrt",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="sqrt(maximum(x, 0.0)); norm(x) for sqrt(reduce_sum(x ** 2))",
 )
 def sqrt(xp, x: TensorLike):
     """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
@@ -610,7 +662,11 @@ def _(g, out):
 
 
 @elementwise(
-    name="norm_sqrt", zero_when=UNARY, ignores_float_errors=True, floating=True
+    name="norm_sqrt",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
 )
 def norm_sqrt(xp, x: TensorLike):
     """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
@@ -622,7 +678,13 @@ def _(g, out):
     return divide_no_nan(g * 0.5, out)
 
 
-@elementwise(type_name="Rsqrt", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Rsqrt",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(1, 1),
+    stable_form="rsqrt(x + epsilon)",
+)
 def rsqrt(xp, x: TensorLike):
     """``1 / sqrt(x)``."""
     return xp.reciprocal(xp.sqrt(x))
@@ -634,7 +696,13 @@ def _(g, x, out):
 
 
 @elementwise(
-    type_name="Pow", ignores_float_errors=True, kinds="iufc", may_raise="iu", sizes=True
+    type_name="Pow",
+    ignores_float_errors=True,
+    kinds="iufc",
+    may_raise="iu",
+    sizes=True,
+    cost=(0, 1),
+    stable_form="pow(maximum(x, epsilon), y) for powers that are no whole numbers",
 )
 def power(xp, x: TensorLike, y: TensorLike):
     """``x ** y``, with derivatives that are limits at ``x == 0``."""
@@ -670,7 +738,9 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noq
     return power(x, y)
 
 
-@elementwise(name="log_or_zero", ignores_float_errors=True)
+@elementwise(
+    zero_when=UNARY, name="log_or_zero", ignores_float_errors=True, cost=(0, 1)
+)
 def _log_or_zero(xp, x: TensorLike):
     """``log(x)`` where x is positive (nonzero, if complex), else 0."""
     valid = x != 0 if x.dtype.kind == "c" else x > 0
@@ -684,7 +754,17 @@ def _(g, x, x_dtype):
     return divide_no_nan(g, x if x_dtype.kind == "c" else maximum(x, 0.0))
 
 
-@elementwise(type_name="Exp", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Exp",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form=(
+        "nn.softplus(x) for log(1 + exp(x)), reduce_logsumexp(x) for "
+        "log(reduce_sum(exp(x))), nn.softmax(x) for a quotient of them, or "
+        "subtract the largest x first"
+    ),
+)
 def exp(xp, x: TensorLike):
     """``e ** x``."""
     return xp.exp(x)
@@ -696,7 +776,12 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
 
 
 @elementwise(
-    type_name="Expm1", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Expm1",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound from above: expm1(minimum(x, bound))",
 )
 def expm1(xp, x: TensorLike):
     """``exp(x) - 1``, exact for small ``x``."""
@@ -708,7 +793,17 @@ def _(g, x):
     return zero_safe_multiply(g, exp(x))
 
 
-@elementwise(type_name="Log", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Log",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form=(
+        "log1p(x) for log(1 + x), nn.log_softmax(x) for log(softmax(x)), "
+        "nn.log_sigmoid(x) for log(sigmoid(x)), math.xlogy(a, x) for a * "
+        "log(x), or a bound from below: log(maximum(x, epsilon))"
+    ),
+)
 def log(xp, x: TensorLike):
     """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
     return xp.log(x)
@@ -720,7 +815,12 @@ def _(g, x):
 
 
 @elementwise(
-    type_name="Log1p", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Log1p",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound from below: log1p(maximum(x, epsilon - 1.0))",
 )
 def log1p(xp, x: TensorLike):
     """``log(1 + x)``, exact for small ``x``."""
@@ -772,6 +872,7 @@ def _(g, x, y):
     type_name="ClipByValue",
     alike=("t", "low", "high"),
     sizes=True,
+    cost=(2, 0),
 )
 def _clip_by_value(xp, t: TensorLike, low: TensorLike, high: TensorLike):
     return xp.minimum(xp.maximum(t, low), high)

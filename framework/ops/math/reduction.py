@@ -13,6 +13,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.blas import sum_of_squares
+from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
@@ -62,7 +63,7 @@ __all__ = [
 def reduction(
     *,
     kinds: str = "iufc",
-    zero_when_zero: bool = False,
+    zero_at_zero: bool = False,
     result_dtype: dtypes.DType | None = None,
     **options: Any,
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
@@ -71,10 +72,10 @@ def reduction(
     ``kinds``: what may be reduced, by NumPy's letters (b for bool, c for complex, ...);
     the kernel must refuse the others too.
     """
-    return functools.partial(_reduction, kinds, zero_when_zero, result_dtype, options)
+    return functools.partial(_reduction, kinds, zero_at_zero, result_dtype, options)
 
 
-def _reduction(kinds, zero_when_zero, result_dtype, options, kernel):
+def _reduction(kinds, zero_at_zero, result_dtype, options, kernel):
     entry = primitive(**options)(kernel)
     op = entry.primitive
 
@@ -99,7 +100,7 @@ def _reduction(kinds, zero_when_zero, result_dtype, options, kernel):
         axes = normalize_axis(op.name, axis, rank)
         return entry(input_tensor, tuple([a + 1 for a in axes]), keepdims)
 
-    if zero_when_zero:
+    if zero_at_zero or op.linear:
 
         @op.diagonal
         def _(axes, input_tensor, *, axis, keepdims):
@@ -149,7 +150,7 @@ def _count(shape, axis):
 # ------------------------------------------------------------------- sums and means
 
 
-@reduction(type_name="Sum", zero_when_zero=True, sizes=True, linear=True)
+@reduction(type_name="Sum", sizes=True, linear=True, cost=per_input(1))
 def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The sum over ``axis``.
 
@@ -182,9 +183,7 @@ def _(g, input_tensor_shape, axis, keepdims):
     return expand_reduced(g, input_tensor_shape, axis, keepdims)
 
 
-@reduction(
-    type_name="Mean", zero_when_zero=True, ignores_float_errors=True, linear=True
-)
+@reduction(type_name="Mean", ignores_float_errors=True, linear=True, cost=per_input(1))
 def reduce_mean(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
@@ -268,7 +267,7 @@ def _first(x, axis):
 # --------------------------------------------------------------- extremes, products
 
 
-@reduction(type_name="Max", kinds="iuf", sizes=True)
+@reduction(type_name="Max", kinds="iuf", sizes=True, cost=per_input(1))
 def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The largest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
@@ -279,7 +278,7 @@ def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     return input_tensor.max(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Min", kinds="iuf", sizes=True)
+@reduction(type_name="Min", kinds="iuf", sizes=True, cost=per_input(1))
 def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
     if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
@@ -318,7 +317,12 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
 reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 
 
-@reduction(type_name="Prod", sizes=True)
+@reduction(
+    type_name="Prod",
+    sizes=True,
+    cost=per_input(1),
+    stable_form="exp(reduce_sum(log(x))), or logarithms throughout",
+)
 def reduce_prod(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
@@ -360,7 +364,7 @@ def _products_of_others(x):
     return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
 
 
-@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool)
+@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool, cost=per_input(1))
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether all entries over ``axis`` are true."""
     if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
@@ -368,7 +372,7 @@ def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool)
+@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool, cost=per_input(1))
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether any entry over ``axis`` is true."""
     if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
@@ -377,7 +381,11 @@ def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 
 @reduction(
-    name="count_nonzero", kinds="biufcU", result_dtype=dtypes.int64, zero_when_zero=True
+    name="count_nonzero",
+    kinds="biufcU",
+    result_dtype=dtypes.int64,
+    zero_at_zero=True,
+    cost=per_input(1),
 )
 def _count_nonzero(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
@@ -408,7 +416,9 @@ def count_nonzero(
 # --------------------------------------------------------------- logarithms, norms
 
 
-@reduction(type_name="LogSumExp", kinds="f", ignores_float_errors=True)
+@reduction(
+    type_name="LogSumExp", kinds="f", ignores_float_errors=True, cost=per_input(3, 1)
+)
 def reduce_logsumexp(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
@@ -449,7 +459,7 @@ def reduce_euclidean_norm(
 # ---------------------------------------------------------------------- clipping
 
 
-@primitive(name="clip_by_norm", type_name="ClipByNorm")
+@primitive(name="clip_by_norm", type_name="ClipByNorm", cost=(3, 0))
 def clip_by_norm_p(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
     if axes is None:
         length = xp.sqrt(sum_of_squares(xp, t).real)
@@ -523,7 +533,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     return clip_by_norm_p(t, clip_norm, axes)
 
 
-@primitive(name="global_norm", type_name="GlobalNorm")
+@primitive(name="global_norm", type_name="GlobalNorm", cost=per_input(2))
 def _global_norm(xp, *t_list: TensorLike):
     total = 0.0
     for t in t_list:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
@@ -25,7 +26,13 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 # --------------------------------------------------------------------- sums, products
 
 
-@primitive(type_name="Cumsum", ignores_float_errors=True, sizes=True, linear=True)
+@primitive(
+    type_name="Cumsum",
+    ignores_float_errors=True,
+    sizes=True,
+    linear=True,
+    cost=per_input(1),
+)
 def cumsum(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
@@ -39,7 +46,9 @@ def cumsum(
     return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
 
 
-@primitive(type_name="Cumprod", ignores_float_errors=True, sizes=True)
+@primitive(
+    type_name="Cumprod", ignores_float_errors=True, sizes=True, cost=per_input(1)
+)
 def cumprod(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
@@ -142,6 +151,7 @@ def _(axes, x, *, axis, exclusive, reverse):
     name="cumulative_logsumexp",
     type_name="CumulativeLogsumexp",
     ignores_float_errors=True,
+    cost=per_input(3, 2),
 )
 def _cumulative_logsumexp(xp, x: TensorLike, axis: Axis = 0, reverse: bool = False):
     _only_floating(x)
@@ -249,7 +259,7 @@ def _(axes, x, *, axis, by):
     return _beside_the_axis(axes, x, axis)
 
 
-@primitive(ignores_float_errors=True, linear=[{"b"}])
+@primitive(ignores_float_errors=True, linear=[{"b"}], cost=per_input(2))
 def linear_scan(xp, a: TensorLike, b: TensorLike, axis: Axis, reverse: bool = False):
     """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
 

@@ -247,7 +247,7 @@ def _normal_tail_in_double(xp, x):
     return _either(xp, x <= 0.6629, inner, outer, x, decay), decay
 
 
-@elementwise(ignores_float_errors=True, floating=True)
+@elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
 def exp_square(xp, x: TensorLike, *, sign):
     """``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
     return xp.exp(x * x * sign)
@@ -258,7 +258,13 @@ def _(g, x, out, sign):
     return zero_safe_multiply(g, zero_safe_multiply(x, out) * (2.0 * sign))
 
 
-@elementwise(type_name="Erf", zero_when=UNARY, ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Erf",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+)
 def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
@@ -273,7 +279,7 @@ def _(g, x):
     return zero_safe_multiply(g, exp_square(x, sign=-1.0)) * (2.0 / ROOT_PI)
 
 
-@elementwise(type_name="Erfc", ignores_float_errors=True, floating=True)
+@elementwise(type_name="Erfc", ignores_float_errors=True, floating=True, cost=(0, 1))
 def erfc(xp, x: TensorLike):
     """``1 - erf(x)``, exact where it is tiny."""
     return _in_double("erfc", xp, _erfc, x)
@@ -349,7 +355,12 @@ def _ndtri(xp, x):
 
 
 @elementwise(
-    type_name="Erfinv", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Erfinv",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound within (-1, 1)",
 )
 def erfinv(xp, x: TensorLike):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
@@ -361,7 +372,13 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (ROOT_PI / 2.0)
 
 
-@elementwise(type_name="Erfcinv", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Erfcinv",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound within (0, 2)",
+)
 def erfcinv(xp, x: TensorLike):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
     return _in_double("erfcinv", xp, _erfcinv, x)
@@ -372,7 +389,13 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (-ROOT_PI / 2.0)
 
 
-@elementwise(type_name="Ndtri", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Ndtri",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound within (0, 1)",
+)
 def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 
@@ -465,7 +488,12 @@ def _pair_in_double(who, xp, compute, **inputs):
     return compute(xp, *wide).astype(first.dtype)
 
 
-@elementwise(type_name="Zeta", ignores_float_errors=True)
+@elementwise(
+    type_name="Zeta",
+    ignores_float_errors=True,
+    cost=(0, 1),
+    stable_form="x above 1 and positive q",
+)
 def zeta(xp, x: TensorLike, q: TensorLike):
     """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
 
@@ -553,7 +581,13 @@ def _digamma(xp, x):
     return _either(xp, x <= 0, reflected, positive, x)
 
 
-@elementwise(type_name="Lgamma", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Lgamma",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="positive x: the poles are at 0, -1, -2, ...",
+)
 def lgamma(xp, x: TensorLike):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
@@ -568,7 +602,13 @@ def _(g, x):
     return zero_safe_multiply(g, digamma(x))
 
 
-@elementwise(type_name="Digamma", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Digamma",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="positive x: the poles are at 0, -1, -2, ...",
+)
 def digamma(xp, x: TensorLike):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
     return _in_double("digamma", xp, _digamma, x)
@@ -579,7 +619,9 @@ def _(g, x):
     return zero_safe_multiply(g, _polygamma_of_order(x, a=1))
 
 
-@primitive(name="polygamma_of_order", ignores_float_errors=True, floating=True)
+@primitive(
+    name="polygamma_of_order", ignores_float_errors=True, floating=True, cost=(0, 1)
+)
 def _polygamma_of_order(xp, x: TensorLike, *, a):
     def kernel(xp, x):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
@@ -606,7 +648,13 @@ def _(g, x, a):
 _FACTORIALS = [float(math.factorial(n)) for n in range(171)]
 
 
-@elementwise(name="polygamma", type_name="Polygamma", ignores_float_errors=True)
+@elementwise(
+    name="polygamma",
+    type_name="Polygamma",
+    ignores_float_errors=True,
+    cost=(0, 1),
+    stable_form="positive x: the poles are at 0, -1, -2, ...",
+)
 def _polygamma(xp, a: TensorLike, x: TensorLike):
     def kernel(xp, a, x):  # A&S 6.4.10
         valid = (a == xp.floor(a)) & (a >= 0)
@@ -671,7 +719,12 @@ def _where_known(g, x, y, edge, dtype):
 
 
 @elementwise(
-    type_name="Xlogy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+    type_name="Xlogy",
+    zero_when=FIRST,
+    ignores_float_errors=True,
+    linear=[{"x"}],
+    cost=(1, 1),
+    stable_form="a positive y: xlogy(x, maximum(y, epsilon))",
 )
 def xlogy(xp, x: TensorLike, y: TensorLike):
     """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
@@ -693,7 +746,12 @@ def _(g, x, y):
 
 
 @elementwise(
-    type_name="Xlog1py", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+    type_name="Xlog1py",
+    zero_when=[{"y"}, {"x", "y"}],
+    ignores_float_errors=True,
+    linear=[{"x"}],
+    cost=(1, 1),
+    stable_form="y above -1: xlog1py(x, maximum(y, epsilon - 1.0))",
 )
 def xlog1py(xp, x: TensorLike, y: TensorLike):
     """``x * log(1 + y)``, and 0 where ``x`` is 0, whatever ``y`` is."""
@@ -711,7 +769,11 @@ def _(g, x, y):
 
 
 @elementwise(
-    type_name="Xdivy", zero_when=FIRST, ignores_float_errors=True, linear=[{"x"}]
+    type_name="Xdivy",
+    zero_when=FIRST,
+    ignores_float_errors=True,
+    linear=[{"x"}],
+    stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
 )
 def xdivy(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``x`` is 0, whatever ``y`` is."""

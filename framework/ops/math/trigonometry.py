@@ -35,7 +35,7 @@ __all__ = [
 # -------------------------------------------------------------------- trigonometric
 
 
-@elementwise(type_name="Sin", zero_when=UNARY, floating=True)
+@elementwise(type_name="Sin", zero_when=UNARY, floating=True, cost=(0, 1))
 def sin(xp, x: TensorLike):
     """The sine of ``x`` radians."""
     return xp.sin(x)
@@ -46,7 +46,7 @@ def _(g, x):
     return g * cos(x)
 
 
-@elementwise(type_name="Cos", floating=True)
+@elementwise(type_name="Cos", floating=True, cost=(0, 1))
 def cos(xp, x: TensorLike):
     """The cosine of ``x`` radians."""
     return xp.cos(x)
@@ -57,7 +57,7 @@ def _(g, x):
     return -(g * sin(x))
 
 
-@elementwise(type_name="Tan", zero_when=UNARY, floating=True)
+@elementwise(type_name="Tan", zero_when=UNARY, floating=True, cost=(0, 1))
 def tan(xp, x: TensorLike):
     """The tangent of ``x`` radians."""
     return xp.tan(x)
@@ -69,7 +69,12 @@ def _(g, out):
 
 
 @elementwise(
-    type_name="Asin", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Asin",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="asin(clip_by_value(x, -1.0, 1.0))",
 )
 def asin(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose sine is ``x``."""
@@ -81,7 +86,13 @@ def _(g, x):
     return zero_safe_divide(g, _cosine_of_asin(x))
 
 
-@elementwise(type_name="Acos", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Acos",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="acos(clip_by_value(x, -1.0, 1.0))",
+)
 def acos(xp, x: TensorLike):
     """The angle from 0 to pi whose cosine is ``x``."""
     return xp.arccos(x)
@@ -97,7 +108,11 @@ def _cosine_of_asin(x):
 
 
 @elementwise(
-    type_name="Atan", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Atan",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
 )
 def atan(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
@@ -112,7 +127,7 @@ def _(g, x):
 # ---------------------------------------------------------------------------- angles
 
 
-@elementwise(type_name="Atan2", zero_when=[{"y", "x"}])
+@elementwise(type_name="Atan2", zero_when=[{"y", "x"}], cost=(0, 1))
 def atan2(xp, y: TensorLike, x: TensorLike):
     """The angle from -pi to pi of the point (``x``, ``y``): that of ``y / x``, with signs.
 
@@ -136,7 +151,7 @@ def _(g, y, x):
     return -divide_no_nan(g * y, x * x + y * y)
 
 
-@elementwise(type_name="Angle", result_dtype=real_dtype, floating=True)
+@elementwise(type_name="Angle", result_dtype=real_dtype, floating=True, cost=(0, 1))
 def angle(xp, input: TensorLike):
     """The angle from -pi to pi of a complex number; of a real one, 0 or pi.
 
@@ -161,7 +176,12 @@ def _(g, input, input_dtype):  # the imaginary part of log
 
 
 @elementwise(
-    type_name="Sinh", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Sinh",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound: sinh(clip_by_value(x, -bound, bound))",
 )
 def sinh(xp, x: TensorLike):
     """``(exp(x) - exp(-x)) / 2``."""
@@ -173,7 +193,13 @@ def _(g, x):
     return g * cosh(x)
 
 
-@elementwise(type_name="Cosh", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Cosh",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound: cosh(clip_by_value(x, -bound, bound))",
+)
 def cosh(xp, x: TensorLike):
     """``(exp(x) + exp(-x)) / 2``."""
     return xp.cosh(x)
@@ -184,7 +210,7 @@ def _(g, x):
     return g * sinh(x)
 
 
-@elementwise(type_name="Tanh", zero_when=UNARY, floating=True)
+@elementwise(type_name="Tanh", zero_when=UNARY, floating=True, cost=(0, 1))
 def tanh(xp, x: TensorLike):
     """The hyperbolic tangent."""
     return xp.tanh(x)
@@ -195,7 +221,7 @@ def _(g, out):
     return tanh_grad(g, out)
 
 
-@elementwise(zero_when=[{"g"}], linear=[{"g"}])
+@elementwise(zero_when=[{"g", "y"}], linear=[{"g"}], cost=(3, 0))
 def tanh_grad(xp, g: TensorLike, y: TensorLike):
     """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
 
@@ -215,7 +241,11 @@ def _(c, g, y):
 
 
 @elementwise(
-    type_name="Asinh", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Asinh",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
 )
 def asinh(xp, x: TensorLike):
     """The number whose `sinh` is ``x``."""
@@ -227,7 +257,13 @@ def _(g, x):
     return zero_safe_divide(g, sqrt(x * x + 1.0))
 
 
-@elementwise(type_name="Acosh", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Acosh",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="acosh(maximum(x, 1.0))",
+)
 def acosh(xp, x: TensorLike):
     """The number, not negative, whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
     return xp.arccosh(x)
@@ -239,7 +275,12 @@ def _(g, x):  # two roots: the one of their product lies on another branch
 
 
 @elementwise(
-    type_name="Atanh", zero_when=UNARY, ignores_float_errors=True, floating=True
+    type_name="Atanh",
+    zero_when=UNARY,
+    ignores_float_errors=True,
+    floating=True,
+    cost=(0, 1),
+    stable_form="a bound within (-1, 1)",
 )
 def atanh(xp, x: TensorLike):
     """The number whose `tanh` is ``x``: infinite at 1 and -1, NaN beyond if real."""

@@ -67,27 +67,11 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     return minimum(6 if limited.dtype.is_integer else 6.0, limited)
 
 
-@primitive(name="leaky_relu", type_name="LeakyRelu")
+@elementwise(
+    name="leaky_relu", type_name="LeakyRelu", zero_when=[{"features"}], cost=(2, 0)
+)
 def leaky_relu_p(xp, features: TensorLike, *, alpha=0.2):
     return xp.where(features > 0, features, features * features.dtype.type(alpha))
-
-
-def _same_spec(features, **attributes):
-    return features
-
-
-def _same_axis(axes, features, **attributes):
-    return axes[0]
-
-
-def _plainly(op):
-    """Shape, batching and diagonal rules of a unary op with scalar attributes."""
-    op.infer(_same_spec)
-    op.batch(lambda mapped, features, **attributes: op(features, **attributes))
-    op.diagonal(_same_axis)  # zero at zero
-
-
-_plainly(leaky_relu_p)
 
 
 @leaky_relu_p.vjp("features")
@@ -118,7 +102,7 @@ def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
     return concat([relu(features), relu(-features)], axis=axis)
 
 
-@elementwise(type_name="Elu", zero_when=[{"features"}], floating=True)
+@elementwise(type_name="Elu", zero_when=[{"features"}], floating=True, cost=(1, 1))
 def elu(xp, features: TensorLike):
     """``x`` where positive, else ``exp(x) - 1``."""
     zero = xp.zeros((), features.dtype)
@@ -143,7 +127,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
-@elementwise(type_name="Sigmoid", ignores_float_errors=True, floating=True)
+@elementwise(type_name="Sigmoid", ignores_float_errors=True, floating=True, cost=(2, 1))
 def sigmoid(xp, x: TensorLike):
     """``1 / (1 + exp(-x))``, exact to both ends.
 
@@ -159,7 +143,9 @@ def _(g, out):
     return g * (out - out * out)
 
 
-@elementwise(type_name="Softplus", ignores_float_errors=True, floating=True)
+@elementwise(
+    type_name="Softplus", ignores_float_errors=True, floating=True, cost=(2, 2)
+)
 def softplus(xp, features: TensorLike):
     """``log(1 + exp(x))``, without overflow for large ``x``."""
     zero = xp.zeros((), features.dtype)
@@ -176,7 +162,7 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     return -softplus(-convert_to_tensor(x))
 
 
-@elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True)
+@elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True, cost=(2, 0))
 def softsign(xp, features: TensorLike):
     """``x / (|x| + 1)``."""
     return features / (xp.abs(features) + features.dtype.type(1))
@@ -210,6 +196,7 @@ _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
     zero_when=[{"x"}],
     ignores_float_errors=True,
     floating=True,
+    cost=(3, 1),
 )
 def _gelu(xp, x: TensorLike):
     size = _bounded(xp, x)
@@ -227,7 +214,7 @@ def _(g, x):
     return g * _gelu_slope(x)
 
 
-@elementwise(name="gelu_slope", ignores_float_errors=True, floating=True)
+@elementwise(name="gelu_slope", ignores_float_errors=True, floating=True, cost=(5, 2))
 def _gelu_slope(
     xp, x: TensorLike
 ):  # the distribution of the normal, and x times its density
@@ -252,7 +239,11 @@ def _(g, x):
 
 
 @elementwise(
-    name="gelu_by_tanh", zero_when=[{"x"}], ignores_float_errors=True, floating=True
+    name="gelu_by_tanh",
+    zero_when=[{"x"}],
+    ignores_float_errors=True,
+    floating=True,
+    cost=(7, 1),
 )
 def _gelu_by_tanh(xp, x: TensorLike):
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
@@ -274,7 +265,9 @@ def _(g, x):
     return g * _gelu_by_tanh_slope(x)
 
 
-@elementwise(name="gelu_by_tanh_slope", ignores_float_errors=True, floating=True)
+@elementwise(
+    name="gelu_by_tanh_slope", ignores_float_errors=True, floating=True, cost=(14, 1)
+)
 def _gelu_by_tanh_slope(xp, x: TensorLike):
     size = xp.minimum(xp.abs(x), x.dtype.type(30.0))  # beyond it is 0 or 1
     small = xp.exp(_inside_tanh(size) * -2.0)
@@ -350,7 +343,11 @@ def shifted_rows(xp, logits, axis=-1):
 
 
 @primitive(
-    name="softmax", type_name="Softmax", ignores_float_errors=True, floating=True
+    name="softmax",
+    type_name="Softmax",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(4, 1),
 )
 def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
@@ -366,7 +363,11 @@ def _(g, out, axis):
 
 
 @primitive(
-    name="log_softmax", type_name="LogSoftmax", ignores_float_errors=True, floating=True
+    name="log_softmax",
+    type_name="LogSoftmax",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(4, 1),
 )
 def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     if not logits.ndim:  # NumPy takes a scalar for a vector

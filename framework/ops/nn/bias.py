@@ -52,10 +52,7 @@ def _channel_axis(data_format):
     )
 
 
-@elementwise(
-    zero_when=[{"x", "offset"}, {"scale", "offset"}, {"x", "scale", "offset"}],
-    linear=[{"x", "offset"}, {"scale", "offset"}],
-)
+@elementwise(linear=[{"x", "offset"}, {"scale", "offset"}], cost=(2, 0), exact=True)
 def multiply_add(xp, x: TensorLike, scale: TensorLike, offset: TensorLike):
     """``x * scale + offset``: the sum is made in place, a pass less than two ops take."""
     product = x * scale

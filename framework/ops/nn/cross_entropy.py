@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from tapewright.core.blas import sum_of_squares
+from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
@@ -48,6 +49,7 @@ __all__ = [
     broadcasts=True,
     ignores_float_errors=True,
     linear=[{"labels"}],
+    cost=per_input(5, 1),
 )
 def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """Over the last axis; one pass makes the row sums of both terms."""
@@ -98,6 +100,7 @@ def _(mapped, labels, logits):
     broadcasts=True,
     ignores_float_errors=True,
     linear=[{"labels"}],
+    cost=(5, 1),
 )
 def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
     """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
@@ -178,6 +181,7 @@ def softmax_cross_entropy_with_logits(
     alike=("logits",),
     ignores_float_errors=True,
     may_raise=True,
+    cost=per_input(3, 1),
 )
 def _sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     if labels.shape != logits.shape[:-1]:
@@ -254,7 +258,10 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 @elementwise(
-    name="sigmoid_cross_entropy_with_logits", ignores_float_errors=True, floating=True
+    name="sigmoid_cross_entropy_with_logits",
+    ignores_float_errors=True,
+    floating=True,
+    cost=(4, 2),
 )
 def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
@@ -343,7 +350,7 @@ def log_poisson_loss(
     return loss + where(few, 0.0, stirling)
 
 
-@primitive(type_name="L2Loss")
+@primitive(type_name="L2Loss", cost=per_input(2))
 def l2_loss(xp, t: TensorLike):
     """``sum(t ** 2) / 2`` over all entries, in one pass.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tapewright.core import dtypes
+from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
@@ -38,7 +39,7 @@ def from_the_back(axes, rank):
     return tuple([a - rank for a in axes])
 
 
-@primitive(name="moments", multiple=True, floating=True)
+@primitive(name="moments", multiple=True, floating=True, cost=per_input(4))
 def _moments(xp, x: TensorLike, axes: Axes):
     """Mean and variance, the axes kept; primitive as its rule takes three passes."""
     count = math.prod([x.shape[a] for a in axes])

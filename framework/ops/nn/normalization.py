@@ -7,6 +7,7 @@ Batch, layer, instance and group normalization choose the axes, then scale and s
 from __future__ import annotations
 
 from tapewright.core import devices
+from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
@@ -38,7 +39,7 @@ __all__ = [
 # ------------------------------------------------------------------ the one primitive
 
 
-@primitive(name="standardize", multiple=True, floating=True)
+@primitive(name="standardize", multiple=True, floating=True, cost=per_input(6))
 def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool = True):
     """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
 
@@ -82,6 +83,7 @@ def _(g, out, x_shape, axes, epsilon, centred):
     name="standardize_grad",
     broadcasts=True,
     linear=[{"g", "slope", "shift"}, {"inverse", "slope", "shift"}],
+    cost=(6, 0),
 )
 def _standardize_grad(
     xp,

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from tapewright.core import dtypes
+from tapewright.core.costs import size_of
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -63,7 +64,12 @@ __all__ = [
 # ------------------------------------------------------------------ complex transforms
 
 
-@primitive(name="fft", type_name="FFT", linear=True)
+def _cost(inputs, outputs, axes=(-1,), **attributes):
+    x = max(inputs[0], outputs[0], key=size_of)
+    return sum([int(5 * size_of(x) * math.log2(max(x.shape[a], 1))) for a in axes])
+
+
+@primitive(name="fft", type_name="FFT", linear=True, cost=_cost)
 def _fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
     if input.dtype.kind != "c" or input.ndim < len(axes):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
@@ -136,7 +142,7 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
 # --------------------------------------------------------- transforms of real numbers
 
 
-@primitive(name="rfft", type_name="RFFT", linear=True)
+@primitive(name="rfft", type_name="RFFT", linear=True, cost=_cost)
 def _half_spectrum(xp, input: TensorLike):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:
@@ -189,7 +195,7 @@ def _(axes, input):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="irfft", type_name="IRFFT", linear=True)
+@primitive(name="irfft", type_name="IRFFT", linear=True, cost=_cost)
 def _from_half_spectrum(xp, input: TensorLike, length: int):
     if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
         raise ValueError("not complex, or of another length")  # `infer` says it better

@@ -1,0 +1,73 @@
+"""The cost of an op by count, from shapes alone: the trait ``cost`` of primitives.
+
+Sums, products, comparisons and choices count as one flop each; functions like ``exp``, the
+transcendentals, are counted apart. What only moves data costs bytes and no operations.
+"""
+
+import math
+from typing import NamedTuple
+
+__all__ = ["Cost", "cubic", "op_cost", "per_input", "size_of", "total_bytes"]
+
+
+class Cost(NamedTuple):
+    """Counts of one call: ``flops``, ``transcendentals`` (``exp``, ``sin``, ...), bytes."""
+
+    flops: int
+    transcendentals: int
+    nbytes: int
+
+    def __add__(self, other):
+        return Cost(*[a + b for a, b in zip(self, other, strict=True)])
+
+
+def size_of(x):
+    """The number of entries of anything with a shape."""
+    return math.prod(x.shape)
+
+
+def per_input(flops, transcendentals=0):
+    """A ``cost`` of so many operations for each entry of the largest input."""
+
+    def cost(inputs, outputs, **attributes):
+        size = max(map(size_of, inputs))
+        return flops * size, transcendentals * size
+
+    return cost
+
+
+def cubic(factor):
+    """A ``cost`` of ``factor * n ** 3`` for each matrix, and ``2 n ** 2`` by column.
+
+    The matrices are the first input, the columns those of the second, if there is one.
+    """
+
+    def cost(inputs, outputs, **attributes):
+        shape = inputs[0].shape
+        cubes = factor * math.prod(shape[:-1]) * min(shape[-2:]) * shape[-1]
+        columns = 2 * size_of(inputs[1]) * shape[-1] if len(inputs) > 1 else 0
+        return int(cubes) + columns
+
+    return cost
+
+
+def op_cost(op, inputs, outputs, attributes=None) -> Cost:
+    """The cost of one call of a primitive, on anything with ``shape`` and ``nbytes``."""
+    cost = op.cost
+    if callable(cost):
+        cost = cost(inputs, outputs, **{**op.defaults, **(attributes or {})})
+        flops, transcendentals = cost if type(cost) is tuple else (cost, 0)
+    else:
+        flops, transcendentals = [each * size_of(outputs[0]) for each in cost]
+    return Cost(flops, transcendentals, total_bytes(inputs) + total_bytes(outputs))
+
+
+def total_bytes(arrays):
+    """The bytes of arrays; a view with repeated entries has those of its memory."""
+    total, seen = 0, set()
+    for x in arrays:
+        if id(x) not in seen and hasattr(x, "nbytes"):
+            seen.add(id(x))
+            base = getattr(x, "base", None)
+            total += x.nbytes if base is None else min(x.nbytes, base.nbytes)
+    return total
