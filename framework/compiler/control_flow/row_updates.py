@@ -7,8 +7,7 @@ gradient of what it gathers from) need not be made of as many whole arrays.
 
 import numpy as np
 
-from tapewright.core.primitive import get_primitive
-from tapewright.ops.array.gather import scatter_rows
+from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.scatter import (
     clear_row,
     clear_rows,
@@ -16,11 +15,13 @@ from tapewright.ops.array.scatter import (
     put_rows,
     row_number,
 )
+from tapewright.ops.array.shape import reshape
 
 from ..tracing.graph import Node, is_value
 
 __all__ = ["add_rows", "writing_body"]
 
+GATHER, RESHAPE = gather_p.primitive, reshape.primitive
 WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row))
 
 
@@ -90,8 +91,7 @@ def _write_in_place(body, k):
     """Let the body write into its carried array ``k``; return whether it may."""
     value, out = body.inputs[k], body.outputs[k]
     tail, node, private = [], _node_of(body, out), _is_private(body, out)
-    reshape = get_primitive("reshape")
-    while private and node is not None and node.op is reshape:
+    while private and node is not None and node.op is RESHAPE:
         tail.append(node)
         private = _is_private(body, node.inputs[0], node)
         node = _node_of(body, node.inputs[0])
@@ -108,7 +108,6 @@ def _write_in_place(body, k):
 
 def _leads_to(body, matrix, value, write):
     """Return whether ``matrix`` is the carried value, of which else only rows are read."""
-    reshape, gather = get_primitive("reshape"), get_primitive("gather")
     chain, user = [write], matrix
     while True:
         if any([x is user for x in body.outputs]):
@@ -116,13 +115,13 @@ def _leads_to(body, matrix, value, write):
         for node in _users(body, user):
             if node in chain:
                 continue
-            reads = node.op is gather and node.inputs[1] is not user
-            if not reads and not (node.op is reshape and _only_read(body, node)):
+            reads = node.op is GATHER and node.inputs[1] is not user
+            if not reads and not (node.op is RESHAPE and _only_read(body, node)):
                 return False
         if user is value:
             return True
         node = _node_of(body, user)
-        if node is None or node.op is not reshape:
+        if node is None or node.op is not RESHAPE:
             return False
         chain.append(node)
         user = node.inputs[0]
@@ -130,11 +129,11 @@ def _leads_to(body, matrix, value, write):
 
 def _only_read(body, node):
     """Return whether only rows are read of the output of a node."""
-    gather, (value,) = get_primitive("gather"), node.outputs
+    (value,) = node.outputs
     if any([x is value for x in body.outputs]):
         return False
     users = _users(body, value)
-    return all([n.op is gather and n.inputs[1] is not value for n in users])
+    return all([n.op is GATHER and n.inputs[1] is not value for n in users])
 
 
 def _added_rows(body, value):
