@@ -10,7 +10,6 @@ mixes the indices makes the axis *dense*: its indices then line up in the mapped
 
 import math
 
-from tapewright.core.devices import array_module
 from tapewright.core.dtypes import BY_NUMPY
 from tapewright.core.errors import MappingError
 from tapewright.core.interpreters import (
@@ -138,7 +137,11 @@ class BatchInterpreter(Interpreter):
         else:
             with use_interpreters(below):
                 axes, deferred, inputs = self._resolve_axes(
-                    op, inputs, mapped, attributes, plain and op.name in DENSIFYING
+                    op,
+                    inputs,
+                    mapped,
+                    attributes,
+                    plain and op.densify_rule is not None,
                 )
         self.check_cost(op, inputs, mapped, attributes, axes, deferred)
         values = [x.value if m else x for x, m in zip(inputs, mapped)]
@@ -165,14 +168,13 @@ class BatchInterpreter(Interpreter):
         if deferred is not None:
             at = mapped.index(True)
             x, arrays = inputs[at], [v.array for v in values]
-            result = DENSIFYING[op.name](at, x.axes[deferred], arrays, attributes)
+            result = op.densify_rule(at, x.axes[deferred], *arrays, **attributes)
             if result is None:
                 return None
             return self._merge_rows(new_tensor(result), x, deferred)
-        if op.name in ON_ARRAYS:
-            result = ON_ARRAYS[op.name](
-                mapped, *[v.array for v in values], **attributes
-            )
+        if op.batch_arrays_rule is not None:
+            arrays = [v.array for v in values]
+            result = op.batch_arrays_rule(mapped, *arrays, **attributes)
             return None if result is None else new_tensor(result)
         if op.elementwise and _axes_line_up(values, mapped):
             return op.run(values, attributes)
@@ -270,85 +272,3 @@ def _loop(op, values, mapped, attributes):
     if isinstance(results[0], tuple):
         return tuple([stack(list(parts)) for parts in zip(*results)])
     return stack(results)
-
-
-# -------------------------------- faster rules on arrays, where nobody records the ops
-
-
-def _product(mapped, a, b, transpose_a, transpose_b):
-    """A mapped product; ``[..., m, k] @ [k, n]`` as one product of all rows."""
-    if a.ndim - mapped[0] != b.ndim - mapped[1] or not (a.size and b.size):
-        return None
-    if mapped == (True, False) and not transpose_a and b.ndim == 2:
-        rows = a.reshape(-1, a.shape[-1]) @ (b.T if transpose_b else b)
-        return rows.reshape(*a.shape[:-1], -1)
-    a = a.swapaxes(-1, -2) if transpose_a else a
-    return a @ (b.swapaxes(-1, -2) if transpose_b else b)
-
-
-def _densify_product(at, axis, values, attributes):
-    """A product summed over the diagonal axis: one outer product for each index."""
-    x, other = values[at], values[1 - at]
-    flipped = attributes["transpose_a" if at == 0 else "transpose_b"]
-    contracted, kept = (-1, -2) if (at == 0) != flipped else (-2, -1)
-    if axis != contracted or other.ndim != 2:
-        return None
-    turned = attributes["transpose_b"] if at == 0 else not attributes["transpose_a"]
-    xp, rank = array_module(type(x)), x.ndim
-    other = xp.ascontiguousarray(other.T) if turned else other  # [n, columns]
-    x = x.transpose(rank + contracted, *range(rank - 2), rank + kept)
-    (n, *lead, rows), columns = x.shape, other.shape[1]
-    if at == 0:  # einsum: in half the time of a product that broadcasts
-        x = xp.ascontiguousarray(x.reshape(n, math.prod(lead) * rows))
-        product = xp.einsum("nr,nc->nrc", x, other)
-        return product.reshape(n, *lead, rows, columns)
-    x = xp.ascontiguousarray(x.reshape(n, math.prod(lead), rows))
-    product = xp.einsum("nlr,nc->nlcr", x, other)
-    return product.reshape(n, *lead, columns, rows)
-
-
-def _densify_sum(at, axis, values, attributes):
-    """A sum over the diagonal axis: its entries, one by one."""
-    (x,) = values
-    rank, summed = x.ndim - 1, attributes["axis"]
-    if summed is None:
-        summed = range(rank)
-    elif type(summed) is int:
-        summed = (summed,)
-    summed = {a % rank for a in summed}
-    shape = [1 if a in summed else n for a, n in enumerate(x.shape[1:])]
-    if not attributes["keepdims"]:
-        shape = [n for a, n in enumerate(shape) if a not in summed]
-    return _moved_sum(x, axis + rank, summed, shape)
-
-
-def _densify_sum_to(at, axis, values, attributes):
-    """The same, where the sum leaves axes of size 1."""
-    (x,) = values
-    shape, full = attributes["shape"], x.shape[1:]
-    lead = len(full) - len(shape)
-    summed = {*range(lead)}
-    summed |= {a for a, n in enumerate(shape, lead) if n == 1 and full[a] != 1}
-    return _moved_sum(x, axis + len(full), summed, shape)
-
-
-def _moved_sum(x, axis, summed, shape):
-    """``[n, m, *shape]``: the sum over the other axes, behind the diagonal one."""
-    if axis not in summed:
-        return None
-    rest = [a for a in range(x.ndim - 1) if a != axis]
-    moved = x.transpose(axis + 1, 0, *[a + 1 for a in rest])
-    others = tuple([rest.index(a) + 2 for a in summed if a != axis])
-    moved = moved.sum(axis=others) if others else moved
-    return moved.reshape(*moved.shape[:2], *shape)
-
-
-# name of an op -> rule(mapped, *arrays, **attributes); None where it does not apply
-ON_ARRAYS = {"matmul": _product}
-# name of an op -> rule(position of the mapped input, its diagonal axis, arrays, attributes)
-# gives the output dense along that axis, ``[n, m, ...]``, without the zeros; or None
-DENSIFYING = {
-    "matmul": _densify_product,
-    "reduce_sum": _densify_sum,
-    "sum_to_shape": _densify_sum_to,
-}

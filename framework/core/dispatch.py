@@ -22,6 +22,12 @@ __all__ = ["composite", "make_entry", "number_beside"]
 
 ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
+# The decorators of rules, which the function of an op has, too.
+RULES = (
+    *("vjp", "no_gradient", "infer", "batch", "batch_arrays", "diagonal", "densify"),
+    "kernel_for",
+)
+
 # Python numbers beside float32: a ufunc takes a rank 0 array in half the time that a
 # Python float costs it. Never zero: 0.0 == -0.0 would find the other one.
 _CONSTANTS = {}
@@ -230,7 +236,7 @@ def make_entry(op):
     entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
     if op.attributes or op.variadic:
         entry.__signature__ = _signature(op)
-    for attribute in ("vjp", "no_gradient", "batch", "diagonal", "infer", "kernel_for"):
+    for attribute in RULES:
         setattr(entry, attribute, getattr(op, attribute))
     entry.primitive = op
     op.entry = entry

@@ -198,6 +198,8 @@ class Primitive:
         self.rules = {}
         self.registered: Any = None  # a rule for all inputs, from RegisterGradient
         self.batch_rule: Any = None
+        self.batch_arrays_rule: Any = None
+        self.densify_rule: Any = None
         self.diagonal_rule: Any = None
         self.infer_rule: Any = None
         self.device_kernels = {}
@@ -264,6 +266,20 @@ class Primitive:
     def diagonal(self, rule: Rule) -> Rule:
         """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
         self.diagonal_rule = _name_rule(rule, f"{self.name}.diagonal")
+        return rule
+
+    def batch_arrays(self, rule: Rule) -> Rule:
+        """Decorator: `batch` on arrays, for where nobody records; None: it does not apply."""
+        self.batch_arrays_rule = _name_rule(rule, f"{self.name}.batch_arrays")
+        return rule
+
+    def densify(self, rule: Rule) -> Rule:
+        """Decorator: the op on one input that is sparse along an axis, on arrays.
+
+        ``rule(position, axis, *arrays, **attributes)`` gives the output dense along that
+        axis, ``[n, m, ...]``, without computing with zeros; None: it does not apply.
+        """
+        self.densify_rule = _name_rule(rule, f"{self.name}.densify")
         return rule
 
     def infer(self, rule: Rule) -> Rule:

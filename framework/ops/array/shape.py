@@ -511,6 +511,29 @@ def _(axes, x, *, shape):
     return axis if len(shape) >= -axis and shape[axis] != 1 else None
 
 
+@sum_to_shape.densify
+def _(position, axis, x, shape):
+    full = x.shape[1:]
+    lead = len(full) - len(shape)
+    summed = {*range(lead)}
+    summed |= {a for a, n in enumerate(shape, lead) if n == 1 and full[a] != 1}
+    return sum_sparse(x, axis + len(full), summed, shape)
+
+
+def sum_sparse(x, axis, summed, shape):
+    """Sum ``[n, ...]``, sparse along ``axis``, over axes: ``[n, m, *shape]``, or None.
+
+    The entries along the sparse axis are not added but become the second axis, one by one.
+    """
+    if axis not in summed:
+        return None
+    rest = [a for a in range(x.ndim - 1) if a != axis]
+    moved = x.transpose(axis + 1, 0, *[a + 1 for a in rest])
+    others = tuple([rest.index(a) + 2 for a in summed if a != axis])
+    moved = moved.sum(axis=others) if others else moved
+    return moved.reshape(*moved.shape[:2], *shape)
+
+
 # ------------------------------------------------------------------------ asking
 
 

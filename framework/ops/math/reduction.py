@@ -25,7 +25,7 @@ from tapewright.core.typing import Axes, DTypeLike, Kernel, Op, P, TensorLike, a
 from ..array.conversion import cast, conj, real, stop_gradient
 from ..array.creation import ones_like
 from ..array.joining import all_mapped, concat, split, stack
-from ..array.shape import broadcast_to, reshape, summed, transpose
+from ..array.shape import broadcast_to, reshape, sum_sparse, summed, transpose
 from .comparison import equal, greater, is_finite, masked, not_equal, where
 from .elementwise import (
     abs,
@@ -181,6 +181,20 @@ _NOT_REDUCED = TypeError("there is no such reduction of this dtype")
 @reduce_sum.vjp("input_tensor")
 def _(g, input_tensor_shape, axis, keepdims):
     return expand_reduced(g, input_tensor_shape, axis, keepdims)
+
+
+@reduce_sum.densify
+def _(position, sparse_axis, x, axis, keepdims):
+    rank = x.ndim - 1
+    if axis is None:
+        axis = range(rank)
+    elif type(axis) is int:
+        axis = (axis,)
+    axes = {a % rank for a in axis}
+    shape = [1 if a in axes else n for a, n in enumerate(x.shape[1:])]
+    if not keepdims:
+        shape = [n for a, n in enumerate(shape) if a not in axes]
+    return sum_sparse(x, sparse_axis + rank, axes, shape)
 
 
 @reduction(type_name="Mean", ignores_float_errors=True, linear=True, cost=per_input(1))
