@@ -344,7 +344,7 @@ def test_fresh_numbers_beside_tensors_do_not_pile_up():
         for _ in range(20):
             x * (1.0 + next(count) * 1e-3)
 
-    # The 1,000 that are kept take up to 400 kB, all 6,000 would take more than 2 MB.
+    # The 1,000 that are kept take up to 400 kB, all 6,000 would take 1.4 MB.
     assert grown(step, 300) < 600_000
 
 
