@@ -11,6 +11,7 @@ __all__ = [
     "Sizes",
     "agree",
     "definitely_equal",
+    "equal_for_examples",
     "divides",
     "evaluated",
     "has_symbolic_shape",
@@ -48,6 +49,22 @@ def definitely_equal(shape, other):
         ):
             return False
     return True
+
+
+def equal_for_examples(shape, other):
+    """Return whether two shapes are equal for the example sizes of their trace.
+
+    Sizes that have to be equal by a guard are so there; no guard is added.
+    """
+    if definitely_equal(shape, other):
+        return True
+    if hasattr(shape, "shape_symbol") or hasattr(other, "shape_symbol"):
+        return False
+    return [_example(n) for n in shape] == [_example(n) for n in other]
+
+
+def _example(n):
+    return value_of(n.expression, n.scope.examples) if is_size(n) else n
 
 
 class Sizes(tuple):

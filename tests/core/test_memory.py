@@ -316,7 +316,7 @@ def test_a_thousand_training_steps_leave_memory_flat():
         for v, g in zip((w, b), tape.gradient(loss, [w, b]), strict=True):
             v.assign_sub(0.01 * g)
 
-    assert grown(step, 1000) < 8192
+    assert grown(step, 1000) < 16384  # 16 bytes a step: less than any object takes
 
 
 def test_higher_orders_and_jacobians_leave_memory_flat():

@@ -18,7 +18,7 @@ from collections import Counter
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import definitely_equal, evaluated, sizes_in_use
+from tapewright.core.symbolic_shape import equal_for_examples, evaluated, sizes_in_use
 from tapewright.ops.array.conversion import stop_gradient
 
 from ..pipeline import make_plan
@@ -164,7 +164,7 @@ class RegionNode(Node):
             if dtype.kind == "O":
                 return  # a list of arrays
             shape = shape[1:]
-        if dtype != kind or not definitely_equal(shape, row):
+        if dtype != kind or not equal_for_examples(shape, row):
             raise ValueError(
                 f"{self.name}: {' '.join(map(str, port))} is {dtype} of shape {shape}, in "
                 f"a region {kind} of shape {row}"

@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections import OrderedDict
 
+from tapewright.core.errors import VerificationError
 from tapewright.core.guards import Guards
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import Dim, NeedsSize, Size
@@ -242,7 +243,7 @@ class Specializations:
                 concrete = self.trace(self._symbolic(guards))
                 _trace_gradients(concrete.graph)
                 guards.closed = True
-            except EagerFallback:
+            except (EagerFallback, VerificationError):
                 raise
             except Exception as error:
                 first = first or error

@@ -6,7 +6,7 @@ effect may use what is not there any more, and are passed over.
 """
 
 from tapewright.core.errors import TracingError, VerificationError
-from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
+from tapewright.core.symbolic_shape import equal_for_examples, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
 from .graph import Read, ReadAgain, Store, spec_of
@@ -74,7 +74,7 @@ def _check_outputs(node, wanted):
 def check_spec(what, x, spec):
     """Raise ``ValueError`` unless a value or tensor surely is of a spec: shape and dtype."""
     (shape, dtype), (wanted, kind) = spec_of(x), spec
-    if dtype != kind or not definitely_equal(shape, wanted):
+    if dtype != kind or not equal_for_examples(shape, wanted):
         raise ValueError(
             f"{what}: {dtype} of shape {shape} does not fit {kind} of shape {wanted}"
         )
