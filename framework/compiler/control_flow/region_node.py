@@ -87,7 +87,7 @@ class RegionNode(Node):
 
     def counts(self):
         """Return the size of each group."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define counts")
 
     @property
     def operand_ports(self):
@@ -178,11 +178,11 @@ class RegionNode(Node):
 
     def is_traced(self, operands):
         """Return whether the node depends on a trace, and so cannot run now."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define is_traced")
 
     def run(self, operands):
         """Compute the results through the ops of the regions."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define run")
 
     def append_to(self, tracer, tensors):
         """Add the node to a trace; return its outputs as tensors."""
@@ -203,7 +203,7 @@ class RegionNode(Node):
 
     def runner(self):
         """Make a function of arrays that returns arrays: new ones, or views of inputs."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define runner")
 
     def kernel(self):
         """Make the function that plans call: if it has effects, all results are new."""
@@ -340,7 +340,7 @@ class RegionNode(Node):
 
         ``operands``, ``results``, ``cotangents`` of results: tensors by port.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define gradient")
 
     def pull_back(self, number, known, wanted):
         """Return the gradients of a region by arguments, and its yields; each by port.
