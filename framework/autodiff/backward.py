@@ -90,7 +90,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
-        key = record.output
+        pullback, key, inputs, _ = record
         g = cotangents.pop(key, None)
         if g is None:
             if type(key) is not tuple:
@@ -105,9 +105,8 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
             kept[key] = g
         if g.__class__ is IndexedSlices:
             g = dense(g)
-        if useful is not None and useful.isdisjoint(record.inputs):
+        if useful is not None and useful.isdisjoint(inputs):
             continue  # nothing behind it is asked for
-        pullback = record.pullback
         pull_back = step or (pullback.on_arrays if on_arrays else pullback.on_tensors)
         try:
             pull_back(record, g, cotangents, useful)
@@ -126,9 +125,8 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
 def reachable(records, wanted):
     """The keys that depend on a wanted one."""
     useful = set(wanted)
-    for record in records:
-        if not useful.isdisjoint(record.inputs):
-            output = record.output
+    for _, output, inputs, _ in records:
+        if not useful.isdisjoint(inputs):
             useful.update(output if type(output) is tuple else (output,))
     return useful
 

@@ -18,7 +18,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import register_gradient
-from tapewright.core.record import Pullback, add_cotangent, fill_missing, new_record
+from tapewright.core.record import Pullback, add_cotangent, fill_missing
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor import next_key as new_key
 from tapewright.core.typing import P, R
@@ -55,8 +55,9 @@ class _VariableWatcher(Interpreter):
 
 def _pull_back(record, g, cotangents, useful):
     """The cotangents that a user's gradient function gives."""
-    name = record.pullback.name
-    gradient, variables, tracked, sources, outputs = record.residuals
+    pullback, _, keys, residuals = record
+    gradient, variables, tracked, sources, outputs = residuals
+    name = pullback.name
     on_arrays = active_interpreter() is ARRAY_EVAL
     with use_interpreters(() if on_arrays else active_interpreters()):
         given = [to_user(c, on_arrays) for c in fill_missing(g, outputs)]
@@ -67,7 +68,7 @@ def _pull_back(record, g, cotangents, useful):
             for i, gradient in enumerate(gradients)
             if tracked[i]
         ]
-    for key, part in zip(record.inputs, parts, strict=True):
+    for key, part in zip(keys, parts, strict=True):
         add_cotangent(cotangents, key, part, useful)
 
 
@@ -275,7 +276,7 @@ def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, s
         for result in results:
             if type(result.key) is not int:
                 result.key = new_key()
-        record = new_record(
+        record = (
             Pullback(name, _pull_back),
             tuple([r.key for r in results]),
             tuple([s.key for s, is_tracked in zip(sources, tracked) if is_tracked]),

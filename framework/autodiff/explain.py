@@ -330,9 +330,8 @@ class _Paths:
 
 def _step(record):
     """``(pullback, keys of the outputs, keys of the tracked inputs)`` of a record."""
-    output = record.output
-    outs = output if type(output) is tuple else (output,)
-    return record.pullback, outs, record.inputs
+    pullback, output, inputs, _ = record
+    return pullback, output if type(output) is tuple else (output,), inputs
 
 
 def _keys(tape, value):
@@ -394,14 +393,14 @@ def summarize(tape):
     """
     seen = {id(_root(tensor.array)) for tensor in tape.reads.values()}
     rows = {}
-    for record in tape.records:
-        name, size = record.pullback.name, 0
-        for array in _arrays(record.residuals):
+    for pullback, output, _, residuals in tape.records:
+        name, size = pullback.name, 0
+        for array in _arrays(residuals):
             root = _root(array)
             if id(root) not in seen:
                 seen.add(id(root))
                 size += root.nbytes
-        line = tape.lines.get(record.output) if tape.lines is not None else None
+        line = tape.lines.get(output) if tape.lines is not None else None
         count, total = rows.get((name, line), (0, 0))
         rows[name, line] = count + 1, total + size
     listed = [(op, line, count, size) for (op, line), (count, size) in rows.items()]

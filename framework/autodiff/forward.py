@@ -342,7 +342,8 @@ class Tangents(Interpreter):
 
     def process_record(self, record, outputs, below):
         """The tangents of a call with a gradient of its own, in place of any others."""
-        tangents = {key: self.known[key][0] for key in record.inputs}
+        _, _, inputs, _ = record
+        tangents = {key: self.known[key][0] for key in inputs}
         with use_interpreters(below), np.errstate(all="ignore"):
             found = _transposed(record, outputs, tangents, below)
         for out, tangent in zip(outputs, found):
@@ -423,7 +424,8 @@ def _entry_by_entry(op, inputs, attributes, out, tangents):
         if tangent.array.shape != shape:
             tangent = broadcast_to(tangent, shape)
         record, found = op.recorders[str(i)](attributes, out, *inputs), {}
-        record.pullback.on_tensors(record, tangent, found, None)
+        pullback, *_ = record
+        pullback.on_tensors(record, tangent, found, None)
         part = found[x.key]
         total = part if total is None else total + part
     return total if total.array.shape == shape else broadcast_to(total, shape)
@@ -473,8 +475,9 @@ def _transposed(record, outputs, tangents, below):
         inner.watch(cotangent)
     found, seeds, on_arrays = {}, {}, not below
     with use_interpreters((*below, inner)):
-        g = cotangents if type(record.output) is tuple else cotangents[0]
-        record.pullback.on_tensors(record, g, found, None)
+        pullback, output, _, _ = record
+        g = cotangents if type(output) is tuple else cotangents[0]
+        pullback.on_tensors(record, g, found, None)
         found = {key: _dense(part) for key, part in found.items()}
     for key, part in found.items():
         if part.key in inner.known:

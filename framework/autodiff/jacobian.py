@@ -159,7 +159,7 @@ def _entrywise_step(batcher):
     """A step that runs pullbacks on arrays where an op works entry by entry."""
 
     def step(record, g, cotangents, useful):
-        pullback = record.pullback
+        pullback, *_ = record
         if type(g) is not BatchedTensor or not pullback.entrywise:
             return pullback.on_tensors(record, g, cotangents, useful)
         found = {}

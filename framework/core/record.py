@@ -1,7 +1,7 @@
 """Records: what a tape keeps of a call, and how cotangents are pulled back through it.
 
-A `Record` has the keys of a call's output and of its tracked inputs, residuals, and a
-`Pullback`. For each pattern of tracked inputs an op has one *recorder*, which makes the
+A `Record` has a `Pullback`, the keys of a call's output and of its tracked inputs, and
+residuals. For each pattern of tracked inputs an op has one *recorder*, which makes the
 records of its calls; recorder and pullback are generated from the signatures of the VJP
 rules when the pattern is first met. The pullback exists in two forms, on arrays and on
 tensors, that differ in ``.array`` only.
@@ -13,6 +13,7 @@ conjugates at the ends.
 
 from contextlib import nullcontext
 from functools import partial
+from typing import Any, TypeAlias
 
 from . import devices
 from .emitter import Source
@@ -28,27 +29,18 @@ __all__ = [
     "Recorders",
     "add_cotangent",
     "fill_missing",
-    "new_record",
     "parameters",
 ]
 
 
-class Record:
-    """One call on a tape.
-
-    ``output`` is the key of the output, a tuple of keys if there are several; ``inputs``
-    are the keys of the tracked inputs; ``residuals`` what the ``pullback`` needs.
-    """
-
-    __slots__ = ("pullback", "output", "inputs", "residuals")
-
-
-def new_record(pullback, output, inputs, residuals):
-    """Make a `Record`; those of ops are made by generated code."""
-    record = Record()
-    record.pullback, record.output = pullback, output
-    record.inputs, record.residuals = inputs, residuals
-    return record
+# One call on a tape: ``pullback, output, inputs, residuals = record``. ``output`` is the
+# key of the output, a tuple of keys if there are several; ``inputs`` is a tuple of the keys
+# of the tracked inputs; ``residuals`` is a tuple of the values that the pullback needs.
+# A plain tuple, as one is made in each eager call under a tape: objects with named
+# attributes take twice the time to make.
+Record: TypeAlias = (
+    "tuple[Pullback, int | tuple[int, ...], tuple[int, ...], tuple[Any, ...]]"
+)
 
 
 class Pullback:
@@ -112,19 +104,14 @@ def _make_recorder(op, tracked, unbroadcast):
     # A file name of ours: a search for the user's line (`user_line`) passes it by.
     source = Source(f"{__file__}:{op.name}")
     with source.function("recorder", ["attributes", "out", *op.inputs]):
-        source.emit(f"record = {source.bind('Record', Record)}()")
-        source.emit(f"record.pullback = {source.bind('pullback', pullback)}")
-        key = "tuple([o.key for o in out])" if op.multiple else "out.key"
-        source.emit(f"record.output = {key}")
-        source.emit(f"record.inputs = {_tuple([f'{n}.key' for n in names])}")
-        source.emit(f"record.residuals = {_tuple(residuals.values())}")
-        source.emit("return record")
+        output = "tuple([o.key for o in out])" if op.multiple else "out.key"
+        keys, kept = _tuple([f"{n}.key" for n in names]), _tuple(residuals.values())
+        made_by = source.bind("pullback", pullback)
+        source.emit(f"return {made_by}, {output}, {keys}, {kept}")
     for form, access in (("on_arrays", ".array"), ("on_tensors", "")):
         with source.function(form, ["record", "g", "cotangents", "useful"]):
-            source.emit(f"{_tuple([f'{n}_key' for n in names])} = record.inputs")
-            if residuals:
-                kept = _tuple([f"r_{name}" for name in residuals])
-                source.emit(f"{kept} = record.residuals")
+            keys, kept = [f"{n}_key" for n in names], [f"r_{n}" for n in residuals]
+            source.emit(f"_, _, {_tuple(keys)}, {_tuple(kept)} = record")
             if op.multiple:
                 source.emit(f"g = {source.bind('fill', fill_missing)}(g, r_out_like)")
             for name in names:
@@ -247,8 +234,9 @@ def _variadic_recorder(op, tracked):
     def pull_back(unwrap, record, g, cotangents, useful):
         if rule is None:
             _missing(op.name, op.type_name, name)
-        parts = rule(g, *map(unwrap, record.residuals))
-        _add_tracked(cotangents, record, tracked, parts, useful)
+        _, _, keys, kept = record
+        parts = rule(g, *map(unwrap, kept))
+        _add_tracked(cotangents, keys, tracked, parts, useful)
 
     pullback = Pullback(op.name, partial(pull_back, _arrays), op)
     pullback.on_tensors = partial(pull_back, lambda residual: residual)
@@ -263,14 +251,15 @@ def _registered_recorder(op, tracked):
         return (OpCall(op, inputs, outputs, attributes),)
 
     def pull_back(record, g, cotangents, useful):
-        parts = call_user_function(op.registered, *record.residuals, g)
+        _, _, keys, (call,) = record
+        parts = call_user_function(op.registered, call, g)
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         if len(parts) != len(tracked):
             raise ValueError(
                 f"The gradient registered for {op.type_name} returned {len(parts)} "
                 f"gradients for {len(tracked)} inputs"
             )
-        _add_tracked(cotangents, record, tracked, parts, useful)
+        _add_tracked(cotangents, keys, tracked, parts, useful)
 
     return _recorder(Pullback(op.name, pull_back, op), tracked, residuals)
 
@@ -279,13 +268,13 @@ def _recorder(pullback, tracked, residuals):
     def recorder(attributes, out, *inputs):
         output = tuple([o.key for o in out]) if type(out) is tuple else out.key
         keys = tuple([x.key for x, is_tracked in zip(inputs, tracked) if is_tracked])
-        return new_record(pullback, output, keys, residuals(attributes, out, inputs))
+        return pullback, output, keys, residuals(attributes, out, inputs)
 
     return recorder
 
 
-def _add_tracked(cotangents, record, tracked, parts, useful):
-    keys = iter(record.inputs)
+def _add_tracked(cotangents, keys, tracked, parts, useful):
+    keys = iter(keys)
     for part, is_tracked in zip(parts, tracked, strict=True):
         if is_tracked:
             add_cotangent(cotangents, next(keys), part, useful)

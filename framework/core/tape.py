@@ -155,7 +155,8 @@ class TapeWithLines(Tape):
         count = len(self.records)
         super().record(op, inputs, attributes, outputs)
         if len(self.records) > count:
-            self.lines[self.records[-1].output] = user_line()
+            _, output, _, _ = self.records[-1]
+            self.lines[output] = user_line()
 
 
 def _exported(tensor, how):

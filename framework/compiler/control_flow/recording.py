@@ -16,7 +16,7 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.record import Pullback, add_cotangent, new_record
+from tapewright.core.record import Pullback, add_cotangent
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor, next_key
 from tapewright.core.user_gradients import from_user, to_user
@@ -91,7 +91,7 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
     for out in outputs:
         if type(out.key) is not int:
             out.key = next_key()
-    record = new_record(
+    record = (
         Pullback(node.name, _pull_back),
         tuple([out.key for out in outputs]),
         tuple([x.key for x, is_tracked in zip(tensors, tracked) if is_tracked]),
@@ -114,9 +114,9 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
 
 def _pull_back(record, g, cotangents, useful):
     """Add the cotangents that the gradient of one node gives."""
-    node, gradient, tracked, tensors, outputs = record.residuals
+    _, _, inputs, (node, gradient, tracked, tensors, outputs) = record
     on_arrays = active_interpreter() is ARRAY_EVAL
-    keys = dict(zip([i for i, t in enumerate(tracked) if t], record.inputs))
+    keys = dict(zip([i for i, t in enumerate(tracked) if t], inputs))
     wanted = [i for i, key in keys.items() if useful is None or key in useful]
     with use_interpreters(() if on_arrays else active_interpreters()):
         dense_g = [_dense(c) for c in g]

@@ -33,14 +33,15 @@ def call_pullback(linearization, sources):
     position = {number: n for n, number in enumerate(linearization.residuals)}
 
     def pull_back(record, g, cotangents, useful):
-        keys = dict(zip(sources, record.inputs))
+        _, _, inputs, kept = record
+        keys = dict(zip(sources, inputs))
         wanted = sources
         if useful is not None:
             wanted = tuple([i for i in sources if keys[i] in useful])
         targets = dict(zip(linearization.full.present, g))
         present = tuple([k for k, c in targets.items() if c is not None])
         backward = linearization.vjp(present, wanted)
-        residuals = [record.residuals[position[n]] for n in backward.residuals]
+        residuals = [kept[position[n]] for n in backward.residuals]
         seeds = _seeds(linearization, backward, targets)
         if active_interpreter() is ARRAY_EVAL:
             outputs = _replayed(backward, seeds, residuals)

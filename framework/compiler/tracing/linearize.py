@@ -16,7 +16,6 @@ from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.provenance import Provenance, attach_provenance
-from tapewright.core.record import new_record
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 
@@ -275,8 +274,7 @@ class Linearization:
                 if pullback is None:
                     pullback = self.pullbacks.setdefault(own, call_pullback(self, own))
                 inputs = tuple([values[i].key for i in own])
-                record = new_record(pullback, keys, inputs, residuals)
-                tape.process_record(record, targets, ())
+                tape.process_record((pullback, keys, inputs, residuals), targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
                 known.update([t.key for t in targets if t.array.dtype == object])
         if self.lost:

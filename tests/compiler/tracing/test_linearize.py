@@ -621,7 +621,9 @@ def test_what_was_recorded_dies_with_the_gradient():
         with tw.GradientTape() as tape:
             tape.watch(x)
             y = traced(x)
-        kept = [weakref.ref(t) for t in tape._tape.records[0].residuals]
+        _, _, _, residuals = tape._tape.records[0]
+        kept = [weakref.ref(t) for t in residuals]
+        del residuals
         assert kept
         tape.gradient(y, x)
         del y, x
