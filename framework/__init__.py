@@ -80,10 +80,12 @@ from .ops.math.counting import (
     histogram_fixed_width_bins as histogram_fixed_width_bins,
 )
 from .ops.math.elementwise import *
+from .ops.math.gamma import *
 from .ops.math.reduction import *
 from .ops.math.scan import *
 from .ops.math.special import *
 from .ops.math.trigonometry import *
+from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid as sigmoid, softmax as softmax, tanh as tanh
 from .training.model import Model as Model
 from .training.sequential import Sequential as Sequential

@@ -7,10 +7,12 @@ from tapewright.ops.array.sorting import *
 from tapewright.ops.math.comparison import *
 from tapewright.ops.math.counting import *
 from tapewright.ops.math.elementwise import *
+from tapewright.ops.math.gamma import *
 from tapewright.ops.math.reduction import *
 from tapewright.ops.math.scan import *
 from tapewright.ops.math.special import *
 from tapewright.ops.math.trigonometry import *
+from tapewright.ops.math.xlogy import *
 from tapewright.ops.nn.activation import (
     log_sigmoid as log_sigmoid,
     log_softmax as log_softmax,

@@ -4,7 +4,7 @@
 from .array import sizes
 from .math import comparison
 from .array import conversion
-from .math import elementwise, trigonometry, special
+from .math import elementwise, trigonometry, xlogy, special, gamma
 from .array import shape, joining, creation
 from .math import reduction
 from .array import gather, scatter, indexing

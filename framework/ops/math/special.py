@@ -1,10 +1,9 @@
-"""Special functions: the error function and its inverses, the gamma function and its kin.
+"""The error function and its inverses.
 
 Kernels are written with NumPy's own functions, which CuPy has too. They work in double
 precision and answer in the dtype of their input; only `erf`, which networks use, has a
 faster form for single precision. Sources:
 
-    Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapters 6, 7, 23
     Cody, "Rational Chebyshev approximation for the error function", Math. Comp. 23 (1969)
     Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988)
 """
@@ -15,95 +14,13 @@ import math
 
 import numpy as np
 
-from tapewright.core.errors import DTypeError
-from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
-from .comparison import greater, logical_or, masked, not_equal, surely_finite
-from .elementwise import FIRST, UNARY, log, log1p, zero_safe_divide, zero_safe_multiply
+from .approximation import SPECIAL, either, in_blocks, in_double, polynomial, ratio
+from .elementwise import UNARY, zero_safe_multiply
 
-__all__ = [
-    "digamma",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfinv",
-    "lbeta",
-    "lgamma",
-    "ndtri",
-    "polygamma",
-    "xdivy",
-    "xlog1py",
-    "xlogy",
-    "zeta",
-]
-
-
-# --------------------------------------------------------------- what kernels share
-
-_BLOCK = (
-    1 << 15
-)  # entries of a large array that are worked on at once: they stay in cache
-
-
-def in_blocks(compute, *inputs):
-    """``compute(*inputs)``, NumPy arrays of one shape; a large one goes through in parts."""
-    first = inputs[0]
-    if first.size <= _BLOCK or not all([x.flags.c_contiguous for x in inputs]):
-        return compute(*inputs)
-    flat = [x.reshape(-1) for x in inputs]
-    out = np.empty(first.size, first.dtype)
-    for start in range(0, first.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        out[part] = compute(*[x[part] for x in flat])
-    return out.reshape(first.shape)
-
-
-def _in_double(who, xp, compute, x):
-    """``compute(xp, x)`` in float64, the result in the dtype of ``x``."""
-    if x.dtype.kind != "f":
-        raise DTypeError(who, "x must be a real floating number", x=x)
-    wide = x.astype(xp.float64, copy=False)
-    if xp is np:
-        found = in_blocks(lambda part: compute(np, part), np.asarray(wide))
-    else:
-        found = compute(xp, wide)
-    return found.astype(x.dtype, copy=False)
-
-
-def _either(xp, mask, this, that, *inputs):
-    """``this(*inputs)`` where ``mask`` is true, else ``that(*inputs)``.
-
-    On NumPy each sees its own entries only. A GPU computes both everywhere: to sort the
-    entries it would have to wait.
-    """
-    if xp is not np:
-        return xp.where(mask, this(*inputs), that(*inputs))
-    if mask.all():
-        return this(*inputs)
-    if not mask.any():
-        return that(*inputs)
-    out, rest = np.empty(mask.shape), ~mask
-    out[mask] = this(*[x[mask] for x in inputs])
-    out[rest] = that(*[x[rest] for x in inputs])
-    return out
-
-
-def polynomial(x, coefficients):
-    """``c[0] * x ** n + ... + c[n]`` by Horner's scheme, in place."""
-    value = x * coefficients[0]
-    for c in coefficients[1:-1]:
-        value += c
-        value *= x
-    value += coefficients[-1]
-    return value
-
-
-def _ratio(x, above, below):
-    return polynomial(x, above) / polynomial(x, below)
-
+__all__ = ["erf", "erfc", "erfcinv", "erfinv", "ndtri"]
 
 # ------------------------------------------------------------------ error functions
 
@@ -146,7 +63,7 @@ ROOT_PI = math.sqrt(math.pi)
 def erf_kernel(xp, x):
     """The error function of an array of real floating numbers."""
     if x.dtype.itemsize > 4 or x.dtype.kind != "f":
-        return _in_double("erf", xp, _erf, x)
+        return in_double("erf", xp, _erf, x=x)
     if xp is np:
         found = in_blocks(_single_erf_on_the_host, np.asarray(x, np.float32))
     else:
@@ -170,11 +87,11 @@ def _erf(xp, x):
     def outer(x):
         return xp.sign(x) * (1.0 - _erfc_beyond(xp, xp.abs(x)))
 
-    return _either(xp, xp.abs(x) <= 0.46875, _erf_near, outer, x)
+    return either(xp, xp.abs(x) <= 0.46875, _erf_near, outer, x)
 
 
 def _erf_near(x):
-    return x * _ratio(x * x, *_NEAR)
+    return x * ratio(x * x, *_NEAR)
 
 
 def _erfc(xp, x):
@@ -182,7 +99,7 @@ def _erfc(xp, x):
         tail = _erfc_beyond(xp, xp.abs(x))
         return xp.where(x < 0, 2.0 - tail, tail)
 
-    return _either(xp, xp.abs(x) <= 0.46875, lambda x: 1.0 - _erf_near(x), outer, x)
+    return either(xp, xp.abs(x) <= 0.46875, lambda x: 1.0 - _erf_near(x), outer, x)
 
 
 def _erfc_beyond(xp, x):
@@ -203,9 +120,9 @@ def _erfcx_beyond(xp, x):
 
     def far(x):
         w = 1.0 / (x * x)
-        return (1.0 / ROOT_PI - w * _ratio(w, *_FAR)) / x
+        return (1.0 / ROOT_PI - w * ratio(w, *_FAR)) / x
 
-    return _either(xp, x <= 4.0, lambda x: _ratio(x, *_MIDDLE), far, x)
+    return either(xp, x <= 4.0, lambda x: ratio(x, *_MIDDLE), far, x)
 
 
 # The share of the normal distribution beyond x is exp(-x ** 2 / 2) times a polynomial in
@@ -244,7 +161,7 @@ def _normal_tail_in_double(xp, x):
     def inner(x, decay):
         return 0.5 - _erf_near(x * math.sqrt(0.5)) * 0.5
 
-    return _either(xp, x <= 0.6629, inner, outer, x, decay), decay
+    return either(xp, x <= 0.6629, inner, outer, x, decay), decay
 
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
@@ -258,13 +175,7 @@ def _(g, x, out, sign):
     return zero_safe_multiply(g, zero_safe_multiply(x, out) * (2.0 * sign))
 
 
-@elementwise(
-    type_name="Erf",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-)
+@elementwise(type_name="Erf", zero_when=UNARY, floating=True, **SPECIAL)
 def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
@@ -279,10 +190,10 @@ def _(g, x):
     return zero_safe_multiply(g, exp_square(x, sign=-1.0)) * (2.0 / ROOT_PI)
 
 
-@elementwise(type_name="Erfc", ignores_float_errors=True, floating=True, cost=(0, 1))
+@elementwise(type_name="Erfc", floating=True, **SPECIAL)
 def erfc(xp, x: TensorLike):
     """``1 - erf(x)``, exact where it is tiny."""
-    return _in_double("erfc", xp, _erfc, x)
+    return in_double("erfc", xp, _erfc, x=x)
 
 
 @erfc.vjp("x")
@@ -324,19 +235,19 @@ def _normal_quantile(xp, q, tail):
     """Where the normal distribution function is ``0.5 + q``; ``tail`` is ``0.5 - |q|``."""
 
     def inner(q, tail):
-        return q * _ratio(0.180625 - q * q, *_INNER)
+        return q * ratio(0.180625 - q * q, *_INNER)
 
     def outer(q, tail):
         r = xp.sqrt(-xp.log(tail))
-        return xp.sign(q) * _either(xp, r <= 5.0, nearer, outmost, r)
+        return xp.sign(q) * either(xp, r <= 5.0, nearer, outmost, r)
 
     def nearer(r):
-        return _ratio(r - 1.6, *_OUTER)
+        return ratio(r - 1.6, *_OUTER)
 
     def outmost(r):
-        return xp.where(xp.isinf(r), r, _ratio(r - 5.0, *_OUTMOST))
+        return xp.where(xp.isinf(r), r, ratio(r - 5.0, *_OUTMOST))
 
-    return _either(xp, xp.abs(q) <= 0.425, inner, outer, q, tail)
+    return either(xp, xp.abs(q) <= 0.425, inner, outer, q, tail)
 
 
 ROOT_2 = math.sqrt(2.0)
@@ -355,16 +266,12 @@ def _ndtri(xp, x):
 
 
 @elementwise(
-    type_name="Erfinv",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound within (-1, 1)",
-)
+    type_name="Erfinv", zero_when=UNARY, floating=True,
+    stable_form="a bound within (-1, 1)", **SPECIAL,
+)  # fmt: skip
 def erfinv(xp, x: TensorLike):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
-    return _in_double("erfinv", xp, _erfinv, x)
+    return in_double("erfinv", xp, _erfinv, x=x)
 
 
 @erfinv.vjp("x")
@@ -373,15 +280,11 @@ def _(g, out):
 
 
 @elementwise(
-    type_name="Erfcinv",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound within (0, 2)",
+    type_name="Erfcinv", floating=True, stable_form="a bound within (0, 2)", **SPECIAL
 )
 def erfcinv(xp, x: TensorLike):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
-    return _in_double("erfcinv", xp, _erfcinv, x)
+    return in_double("erfcinv", xp, _erfcinv, x=x)
 
 
 @erfcinv.vjp("x")
@@ -390,11 +293,7 @@ def _(g, out):
 
 
 @elementwise(
-    type_name="Ndtri",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound within (0, 1)",
+    type_name="Ndtri", floating=True, stable_form="a bound within (0, 1)", **SPECIAL
 )
 def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
@@ -402,7 +301,7 @@ def ndtri(xp, x: TensorLike):
     >>> ndtri([0.5, 0.975]).numpy()
     array([0.       , 1.9599644], dtype=float32)
     """
-    return _in_double("ndtri", xp, _ndtri, x)
+    return in_double("ndtri", xp, _ndtri, x=x)
 
 
 @ndtri.vjp("x")
@@ -410,388 +309,3 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out * (1.0 / ROOT_2), sign=1.0)) * (
         ROOT_PI * ROOT_2
     )
-
-
-# ----------------------------------------------------- the zeta function of Hurwitz
-
-_BERNOULLI = [  # B2, B4, ...
-    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
-]  # fmt: skip
-_SHIFT = 10
-
-
-def _hurwitz(xp, s, q):
-    """``sum of (q + k) ** -s`` for ``q > 0``: ten terms, then Euler and Maclaurin's rest.
-
-    A&S 23.2.9, for the sum from ``q`` on.
-    """
-    total = xp.zeros_like(q) + 0.0 * s
-    for k in range(_SHIFT):
-        total = total + _inverse_power(xp, q + k, s)
-    w = q + _SHIFT
-    last = _inverse_power(xp, w, s)
-    total = total + _inverse_power(xp, w, s - 1) / (s - 1.0) + 0.5 * last
-    term = last * s / w
-    for j, b in enumerate(_BERNOULLI, 1):
-        total = total + term * (b / math.factorial(2 * j))
-        term = term * ((s + (2 * j - 1)) * (s + 2 * j)) / (w * w)
-    return total
-
-
-def _inverse_power(xp, q, s):
-    """``q ** -s``; by products if ``s`` is a Python int, which takes a tenth of the time."""
-    if type(s) is not int:
-        return xp.power(q, -s)
-    factor, power = 1.0 / q, None
-    while s:
-        if s & 1:
-            power = factor if power is None else power * factor
-        factor, s = factor * factor, s >> 1
-    return power
-
-
-def _hurwitz_anywhere(xp, s, q):
-    """`_hurwitz` with negative ``q`` too, for integers ``s`` above 1.
-
-    At 0, -1, ... it is infinite, or NaN where the pole has two signs.
-    """
-
-    def positive(q, s=s):
-        return _hurwitz(xp, s, q)
-
-    def negative(q, s=s):
-        # the terms with q + k < 0, from the last of them on, are a difference of sums
-        below = xp.ceil(q) - q
-        passed = _hurwitz(xp, s, below) - _hurwitz(xp, s, 1.0 - q)
-        return _hurwitz(xp, s, q - xp.floor(q)) + passed * (1 - 2 * (s % 2))
-
-    inputs = (q,) if type(s) is int else (q, s)
-    return _either(xp, q <= 0, negative, positive, *inputs)
-
-
-def _zeta(xp, s, q):
-    value = _hurwitz_anywhere(xp, s, q)
-    value = xp.where((q <= 0) & (s != xp.floor(s)), xp.nan, value)
-    return xp.where(s > 1, value, xp.where(s == 1, xp.inf, xp.nan))
-
-
-def _pair_in_double(who, xp, compute, **inputs):
-    """``compute(xp, a, b)`` in float64 on two inputs that broadcast."""
-    first = next(iter(inputs.values()))
-    if first.dtype.kind != "f":
-        what = f"{' and '.join(inputs)} must be real floating numbers"
-        raise DTypeError(who, what, **inputs)
-    wide = [x.astype(xp.float64) for x in inputs.values()]
-    wide = [x + 0.0 for x in xp.broadcast_arrays(*wide)]
-    if xp is np:
-        wide = [np.asarray(x) for x in wide]
-    return compute(xp, *wide).astype(first.dtype)
-
-
-@elementwise(
-    type_name="Zeta",
-    ignores_float_errors=True,
-    cost=(0, 1),
-    stable_form="x above 1 and positive q",
-)
-def zeta(xp, x: TensorLike, q: TensorLike):
-    """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
-
-    ``x`` has no gradient. NaN for ``x < 1``, and for ``q < 0`` unless ``x`` is an integer.
-
-    >>> zeta(2.0, 1.0).numpy()  # pi ** 2 / 6
-    np.float32(1.644934)
-    """
-    return _pair_in_double("zeta", xp, _zeta, x=x, q=q)
-
-
-zeta.no_gradient("x")
-
-
-@zeta.vjp("q")
-def _(g, x, q):
-    return -zero_safe_multiply(g, x * zeta(x + 1.0, q))
-
-
-# ------------------------------------------------------------------- gamma functions
-
-_STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)][::-1]
-_DIGAMMA = [-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)][::-1]
-_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-
-# log(gamma(2 + t)) / t for |t| <= 0.5, A&S 6.1.33; zeta(k) - 1 is zeta(k, 2)
-_EULER = 0.57721566490153286061
-_ABOUT_2 = [
-    (-1) ** k * float(_hurwitz(np, k, np.float64(2.0))) / k for k in range(26, 1, -1)
-]
-_ABOUT_2.append(1.0 - _EULER)
-
-
-def _lgamma(xp, x):
-    def reflected(x):  # A&S 6.1.17
-        sine = xp.abs(xp.sin(math.pi * (x - xp.rint(x))))
-        value = xp.log(math.pi / sine) - positive(1.0 - x)
-        return xp.where(x == xp.floor(x), xp.inf, value)
-
-    def positive(x):
-        return _either(xp, x >= 8.0, stirling, short, x)
-
-    def stirling(x):  # A&S 6.1.41
-        rest = polynomial(1.0 / (x * x), _STIRLING) / x
-        return (x - 0.5) * (xp.log(x) - 1.0) + (rest + (_HALF_LOG_2_PI - 0.5))
-
-    def short(x):
-        return _either(xp, x < 1.5, below_two, above_two, x)
-
-    def below_two(x):  # gamma(x) = gamma(x + 1) / x, once or twice
-        tiny = x < 0.5
-        t, factor = xp.where(tiny, x, x - 1.0), xp.where(tiny, x * (x + 1.0), x)
-        return t * polynomial(t, _ABOUT_2) - xp.log(factor)
-
-    def above_two(x):  # gamma(x) = gamma(x - 1) * (x - 1), until 2.5
-        product = xp.ones_like(x)
-        for _ in range(6):
-            large = x > 2.5
-            x = xp.where(large, x - 1.0, x)
-            product = xp.where(large, product * x, product)
-        t = x - 2.0
-        return t * polynomial(t, _ABOUT_2) + xp.log(product)
-
-    return _either(xp, x < 0, reflected, positive, x)
-
-
-def _digamma(xp, x):
-    def reflected(x):  # A&S 6.3.7
-        value = positive(1.0 - x) - math.pi / xp.tan(math.pi * (x - xp.rint(x)))
-        return xp.where(x == xp.floor(x), xp.nan, value)
-
-    def positive(x):
-        return _either(xp, x >= _SHIFT, asymptotic, shifted, x)
-
-    def asymptotic(x):  # A&S 6.3.18
-        w = 1.0 / (x * x)
-        return xp.log(x) - 0.5 / x + polynomial(w, _DIGAMMA) * w
-
-    def shifted(x):  # A&S 6.3.6
-        value = asymptotic(x + _SHIFT)
-        for k in range(_SHIFT - 1, -1, -1):
-            value = value - 1.0 / (x + k)
-        return value
-
-    return _either(xp, x <= 0, reflected, positive, x)
-
-
-@elementwise(
-    type_name="Lgamma",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="positive x: the poles are at 0, -1, -2, ...",
-)
-def lgamma(xp, x: TensorLike):
-    """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
-
-    >>> lgamma([1.0, 5.0]).numpy()  # log(4!)
-    array([0.       , 3.1780539], dtype=float32)
-    """
-    return _in_double("lgamma", xp, _lgamma, x)
-
-
-@lgamma.vjp("x")
-def _(g, x):
-    return zero_safe_multiply(g, digamma(x))
-
-
-@elementwise(
-    type_name="Digamma",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="positive x: the poles are at 0, -1, -2, ...",
-)
-def digamma(xp, x: TensorLike):
-    """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
-    return _in_double("digamma", xp, _digamma, x)
-
-
-@digamma.vjp("x")
-def _(g, x):
-    return zero_safe_multiply(g, _polygamma_of_order(x, a=1))
-
-
-@primitive(
-    name="polygamma_of_order", ignores_float_errors=True, floating=True, cost=(0, 1)
-)
-def _polygamma_of_order(xp, x: TensorLike, *, a):
-    def kernel(xp, x):
-        factor = (-1) ** (a + 1) * float(math.factorial(a))
-        return _hurwitz_anywhere(xp, a + 1, x) * factor
-
-    return _in_double("polygamma", xp, kernel if a else _digamma, x)
-
-
-@_polygamma_of_order.infer
-def _(x, a):
-    return x
-
-
-@_polygamma_of_order.batch
-def _(mapped, x, a):
-    return _polygamma_of_order(x, a=a)
-
-
-@_polygamma_of_order.vjp("x")
-def _(g, x, a):
-    return zero_safe_multiply(g, _polygamma_of_order(x, a=a + 1))
-
-
-_FACTORIALS = [float(math.factorial(n)) for n in range(171)]
-
-
-@elementwise(
-    name="polygamma",
-    type_name="Polygamma",
-    ignores_float_errors=True,
-    cost=(0, 1),
-    stable_form="positive x: the poles are at 0, -1, -2, ...",
-)
-def _polygamma(xp, a: TensorLike, x: TensorLike):
-    def kernel(xp, a, x):  # A&S 6.4.10
-        valid = (a == xp.floor(a)) & (a >= 0)
-        order = xp.where(valid, a, 0.0)
-        at = xp.minimum(order, len(_FACTORIALS) - 1.0).astype(xp.int64)
-        factor = xp.asarray(_FACTORIALS)[at] * xp.where(a % 2 == 0, -1.0, 1.0)
-        value = factor * _zeta(xp, order + 1.0, x)
-        value = xp.where(a == 0, _digamma(xp, x), value)
-        return xp.where(valid, value, xp.nan)
-
-    return _pair_in_double("polygamma", xp, kernel, a=a, x=x)
-
-
-_polygamma.no_gradient("a")
-
-
-@_polygamma.vjp("x")
-def _(g, a, x):
-    return zero_safe_multiply(g, _polygamma(a + 1.0, x))
-
-
-def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The ``a``-th derivative of `digamma`, of order 0, 1, ...; ``a`` has no gradient.
-
-    >>> polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
-    np.float32(1.644934)
-    """
-    if type(a) in (int, float) and 0 <= a <= 170 and a == int(a):
-        return _polygamma_of_order(x, a=int(a))
-    if type(x) in (int, float):
-        x = convert_to_tensor(x, dtype_hint=convert_to_tensor(a).dtype)
-    return _polygamma(a, convert_to_tensor(x))
-
-
-def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of Beta along the last axis: ``sum(lgamma(x)) - lgamma(sum(x))``.
-
-    >>> lbeta([1.0, 2.0]).numpy()  # log(1 / 2)
-    np.float32(-0.6931472)
-    """
-    reduce_sum = get_primitive("reduce_sum").entry  # of a family that comes later
-    return reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1))
-
-
-# ------------------------------------------------------------- products that know zero
-
-
-def _product(who, xp, x, y, factor):
-    """``x * factor(y)``, and 0 where ``x`` is 0 even if the factor is not finite."""
-    if x.dtype.kind not in "fc":
-        raise DTypeError(who, "x and y must be floating or complex", x=x, y=y)
-    product = x * factor(y)
-    if surely_finite(xp, product):
-        return product
-    return xp.where(x == 0, xp.zeros_like(product), product)
-
-
-def _where_known(g, x, y, edge, dtype):
-    """``g``, and 0 where ``x`` is 0 and ``y`` not within the domain, above ``edge``."""
-    within = not_equal(y, edge) if dtype.kind == "c" else greater(y, edge)
-    return masked(g, logical_or(not_equal(x, 0.0), within))
-
-
-@elementwise(
-    type_name="Xlogy",
-    zero_when=FIRST,
-    ignores_float_errors=True,
-    linear=[{"x"}],
-    cost=(1, 1),
-    stable_form="a positive y: xlogy(x, maximum(y, epsilon))",
-)
-def xlogy(xp, x: TensorLike, y: TensorLike):
-    """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
-
-    >>> xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
-    array([0., 0.], dtype=float32)
-    """
-    return _product("xlogy", xp, x, y, xp.log)
-
-
-@xlogy.vjp("x")
-def _(g, x, y, x_dtype):
-    return zero_safe_multiply(_where_known(g, x, y, 0.0, x_dtype), log(y))
-
-
-@xlogy.vjp("y")
-def _(g, x, y):
-    return zero_safe_multiply(g, xdivy(x, y))
-
-
-@elementwise(
-    type_name="Xlog1py",
-    zero_when=[{"y"}, {"x", "y"}],
-    ignores_float_errors=True,
-    linear=[{"x"}],
-    cost=(1, 1),
-    stable_form="y above -1: xlog1py(x, maximum(y, epsilon - 1.0))",
-)
-def xlog1py(xp, x: TensorLike, y: TensorLike):
-    """``x * log(1 + y)``, and 0 where ``x`` is 0, whatever ``y`` is."""
-    return _product("xlog1py", xp, x, y, xp.log1p)
-
-
-@xlog1py.vjp("x")
-def _(g, x, y, x_dtype):
-    return zero_safe_multiply(_where_known(g, x, y, -1.0, x_dtype), log1p(y))
-
-
-@xlog1py.vjp("y")
-def _(g, x, y):
-    return zero_safe_multiply(g, xdivy(x, y + 1.0))
-
-
-@elementwise(
-    type_name="Xdivy",
-    zero_when=FIRST,
-    ignores_float_errors=True,
-    linear=[{"x"}],
-    stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
-)
-def xdivy(xp, x: TensorLike, y: TensorLike):
-    """``x / y``, and 0 where ``x`` is 0, whatever ``y`` is."""
-    if x.dtype.kind not in "fc":
-        raise DTypeError("xdivy", "x and y must be floating or complex", x=x, y=y)
-    quotient = x / y
-    if surely_finite(xp, quotient):
-        return quotient
-    return xp.where(x == 0, xp.zeros_like(quotient), quotient)
-
-
-@xdivy.vjp("x")
-def _(g, x, y):
-    return zero_safe_divide(
-        masked(g, logical_or(not_equal(x, 0.0), not_equal(y, 0.0))), y
-    )
-
-
-@xdivy.vjp("y")
-def _(g, y, out):
-    return -zero_safe_divide(zero_safe_multiply(g, out), y)

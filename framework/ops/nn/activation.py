@@ -15,10 +15,11 @@ from tapewright.core.typing import Axes, Axis, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import concat
+from ..math.approximation import in_blocks
 from ..math.comparison import greater, less, where, where_positive
 from ..math.elementwise import abs, exp, minimum, zero_safe_multiply
 from ..math.reduction import reduce_sum
-from ..math.special import in_blocks, normal_tail
+from ..math.special import normal_tail
 from ..math.trigonometry import tanh
 
 __all__ = [

@@ -21,7 +21,7 @@ from ..array.conversion import cast
 from ..array.indexing import getitem
 from ..array.shape import broadcast_to
 from ..math.elementwise import log, maximum, zero_safe_multiply
-from ..math.special import digamma
+from ..math.gamma import digamma
 from .philox import (
     GENERATOR,
     random_binomial,

@@ -1,0 +1,83 @@
+"""Kernels that approximate functions: double precision, large arrays in parts, pieces.
+
+Such a kernel works in float64 and answers in the dtype of its inputs; where pieces of a
+domain have formulas of their own, NumPy computes each on its entries alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tapewright.core.errors import DTypeError
+
+__all__ = ["SPECIAL", "either", "in_blocks", "in_double", "polynomial", "ratio"]
+
+# Traits of ops with such kernels: infinities are answers, an entry costs one function.
+SPECIAL: dict[str, Any] = {"ignores_float_errors": True, "cost": (0, 1)}
+
+_BLOCK = 1 << 15  # entries that are worked on at once: they stay in the cache
+
+
+def in_blocks(compute, *inputs):
+    """``compute(*inputs)``, NumPy arrays of one shape; a large one goes through in parts."""
+    first = inputs[0]
+    if first.size <= _BLOCK or not all([x.flags.c_contiguous for x in inputs]):
+        return compute(*inputs)
+    flat = [x.reshape(-1) for x in inputs]
+    out = np.empty(first.size, first.dtype)
+    for start in range(0, first.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[part] = compute(*[x[part] for x in flat])
+    return out.reshape(first.shape)
+
+
+def in_double(who, xp, compute, **inputs):
+    """``compute(xp, *inputs)`` in float64 on inputs that broadcast, the result in theirs."""
+    dtype = next(iter(inputs.values())).dtype
+    if dtype.kind != "f":
+        what = "real floating numbers" if len(inputs) > 1 else "a real floating number"
+        raise DTypeError(who, f"{' and '.join(inputs)} must be {what}", **inputs)
+    wide = [x.astype(xp.float64, copy=False) for x in inputs.values()]
+    if len(wide) > 1:
+        wide = [x + 0.0 for x in xp.broadcast_arrays(*wide)]  # each in one piece
+    if xp is np:
+        found = in_blocks(partial(compute, np), *map(np.asarray, wide))
+    else:
+        found = compute(xp, *wide)
+    return found.astype(dtype, copy=False)
+
+
+def either(xp, mask, this, that, *inputs):
+    """``this(*inputs)`` where ``mask`` is true, else ``that(*inputs)``.
+
+    On NumPy each sees its own entries only. A GPU computes both everywhere: to sort the
+    entries it would have to wait.
+    """
+    if xp is not np:
+        return xp.where(mask, this(*inputs), that(*inputs))
+    if mask.all():
+        return this(*inputs)
+    if not mask.any():
+        return that(*inputs)
+    out, rest = np.empty(mask.shape), ~mask
+    out[mask] = this(*[x[mask] for x in inputs])
+    out[rest] = that(*[x[rest] for x in inputs])
+    return out
+
+
+def polynomial(x, coefficients):
+    """``c[0] * x ** n + ... + c[n]`` by Horner's scheme, in place."""
+    value = x * coefficients[0]
+    for c in coefficients[1:-1]:
+        value += c
+        value *= x
+    value += coefficients[-1]
+    return value
+
+
+def ratio(x, above, below):
+    """The quotient of two polynomials."""
+    return polynomial(x, above) / polynomial(x, below)
