@@ -10,7 +10,9 @@ from tapewright.core.costs import Cost, op_cost, per_input, size_of, total_bytes
 from tapewright.core.primitive import Primitive
 from tapewright.ops.linalg.matmul import matmul_cost
 
+from ..program.array_functions import copy_into
 from ..program.instruction import Memory
+from ..program.scalar_functions import cast
 
 __all__ = ["instruction_cost", "instruction_name"]
 
@@ -27,7 +29,7 @@ _TRANSCENDENTALS = {
     )
 }  # fmt: skip
 _PRODUCTS = {np.matmul.__name__, np.dot.__name__}
-_MOVES = {np.copyto.__name__, "cast_into", "copy_into"}
+_MOVES = {cast.__name__, copy_into.__name__}
 
 
 def instruction_cost(instruction) -> Cost:
@@ -65,7 +67,7 @@ def _operations(instruction, inputs, outputs):
         return 0, size_of(outputs[0])
     if instruction.broadcasts:
         return size_of(outputs[0]), 0
-    if isinstance(op, Primitive):  # its kernel in another guise
+    if isinstance(op, Primitive):  # lowered to something else than its kernel
         given = [getattr(x, "array", x) for x in instruction.node.inputs]
         return op_cost(
             op, given, instruction.node.outputs, instruction.node.attributes

@@ -97,9 +97,9 @@ def graph_text(graph, indent="", outer=None):
     lines = [f"{indent}{name_line(graph)}"]
     for node in graph.nodes:
         lines.append(f"{indent}    {_node_text(node, names)}")
-        for label, part in subgraphs(node):
-            lines.append(f"{indent}    {label}:")
-            lines.append(graph_text(part, indent + "        ", names))
+        for i, region in enumerate(node.regions):
+            lines.append(f"{indent}    region {i}:")
+            lines.append(graph_text(region, indent + "        ", names))
     lines.append(f"{indent}    return {', '.join(names.of(x) for x in graph.outputs)}")
     return "\n".join(lines)
 
@@ -113,7 +113,7 @@ def _node_text(node, names):
     if type(node) is Store:
         return f"store '{node.variable.path}' = {names.of(node.inputs[0])}{where}"
     inputs = [names.of(x) for x in node.inputs]
-    attributes = [f"{k}={_plain(v)}" for k, v in _told(node).items()]
+    attributes = [f"{k}={_plain(v)}" for k, v in _shown_attributes(node).items()]
     text = f"{node.name}({', '.join([*inputs, *attributes])})"
     given = names.give(node)
     if given:
@@ -124,13 +124,13 @@ def _node_text(node, names):
     return text + where
 
 
-def _told(node):
-    """The attributes that are not what they would be anyway, graphs apart."""
+def _shown_attributes(node):
+    """Return the attributes that differ from their defaults."""
     defaults = getattr(node.op, "defaults", {})
     return {
         k: v
         for k, v in node.attributes.items()
-        if not _graphs_in(v) and not (k in defaults and _same(defaults[k], v))
+        if not (k in defaults and _same(defaults[k], v))
     }
 
 
@@ -147,35 +147,6 @@ def _listed(variables, most=4):
     paths = [f"'{v.path}'" for v in variables]
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
     return ", ".join(paths[:most]) + more
-
-
-def subgraphs(node):
-    """``(label, graph)`` of the graphs inside a node: branches, bodies of loops."""
-    found = []
-    slots = [s for kind in type(node).__mro__ for s in getattr(kind, "__slots__", ())]
-    for name in slots:
-        if name not in ("op", "inputs", "attributes", "outputs", "line"):
-            found += _labelled(name, getattr(node, name, None))
-    for name, value in node.attributes.items():
-        found += _labelled(name, value)
-    return found
-
-
-def _labelled(name, value):
-    graphs = _graphs_in(value)
-    if len(graphs) < 2:
-        return [(name, graph) for graph in graphs]
-    return [(f"{name}[{i}]", graph) for i, graph in enumerate(graphs)]
-
-
-def _graphs_in(value):
-    if isinstance(value, Graph):
-        return [value]
-    if isinstance(getattr(value, "graph", None), Graph):  # a concrete function
-        return [value.graph]
-    if isinstance(value, (tuple, list)):
-        return [g for each in value for g in _graphs_in(each)]
-    return []
 
 
 def dot_text(graph):
@@ -306,4 +277,4 @@ def cost_text(cost):
     return " ".join(parts)
 
 
-Graph.__str__ = graph_text  # `print(concrete.graph)`; `ir` knows nothing of text
+Graph.__str__ = graph_text  # `tracing` itself formats nothing

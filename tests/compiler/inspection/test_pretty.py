@@ -162,6 +162,15 @@ def test_branches_are_listed_below_their_node():
     assert text.index("cond(") < first < second
 
 
+def test_a_graph_with_a_custom_gradient_is_listed():
+    @tw.custom_gradient
+    def square(x):
+        return tw.exp(x), lambda g: 2 * g * x
+
+    text = str(concrete_of(lambda x: square(x), floats(3)).graph)
+    assert text.count("exp(") == 1 and "custom_call(" in text
+
+
 def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch):
     monkeypatch.setattr(blocks, "LEAST", 1 << 16)
     monkeypatch.setattr(blocks, "ROWS", 1 << 16)
@@ -208,6 +217,11 @@ def arrays(*shapes):
 def test_operations_are_those_of_the_formula(name, inputs, output, attributes, flops):
     op = get_primitive(name)
     assert op_cost(op, arrays(*inputs), arrays(output), attributes).flops == flops
+
+
+def test_a_cast_counts_no_operations():
+    concrete = concrete_of(lambda x: tw.cast(x, tw.int32), floats(4, 5))
+    assert [row.flops for row in concrete.explain().rows] == [0]
 
 
 def test_functions_like_exp_are_counted_apart():
