@@ -1,27 +1,27 @@
-"""The assumptions of a trace for all sizes: example sizes, and conditions on them."""
+"""Guards: the conditions on sizes under which a trace for all sizes is valid."""
 
-from .symbolic_dim import NeedsSize, Size, is_size, value_of
+from .symbolic_dim import DimSymbol, NeedsSize, evaluate, is_symbolic
 
 __all__ = ["Guards"]
 
 
 class Guards:
-    """Example sizes, and what was answered for them: conditions of the trace.
+    """Example sizes, and the answers given for them: the conditions of a trace.
 
-    ``examples`` maps each `Size` to a number. ``conditions`` maps a relation of a formula to
-    zero, ``("==", expression)`` or ``("<", expression)``, to whether it holds.
+    ``examples`` maps each `DimSymbol` to a number. ``conditions`` maps a relation of a
+    formula to zero, ``("==", expression)`` or ``("<", expression)``, to whether it holds.
     """
 
     def __init__(self, examples, line=None, sizes=None):
         self.examples, self.conditions = examples, {}
-        self._sizes = sizes  # those with which the trace is called, if they are known
-        self.reason = None  # why the trace came to an end, if a size was missing
-        self.closed = False  # the trace is over: nothing is assumed any more
-        self._line = line  # a function that names the user's line
+        self._sizes = sizes  # of the call for which the function is traced, if known
+        self.reason = None  # the message of the first `missing`
+        self.closed = False  # the trace is over: no guard is added any more
+        self._line = line  # a function that returns the user's line
 
     def decide(self, relation, value):
-        """Return whether ``value``, a number or formula, stands in this relation to 0."""
-        if not is_size(value):
+        """Return whether ``value``, a number or formula, has this relation to 0."""
+        if not is_symbolic(value):
             return value == 0 if relation == "==" else value < 0
         expression = value.expression
         known = _always(relation, expression)
@@ -33,17 +33,17 @@ class Guards:
                 return False
             raise self.missing("a comparison after the trace")
         if answer is None:
-            number = value_of(expression, self.examples)
+            number = evaluate(expression, self.examples)
             answer = number == 0 if relation == "==" else number < 0
             self.conditions[relation, expression] = answer
         return answer
 
     def symbols(self):
-        """The sizes of which there are examples."""
-        return [symbol for symbol in self.examples if type(symbol) is Size]
+        """The symbols of sizes that have an example."""
+        return [symbol for symbol in self.examples if type(symbol) is DimSymbol]
 
     def same_shape(self, symbol, other):
-        """Return whether a shape of unknown rank is that of another (a `Size`), or this one."""
+        """Return whether a shape of unknown rank equals another: a `DimSymbol` or a tuple."""
         condition = "shape", (symbol, other)
         answer = self.conditions.get(condition)
         if answer is None:
@@ -54,29 +54,32 @@ class Guards:
         return answer
 
     def unify(self, difference):
-        """Return whether this may be zero, as it must; change the examples if that helps.
+        """Return whether a difference that must be zero can be; add that as a guard.
 
-        Two sizes that have to be equal are so from here on; a size that has to be a
-        certain number is that number.
+        Where it is not zero for the examples, look for other examples: two sizes that
+        must be equal get one example, a size that must be a certain number that number.
         """
-        if not is_size(difference):
+        if not is_symbolic(difference):
             return difference == 0
         condition = "==", difference.expression
-        if condition in self.conditions or self.closed or self.decide("==", difference):
-            return self.decide("==", difference)
-        if condition in self.conditions:  # and not a matter of all sizes
-            for example in self.solved(difference.expression):
-                del self.conditions[condition]
-                if self.broken_by(example) is None:
-                    self.examples, self.conditions[condition] = example, True
-                    return True
-                self.conditions[condition] = False
+        final = condition in self.conditions or self.closed
+        equal = self.decide("==", difference)
+        if (
+            equal or final or condition not in self.conditions
+        ):  # never zero: no condition
+            return equal
+        for example in self.solutions(difference.expression):
+            del self.conditions[condition]
+            if self.broken_by(example) is None:
+                self.examples, self.conditions[condition] = example, True
+                return True
+            self.conditions[condition] = False
         return False
 
     def allow(self, remainder):
-        """As `unify`, but what no example meets is left to the sizes that come.
+        """As `unify`, but true where no example is found: then no guard is added.
 
-        Every op checks them when numbers are put in.
+        Every op checks its sizes again when it is run with numbers.
         """
         condition = "==", remainder.expression
         if condition in self.conditions or self.closed:
@@ -85,17 +88,17 @@ class Guards:
             self.conditions.pop(condition, None)
         return True
 
-    def solved(self, expression):
-        """Examples like these in which an expression is zero, if a size or two are changed.
+    def solutions(self, expression):
+        """Examples in which an expression is zero, found by changing one or two sizes.
 
-        Sizes that are known from the call are respected.
+        They agree with the sizes of the call, if those are known.
         """
         terms = dict(expression[1]) if expression[0] == "poly" else {}
         remainder = next(iter(terms), ())
         if len(terms) == 1 and len(remainder) == 1 and remainder[0][0] == "%":
             return self._multiples(expression, *remainder[0][1:])
         constant = terms.pop((), 0)
-        symbols = [m[0] for m in terms if len(m) == 1 and type(m[0]) is Size]
+        symbols = [m[0] for m in terms if len(m) == 1 and type(m[0]) is DimSymbol]
         if len(symbols) != len(terms) or len(symbols) not in (1, 2):
             return []
         first, last, known = symbols[0], symbols[-1], self._sizes
@@ -111,19 +114,19 @@ class Guards:
         alike = [a for a in self.symbols() if self.examples[a] == self.examples[last]]
         if known:
             alike = [a for a in alike if known[a] == known[last]]
-        changes = [last], alike  # those that were found equal to it must change with it
+        changes = [last], alike  # sizes found equal to it may have to change with it
         return [{**self.examples, **dict.fromkeys(each, size)} for each in changes]
 
     def _multiples(self, expression, dividend, divisor):
-        """Examples in which this remainder, of a division by a number, is zero."""
+        """Examples in which the remainder of a division by a number is zero."""
         known, factor = self._sizes, dict(divisor[1]).get(())
         if (
             len(divisor[1]) != 1
             or not factor
-            or (known and value_of(expression, known))
+            or (known and evaluate(expression, known))
         ):
             return []
-        inside = {a for m, _ in dividend[1] for a in m if type(a) is Size}
+        inside = {a for m, _ in dividend[1] for a in m if type(a) is DimSymbol}
         alike = [
             [b for b in self.symbols() if self.examples[b] == self.examples[a]]
             for a in sorted(inside, key=repr)
@@ -133,26 +136,26 @@ class Guards:
             {**self.examples, **{a: self.examples[a] * abs(factor) for a in each}}
             for each in changes
         ]
-        return [example for example in found if value_of(expression, example) == 0]
+        return [example for example in found if evaluate(expression, example) == 0]
 
     def broken_by(self, sizes):
-        """The first condition that does not hold for these sizes (`Size` -> number), or None.
+        """The first condition that these sizes (`DimSymbol` -> number) break, or None.
 
-        Sizes may be formulas of another trace, which then notes what is asked of them.
+        Sizes may be formulas of another trace, which then adds guards of its own.
         """
         for (relation, expression), answer in self.conditions.items():
             if relation == "shape":
                 if _same_shape(expression, sizes) is not answer:
                     return relation, expression, answer
                 continue
-            number = value_of(expression, sizes)
+            number = evaluate(expression, sizes)
             holds = number == 0 if relation == "==" else number < 0
             if bool(holds) is not answer:
                 return relation, expression, answer
         return None
 
     def missing(self, what, rank=False):
-        """The error for code that needs the number, or the rank."""
+        """The error for code that needs a size as a number, or the rank."""
         line = f"{self._line()}: " if self._line else ""
         if rank:
             text = "is asked for, which a trace for all ranks does not have"
@@ -168,20 +171,22 @@ class Guards:
 
 
 def _same_shape(pair, sizes):
-    """Return whether both are one shape; two inputs of unknown shapes share theirs."""
+    """Return whether both are one shape; without known shapes, two inputs share theirs."""
     symbol, other = pair
     own = sizes.get((symbol.input, "shape"))
     if own is None:
-        return type(other) is Size
-    return own == (sizes[other.input, "shape"] if type(other) is Size else other)
+        return type(other) is DimSymbol
+    return own == (sizes[other.input, "shape"] if type(other) is DimSymbol else other)
 
 
 def _always(relation, expression):
-    """The answer that holds for all sizes, which are 0 or more; None if there is none."""
+    """The answer if it is the same for all sizes (0 or more), else None."""
     if expression[0] != "poly":
         return None
     terms = expression[1]
-    plain = all(type(symbol) is Size for monomial, _ in terms for symbol in monomial)
+    plain = all(
+        type(symbol) is DimSymbol for monomial, _ in terms for symbol in monomial
+    )
     if plain and relation == "<" and all(c >= 0 for _, c in terms):
         return False
     constant = dict(terms).get((), 0)

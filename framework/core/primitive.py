@@ -31,7 +31,7 @@ from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, proc
 from .op_registry import find_op, list_ops, register_op
 from .provenance import attach_provenance
 from .record import Recorders, parameters
-from .symbolic_dim import is_size
+from .symbolic_dim import is_symbolic
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -431,7 +431,7 @@ class Primitive:
                     continue
             hint = kin[0].array.dtype if kin and name in self.alike else None
             try:
-                if is_size(value):
+                if is_symbolic(value):
                     tensors[i] = convert_to_tensor(value, dtype_hint=hint)
                 elif isinstance(value, (list, tuple)):
                     with devices.use_module(module or devices.current_module()):

@@ -23,7 +23,7 @@ from .primitive import get_primitive, primitive
 from .symbolic_dim import NeedsSize
 from .symbolic_shape import agree
 from .tensor import Tensor, TensorSpec
-from .tensor_shape import AnyShape, TensorShape
+from .tensor_shape import TensorShape, UnrankedShape
 from .typing import Kernel, Op, P
 
 __all__ = [
@@ -74,7 +74,7 @@ def _of_unknown_rank(shapes):
     for shape in shapes:
         if getattr(shape, "rank", 0) is None:
             if found is not None and not (
-                isinstance(found, AnyShape) and isinstance(shape, AnyShape)
+                isinstance(found, UnrankedShape) and isinstance(shape, UnrankedShape)
                 and found == shape
             ):  # fmt: skip
                 return TensorShape(None)

@@ -1,11 +1,11 @@
 """Sizes that are not known while a function is traced: integers as formulas.
 
-A `Dim` is a polynomial with whole coefficients over sizes of inputs (and over quotients
-and remainders that do not come out even). It computes like an int and compares like one,
-but has no value: a comparison is answered as it is for an example, and the answer noted
-as a *guard* on which the trace depends (`guards`). For any sizes for which the guards
-hold the trace would be the same, so that nothing is ever assumed silently. Where a number
-is needed (``range(n)``, ``int(n)``) it raises `NeedsSize`.
+A `Dim` is a polynomial with integer coefficients over sizes of inputs (and over quotients
+and remainders of inexact divisions). It computes and compares like an int, but has no
+value: a comparison is answered for example sizes, and the answer is kept as a *guard* of
+the trace (`guards`). The trace is the same for all sizes that satisfy its guards, so that
+nothing is ever assumed silently. Code that needs a number (``range(n)``, ``int(n)``)
+raises `NeedsSize`.
 """
 
 import math
@@ -16,18 +16,18 @@ import numpy as np
 
 from .errors import TracingError
 
-__all__ = ["Dim", "NeedsSize", "Real", "Size", "is_size", "value_of"]
+__all__ = ["Dim", "NeedsSize", "SymbolicReal", "DimSymbol", "is_symbolic", "evaluate"]
 
 
 class NeedsSize(TracingError):
     """The number behind an unknown dimension is asked for while a function is traced."""
 
 
-class Size(NamedTuple):
+class DimSymbol(NamedTuple):
     """The size of axis ``axis`` of input ``input`` of a traced function.
 
-    With None for the axis: the number of entries, where the rank is unknown, too. The
-    shape itself stands beside such a number under ``(input, "shape")``.
+    With None for the axis: the number of entries of an input of unknown rank. A dict of
+    sizes then also has its shape, under ``(input, "shape")``.
     """
 
     input: int
@@ -36,9 +36,10 @@ class Size(NamedTuple):
 
 # ------------------------------------------------------------------------ formulas
 
-# The expression of a `Dim` is a polynomial ``("poly", ((monomial, coefficient), ...))``, a
-# monomial being a sorted tuple of symbols; a symbol is a `Size` or ``("//" or "%", polynomial,
-# polynomial)``. That of a `Real` is ``(operation, left, right)`` over expressions and numbers.
+# The expression of a `Dim` is a polynomial ``("poly", ((monomial, coefficient), ...))``. A
+# monomial is a sorted tuple of symbols; a symbol is a `DimSymbol` or ``("//" or "%",
+# polynomial, polynomial)``. The expression of a `SymbolicReal` is ``(operation, left,
+# right)`` over expressions and numbers.
 _REAL = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 
 
@@ -46,8 +47,8 @@ def _terms(x):
     return dict(x.expression[1]) if type(x) is Dim else ({(): x} if x else {})
 
 
-def _made(terms, scope):
-    """The `Dim` of these terms; a plain int if there is nothing unknown in it."""
+def _from_terms(terms, scope):
+    """The `Dim` of these terms; a plain int if they hold no symbol."""
     kept = [(m, c) for m, c in terms.items() if c]
     if not kept:
         return 0
@@ -60,7 +61,7 @@ def _sum(x, y, sign, scope):
     terms = _terms(x)
     for monomial, c in _terms(y).items():
         terms[monomial] = terms.get(monomial, 0) + sign * c
-    return _made(terms, scope)
+    return _from_terms(terms, scope)
 
 
 def _product(x, y, scope):
@@ -69,7 +70,7 @@ def _product(x, y, scope):
         for n, d in _terms(y).items():
             monomial = tuple(sorted((*m, *n), key=repr))
             terms[monomial] = terms.get(monomial, 0) + c * d
-    return _made(terms, scope)
+    return _from_terms(terms, scope)
 
 
 def _without(monomial, divisor):
@@ -82,8 +83,8 @@ def _without(monomial, divisor):
     return tuple(left)
 
 
-def _quotient(x, y, scope):
-    """``x / y`` if it comes out even for all sizes, or None."""
+def _exact_quotient(x, y, scope):
+    """``x / y`` if the division is exact for all sizes, or None."""
     rest, divisor = _terms(x), _terms(y)
     result = {}
     lead = max(divisor, key=lambda m: (len(m), repr(m)))
@@ -99,61 +100,61 @@ def _quotient(x, y, scope):
             rest[m] = rest.get(m, 0) - factor * c
             if not rest[m]:
                 del rest[m]
-    return _made(result, scope)
+    return _from_terms(result, scope)
 
 
 def _divmod(x, y, scope):
     if scope.decide("==", y):
         raise ZeroDivisionError("division of a dimension by zero")
-    even = _quotient(x, y, scope)
+    even = _exact_quotient(x, y, scope)
     if even is not None:
         return even, 0
     if type(y) is not Dim:  # (n * q + r) // n == q + r // n
         terms = _terms(x)
-        even = _made({m: c // y for m, c in terms.items() if not c % y}, scope)
-        x = _made({m: c for m, c in terms.items() if c % y}, scope)
+        even = _from_terms({m: c // y for m, c in terms.items() if not c % y}, scope)
+        x = _from_terms({m: c for m, c in terms.items() if c % y}, scope)
         if type(x) is not Dim:
             return even + x // y, x % y
     else:
         even = 0
     expressions = _expression(x), _expression(y)
-    quotient = _made({(("//", *expressions),): 1}, scope)
-    return even + quotient, _made({(("%", *expressions),): 1}, scope)
+    quotient = _from_terms({(("//", *expressions),): 1}, scope)
+    return even + quotient, _from_terms({(("%", *expressions),): 1}, scope)
 
 
 def _expression(x):
-    if is_size(x):
+    if is_symbolic(x):
         return x.expression
     return x if type(x) is float else ("poly", (((), x),) if x else ())
 
 
-def value_of(expression, sizes):
-    """The value of an expression for these sizes, which may be `Dim` themselves."""
+def evaluate(expression, sizes):
+    """The value of an expression for these sizes: numbers, or `Dim` of another trace."""
     if not isinstance(expression, tuple):
         return expression
     if expression[0] != "poly":
         operation, left, right = expression
-        return _REAL[operation](value_of(left, sizes), value_of(right, sizes))
+        return _REAL[operation](evaluate(left, sizes), evaluate(right, sizes))
     total = 0
     for monomial, c in expression[1]:
         for symbol in monomial:
-            if type(symbol) is Size:
+            if type(symbol) is DimSymbol:
                 c = c * sizes[symbol]
             else:
-                left, right = value_of(symbol[1], sizes), value_of(symbol[2], sizes)
+                left, right = evaluate(symbol[1], sizes), evaluate(symbol[2], sizes)
                 c = c * (left // right if symbol[0] == "//" else left % right)
         total = total + c
     return total
 
 
-# ---------------------------------------------------------------- numbers as they look
+# -------------------------------------------------------------------------- numbers
 
 
 class _Formula:
-    """The common part of a `Dim` and a `Real`."""
+    """Base of `Dim` and `SymbolicReal`: an expression, and the `Guards` of its trace."""
 
     __slots__ = ("expression", "scope")
-    __array_ufunc__ = None  # a NumPy number beside it leaves the arithmetic to it
+    __array_ufunc__ = None  # NumPy scalars leave arithmetic with a formula to it
 
     def __init__(self, expression, scope):
         self.expression, self.scope = expression, scope
@@ -235,8 +236,8 @@ class _Formula:
 
 
 def _operand(x):
-    """A number beside a formula, as an int, float or formula; None for anything else."""
-    if is_size(x) or type(x) in (int, float):
+    """An operand as an int, float or formula; None if it is no number."""
+    if is_symbolic(x) or type(x) in (int, float):
         return x
     if isinstance(x, np.generic):
         x = x.item()
@@ -251,20 +252,20 @@ def _real(operation, left, right):
     if left is None or right is None:
         return NotImplemented
     scope = _scope_of(left, right)
-    return Real((operation, _expression(left), _expression(right)), scope)
+    return SymbolicReal((operation, _expression(left), _expression(right)), scope)
 
 
 def _scope_of(left, right):
-    """The trace to which two numbers belong: one, for all formulas."""
-    if not is_size(left):
+    """The `Guards` of two operands; formulas of two traces do not mix."""
+    if not is_symbolic(left):
         return right.scope
-    if is_size(right) and right.scope is not left.scope:
+    if is_symbolic(right) and right.scope is not left.scope:
         raise left.scope.missing("a size beside one of another trace")
     return left.scope
 
 
-class Real(_Formula):
-    """A floating number that follows from unknown dimensions, as ``1 / n``."""
+class SymbolicReal(_Formula):
+    """A floating number computed from unknown dimensions, as ``1 / n``."""
 
     __slots__ = ()
     __hash__ = _Formula.__hash__
@@ -277,7 +278,7 @@ class Real(_Formula):
         parts = [f for f in (left, right) if isinstance(f, tuple) and f[0] == "poly"]
         if operation != "/" or len(parts) != 2:
             self._needs("rounding")
-        a, b = [_made(dict(f[1]), self.scope) for f in parts]
+        a, b = [_from_terms(dict(f[1]), self.scope) for f in parts]
         return a // b
 
     def __round__(self, ndigits=None):
@@ -287,16 +288,16 @@ class Real(_Formula):
         operation, left, right = self.expression
         if operation == "/" and isinstance(left, tuple) and left[0] == "poly":
             left = tuple([(m, -c) for m, c in left[1]])
-            return Real(("/", ("poly", left), right), self.scope)
+            return SymbolicReal(("/", ("poly", left), right), self.scope)
         return _real("*", self, -1.0)
 
 
 class Dim(_Formula):
-    """An unknown dimension, or a whole number that follows from some.
+    """An unknown dimension, or an integer computed from unknown dimensions.
 
     >>> from tapewright.core.guards import Guards
-    >>> from tapewright.core.symbolic_dim import Dim, Size
-    >>> n = Dim.of(Size(0, 0), Guards({Size(0, 0): 1009}))
+    >>> from tapewright.core.symbolic_dim import Dim, DimSymbol
+    >>> n = Dim.of(DimSymbol(0, 0), Guards({DimSymbol(0, 0): 1009}))
     >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
     (0, True, True, True)
     """
@@ -308,7 +309,7 @@ class Dim(_Formula):
     def of(cls, symbol, scope):
         return cls(("poly", (((symbol,), 1),)), scope)
 
-    def _with(self, other, compute, real):
+    def _combine(self, other, compute, real):
         if type(other) is not int:
             other = _operand(other)
         if type(other) is int:
@@ -318,19 +319,19 @@ class Dim(_Formula):
         return NotImplemented if other is None else _real(real, self, other)
 
     def __add__(self, other):
-        return self._with(other, lambda x, y, s: _sum(x, y, 1, s), "+")
+        return self._combine(other, lambda x, y, s: _sum(x, y, 1, s), "+")
 
     def __radd__(self, other):
         return self.__add__(other)
 
     def __sub__(self, other):
-        return self._with(other, lambda x, y, s: _sum(x, y, -1, s), "-")
+        return self._combine(other, lambda x, y, s: _sum(x, y, -1, s), "-")
 
     def __rsub__(self, other):
         return (-self).__add__(other)
 
     def __mul__(self, other):
-        return self._with(other, _product, "*")
+        return self._combine(other, _product, "*")
 
     def __rmul__(self, other):
         return self.__mul__(other)
@@ -339,10 +340,10 @@ class Dim(_Formula):
         return _product(self, -1, self.scope)
 
     def __divmod__(self, other):
-        return self._with(other, _divmod, None)
+        return self._combine(other, _divmod, None)
 
     def __rdivmod__(self, other):
-        return self._with(other, lambda x, y, s: _divmod(y, x, s), None)
+        return self._combine(other, lambda x, y, s: _divmod(y, x, s), None)
 
     def __floordiv__(self, other):
         both = self.__divmod__(other)
@@ -381,8 +382,8 @@ def _arithmetic(name, operation):
     def reflected(self, other):
         return _real(operation, other, self)
 
-    setattr(Real, f"__{name}__", operator)
-    setattr(Real, f"__r{name}__", reflected)
+    setattr(SymbolicReal, f"__{name}__", operator)
+    setattr(SymbolicReal, f"__r{name}__", reflected)
 
 
 for _name, _operation in {"add": "+", "sub": "-", "mul": "*", "pow": "**"}.items():
@@ -390,6 +391,6 @@ for _name, _operation in {"add": "+", "sub": "-", "mul": "*", "pow": "**"}.items
 Dim.__rpow__ = lambda self, other: _real("**", other, self)
 
 
-def is_size(x):
-    """Return whether a number is a formula of unknown sizes."""
-    return type(x) is Dim or type(x) is Real
+def is_symbolic(x):
+    """Return whether a number is a formula over unknown sizes."""
+    return type(x) is Dim or type(x) is SymbolicReal

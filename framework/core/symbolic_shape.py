@@ -5,47 +5,51 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
 
-from .symbolic_dim import Dim, is_size, value_of
+from .symbolic_dim import Dim, evaluate, is_symbolic
+from .tensor_shape import UnrankedShape
 
 __all__ = [
-    "Sizes",
+    "SymbolicShape",
     "agree",
+    "as_size",
     "definitely_equal",
     "divides",
     "equal_for_examples",
-    "evaluated",
     "has_symbolic_shape",
     "product",
     "sizes_in_use",
-    "whole",
+    "substitute",
     "with_sizes",
 ]
 
 
 def agree(a, b):
-    """Return whether two dimensions that must be equal are, or may be: None is unknown."""
+    """Return whether two dimensions that must be equal can be; None is unknown.
+
+    Where one is a `Dim`, their equality becomes a guard.
+    """
     if a is None or b is None or a is b:
         return True
-    if not (is_size(a) or is_size(b)):
+    if not (is_symbolic(a) or is_symbolic(b)):
         return a == b
-    return (a if is_size(a) else b).scope.unify(a - b)
+    return (a if is_symbolic(a) else b).scope.unify(a - b)
 
 
 def divides(number, total):
-    """Return whether a dimension is, or may be, a multiple of a number, as it must be."""
+    """Return whether a number can divide a dimension that must be a multiple of it."""
     rest = total % number
-    return rest.scope.allow(rest) if is_size(rest) else rest == 0
+    return rest.scope.allow(rest) if is_symbolic(rest) else rest == 0
 
 
 def definitely_equal(shape, other):
     """Return whether two shapes are equal whatever the sizes in them; adds no guard."""
-    if hasattr(shape, "shape_symbol") or hasattr(other, "shape_symbol"):
+    if isinstance(shape, UnrankedShape) or isinstance(other, UnrankedShape):
         return getattr(shape, "shape_symbol", None) == getattr(other, "shape_symbol", 0)
     if len(shape) != len(other):
         return False
     for a, b in zip(shape, other):
-        if is_size(a) != is_size(b) or (
-            a.expression != b.expression if is_size(a) else a != b
+        if is_symbolic(a) != is_symbolic(b) or (
+            a.expression != b.expression if is_symbolic(a) else a != b
         ):
             return False
     return True
@@ -54,23 +58,23 @@ def definitely_equal(shape, other):
 def equal_for_examples(shape, other):
     """Return whether two shapes are equal for the example sizes of their trace.
 
-    Sizes that have to be equal by a guard are so there; no guard is added.
+    Sizes that a guard makes equal are equal in the examples; no guard is added.
     """
     if definitely_equal(shape, other):
         return True
-    if hasattr(shape, "shape_symbol") or hasattr(other, "shape_symbol"):
+    if isinstance(shape, UnrankedShape) or isinstance(other, UnrankedShape):
         return False
     return [_example(n) for n in shape] == [_example(n) for n in other]
 
 
 def _example(n):
-    return value_of(n.expression, n.scope.examples) if is_size(n) else n
+    return evaluate(n.expression, n.scope.examples) if is_symbolic(n) else n
 
 
-class Sizes(tuple):
-    """A shape in which dimensions may be unknown: compares as late as it can.
+class SymbolicShape(tuple):
+    """A shape with `Dim` among its dimensions, which adds guards as late as it can.
 
-    Shapes of another rank differ, whatever their sizes: no guard is added for that.
+    Shapes of different ranks, or with different known dimensions, differ without a guard.
     """
 
     __slots__ = ()
@@ -80,13 +84,13 @@ class Sizes(tuple):
             return NotImplemented
         if len(self) != len(other):
             return False
-        open_pairs = []  # known dimensions settle it first, if they can
+        symbolic_pairs = []
         for a, b in zip(self, other):
-            if is_size(a) or is_size(b):
-                open_pairs.append((a, b))
+            if is_symbolic(a) or is_symbolic(b):
+                symbolic_pairs.append((a, b))
             elif a != b:
                 return False
-        return all(a is b or a == b for a, b in open_pairs)
+        return all(a is b or a == b for a, b in symbolic_pairs)
 
     def __ne__(self, other):
         equal = self.__eq__(other)
@@ -99,28 +103,28 @@ class Sizes(tuple):
 def has_symbolic_shape(x):
     """Return whether a value, or a nest of plain ones, holds an unknown size."""
     if isinstance(x, (tuple, list)):
-        return hasattr(x, "shape_symbol") or any([has_symbolic_shape(y) for y in x])
+        return isinstance(x, UnrankedShape) or any([has_symbolic_shape(y) for y in x])
     if type(x) is dict:
         return any([has_symbolic_shape(y) for y in x.values()])
-    return is_size(x)
+    return is_symbolic(x)
 
 
-def evaluated(x, sizes):
-    """A value, or a nest of plain ones, with sizes (`Size` -> number) put in."""
-    if is_size(x):
-        return value_of(x.expression, sizes)
+def substitute(x, sizes):
+    """A value, or a nest of plain ones, with sizes (`DimSymbol` -> number) put in."""
+    if is_symbolic(x):
+        return evaluate(x.expression, sizes)
     if type(x) is list:
-        return [evaluated(y, sizes) for y in x]
-    if hasattr(x, "shape_symbol"):  # a shape of unknown rank
+        return [substitute(y, sizes) for y in x]
+    if isinstance(x, UnrankedShape):
         return sizes[x.shape_symbol.input, "shape"]
     if isinstance(x, tuple):
-        return tuple([evaluated(y, sizes) for y in x])
+        return tuple([substitute(y, sizes) for y in x])
     if type(x) is dict:
-        return {k: evaluated(y, sizes) for k, y in x.items()}
+        return {k: substitute(y, sizes) for k, y in x.items()}
     return x
 
 
-# While formulas are to be replaced by their values: `Size` -> number.
+# The numbers (`DimSymbol` -> number) for the unknown sizes of the graph that runs, or None.
 _IN_USE = ContextVar("sizes", default=None)
 sizes_in_use = _IN_USE.get
 
@@ -137,10 +141,10 @@ def with_sizes(sizes):
 
 def product(shape):
     """The number of entries of a shape, even of one of unknown rank."""
-    return shape.size if hasattr(shape, "shape_symbol") else math.prod(shape)
+    return shape.size if isinstance(shape, UnrankedShape) else math.prod(shape)
 
 
-def whole(n):
+def as_size(n):
     """``n`` as a plain int or a `Dim`; it may be a tensor of rank 0 that holds one.
 
     Raises: ``TypeError`` if it is neither.

@@ -1,19 +1,20 @@
-"""Shapes as values: a tuple of dimensions in which `None` stands for an unknown one.
+"""Shapes as values: a tuple of dimensions, each an int, or None if it is unknown.
 
-While a function is traced for all sizes a `dimension.Dim` stands for an unknown one: it
-computes like a number, and shows itself as None.
+While a function is traced for all sizes, an unknown dimension is a `symbolic_dim.Dim`,
+which computes like an int and prints as None.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
-from .symbolic_dim import Dim, Size, is_size
+from .symbolic_dim import Dim, DimSymbol, is_symbolic
 
 if TYPE_CHECKING:
     from .typing import StaticShapeLike
 
-__all__ = ["AnyShape", "TensorShape"]
+__all__ = ["UnrankedShape", "TensorShape"]
 
 
 class TensorShape(tuple[int | Any, ...]):
@@ -58,20 +59,17 @@ class TensorShape(tuple[int | Any, ...]):
         """
         if self.rank is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape")
-        return [None if is_size(d) else d for d in self]
+        return [None if is_symbolic(d) else d for d in self]
 
     def num_elements(self) -> int | None:
         """The product of the dimensions, or None while one is unknown."""
         if not self.is_fully_defined():
             return None
-        product = 1
-        for dim in self:
-            product *= dim
-        return product
+        return math.prod(self)
 
     def is_fully_defined(self) -> bool:
         return self.rank is not None and not any(
-            [d is None or is_size(d) for d in self]
+            [d is None or is_symbolic(d) for d in self]
         )
 
     def is_compatible_with(self, other: StaticShapeLike) -> bool:
@@ -128,9 +126,9 @@ class TensorShape(tuple[int | Any, ...]):
         if other is None:
             return self.rank is None
         if isinstance(other, TensorShape):
-            return self.rank == other.rank and _alike(self, other)
+            return self.rank == other.rank and _same_dims(self, other)
         if isinstance(other, (list, tuple)):
-            return self.rank is not None and _alike(self, other)
+            return self.rank is not None and _same_dims(self, other)
         return NotImplemented
 
     def __ne__(self, other: object) -> bool:
@@ -153,16 +151,20 @@ class TensorShape(tuple[int | Any, ...]):
         return TensorShape, (self.dims,)
 
 
-class AnyShape(TensorShape):
+class UnrankedShape(TensorShape):
     """The shape of input ``input`` of a function that is traced for all ranks.
 
-    It is equal to itself; what else is asked of it is answered for an example, and noted,
-    or raises `NeedsSize`, as a `Dim` does.
+    It equals itself. As for a `Dim`, a comparison with another shape is answered for the
+    example shapes and adds a guard; everything else raises `NeedsSize`.
     """
 
-    def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `Size`)
+    def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `DimSymbol`)
         shape = tuple.__new__(cls)
-        shape.rank, shape.shape_symbol, shape.scope = None, Size(input, None), scope
+        shape.rank, shape.shape_symbol, shape.scope = (
+            None,
+            DimSymbol(input, None),
+            scope,
+        )
         return shape
 
     @property
@@ -189,7 +191,7 @@ class AnyShape(TensorShape):
             return True
         if not isinstance(other, (tuple, list)):
             return NotImplemented
-        if isinstance(other, AnyShape):
+        if isinstance(other, UnrankedShape):
             if other.shape_symbol == self.shape_symbol:
                 return True
             return self.scope.same_shape(self.shape_symbol, other.shape_symbol)
@@ -200,15 +202,13 @@ class AnyShape(TensorShape):
 
 
 def _is_open(dim):
-    """Return whether it may be any number: None, or an unknown one when its trace is over."""
-    return dim is None or (is_size(dim) and dim.scope.closed)
+    """Return whether a dimension may be any number: None, or a `Dim` of a finished trace."""
+    return dim is None or (is_symbolic(dim) and dim.scope.closed)
 
 
-def _alike(shape, other):
-    """Equal dimension by dimension; of another rank is decided by the ranks."""
-    if len(shape) != len(other):
-        return False
-    return tuple.__eq__(tuple(shape), tuple(other))
+def _same_dims(shape, other):
+    """Compare the ranks first: comparing unknown dimensions would add guards."""
+    return len(shape) == len(other) and tuple(shape) == tuple(other)
 
 
 def _dimension(value):

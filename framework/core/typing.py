@@ -1,9 +1,9 @@
-"""Types in the signatures of public functions, and of the decorators that make ops.
+"""Types of the parameters of public functions, and of the decorators that make ops.
 
-``TensorLike`` and its kin name what a user may pass. In a kernel's signature they say more:
-an input is a parameter of type ``TensorLike`` (or one without a type), everything else is
-an attribute, and the function in its ``Annotated`` type makes it a plain value, which can
-be compared, stored in files and written into traces.
+In the signature of a kernel these types also tell inputs from attributes: a parameter of
+type ``TensorLike`` (or without a type) is an input, any other an attribute. The function
+in the ``Annotated`` type of an attribute converts it to a plain value, which can be
+compared, saved in files and written into traces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from typing import (
 
 from .dtypes import as_dtype
 from .errors import MappingError, TracingError
-from .symbolic_shape import whole
+from .symbolic_shape import as_size
+from .tensor_shape import UnrankedShape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------- what makes attributes plain
+# -------------------------------------------------------- conversion of attributes
 
 
 def as_axes(value: Any) -> int | tuple[int, ...] | None:
@@ -70,8 +71,8 @@ def as_axes(value: Any) -> int | tuple[int, ...] | None:
         return value
     try:
         if isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0):
-            return tuple([whole(axis) for axis in value])
-        return whole(value)
+            return tuple([as_size(axis) for axis in value])
+        return as_size(value)
     except (MappingError, TracingError):
         raise
     except TypeError:
@@ -82,14 +83,12 @@ def as_shape(value: Any) -> tuple[int, ...]:
     """A tuple of plain ints from any mixture of ints, tensors and arrays."""
     if type(value) is int:
         return (value,)
-    if hasattr(
-        value, "shape_symbol"
-    ):  # a shape of unknown rank, in a trace for all of them
+    if isinstance(value, UnrankedShape):
         return value
     try:
         if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
-            return (whole(value),)
-        return tuple([whole(n) for n in value])
+            return (as_size(value),)
+        return tuple([as_size(n) for n in value])
     except (MappingError, TracingError):
         raise
     except TypeError:
@@ -97,9 +96,9 @@ def as_shape(value: Any) -> tuple[int, ...]:
 
 
 def as_int(value: Any) -> int:
-    """A plain int from anything that is one: an int of NumPy, a tensor of rank 0."""
+    """A plain int from a NumPy integer or an integer tensor of rank 0."""
     try:
-        return whole(value)
+        return as_size(value)
     except (MappingError, TracingError):
         raise
     except TypeError:
@@ -112,7 +111,7 @@ def dtype_name(value: Any) -> str | None:
 
 
 def converter_of(annotation: Any) -> Callable[[Any], Any] | None:
-    """The function that makes an attribute of this type a plain value, or None."""
+    """The function that converts an attribute of this type to a plain value, or None."""
     if annotation is int:
         return as_int
     if annotation in (bool, float, str):
@@ -124,20 +123,20 @@ def converter_of(annotation: Any) -> Callable[[Any], Any] | None:
 
 
 class SupportsTensor(Protocol):
-    """Stands for a tensor: a Variable, IndexedSlices."""
+    """An object that stands for a tensor: a Variable, IndexedSlices."""
 
     def __tensor__(self) -> Tensor: ...
 
 
 class SupportsArray(Protocol):
-    """Converts to a NumPy array: a Tensor, an array, a NumPy scalar, a pandas Series."""
+    """An object that converts to an array: a Tensor, a NumPy scalar, a pandas Series."""
 
     def __array__(self) -> Array: ...
 
 
-# What `Tensor.numpy` gives; where the rank is 0 a NumPy scalar, which is used like one.
+# The result of `Tensor.numpy`; of rank 0 it is a NumPy scalar, which is used like an array.
 Array: TypeAlias = "np.ndarray[Any, Any]"
-# What `convert_to_tensor` takes.
+# Anything that `convert_to_tensor` takes.
 TensorLike: TypeAlias = (
     SupportsTensor | SupportsArray | complex | str | bytes | Sequence["TensorLike"]
 )
@@ -150,8 +149,8 @@ TensorNest: TypeAlias = Union[
     Mapping[Any, "TensorNest"],
     None,
 ]
-# Of one source. Any stands for IndexedSlices, from `gather`, and for None, of what does not
-# depend on the source: checks at each use would help nobody.
+# The gradient by one source. Any stands for IndexedSlices (from `gather`) and for None (the
+# target does not depend on the source), so that users need not narrow the type at each use.
 Gradient: TypeAlias = Union["Tensor", Any]
 
 IntLike: TypeAlias = Annotated[SupportsIndex, as_int]
@@ -162,7 +161,7 @@ Axes: TypeAlias = Annotated[
 ShapeLike: TypeAlias = Annotated[
     SupportsIndex | Sequence[SupportsIndex] | SupportsArray, as_shape
 ]
-# The shape of a spec or placeholder, None where it is not known.
+# The shape of a spec or placeholder; None is an unknown rank or dimension.
 StaticShapeLike: TypeAlias = Union[
     "TensorShape", Sequence[SupportsIndex | None], SupportsIndex, None
 ]
@@ -183,9 +182,9 @@ Kernel: TypeAlias = Callable[Concatenate[Any, P], Any]
 
 
 class Op(Protocol[P, R_co]):
-    """An op as users call it: the parameters of its kernel, by position or name.
+    """An op as users call it: with the parameters of its kernel, by position or name.
 
-    ``name`` is taken besides, and ignored.
+    It also takes ``name``, which it ignores.
     """
 
     @property

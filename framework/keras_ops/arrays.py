@@ -1,7 +1,7 @@
 """`keras.ops` of NumPy that give arrays another shape, join and split them."""
 
 from tapewright.core.rules import normalize_axis
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.ops.array import creation, joining
 from tapewright.ops.array import shape as shapes
@@ -188,12 +188,12 @@ def pad(x, pad_width, mode="constant", constant_values=None):
         raise ValueError(
             f"pad: constant_values is for mode 'constant', got mode {mode!r}"
         )
-    alone = isinstance(pad_width, int) or is_size(pad_width)
+    alone = isinstance(pad_width, int) or is_symbolic(pad_width)
     widths = [pad_width] * 2 if alone else pad_width
     if isinstance(widths, (tuple, list)):
         pairs = (
             [widths]
-            if all([isinstance(n, int) or is_size(n) for n in widths])
+            if all([isinstance(n, int) or is_symbolic(n) for n in widths])
             else widths
         )
         widths = [list(pair) for pair in pairs] * (x.ndim if len(pairs) == 1 else 1)

@@ -19,7 +19,7 @@ from tapewright.core.dtypes import (
     uint32,
 )
 from tapewright.core.floatx import default_float
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.ops.array.conversion import cast
 
@@ -94,13 +94,14 @@ def kind_of(x):
     """The dtype of a value, or the type of a Python number, for `common_dtype`."""
     if type(x) in _WEAK:
         return type(x)
-    return int if is_size(x) else convert_to_tensor(x).dtype
+    return int if is_symbolic(x) else convert_to_tensor(x).dtype
 
 
 def together(*values, at_least=None):
     """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
     values = [
-        x if type(x) in _WEAK or is_size(x) else convert_to_tensor(x) for x in values
+        x if type(x) in _WEAK or is_symbolic(x) else convert_to_tensor(x)
+        for x in values
     ]
     kinds = [kind_of(x) for x in values]
     dtype = common_dtype(*kinds, *([] if at_least is None else [at_least]))

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.serialization import registry
 
 from .nodes import note
@@ -191,7 +191,7 @@ def _(x, k, index_type):
 def _known(sizes):
     """Whether sizes are numbers, and no formulas or tensors."""
     return isinstance(sizes, (tuple, list)) and all(
-        [type(n) is int and not is_size(n) for n in sizes]
+        [type(n) is int and not is_symbolic(n) for n in sizes]
     )
 
 

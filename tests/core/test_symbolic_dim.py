@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapewright.core.guards import Guards
-from tapewright.core.symbolic_dim import Dim, NeedsSize, Size, value_of
+from tapewright.core.symbolic_dim import Dim, DimSymbol, NeedsSize, evaluate
 from tapewright.core.symbolic_shape import (
-    Sizes,
+    SymbolicShape,
     agree,
+    as_size,
     definitely_equal,
-    evaluated,
     has_symbolic_shape,
-    whole,
+    substitute,
 )
 from tapewright.core.tensor_shape import TensorShape
 
-N, M = Size(0, 0), Size(1, 0)
+N, M = DimSymbol(0, 0), DimSymbol(1, 0)
 
 
 def two_dims(n=1009, m=1103, **options):
@@ -28,7 +28,7 @@ def two_dims(n=1009, m=1103, **options):
 
 
 def number(x, n, m):
-    return evaluated(x, {N: n, M: m})
+    return substitute(x, {N: n, M: m})
 
 
 OPERATIONS = {
@@ -180,10 +180,12 @@ def test_what_was_answered_before_is_not_taken_back():
 
 def test_shapes_of_another_rank_differ_without_a_question():
     x, y, scope = two_dims()
-    assert Sizes((x, 3)) != (10,) and Sizes((x, 3)) != (y, 4)
-    assert Sizes((x, 3)) == (x, 3) and scope.conditions == {}
-    assert not definitely_equal(Sizes((x, 3)), (y, 3)) and scope.conditions == {}
-    assert Sizes((x, 3)) != (y, 3) and len(scope.conditions) == 1
+    assert SymbolicShape((x, 3)) != (10,) and SymbolicShape((x, 3)) != (y, 4)
+    assert SymbolicShape((x, 3)) == (x, 3) and scope.conditions == {}
+    assert (
+        not definitely_equal(SymbolicShape((x, 3)), (y, 3)) and scope.conditions == {}
+    )
+    assert SymbolicShape((x, 3)) != (y, 3) and len(scope.conditions) == 1
 
 
 def test_a_tensor_shape_shows_unknown_sizes_as_none():
@@ -199,7 +201,7 @@ def test_attributes_are_searched_and_filled_in_at_any_depth():
     nest = {"shape": (x, 2), "index": [[None, x + 1, None], "..."], "name": "a"}
     assert has_symbolic_shape(nest) and not has_symbolic_shape({"shape": (1, 2)})
     wanted = {"shape": (5, 2), "index": [[None, 6, None], "..."], "name": "a"}
-    assert evaluated(nest, {N: 5}) == wanted
+    assert substitute(nest, {N: 5}) == wanted
 
 
 def test_when_a_trace_is_over_nothing_is_assumed_any_more():
@@ -213,7 +215,7 @@ def test_when_a_trace_is_over_nothing_is_assumed_any_more():
 
 def test_whole_takes_ints_and_sizes():
     x, _, _ = two_dims()
-    assert whole(3) == 3 and whole(np.int64(4)) == 4 and whole(x) is x
-    assert value_of(x.expression, {N: 12}) == 12
+    assert as_size(3) == 3 and as_size(np.int64(4)) == 4 and as_size(x) is x
+    assert evaluate(x.expression, {N: 12}) == 12
     with pytest.raises(TypeError):
-        whole(1.5)
+        as_size(1.5)

@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.guards import Guards
 from tapewright.core.primitive import list_ops, primitive, wrap_kernels
-from tapewright.core.symbolic_dim import Dim, Size, is_size, value_of
+from tapewright.core.symbolic_dim import Dim, DimSymbol, evaluate, is_symbolic
 
 MANY = 12  # calls of one op that are tried
 CASTS = ("uint8", "int32", "int64", "float64", "complex128")
@@ -127,14 +127,16 @@ def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():
 
 def formulas_of(array, scope):
     """The integers of an array as formulas of one size, which is 5."""
-    size = Dim.of(Size(0, 0), scope)
+    size = Dim.of(DimSymbol(0, 0), scope)
     formula = np.frompyfunc(lambda n: size + (int(n) - 5), 1, 1)
     return np.asarray(formula(array.astype(object)), object)
 
 
 def evaluated(result):
     values = np.frompyfunc(
-        lambda n: value_of(n.expression, {Size(0, 0): 5}) if is_size(n) else n, 1, 1
+        lambda n: evaluate(n.expression, {DimSymbol(0, 0): 5}) if is_symbolic(n) else n,
+        1,
+        1,
     )
     return values(np.asarray(result, object))
 
@@ -167,7 +169,7 @@ def test_ops_with_sizes_do_with_formulas_what_they_do_with_integers(kernel_calls
             if raises(op, arrays, attributes):
                 continue
             wanted = op.kernels.plain(np.ndarray)(*arrays, **attributes)
-            scope = Guards({Size(0, 0): 5})
+            scope = Guards({DimSymbol(0, 0): 5})
             objects = [
                 a.astype(object) if (op.name, n) in NUMBERS else formulas_of(a, scope)
                 for a, n in zip(arrays, op.names(arrays))

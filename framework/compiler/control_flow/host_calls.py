@@ -23,7 +23,7 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsSize, is_size
+from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import TensorLike
@@ -131,7 +131,7 @@ def _arguments(who, func, inp, Tout):
     for spec in [Tout] if single else Tout:
         if not isinstance(spec, TensorSpec):
             spec = TensorSpec(None, as_dtype(spec))
-        if spec.shape.rank is not None and any([is_size(n) for n in spec.shape]):
+        if spec.shape.rank is not None and any([is_symbolic(n) for n in spec.shape]):
             raise NeedsSize(
                 f"{user_line(always=True)}: Tout of {who} has unknown sizes"
             )

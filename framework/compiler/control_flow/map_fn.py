@@ -14,7 +14,7 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import assert_same_structure, flatten, map_structure
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.ops.array.conversion import stop_gradient
@@ -255,7 +255,7 @@ class _Rows:
 
     def run(self, step, state, reverse, stacked):
         """Return the last state, and what ``step(state, row)`` gives beside it, stacked."""
-        many = is_size(self.count) or self.count > UNROLLED_ROWS
+        many = is_symbolic(self.count) or self.count > UNROLLED_ROWS
         if many and is_seen([*self.tensors, *state]):
             return self.written(step, state, reverse)
         found = self.if_traced(step, state, reverse) if many else None

@@ -18,7 +18,7 @@ from collections import Counter
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import equal_for_examples, evaluated, sizes_in_use
+from tapewright.core.symbolic_shape import equal_for_examples, sizes_in_use, substitute
 from tapewright.ops.array.conversion import stop_gradient
 
 from ..pipeline import make_plan
@@ -77,7 +77,7 @@ class RegionNode(Node):
         settings = {name: getattr(self, name) for name in self.SETTINGS}
         sizes = sizes_in_use()
         if sizes is not None:
-            settings = evaluated(settings, sizes)
+            settings = substitute(settings, sizes)
         if counts is not None:
             settings |= {name: counts[name] for name in self.COUNTED}
         regions = now_bound(self.regions) if regions is None else regions

@@ -1,6 +1,6 @@
 """One trace for all sizes: graphs with unknown dimensions, and what they become for known ones.
 
-Where a signature leaves dimensions open the Python code runs once, with a `dimension.Dim`
+Where a signature leaves dimensions open the Python code runs once, with a `symbolic_dim.Dim`
 in the place of each. What the graph then assumes of them is noted (`Guards`), and
 checked for each set of sizes that comes. For sizes for which it holds the graph is copied
 with numbers in the place of formulas, and that copy is planned like any other: replays are
@@ -18,9 +18,9 @@ from collections import OrderedDict
 from tapewright.core.errors import VerificationError
 from tapewright.core.guards import Guards
 from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import Dim, NeedsSize, Size
+from tapewright.core.symbolic_dim import Dim, DimSymbol, NeedsSize
 from tapewright.core.symbolic_shape import has_symbolic_shape, product
-from tapewright.core.tensor_shape import AnyShape
+from tapewright.core.tensor_shape import UnrankedShape
 
 from ..tracing.binding import bind
 from ..tracing.custom_calls import CustomCall
@@ -65,7 +65,7 @@ class Trace:
         return self.guards is None or self.holds(sizes_of(self.pattern, shapes))
 
     def holds(self, sizes):
-        """Return whether the guards hold for these numbers: `Size` -> number."""
+        """Return whether the guards hold for these numbers: `DimSymbol` -> number."""
         return self.guards.broken_by(sizes) is None
 
     def bound(self, shapes):
@@ -77,13 +77,15 @@ class Trace:
 
 
 def sizes_of(pattern, shapes):
-    """The numbers behind the open sizes of a pattern: `Size` -> number."""
+    """The numbers behind the open sizes of a pattern: `DimSymbol` -> number."""
     found = {}
     for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
         if own is None:
-            found[Size(i, None)], found[i, "shape"] = product(shape), shape
+            found[DimSymbol(i, None)], found[i, "shape"] = product(shape), shape
         else:
-            found.update((Size(i, a), shape[a]) for a, n in enumerate(own) if n is None)
+            found.update(
+                (DimSymbol(i, a), shape[a]) for a, n in enumerate(own) if n is None
+            )
     return found
 
 
@@ -112,7 +114,7 @@ class Specializations:
         for i, shape in enumerate(self.shapes):
             axes = enumerate([None] if shape is None else shape)
             found = [axis for axis, n in axes if n is None]
-            self.symbols += [Size(i, None if shape is None else a) for a in found]
+            self.symbols += [DimSymbol(i, None if shape is None else a) for a in found]
         self.traces = []  # for many sizes: `Trace`
         self.reason = None  # why there is no trace for all sizes
         self.depends = False  # on sizes, whether there is one
@@ -268,10 +270,12 @@ class Specializations:
         found = []
         for i, shape in enumerate(self.shapes):
             if shape is None:
-                found.append(AnyShape(i, guards))
+                found.append(UnrankedShape(i, guards))
                 continue
             axes = enumerate(shape)
-            dims = [Dim.of(Size(i, a), guards) if n is None else n for a, n in axes]
+            dims = [
+                Dim.of(DimSymbol(i, a), guards) if n is None else n for a, n in axes
+            ]
             found.append(tuple(dims))
         return tuple(found)
 
@@ -314,7 +318,7 @@ def _flipped(guards):
     """The examples changed so that the last "unequal" is "equal"; None if none can be."""
     for (relation, expression), answer in reversed(guards.conditions.items()):
         if relation == "==" and not answer:
-            for example in guards.solved(expression):
+            for example in guards.solutions(expression):
                 if min([example[symbol] for symbol in guards.symbols()]) > 1:
                     return example
     return None

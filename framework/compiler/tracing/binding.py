@@ -1,7 +1,7 @@
 """A graph with formulas for its sizes, copied with numbers in their place."""
 
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.symbolic_shape import evaluated, sizes_in_use, with_sizes
+from tapewright.core.symbolic_shape import sizes_in_use, substitute, with_sizes
 
 from .graph import Graph
 from .interpret import interpret
@@ -11,7 +11,7 @@ __all__ = ["bind", "now_bound"]
 
 
 def bind(graph, sizes):
-    """A copy of a graph with numbers for its sizes (`dimension.Size` -> number).
+    """A copy of a graph with numbers for its sizes (`symbolic_dim.DimSymbol` -> number).
 
     It is interpreted by a tracer: every op infers its result again, and so checks its
     inputs for these very sizes. Tensors of sizes become constants. What is captured stays
@@ -23,7 +23,7 @@ def bind(graph, sizes):
         env = {value: tracer.capture(x) for value, x in graph.captures.items()}
         tracer.birth = 0
         inputs = [
-            tracer.input(evaluated(v.shape, sizes), v.dtype, v.name)
+            tracer.input(substitute(v.shape, sizes), v.dtype, v.name)
             for v in graph.inputs
         ]
         tracer.finish(interpret(graph, inputs, env))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapewright.core.devices import is_array, to_numpy
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.symbolic_shape import evaluated, sizes_in_use
+from tapewright.core.symbolic_shape import sizes_in_use, substitute
 from tapewright.core.tensor import convert_to_tensor, new_tensor
 from tapewright.core.variable import writing
 
@@ -59,7 +59,7 @@ def _run(graph, env, constants, tracer):
         else:
             attributes = node.attributes
             if sizes is not None:
-                attributes = evaluated(attributes, sizes)
+                attributes = substitute(attributes, sizes)
             outputs = node.op.general(tuple(args), attributes)
             outputs = outputs if type(outputs) is tuple else (outputs,)
         env.update(zip(node.outputs, outputs))
@@ -77,7 +77,7 @@ def perform_effect(node, args):
     if tracer is not None:
         sizes = sizes_in_use()
         specs = [
-            (v.shape if sizes is None else evaluated(v.shape, sizes), v.dtype)
+            (v.shape if sizes is None else substitute(v.shape, sizes), v.dtype)
             for v in node.outputs
         ]
         return tracer.effect(

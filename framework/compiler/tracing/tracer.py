@@ -23,7 +23,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize
-from tapewright.core.symbolic_shape import Sizes, has_symbolic_shape, product
+from tapewright.core.symbolic_shape import SymbolicShape, has_symbolic_shape, product
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -31,7 +31,7 @@ from tapewright.core.tensor import (
     new_tensor,
     next_key,
 )
-from tapewright.core.tensor_shape import AnyShape, TensorShape
+from tapewright.core.tensor_shape import TensorShape, UnrankedShape
 from tapewright.ops.array.sizes import known_result, known_sizes
 
 from .custom_calls import CustomCall
@@ -210,7 +210,7 @@ class SymbolicTensor(Tensor):
 
 def _shape(dims, op=None):
     """A shape as graphs have it: a tuple of ints and formulas."""
-    if type(dims) is AnyShape:
+    if type(dims) is UnrankedShape:
         return dims
     if getattr(dims, "rank", 0) is None or any([d is None for d in dims]):
         who = "an input" if op is None else op.name
@@ -218,7 +218,7 @@ def _shape(dims, op=None):
             f"{user_line(always=True)}: the shape of what {who} gives is not known before "
             "it runs"
         )
-    return Sizes(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
+    return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 
 
 class Tracer(Interpreter):

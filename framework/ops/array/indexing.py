@@ -21,8 +21,8 @@ from tapewright.core.errors import (
 )
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
-from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import has_symbolic_shape, whole
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_shape import as_size, has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -70,7 +70,7 @@ def _plain(item):
         return item
     if isinstance(item, _slice):
         return [
-            n if n is None or type(n) is int else whole(n)
+            n if n is None or type(n) is int else as_size(n)
             for n in (item.start, item.stop, item.step)
         ]
     if item is None:
@@ -81,14 +81,14 @@ def _plain(item):
         return item  # plain already, as are the words
     if isinstance(item, str) and item in ("newaxis", "..."):
         return item
-    if is_size(item):
+    if is_symbolic(item):
         return item
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise TypeError(
             "An index must be made of integers, slices, ..., None, and arrays of "
             f"integers or booleans, got {item!r}"
         )
-    return whole(item)
+    return as_size(item)
 
 
 def _numpy_index(index):

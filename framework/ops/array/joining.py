@@ -17,8 +17,8 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, lift, normalize_axis
-from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import agree, whole
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_shape import agree, as_size
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -344,7 +344,7 @@ Paddings: TypeAlias = Annotated[
 
 
 def _width(n):
-    return n if is_size(n) else whole(n) if hasattr(n, "known_sizes") else int(n)
+    return n if is_symbolic(n) else as_size(n) if hasattr(n, "known_sizes") else int(n)
 
 
 @primitive(

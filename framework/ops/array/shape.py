@@ -31,7 +31,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.tensor_shape import TensorShape, UnrankedShape
 from tapewright.core.typing import (
     Axes,
     Axis,
@@ -95,14 +95,14 @@ def _of_nothing(dims, shape):
 
 @reshape.infer
 def _(tensor, shape):
-    if hasattr(shape, "shape_symbol"):  # of unknown rank
+    if isinstance(shape, UnrankedShape):  # of unknown rank
         if product(tensor.shape) != shape.size:
             raise ShapeError("reshape", "the number of entries differs", tensor=tensor)
         return TensorSpec(shape, tensor.dtype)
     dims = tensor.shape
     shape = _of_nothing(dims, shape)
     is_open = dims.rank is None or any([n is None for n in dims])
-    count = None if is_open and not hasattr(dims, "shape_symbol") else product(dims)
+    count = None if is_open and not isinstance(dims, UnrankedShape) else product(dims)
     known = math.prod(n for n in shape if n != -1)
     open_dims = list(shape).count(-1)
     fits = count is None or (

@@ -1,7 +1,7 @@
 """Tensors that follow from unknown sizes: what stands in a graph for their numbers.
 
 While a function is traced for unknown dimensions, ``tw.shape(x)`` has no value yet. It is
-a node of the op `sizes`, which holds the formulas (`dimension.Dim`); when the sizes are
+a node of the op `sizes`, which holds the formulas (`symbolic_dim.Dim`); when the sizes are
 known it becomes a constant. What small integer ops make of such tensors (an entry, a
 product, a list of several) is again known as formulas, so that it may be a shape.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from tapewright.core import devices, dtypes, tensor
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, primitive
-from tapewright.core.symbolic_dim import NeedsSize, is_size
+from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
 from tapewright.core.typing import DTypeLike
@@ -68,7 +68,7 @@ def as_constant(op, attributes):
 def size_tensor(value, dtype=None, hint=None):
     """A formula, or a nest of formulas, numbers and tensors of them, as a tensor."""
     entries = np.array(_entries(value), object)
-    floating = any([is_size(n) and n.expression[0] != "poly" for n in entries.flat])
+    floating = any([is_symbolic(n) and n.expression[0] != "poly" for n in entries.flat])
     natural = dtypes.float32 if floating else dtypes.int32
     if dtype is None and hint is not None and (
         not floating or dtypes.as_dtype(hint).dtype.kind in "fc"
@@ -175,14 +175,14 @@ def known_result(op, inputs, attributes):
 
 def known_as_sizes(*values):
     """Whether one of these numbers and tensors is a formula, and the others are known."""
-    if not any([is_size(v) or hasattr(v, "symbol") for v in values]):
+    if not any([is_symbolic(v) or hasattr(v, "symbol") for v in values]):
         return False
     unknown = False
     for value in values:
         entries = known_sizes(value) if isinstance(value, Tensor) else None
         if entries is not None:
             value = _nest(entries)
-        elif not (type(value) is int or is_size(value)):
+        elif not (type(value) is int or is_symbolic(value)):
             return False
         unknown = unknown or has_symbolic_shape(value)
     return unknown

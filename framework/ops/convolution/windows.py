@@ -14,7 +14,7 @@ from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import Axis, TensorLike, as_shape
 
@@ -45,7 +45,7 @@ def window_positions(size, window, stride, padding, dilation):
 
     ``padding``: "VALID", "SAME" or a pair; ``size`` and ``count`` may be None, unknown.
     """
-    if is_size(size):
+    if is_symbolic(size):
         return _positions(size, window, stride, padding, dilation)
     return _known_positions(size, window, stride, padding, dilation)
 

@@ -20,7 +20,7 @@ from tapewright.compiler.function.specialization import (
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.core.errors import SavingError, TracingError
 from tapewright.core.source_lines import line_of_error
-from tapewright.core.symbolic_dim import NeedsSize, Size
+from tapewright.core.symbolic_dim import DimSymbol, NeedsSize
 
 __all__ = ["covered", "reason_of"]
 
@@ -252,7 +252,7 @@ class _Coverage:
                 if len(terms) != 1:
                     continue
                 ((monomial, c),) = terms.items()
-                if len(monomial) == 1 and type(monomial[0]) is Size:
+                if len(monomial) == 1 and type(monomial[0]) is DimSymbol:
                     at, place = -constant // c, ((*monomial[0],),)
                     found += [(place, n) for n in (at - 1, at, at + 1) if n >= 0]
         return found

@@ -9,9 +9,15 @@ entries), or ``["//", left, right]``, ``["%", left, right]``.
 import math
 
 from tapewright.core.guards import Guards
-from tapewright.core.symbolic_dim import Dim, Real, Size, is_size, value_of
-from tapewright.core.symbolic_shape import Sizes
-from tapewright.core.tensor_shape import AnyShape
+from tapewright.core.symbolic_dim import (
+    Dim,
+    DimSymbol,
+    SymbolicReal,
+    evaluate,
+    is_symbolic,
+)
+from tapewright.core.symbolic_shape import SymbolicShape
+from tapewright.core.tensor_shape import UnrankedShape
 
 __all__ = [
     "decode_guards",
@@ -23,7 +29,7 @@ __all__ = [
     "is_open",
 ]
 
-is_open = is_size
+is_open = is_symbolic
 
 LARGEST = 2**63
 DEEPEST = 20
@@ -34,7 +40,7 @@ INPUTS, AXES = 100_000, 64
 
 def encode_number(n):
     """An int as it is, a formula as a list."""
-    return _expression(n.expression) if is_size(n) else int(n)
+    return _expression(n.expression) if is_symbolic(n) else int(n)
 
 
 def decode_number(value, scope):
@@ -47,15 +53,17 @@ def decode_number(value, scope):
     for symbol in _sizes_of(expression):
         if symbol not in scope.examples:
             raise ValueError(f"{symbol} is no size of this function")
-    value_of(expression, scope.examples)  # as it will be for other sizes
+    evaluate(expression, scope.examples)  # as it will be for other sizes
     return (
-        Dim(expression, scope) if expression[0] == "poly" else Real(expression, scope)
+        Dim(expression, scope)
+        if expression[0] == "poly"
+        else SymbolicReal(expression, scope)
     )
 
 
 def encode_shape(shape):
     """A list of ints and formulas; ``{"any": input}`` for a shape of unknown rank."""
-    if hasattr(shape, "shape_symbol"):
+    if isinstance(shape, UnrankedShape):
         return {"any": shape.shape_symbol.input}
     return [None if n is None else encode_number(n) for n in shape]
 
@@ -64,16 +72,16 @@ def decode_shape(value, scope=None):
     """A shape as graphs have it: a tuple."""
     if isinstance(value, dict):
         number = _whole(value.get("any"), INPUTS)
-        if scope is None or Size(number, None) not in scope.examples:
+        if scope is None or DimSymbol(number, None) not in scope.examples:
             raise ValueError(f"input {number} is not of unknown rank")
-        return AnyShape(number, scope)
+        return UnrankedShape(number, scope)
     if not isinstance(value, list) or len(value) > AXES:
         raise ValueError(f"a shape must be a list of at most {AXES} sizes")
     dims = [decode_number(n, scope) for n in value]
     if any(type(n) is int and n < 0 for n in dims):
         raise ValueError(f"a shape must have sizes from 0 on, has {dims}")
-    open_ = any(is_size(n) for n in dims)
-    return Sizes(dims) if open_ else tuple(dims)
+    open_ = any(is_symbolic(n) for n in dims)
+    return SymbolicShape(dims) if open_ else tuple(dims)
 
 
 # ------------------------------------------------------------------------- formulas
@@ -94,7 +102,7 @@ def _expression(expression):
 
 
 def _symbol(symbol):
-    if type(symbol) is Size:
+    if type(symbol) is DimSymbol:
         return [symbol.input, symbol.axis]
     return [symbol[0], _expression(symbol[1]), _expression(symbol[2])]
 
@@ -122,7 +130,9 @@ def _degree(expression):
 
 
 def _degree_of_symbol(symbol):
-    return 1 if type(symbol) is Size else max(_degree(symbol[1]), _degree(symbol[2]))
+    return (
+        1 if type(symbol) is DimSymbol else max(_degree(symbol[1]), _degree(symbol[2]))
+    )
 
 
 def _read_expression(value, depth=0):
@@ -178,7 +188,7 @@ def _read_symbol(value, depth):
     if len(value) == 2:
         number, axis = value
         axis = axis if axis is None else _whole(axis, AXES)
-        return Size(_whole(number, INPUTS), axis)
+        return DimSymbol(_whole(number, INPUTS), axis)
     operation, left, right = value
     if operation not in ("//", "%"):
         raise ValueError(f"{operation!r} is no part of a formula")
@@ -193,7 +203,7 @@ def _whole(n, below=LARGEST):
 
 
 def _sizes_of(expression):
-    """The `Size` symbols of a formula."""
+    """The `DimSymbol` symbols of a formula."""
     if not isinstance(expression, tuple):
         return
     if expression[0] != "poly":
@@ -202,7 +212,7 @@ def _sizes_of(expression):
         return
     for monomial, _ in expression[1]:
         for symbol in monomial:
-            if type(symbol) is Size:
+            if type(symbol) is DimSymbol:
                 yield symbol
             else:
                 yield from _sizes_of(symbol[1])
@@ -216,7 +226,7 @@ def encode_guards(guards):
     """Examples of sizes, and the conditions on which a trace depends."""
     examples, shapes, conditions = [], [], []
     for symbol, n in guards.examples.items():
-        if type(symbol) is Size:
+        if type(symbol) is DimSymbol:
             examples.append([*symbol, int(n)])
         else:
             shapes.append([symbol[0], [int(size) for size in n]])
@@ -224,7 +234,9 @@ def encode_guards(guards):
         if relation == "shape":
             symbol, other = expression
             other = (
-                [*other] if type(other) is Size else {"shape": [int(n) for n in other]}
+                [*other]
+                if type(other) is DimSymbol
+                else {"shape": [int(n) for n in other]}
             )
             conditions.append([relation, [[*symbol], other], answer])
         else:
@@ -240,7 +252,7 @@ def decode_guards(value, pattern):
     for number, shape in value["shapes"]:
         examples[_whole(number, INPUTS), "shape"] = decode_shape(shape)
     wanted = {*_open_sizes(pattern)}
-    if {symbol for symbol in examples if type(symbol) is Size} != wanted:
+    if {symbol for symbol in examples if type(symbol) is DimSymbol} != wanted:
         raise ValueError("there must be one example for each open size")
     found = Guards(examples)
     for relation, expression, answer in value["facts"]:
@@ -257,7 +269,7 @@ def decode_guards(value, pattern):
         else:
             expression = _read_formula(expression)
             symbols = list(_sizes_of(expression))
-            value_of(expression, examples)
+            evaluate(expression, examples)
         if not wanted.issuperset(symbols):
             raise ValueError("a condition is about a size that is not open")
         found.conditions[relation, expression] = answer
@@ -267,6 +279,6 @@ def decode_guards(value, pattern):
 def _open_sizes(pattern):
     for i, shape in enumerate(pattern):
         if shape is None:
-            yield Size(i, None)
+            yield DimSymbol(i, None)
         else:
-            yield from (Size(i, axis) for axis, n in enumerate(shape) if n is None)
+            yield from (DimSymbol(i, axis) for axis, n in enumerate(shape) if n is None)

@@ -18,8 +18,9 @@ from tapewright.compiler.function.signature import Signature
 from tapewright.compiler.function.specialization import Trace, is_open
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.symbolic_dim import is_size
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.tensor_shape import UnrankedShape
 from tapewright.core.variable import Variable
 
 from .constants import ConstantReader, ConstantWriter
@@ -254,9 +255,9 @@ def _form_by_inputs(concrete):
 
 
 def _known(shape):
-    if hasattr(shape, "shape_symbol"):
+    if isinstance(shape, UnrankedShape):
         return None
-    return [None if is_size(n) else n for n in shape]
+    return [None if is_symbolic(n) else n for n in shape]
 
 
 def _parameter(parameter, constants, variables):
@@ -401,13 +402,16 @@ def _read_trace(group, head, specs, structure, variables, constants, optimizers)
 def _is_input(shape, pattern, number):
     """Whether a shape is a pattern with the sizes of this input where it is open."""
     if pattern is None:
-        return hasattr(shape, "shape_symbol") and shape.shape_symbol == (number, None)
-    if hasattr(shape, "shape_symbol") or len(shape) != len(pattern):
+        return isinstance(shape, UnrankedShape) and shape.shape_symbol == (number, None)
+    if isinstance(shape, UnrankedShape) or len(shape) != len(pattern):
         return False
     for axis, (n, wanted) in enumerate(zip(shape, pattern)):
         if wanted is None:
-            if not is_size(n) or n.expression != ("poly", ((((number, axis),), 1),)):
+            if not is_symbolic(n) or n.expression != (
+                "poly",
+                ((((number, axis),), 1),),
+            ):
                 return False
-        elif is_size(n) or n != wanted:
+        elif is_symbolic(n) or n != wanted:
             return False
     return True

@@ -9,9 +9,10 @@ import numpy as np
 
 from tapewright.compiler.tracing.graph import spec_of
 from tapewright.compiler.tracing.graph_verifier import check_fits
-from tapewright.core.symbolic_dim import is_size
-from tapewright.core.symbolic_shape import Sizes, has_symbolic_shape
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_shape import SymbolicShape, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.tensor_shape import UnrankedShape
 
 __all__ = [
     "check_gradients",
@@ -56,11 +57,11 @@ def name_or_none(text):
 
 def dims_of(dims):
     """A shape that a rule has inferred, as graphs have it."""
-    if hasattr(dims, "shape_symbol"):
+    if isinstance(dims, UnrankedShape):
         return dims
     if getattr(dims, "rank", 0) is None or any(d is None for d in dims):
         raise ValueError("gives a shape that is not known")
-    return Sizes(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
+    return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 
 
 def rule_spec(x):
@@ -75,12 +76,12 @@ def check_plain(value, depth=0):
         if not fits or depth > 1:
             raise ValueError(f"{value[:80]!r} is no attribute of an op")
     elif isinstance(value, (list, tuple)):
-        if hasattr(value, "shape_symbol"):
+        if isinstance(value, UnrankedShape):
             return
         for item in value:
             check_plain(item, depth + 1)
     elif not (value is None or isinstance(value, (bool, int, float, complex, np.generic))
-              or is_size(value)):  # fmt: skip
+              or is_symbolic(value)):  # fmt: skip
         raise ValueError(f"{type(value).__name__} is no kind of attribute of an op")
 
 
@@ -98,7 +99,9 @@ def check_gradients(kinds, variables, inputs):
         elif kind == "sparse":
             (rows, dtype), (places, whole) = spec_of(next(given)), spec_of(next(given))
             own = tuple(variable._array.shape)
-            known = not any(hasattr(shape, "shape_symbol") for shape in (rows, places))
+            known = not any(
+                isinstance(shape, UnrankedShape) for shape in (rows, places)
+            )
             fits = known and dtype == variable._array.dtype and whole.kind in "iu"
             if not fits or not own or (len(places), tuple(rows[1:])) != (1, own[1:]):
                 raise ValueError(f"has no sparse gradient of {variable.path!r}")
@@ -117,7 +120,7 @@ def check_settings(settings):
     for name, x in settings.items():
         whole = type(x) is int and x >= 0
         fits = whole or (
-            name in sizes and (x is None or (name != "maximum" and is_size(x)))
+            name in sizes and (x is None or (name != "maximum" and is_symbolic(x)))
         )
         if name in flags:
             fits = type(x) is bool

@@ -12,6 +12,7 @@ from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.tensor_shape import UnrankedShape
 
 from .values import nested_alike
 
@@ -205,7 +206,7 @@ def _is_exact(x, value):
     shape = getattr(getattr(x, "array", None), "shape", None)
     if (
         shape is None
-        or hasattr(value.shape, "shape_symbol")
+        or isinstance(value.shape, UnrankedShape)
         or len(shape) != len(value.shape)
     ):
         return False
