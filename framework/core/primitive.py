@@ -14,7 +14,8 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, overload
+from types import FunctionType
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -108,9 +109,12 @@ def _forwarded(kernel, xp, op):
     return None
 
 
+# A ready-made rule of `rules`, not yet made for an op.
+RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
+
 # What NumPy's abbreviations of dtypes stand for.
-_KINDS = {"f": "floating", "c": "complex", "i": "whole numbers", "u": "whole numbers",
-          "b": "boolean", "U": "strings"}  # fmt: skip
+_KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "integer",
+          "b": "boolean", "U": "string"}  # fmt: skip
 
 # In what NumPy says of dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
@@ -157,6 +161,10 @@ class Primitive:
         view: bool = False,
         cost: tuple[int, int] | Callable[..., Any] = (0, 0),
         stable_form: str | None = None,
+        no_gradient: bool | Sequence[str] = (),
+        infer: RuleMaker | None = None,
+        batch: RuleMaker | None = None,
+        diagonal: RuleMaker | None = None,
     ):
         self.name = name or kernel.__name__.strip("_")
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
@@ -206,6 +214,14 @@ class Primitive:
         self.kernels: Any = _Kernels(self)
         self.recorders: Any = Recorders(self)
         self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
+        if no_gradient:
+            self.no_gradient(*(self.inputs if no_gradient is True else no_gradient))
+        if infer is not None:
+            self.infer(infer(self))
+        if batch is not None:
+            self.batch(batch(self))
+        if diagonal is not None:
+            self.diagonal(diagonal(self))
         register_op(self)
 
     def __repr__(self) -> str:
@@ -245,9 +261,9 @@ class Primitive:
 
         def attach(rule):
             self._check_residuals(rule)
-            _name_rule(rule, f"{self.name}.vjp[{', '.join(inputs)}]")
+            named = _name_rule(rule, f"{self.name}.vjp[{', '.join(inputs)}]")
             for name in inputs:
-                self.rules[name] = rule
+                self.rules[name] = named
             self.recorders.clear()
             return rule
 
@@ -551,11 +567,19 @@ class Primitive:
 
 
 def _name_rule(rule, name):
-    """Give a rule without a name of its own the one that tracebacks and profiles show."""
+    """The rule under the name that tracebacks and profiles show, that of its own op.
+
+    One that is shared, or has a name already, is copied for it.
+    """
+    code = rule.__code__.replace(co_name=name, co_qualname=name)
     if rule.__name__ in ("_", "<lambda>"):
-        rule.__code__ = rule.__code__.replace(co_name=name, co_qualname=name)
-        rule.__name__ = rule.__qualname__ = name
-    return rule
+        rule.__code__, rule.__name__, rule.__qualname__ = code, name, name
+        return rule
+    copy = FunctionType(
+        code, rule.__globals__, name, rule.__defaults__, rule.__closure__
+    )
+    copy.__kwdefaults__, copy.__module__ = rule.__kwdefaults__, rule.__module__
+    return copy
 
 
 def _parameters(who, kernel):
@@ -625,8 +649,9 @@ def primitive(kernel=None, **options):
     Its signature is the op's: inputs are parameters of type `TensorLike`, attributes those
     of another type, see `typing`. What the kernel gets for an input is an array.
 
-    Names: ``name``, and ``type_name``, TensorFlow's op type, for error messages and
-    `RegisterGradient`.
+    Names: ``name``, the kernel's (without underscores around it) if not given, and
+    ``type_name``, TensorFlow's op type, for error messages and `RegisterGradient`: the
+    name in capitals, ``AddN`` for ``add_n``, if not given.
 
     Inputs and outputs:
 
@@ -636,6 +661,12 @@ def primitive(kernel=None, **options):
       zeros where none arrived.
     - ``kinds``: the kinds of dtypes taken, as NumPy abbreviates them ("iufc");
       ``floating`` for "fc": integers, of which NumPy would make float64, are refused.
+
+    Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:
+
+    - ``infer``, ``batch``, ``diagonal``: functions of the primitive that make the rule,
+      those of `rules`.
+    - ``no_gradient``: the inputs in which the gradient is None; True for all.
 
     Traits, the facts that interpreters and compiler ask for; each has a test that tries
     it by numbers on the op table (``tests/ops/test_traits.py``):

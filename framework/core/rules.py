@@ -1,5 +1,8 @@
 """Ready-made rules: the shape, batching and diagonal rules that kinds of ops share.
 
+Each ``infer_...``, ``batch_...`` and ``diagonal_...`` makes the rule of an op, which gets
+it by an option: ``@primitive(batch=batch_leading)``.
+
 A *batch* rule sees inputs that carry a mapped axis in front (``mapped[i]`` says which)
 and gives an output that carries it too.
 
@@ -27,10 +30,17 @@ from .tensor_shape import TensorShape, UnrankedShape
 from .typing import Kernel, Op, P
 
 __all__ = [
+    "all_mapped",
+    "along_axis",
+    "batch_along_axis",
+    "batch_leading",
+    "beside_axis",
     "broadcast_shape",
+    "diagonal_along_axis",
     "diagonal_elementwise",
     "elementwise",
     "infer_elementwise",
+    "infer_like_input",
     "known_rank",
     "lift",
     "normalize_axis",
@@ -141,6 +151,25 @@ def infer_elementwise(op, result_dtype=None):
     return _
 
 
+def infer_like_input(op):
+    """The infer rule: the spec of the first input."""
+
+    def _(x, *others, **attributes):
+        return x
+
+    return _
+
+
+def infer_along_axis(op):
+    """The infer rule of ops along ``axis`` that keep the shape: the spec of the input."""
+
+    def _(x, *others, axis, **attributes):
+        normalize_axis(op.name, axis, x.shape.rank)
+        return x
+
+    return _
+
+
 def lift(mapped, *inputs):
     """Mapped inputs given further axes behind the mapped one, so that all broadcast.
 
@@ -160,13 +189,46 @@ def lift(mapped, *inputs):
     return lifted
 
 
-def batch_elementwise(op):
-    """The batch rule: the op itself, once the inputs' axes are lined up."""
+def all_mapped(mapped, values):
+    """The values, those without a mapped axis repeated along one."""
+    if all(mapped):
+        return values
+    broadcast_to = get_primitive("broadcast_to").entry
+    size = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
+    return [
+        v if m else broadcast_to(v, (size, *v.array.shape))
+        for v, m in zip(values, mapped)
+    ]
+
+
+def batch_leading(op):
+    """The batch rule of ops that broadcast, or work on the last axes only.
+
+    The op itself, once the inputs' axes are lined up: one more axis stands in front.
+    """
 
     def _(mapped, *inputs, **attributes):
         if len(inputs) > 1:
             inputs = lift(mapped, *inputs)
-        return op.entry(*inputs, **attributes)
+        return op.general(inputs, attributes) if attributes else op.entry(*inputs)
+
+    return _
+
+
+def batch_along_axis(op):
+    """The batch rule of ops along ``axis``, one or several: each is one further.
+
+    The inputs have one rank.
+    """
+
+    def _(mapped, *inputs, axis, **attributes):
+        inputs = all_mapped(mapped, inputs)
+        rank = inputs[0].array.ndim - 1
+        if isinstance(axis, tuple):
+            attributes["axis"] = tuple([a % rank + 1 for a in axis])
+        else:
+            attributes["axis"] = axis % rank + 1
+        return op.general(inputs, attributes)
 
     return _
 
@@ -193,6 +255,26 @@ def diagonal_elementwise(op):
         return axis
 
     return _
+
+
+def diagonal_along_axis(op):
+    """The diagonal rule of ops along ``axis``, one or several: any other axis stays.
+
+    None but the first input may be mapped.
+    """
+
+    def _(axes, x, *others, axis, **attributes):
+        if axes[0] is None or axes.count(None) < len(others):
+            return None
+        return beside_axis(axes[0], len(x.shape), axis)
+
+    return _
+
+
+def beside_axis(diagonal, rank, axis):
+    """The diagonal axis, or None if ``axis``, one or several, is that very one."""
+    several = axis if isinstance(axis, tuple) else (axis,)
+    return None if any([(diagonal - a) % rank == 0 for a in several]) else diagonal
 
 
 def _unions(sets):
@@ -233,8 +315,19 @@ def elementwise(
     op.broadcasts = len(op.inputs) > 1 if broadcasts is None else broadcasts
     op.elementwise = True
     op.infer(infer_elementwise(op, result_dtype))
-    op.batch(batch_elementwise(op))
+    op.batch(batch_leading(op))
     op.zero_when = {frozenset(names) for names in zero_when} | _unions(op.linear)
     if op.zero_when:
         op.diagonal(diagonal_elementwise(op))
     return op.entry
+
+
+def along_axis(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op along its attribute ``axis``, whose output has the input's spec.
+
+    Brings its rules along; the options are `primitive`'s.
+    """
+    diagonal = diagonal_along_axis if options.get("linear") is True else None
+    return primitive(
+        infer=infer_along_axis, batch=batch_along_axis, diagonal=diagonal, **options
+    )

@@ -69,7 +69,7 @@ MEANT = {
     "core/provenance.py": {"stop_gradient"},
     # what generated records and the rules of core call
     "core/record.py": {"broadcast_to", "equal", "sum_to_shape"},
-    "core/rules.py": {"reshape"},
+    "core/rules.py": {"broadcast_to", "reshape"},
     "core/user_gradients.py": {"conj"},
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import elementwise
+from tapewright.core.rules import batch_leading, elementwise
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 
@@ -37,7 +37,7 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
-@elementwise(name="cast", type_name="Cast", sizes=True, linear=True, cost=(0, 0))
+@elementwise(name="cast", sizes=True, linear=True, cost=(0, 0))
 def cast_p(xp, x: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
@@ -85,7 +85,7 @@ def _as_it_is(x):
     return x if isinstance(x, Tensor) else identity(x)
 
 
-@elementwise(name="saturate_cast", type_name="SaturateCast", linear=True, cost=(0, 0))
+@elementwise(linear=True, cost=(0, 0))
 def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
@@ -154,7 +154,7 @@ def saturate_cast(
     return _complex(*parts)
 
 
-@primitive(name="bitcast", type_name="Bitcast", view=True)
+@primitive(view=True, no_gradient=True, batch=batch_leading)
 def _bitcast(xp, input: TensorLike, type: DTypeLike):
     to = dtypes.as_dtype(type).dtype
     size, new_size = input.dtype.itemsize, to.itemsize
@@ -169,9 +169,6 @@ def _bitcast(xp, input: TensorLike, type: DTypeLike):
     return xp.ascontiguousarray(input).view(to)[..., 0]
 
 
-_bitcast.no_gradient()
-
-
 @_bitcast.infer
 def _(input, type):
     to = dtypes.as_dtype(type)
@@ -184,11 +181,6 @@ def _(input, type):
             raise ShapeError("bitcast", what, input=input)
         dims.pop()
     return TensorSpec(dims, to)
-
-
-@_bitcast.batch
-def _(mapped, input, *, type):
-    return _bitcast(input, type=type)
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
@@ -216,13 +208,7 @@ def _complex_of(dtype):
     return "complex64" if dtype == "float32" else "complex128"
 
 
-@elementwise(
-    name="complex",
-    type_name="Complex",
-    result_dtype=_complex_of,
-    linear=True,
-    cost=(0, 0),
-)
+@elementwise(result_dtype=_complex_of, linear=True, cost=(0, 0))
 def _complex(xp, real: TensorLike, imag: TensorLike):
     if real.dtype.kind != "f" or real.dtype.itemsize < 4:
         what = "real and imag must be float32 or float64"
@@ -253,14 +239,7 @@ def real_dtype(dtype):
     return dtype.real_dtype
 
 
-@elementwise(
-    name="real",
-    type_name="Real",
-    result_dtype=real_dtype,
-    linear=True,
-    cost=(0, 0),
-    view=True,
-)
+@elementwise(result_dtype=real_dtype, linear=True, cost=(0, 0), view=True)
 def _real(xp, input: TensorLike):
     return xp.real(input)
 
@@ -275,14 +254,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
     return _real(input) if _is_complex(input) else _as_it_is(input)
 
 
-@elementwise(
-    name="imag",
-    type_name="Imag",
-    result_dtype=real_dtype,
-    linear=True,
-    cost=(0, 0),
-    view=True,
-)
+@elementwise(result_dtype=real_dtype, linear=True, cost=(0, 0), view=True)
 def _imag(xp, input: TensorLike):
     return xp.imag(input)
 
@@ -297,7 +269,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
     return _imag(input if _is_complex(input) else stop_gradient(input))
 
 
-@elementwise(name="conj", type_name="Conj", kinds="iufc", linear=True)
+@elementwise(kinds="iufc", linear=True)
 def _conj(xp, x: TensorLike):
     return xp.conj(x)
 
@@ -322,7 +294,7 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(type_name="Identity", sizes=True, linear=True, cost=(0, 0), view=True)
+@elementwise(sizes=True, linear=True, cost=(0, 0), view=True)
 def identity(xp, input: TensorLike):
     """``input`` as another tensor; gradients pass."""
     return input
@@ -354,11 +326,8 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
 
 
 @elementwise(
-    type_name="StopGradient", zero_when=[{"input"}], sizes=True, cost=(0, 0), view=True
+    zero_when=[{"input"}], sizes=True, cost=(0, 0), view=True, no_gradient=True
 )
 def stop_gradient(xp, input: TensorLike):
     """``input``, through which no gradient passes: it counts as a constant."""
     return input
-
-
-stop_gradient.no_gradient()

@@ -20,7 +20,7 @@ from tapewright.core.errors import (
     ShapeError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import all_mapped, normalize_axis
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -35,7 +35,7 @@ from tapewright.core.typing import Axis, IntLike, ShapeLike, TensorLike, as_shap
 from ..math.comparison import where
 from ..math.reduction import clip_by_norm
 from .conversion import cast
-from .joining import all_mapped, concat
+from .joining import concat
 from .shape import broadcast_to, expand_dims, reshape, squeeze, transpose
 
 __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
@@ -45,10 +45,15 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 
 
 @primitive(
-    name="gather", type_name="GatherV2", alike=(), may_raise=True, sizes=True,
+    name="gather",
+    type_name="GatherV2",
+    alike=(),
+    may_raise=True,
+    sizes=True,
     new_memory=True,
     linear=True,
-)  # fmt: skip
+    no_gradient=("indices",),
+)
 def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)
@@ -85,9 +90,6 @@ def _misfit(indices, size):
     """One of those that are out of range."""
     low = int(indices.min())
     return low if low < 0 else int(indices.max())
-
-
-gather_p.no_gradient("indices")
 
 
 @gather_p.infer
@@ -161,12 +163,12 @@ def offset(indices, size):
 
 
 @primitive(
-    name="scatter_rows",
     alike=(),
     may_raise=True,
     grows=True,
     linear=True,
     cost=per_input(1),
+    no_gradient=("indices",),
 )
 def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
@@ -213,9 +215,6 @@ def _are_distinct(picks, size):
         ordered = np.sort(picks)
         return not (ordered[1:] == ordered[:-1]).any()
     return np.bincount(picks.astype(np.intp, copy=False)).max() <= 1
-
-
-scatter_rows.no_gradient("indices")
 
 
 @scatter_rows.infer
@@ -266,7 +265,7 @@ def _(axes, g, indices, *, shape, axis):
 # ------------------------------------------------------- several axes as one
 
 
-@primitive(name="flat_index", may_raise=True)
+@primitive(may_raise=True, no_gradient=True)
 def flat_index(
     xp,
     indices: TensorLike,
@@ -311,9 +310,6 @@ def _check_range(places, dims, wrap, who):
             )
 
 
-flat_index.no_gradient()
-
-
 @flat_index.infer
 def _(indices, dims, batch, wrap, who):
     _check_whole(who, indices)
@@ -336,13 +332,10 @@ def _(mapped, indices, *, dims, batch, wrap, who):
     return flat
 
 
-@primitive(name="flatnonzero")
+@primitive(no_gradient=True)
 def flatnonzero(xp, condition: TensorLike):
     """The numbers of the entries that are true, counted row by row."""
     return xp.flatnonzero(condition).astype(xp.int64)
-
-
-flatnonzero.no_gradient()
 
 
 @flatnonzero.infer

@@ -7,6 +7,7 @@ A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,12 @@ from tapewright.core.errors import (
     ShapeError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
+from tapewright.core.rules import (
+    batch_along_axis,
+    broadcast_shape,
+    known_rank,
+    normalize_axis,
+)
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.symbolic_shape import as_size, has_symbolic_shape
 from tapewright.core.tensor import (
@@ -35,6 +41,9 @@ from tapewright.core.typing import (
     Axis,
     DTypeLike,
     IntLike,
+    Kernel,
+    Op,
+    P,
     ShapeLike,
     TensorLike,
     as_int,
@@ -200,7 +209,7 @@ def _(axes, x, *, index):
     return None if found is None else found - len(outgoing)
 
 
-@primitive(name="scatter_index", linear=True)
+@primitive(linear=True)
 def _scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = xp.zeros(shape, g.dtype)
@@ -504,10 +513,10 @@ def strided_slice(
 
 @primitive(
     name="one_hot",
-    type_name="OneHot",
     ignores_float_errors=True,
     may_raise="f",
     grows=True,
+    no_gradient=True,
 )
 def one_hot_p(
     xp, indices: TensorLike, depth: int, axis: Axis = -1, dtype: DTypeLike = "float32"
@@ -518,9 +527,6 @@ def one_hot_p(
         raise InvalidArgumentError("one_hot: floating indices must be whole numbers")
     hits = indices[..., None] == xp.arange(depth)
     return xp.moveaxis(hits.astype(dtype), -1, axis)
-
-
-one_hot_p.no_gradient()
 
 
 @one_hot_p.infer
@@ -583,13 +589,33 @@ def _values_of_one_hot(on_value, off_value, dtype):
     return given["on_value"], given["off_value"]
 
 
-@primitive(name="argmax", type_name="ArgMax", cost=per_input(1))
+def _infer_place(op):
+    def _(input, axis, output_type):
+        (at,) = normalize_axis(op.name, axis, input.shape.rank)
+        if type(input.shape[at]) is int and not input.shape[at]:
+            what = f"axis {axis} must not be empty: it has no largest and no smallest entry"
+            raise ShapeError(op.name, what, input=input)
+        dims = [n for i, n in enumerate(input.shape) if i != at]
+        return TensorSpec(dims, output_type)
+
+    return _
+
+
+def place_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op that finds a place along an axis."""
+    return primitive(
+        cost=per_input(1), no_gradient=True, infer=_infer_place,
+        batch=batch_along_axis, **options,
+    )  # fmt: skip
+
+
+@place_op(type_name="ArgMax")
 def _argmax(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmax", input)
     return xp.argmax(input, axis=axis).astype(output_type)
 
 
-@primitive(name="argmin", type_name="ArgMin", cost=per_input(1))
+@place_op(type_name="ArgMin")
 def _argmin(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int64"):
     _check_ordered("argmin", input)
     return xp.argmin(input, axis=axis).astype(output_type)
@@ -601,25 +627,6 @@ def _check_ordered(who, input):
         raise DTypeError(who, what, input=input)
     if not input.ndim:  # NumPy takes a scalar for a vector
         normalize_axis(who, 0, 0)
-
-
-for _op in (_argmax, _argmin):
-    _op.no_gradient()
-
-    @_op.infer
-    def _(input, axis, output_type):
-        (at,) = normalize_axis("argmax", axis, input.shape.rank)
-        if type(input.shape[at]) is int and not input.shape[at]:
-            what = f"axis {axis} must not be empty: it has no largest and no smallest entry"
-            raise ShapeError("argmax", what, input=input)
-        dims = [n for i, n in enumerate(input.shape) if i != at]
-        return TensorSpec(dims, output_type)
-
-    @_op.batch
-    def _(mapped, input, *, axis, output_type, op=_op):
-        return op(
-            input, axis=axis % (input.array.ndim - 1) + 1, output_type=output_type
-        )
 
 
 def argmax(

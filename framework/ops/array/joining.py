@@ -1,7 +1,6 @@
 """Ops that put tensors together and take them apart: join, split, pad, reverse, roll.
 
 Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` and crop.
-`all_mapped` serves batching rules of ops with several inputs.
 """
 
 from __future__ import annotations
@@ -16,7 +15,15 @@ from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import known_rank, lift, normalize_axis
+from tapewright.core.rules import (
+    all_mapped,
+    batch_along_axis,
+    beside_axis,
+    diagonal_along_axis,
+    known_rank,
+    lift,
+    normalize_axis,
+)
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.symbolic_shape import agree, as_size
 from tapewright.core.tensor import (
@@ -38,7 +45,7 @@ from tapewright.core.typing import (
 
 from ..math.comparison import where
 from .conversion import cast
-from .shape import broadcast_to, from_the_end, reshape, sum_to_shape
+from .shape import broadcast_to, reshape, sum_to_shape
 
 __all__ = [
     "concat",
@@ -55,7 +62,9 @@ __all__ = [
 # -------------------------------------------------------------------- joining, splitting
 
 
-@primitive(name="concat", type_name="ConcatV2", sizes=True, linear=True)
+@primitive(
+    name="concat", type_name="ConcatV2", sizes=True, linear=True, batch=batch_along_axis
+)
 def concat_p(xp, *values: TensorLike, axis: Axis):
     return xp.concatenate(values, axis=axis)
 
@@ -83,12 +92,6 @@ def _(g, values_shape, axis):
     return _split(g, sizes=[s[axis] for s in values_shape], axis=axis)
 
 
-@concat_p.batch
-def _(mapped, *values, axis):
-    rank = values[0].array.ndim - mapped[0]
-    return concat_p(all_mapped(mapped, values), axis=axis % rank + 1)
-
-
 @concat_p.diagonal
 def _(axes, *values, axis):
     rank = len(values[0].shape)
@@ -108,15 +111,6 @@ def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
     if axis is None:  # NumPy would flatten them
         raise TypeError("concat: axis must be an integer, got None")
     return concat_p(values, axis=axis)
-
-
-def all_mapped(mapped, values):
-    """The values, those without a mapped axis repeated along one."""
-    size = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
-    return [
-        v if m else broadcast_to(v, (size, *v.array.shape))
-        for v, m in zip(values, mapped)
-    ]
 
 
 @primitive(name="stack", type_name="Pack", sizes=True, linear=True)
@@ -174,7 +168,13 @@ tensor.pack_hook = _pack
 
 
 @primitive(
-    name="split", type_name="SplitV", multiple=True, sizes=True, linear=True, view=True
+    type_name="SplitV",
+    multiple=True,
+    sizes=True,
+    linear=True,
+    view=True,
+    batch=batch_along_axis,
+    diagonal=diagonal_along_axis,
 )
 def _split(xp, value: TensorLike, sizes: ShapeLike, axis: Axis = 0):
     ends = np.cumsum(sizes)
@@ -204,23 +204,6 @@ def _(value, sizes, axis):
 @_split.vjp("value")
 def _(g, axis):
     return concat(list(g), axis=axis)
-
-
-@_split.batch
-def _(mapped, value, *, sizes, axis):
-    return _split(value, sizes=sizes, axis=axis % (value.array.ndim - 1) + 1)
-
-
-@_split.diagonal
-def _(axes, value, *, sizes, axis):
-    return _unless(axes, value, axis)
-
-
-def _unless(axes, value, axis):
-    """The diagonal axis, unless it is one of these."""
-    rank = len(value.shape)
-    others = [a % rank for a in ((axis,) if isinstance(axis, int) else axis)]
-    return None if axes[0] + rank in others else axes[0]
 
 
 def split(
@@ -268,12 +251,12 @@ MOST_SLICES = 1 << 20
 
 
 @primitive(
-    name="unstack",
     type_name="Unpack",
     multiple=True,
     sizes=True,
     linear=True,
     view=True,
+    batch=batch_along_axis,
 )
 def _unstack(xp, value: TensorLike, axis: Axis = 0):
     return tuple(xp.moveaxis(value, axis, 0))
@@ -297,15 +280,10 @@ def _(g, axis):
     return stack(list(g), axis=axis)
 
 
-@_unstack.batch
-def _(mapped, value, *, axis):
-    return _unstack(value, axis=axis % (value.array.ndim - 1) + 1)
-
-
 @_unstack.diagonal
 def _(axes, value, *, axis):
     rank = len(value.shape)
-    kept = _unless(axes, value, axis)
+    kept = beside_axis(axes[0], rank, axis)
     return kept if kept is None else kept + (axis % rank > rank + axes[0])
 
 
@@ -348,7 +326,6 @@ def _width(n):
 
 
 @primitive(
-    name="pad",
     type_name="PadV2",
     alike=("tensor", "constant_values"),
     sizes=True,
@@ -408,7 +385,7 @@ def _(axes, tensor, constant_values, *, paddings):
     return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
 
 
-@primitive(name="crop", linear=True, view=True)
+@primitive(linear=True, view=True)
 def _crop(xp, x: TensorLike, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
     return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
@@ -477,7 +454,14 @@ def pad(
     return tensor
 
 
-@primitive(type_name="ReverseV2", sizes=True, linear=True, view=True)
+@primitive(
+    type_name="ReverseV2",
+    sizes=True,
+    linear=True,
+    view=True,
+    batch=batch_along_axis,
+    diagonal=diagonal_along_axis,
+)
 def reverse(xp, tensor: TensorLike, axis: Axes):
     """The entries in opposite order along one or several axes."""
     if axis is None:
@@ -498,17 +482,9 @@ def _(g, axis):
     return reverse(g, axis)
 
 
-@reverse.batch
-def _(mapped, tensor, *, axis):
-    return reverse(tensor, from_the_end(axis, tensor.array.ndim - 1))
-
-
-@reverse.diagonal
-def _(axes, tensor, *, axis):
-    return _unless(axes, tensor, axis)
-
-
-@primitive(type_name="Roll", sizes=True, linear=True)
+@primitive(
+    sizes=True, linear=True, batch=batch_along_axis, diagonal=diagonal_along_axis
+)
 def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
     """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
 
@@ -544,16 +520,6 @@ def _(input, shift, axis):
 def _(g, shift, axis):
     back = -shift if isinstance(shift, int) else [-n for n in shift]
     return roll(g, shift=back, axis=axis)
-
-
-@roll.batch
-def _(mapped, input, *, shift, axis):
-    return roll(input, shift=shift, axis=from_the_end(axis, input.array.ndim - 1))
-
-
-@roll.diagonal
-def _(axes, input, *, shift, axis):
-    return _unless(axes, input, axis)
 
 
 @composite

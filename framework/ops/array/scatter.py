@@ -7,12 +7,14 @@ another: what is written are rows of a matrix.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, OutOfBoundsError, ShapeError
 from tapewright.core.primitive import primitive
+from tapewright.core.rules import all_mapped, infer_like_input
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -20,7 +22,15 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import (
+    IntLike,
+    Kernel,
+    Op,
+    P,
+    ShapeLike,
+    TensorLike,
+    as_shape,
+)
 
 from ..math.comparison import equal, masked
 from ..math.reduction import reduce_max, reduce_min
@@ -33,7 +43,7 @@ from .gather import (
     scatter_rows,
     whole_numbers,
 )
-from .joining import all_mapped, concat
+from .joining import concat
 from .shape import reshape
 
 __all__ = [
@@ -118,13 +128,31 @@ def _alike(tensor, updates):
 # -------------------------------------------------------------------------- replacing
 
 
-@primitive(
-    type_name="TensorScatterUpdate",
-    alike=("matrix", "rows"),
-    may_raise=True,
-    sizes=True,
-    linear=True,
-)
+def _batch_rows(op):
+    """The batch rule of an op on the rows of a matrix: all matrices as one."""
+
+    def _(mapped, *inputs):
+        matrix, indices, *rows = all_mapped(mapped, inputs)
+        count, size, width = matrix.array.shape
+        flat = reshape(offset(indices, size), (-1,))
+        rows = [reshape(r, (flat.array.size, width)) for r in rows]
+        full = op.entry(reshape(matrix, (count * size, width)), flat, *rows)
+        return reshape(full, (count, size, width))
+
+    return _
+
+
+def rows_op(
+    *, alike: tuple[str, ...] = ("matrix", "rows"), **options: Any
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op on those rows of a matrix that ``indices`` names."""
+    return primitive(
+        alike=alike, may_raise=True, no_gradient=("indices",), infer=infer_like_input,
+        batch=_batch_rows, **options,
+    )  # fmt: skip
+
+
+@rows_op(type_name="TensorScatterUpdate", sizes=True, linear=True)
 def put_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
     if not len(indices):
@@ -155,40 +183,12 @@ def _last_writers(xp, indices, count):
     return last
 
 
-def _infer_rows(matrix, indices, rows):
-    return matrix
-
-
-def _batch_rows(op):
-    """The batch rule of an op on the rows of a matrix: all matrices as one."""
-
-    def batch(mapped, matrix, indices, *rows):
-        matrix, indices, *rows = all_mapped(mapped, (matrix, indices, *rows))
-        count, size, width = matrix.array.shape
-        flat = reshape(offset(indices, size), (-1,))
-        rows = [reshape(r, (flat.array.size, width)) for r in rows]
-        full = op(reshape(matrix, (count * size, width)), flat, *rows)
-        return reshape(full, (count, size, width))
-
-    return batch
-
-
-put_rows.no_gradient("indices")
-put_rows.infer(_infer_rows)
-put_rows.batch(_batch_rows(put_rows))
-
-
-@put_rows.vjp("matrix")
-def _(g, indices):
-    return clear_rows(g, indices)
-
-
 @put_rows.vjp("rows")
 def _(g, indices, matrix_shape):
     return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@primitive(alike=(), may_raise=True, linear=True)
+@rows_op(alike=(), linear=True)
 def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -196,28 +196,17 @@ def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     return full
 
 
-clear_rows.no_gradient("indices")
-clear_rows.batch(_batch_rows(clear_rows))
-
-
-@clear_rows.infer
-def _(matrix, indices):
-    return matrix
-
-
+@put_rows.vjp("matrix")
 @clear_rows.vjp("matrix")
 def _(g, indices):
     return clear_rows(g, indices)
 
 
-@primitive(may_raise=True)
+@primitive(may_raise=True, no_gradient=True)
 def is_last(xp, indices: TensorLike, count: int):
     """Whether no later one of the ``indices`` is the same, as a column."""
     places = xp.arange(len(indices), dtype=xp.int32)
     return (_last_writers(xp, indices, count)[indices] == places)[:, None]
-
-
-is_last.no_gradient()
 
 
 @is_last.infer
@@ -232,7 +221,13 @@ def _(mapped, indices, *, count):
     return reshape(is_last(flat, count=size * count), (size, each, 1))
 
 
-@primitive(alike=("params", "row"), may_raise=True, linear=True)
+@primitive(
+    alike=("params", "row"),
+    may_raise=True,
+    linear=True,
+    no_gradient=("index",),
+    infer=infer_like_input,
+)
 def put_row(xp, params: TensorLike, index: TensorLike, row: TensorLike):
     """``params`` with ``row`` in the place of that at ``index``, one number."""
     full = params.copy()
@@ -248,7 +243,13 @@ def row_number(index, size):
     return number
 
 
-@primitive(alike=(), may_raise=True, linear=True)
+@primitive(
+    alike=(),
+    may_raise=True,
+    linear=True,
+    no_gradient=("index",),
+    infer=infer_like_input,
+)
 def clear_row(xp, params: TensorLike, index: TensorLike):
     """``params`` with zeros in the row at ``index``; its own adjoint."""
     full = params.copy()
@@ -256,16 +257,10 @@ def clear_row(xp, params: TensorLike, index: TensorLike):
     return full
 
 
-for _op in (put_row, clear_row):
-    _op.no_gradient("index")
-
-    @_op.infer
-    def _(params, index, *row):
-        return params
-
-    @_op.vjp("params")
-    def _(g, index):
-        return clear_row(g, index)
+@put_row.vjp("params")
+@clear_row.vjp("params")
+def _(g, index):
+    return clear_row(g, index)
 
 
 @put_row.vjp("row")
@@ -300,13 +295,13 @@ def _written(who, op, tensor, indices, updates):
 # ---------------------------------------------------------------------- the extremes
 
 
-@primitive(type_name="TensorScatterMax", alike=("matrix", "rows"), may_raise=True)
+@rows_op(type_name="TensorScatterMax")
 def max_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with its rows at ``indices`` raised to ``rows`` where these are larger."""
     return _extremes(xp, xp.maximum, matrix, indices, rows)
 
 
-@primitive(type_name="TensorScatterMin", alike=("matrix", "rows"), may_raise=True)
+@rows_op(type_name="TensorScatterMin")
 def min_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with its rows at ``indices`` lowered to ``rows`` where these are smaller."""
     return _extremes(xp, xp.minimum, matrix, indices, rows)
@@ -320,20 +315,18 @@ def _extremes(xp, function, matrix, indices, rows):
     return full.reshape(matrix.shape)
 
 
-for _op in (max_rows, min_rows):
-    _op.no_gradient("indices")
-    _op.infer(_infer_rows)
-    _op.batch(_batch_rows(_op))
+@max_rows.vjp("matrix")
+@min_rows.vjp("matrix")
+def _(g, matrix, indices, rows, out):
+    ties, _ = _ties(matrix, indices, rows, out)
+    return g * cast(equal(matrix, out), g.dtype) / ties
 
-    @_op.vjp("matrix")
-    def _(g, matrix, indices, rows, out):
-        ties, _ = _ties(matrix, indices, rows, out)
-        return g * cast(equal(matrix, out), g.dtype) / ties
 
-    @_op.vjp("rows")
-    def _(g, matrix, indices, rows, out):
-        ties, winners = _ties(matrix, indices, rows, out)
-        return gather_p(g / ties, indices, 0) * winners
+@max_rows.vjp("rows")
+@min_rows.vjp("rows")
+def _(g, matrix, indices, rows, out):
+    ties, winners = _ties(matrix, indices, rows, out)
+    return gather_p(g / ties, indices, 0) * winners
 
 
 def _ties(matrix, indices, rows, out):

@@ -23,7 +23,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import known_rank
+from tapewright.core.rules import all_mapped, batch_leading, known_rank
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import (
     Tensor,
@@ -47,7 +47,6 @@ from ..math.elementwise import (
 from ..math.scan import linear_scan, shift
 from .conversion import cast
 from .creation import ones_like
-from .joining import all_mapped
 from .shape import expand_dims, reshape, transpose
 
 __all__ = [
@@ -179,12 +178,12 @@ def _beside_the_ids(axes, data, ids):
 
 
 @primitive(
-    type_name="UnsortedSegmentSum",
     alike=(),
     may_raise=True,
     grows=True,
     linear=True,
     cost=per_input(1),
+    no_gradient=("segment_ids",),
 )
 def unsorted_segment_sum(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
@@ -199,7 +198,7 @@ def unsorted_segment_sum(
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
 
-@primitive(alike=(), may_raise=True, linear=True)
+@primitive(alike=(), may_raise=True, linear=True, no_gradient=("segment_ids",))
 def segment_rows(xp, params: TensorLike, segment_ids: TensorLike):
     """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
     count = params.shape[0]
@@ -241,10 +240,6 @@ def _(g, segment_ids, params_shape):
     return unsorted_segment_sum(g, segment_ids, params_shape[0])
 
 
-unsorted_segment_sum.no_gradient("segment_ids")
-segment_rows.no_gradient("segment_ids")
-
-
 @segment_rows.batch
 def _(mapped, params, segment_ids):
     if mapped[1]:
@@ -268,26 +263,14 @@ def _(axes, params, segment_ids):
     return axes[0] if at >= 1 else None
 
 
-@primitive(
-    name="unsorted_segment_max",
-    type_name="UnsortedSegmentMax",
-    alike=(),
-    may_raise=True,
-    cost=per_input(1),
-)
+@primitive(name="unsorted_segment_max", alike=(), may_raise=True, cost=per_input(1))
 def _segment_max(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
     return _extreme(xp, xp.maximum, data, segment_ids, num_segments, empty, "min")
 
 
-@primitive(
-    name="unsorted_segment_min",
-    type_name="UnsortedSegmentMin",
-    alike=(),
-    may_raise=True,
-    cost=per_input(1),
-)
+@primitive(name="unsorted_segment_min", alike=(), may_raise=True, cost=per_input(1))
 def _segment_min(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
@@ -318,12 +301,7 @@ _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 
 
 @primitive(
-    grows=True,
-    type_name="UnsortedSegmentProd",
-    alike=(),
-    ignores_float_errors=True,
-    may_raise=True,
-    cost=per_input(1),
+    grows=True, alike=(), ignores_float_errors=True, may_raise=True, cost=per_input(1)
 )
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
@@ -396,23 +374,15 @@ for _op, _kinds in (
     _op.no_gradient("segment_ids")
 
 
-@primitive(name="stable_order")
+@primitive(no_gradient=True, batch=batch_leading)
 def _stable_order(xp, ids: TensorLike):
     """The places of the last axis in the order of their values, equals as they stand."""
     return xp.argsort(ids, axis=-1, kind="stable").astype(xp.int64)
 
 
-_stable_order.no_gradient()
-
-
 @_stable_order.infer
 def _(ids):
     return TensorSpec(ids.shape, dtypes.int64)
-
-
-@_stable_order.batch
-def _(mapped, ids):
-    return _stable_order(ids)
 
 
 # ----------------------------------------------------------------------- compositions

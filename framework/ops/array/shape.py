@@ -67,7 +67,7 @@ MANY = 1 << 16
 # ---------------------------------------------------------- reshape, and its relatives
 
 
-@primitive(type_name="Reshape", sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, view=True)
 def reshape(xp, tensor: TensorLike, shape: ShapeLike):
     """The same entries, in order, in another shape; one dimension may be -1.
 
@@ -143,7 +143,7 @@ def _(axes, tensor, *, shape):
     return None
 
 
-@primitive(type_name="ExpandDims", sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, view=True)
 def expand_dims(xp, input: TensorLike, axis: Axis):
     """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
     if isinstance(axis, int):
@@ -183,7 +183,7 @@ def from_the_end(axis, rank, grows=False):
     return tuple(negative) if several else negative[0]
 
 
-@primitive(type_name="Squeeze", sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, view=True)
 def squeeze(xp, input: TensorLike, axis: Axes = None):
     """Without the dimensions of size 1, all or those named by ``axis``."""
     return xp.squeeze(input, None if axis == () else axis)
@@ -238,7 +238,7 @@ def _(axes, input, *, axis):
 # ------------------------------------------------------------------------ transpose
 
 
-@primitive(type_name="Transpose", sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, view=True)
 def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
     """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
 
@@ -353,7 +353,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(type_name="BroadcastTo", sizes=True, grows=True, linear=True, view=True)
+@primitive(sizes=True, grows=True, linear=True, view=True)
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
     """``input`` repeated along new axes, and along axes of size 1."""
     return xp.broadcast_to(input, shape)
@@ -609,7 +609,7 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
     return _beside(x, tuple(dims), x.dtype)
 
 
-@primitive(type_name="UnravelIndex", may_raise=True)
+@primitive(may_raise=True, no_gradient=True)
 def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
     """The coordinates, in a tensor of shape ``dims``, of entries counted row by row.
 
@@ -643,9 +643,6 @@ def _(indices, dims):
             f"unravel_index: dims must be 0 or more, got {tuple(dims)}"
         )
     return TensorSpec((len(dims), *indices.shape), indices.dtype)
-
-
-unravel_index.no_gradient()
 
 
 @unravel_index.batch

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-@primitive
+@primitive(no_gradient=True)
 def sizes(xp, *, values, dtype: DTypeLike = "int32"):
     """A tensor of numbers that follow from sizes: a nest of ints and formulas."""
     return xp.asarray(values, dtypes.as_dtype(dtype).dtype)
@@ -40,7 +40,7 @@ def _(values, dtype):
     return TensorSpec(np.array(values, object).shape, dtype)
 
 
-@primitive
+@primitive(no_gradient=True)
 def arange(xp, *, count, dtype: DTypeLike = "int64"):
     """The numbers from 0 to ``count - 1``, for a count that is a formula."""
     return xp.arange(count, dtype=dtypes.as_dtype(dtype).dtype)
@@ -49,10 +49,6 @@ def arange(xp, *, count, dtype: DTypeLike = "int64"):
 @arange.infer
 def _(count, dtype):
     return TensorSpec([count], dtype)
-
-
-for _op in (sizes, arange):
-    _op.no_gradient()
 
 
 def as_constant(op, attributes):

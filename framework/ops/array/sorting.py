@@ -18,14 +18,19 @@ from tapewright.core.errors import (
     ShapeError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis, same_dtype
+from tapewright.core.rules import (
+    all_mapped,
+    batch_along_axis,
+    batch_leading,
+    normalize_axis,
+    same_dtype,
+)
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike
 
 from ..math.comparison import less, less_equal
 from ..math.reduction import reduce_all
 from .conversion import cast
-from .joining import all_mapped
 from .shape import reshape
 
 __all__ = [
@@ -67,14 +72,14 @@ class UniqueWithCounts(NamedTuple):
 # ---------------------------------------------------------------------------- sorting
 
 
-@primitive(name="sort", type_name="Sort")
+@primitive(batch=batch_along_axis)
 def _sort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     if not descending:
         return xp.sort(_sortable(values), axis=axis)
     return _opposite(xp, xp.sort(_opposite(xp, _sortable(values)), axis=axis))
 
 
-@primitive(name="argsort", type_name="ArgSort")
+@primitive(type_name="ArgSort", no_gradient=True, batch=batch_along_axis)
 def _argsort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     values = _opposite(xp, _sortable(values)) if descending else _sortable(values)
     return xp.argsort(values, axis=axis, kind="stable").astype(xp.int32)
@@ -91,31 +96,27 @@ def _opposite(xp, values):
     return xp.negative(values) if values.dtype.kind == "f" else xp.invert(values)
 
 
-def _infer_sorted(op, dtype=None):
-    def infer(values, axis, descending):
-        normalize_axis(op.name, axis, values.shape.rank)
-        if values.dtype.is_complex:
-            raise DTypeError(op.name, "complex numbers have no order", values=values)
-        return TensorSpec(values.shape, dtype or values.dtype)
-
-    return infer
+@_sort.infer
+def _(values, axis, descending):
+    return _sorted_spec("sort", values, axis, values.dtype)
 
 
-for _op, _dtype in ((_sort, None), (_argsort, dtypes.int32)):
-    _op.infer(_infer_sorted(_op.primitive, _dtype))
+@_argsort.infer
+def _(values, axis, descending):
+    return _sorted_spec("argsort", values, axis, dtypes.int32)
 
-    @_op.batch
-    def _(mapped, values, *, axis, descending, op=_op):
-        return op(values, axis % (values.array.ndim - 1) + 1, descending)
+
+def _sorted_spec(who, values, axis, dtype):
+    normalize_axis(who, axis, values.shape.rank)
+    if values.dtype.is_complex:
+        raise DTypeError(who, "complex numbers have no order", values=values)
+    return TensorSpec(values.shape, dtype)
 
 
 @_sort.vjp("values")
 def _(g, values, values_shape, axis, descending):
     order = _argsort(values, axis, descending)
     return place_along_axis(g, order, size=values_shape[axis], axis=axis)
-
-
-_argsort.no_gradient()
 
 
 def sort(
@@ -162,7 +163,7 @@ def _descends(who, direction):
 # ------------------------------------------------------------------- the largest entries
 
 
-@primitive(name="top_k", type_name="TopKV2", multiple=True)
+@primitive(type_name="TopKV2", multiple=True, batch=batch_leading)
 def _top_k(xp, input: TensorLike, k: int = 1, index_type: DTypeLike = "int32"):
     _check_k(input, k)
     indices = xp.argsort(_opposite(xp, input), axis=-1, kind="stable")[..., :k]
@@ -215,11 +216,6 @@ def _(g, out, input_shape):
     return place_along_axis(g[0], out[1], size=input_shape[-1], axis=-1)
 
 
-@_top_k.batch
-def _(mapped, input, *, k, index_type):
-    return _top_k(input, k, index_type)
-
-
 def top_k(
     input: TensorLike,
     k: IntLike = 1,
@@ -239,7 +235,7 @@ def top_k(
     return TopKV2(*_top_k(input, k, index_type))
 
 
-@primitive(type_name="InTopKV2", alike=())
+@primitive(type_name="InTopKV2", alike=(), no_gradient=True)
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
@@ -261,9 +257,6 @@ def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     chosen = xp.take_along_axis(predictions, places, axis=1)
     better = (predictions > chosen).sum(axis=1)
     return valid & (better < k) & xp.isfinite(predictions).all(axis=1)
-
-
-in_top_k.no_gradient()
 
 
 @in_top_k.infer
@@ -290,7 +283,13 @@ def _(mapped, targets, predictions, *, k):
 # ---------------------------------------------------- entries by place, for the rules above
 
 
-@primitive(alike=(), may_raise=True, linear=True)
+@primitive(
+    alike=(),
+    may_raise=True,
+    linear=True,
+    no_gradient=("indices",),
+    batch=batch_along_axis,
+)
 def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -309,7 +308,13 @@ def _(g, indices, x_shape, axis):
     return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
 
 
-@primitive(alike=(), may_raise=True, linear=True)
+@primitive(
+    alike=(),
+    may_raise=True,
+    linear=True,
+    no_gradient=("indices",),
+    batch=batch_along_axis,
+)
 def place_along_axis(
     xp, x: TensorLike, indices: TensorLike, size: int, axis: Axis = -1
 ):
@@ -337,20 +342,10 @@ def _(g, indices, axis):
     return take_along_axis(g, indices, axis)
 
 
-for _op in (take_along_axis, place_along_axis):
-    _op.no_gradient("indices")
-
-    @_op.batch
-    def _(mapped, x, indices, *, axis, op=_op, **attributes):
-        x, indices = all_mapped(mapped, (x, indices))
-        at = axis % (x.array.ndim - 1) + 1
-        return op(x, indices, axis=at, **attributes)
-
-
 # ------------------------------------------------------------ unique entries, sorted rows
 
 
-@primitive(name="unique", type_name="Unique", multiple=True)
+@primitive(multiple=True, no_gradient=True)
 def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
     """The entries in the order in which they first come, where each is, how often."""
     if x.ndim != 1:
@@ -362,9 +357,6 @@ def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
     rank = xp.argsort(order)
     idx = rank[places.reshape(-1)].astype(out_idx)
     return x[first[order]], idx, count[order].astype(out_idx)
-
-
-_unique.no_gradient()
 
 
 @_unique.infer
@@ -410,7 +402,7 @@ def unique_with_counts(
     return UniqueWithCounts(*_unique(x, out_idx))
 
 
-@primitive(name="searchsorted", type_name="SearchSorted")
+@primitive(type_name="SearchSorted", no_gradient=True)
 def _searchsorted(
     xp,
     sorted_sequence: TensorLike,
@@ -436,9 +428,6 @@ def _searchsorted(
         row = rows[i] if size else rows.reshape(-1)
         flat[i] = xp.searchsorted(row, wanted[i], side=side)
     return found
-
-
-_searchsorted.no_gradient()
 
 
 @_searchsorted.infer
@@ -490,7 +479,7 @@ def searchsorted(
     return _searchsorted(sorted_sequence, values, side == "right", out_type.name)
 
 
-@primitive(type_name="InvertPermutation", may_raise=True)
+@primitive(may_raise=True, no_gradient=True)
 def invert_permutation(xp, x: TensorLike):
     """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
 
@@ -507,9 +496,6 @@ def invert_permutation(xp, x: TensorLike):
     result = xp.empty(x.shape, x.dtype)
     result[x] = xp.arange(x.size, dtype=x.dtype)
     return result
-
-
-invert_permutation.no_gradient()
 
 
 @invert_permutation.infer

@@ -21,7 +21,13 @@ from tapewright.core.costs import per_input, size_of
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, normalize_axis
+from tapewright.core.rules import (
+    all_mapped,
+    batch_leading,
+    broadcast_shape,
+    diagonal_along_axis,
+    normalize_axis,
+)
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -32,7 +38,6 @@ from tapewright.core.tensor import (
 from tapewright.core.typing import Axis, DTypeLike, ShapeLike, TensorLike
 
 from ..array.conversion import cast
-from ..array.joining import all_mapped
 from ..array.shape import broadcast_to, sum_to_shape
 from ..math.comparison import masked
 from .windows import (
@@ -77,10 +82,6 @@ def _pooled(input, axis, size, stride, padding, dilation):
     return TensorSpec(resized(tuple(input.shape), axis, count), input.dtype)
 
 
-def _same_axis(axes, input, *others, axis, **attributes):
-    return None if axes[0] == axis or any(a is not None for a in axes[1:]) else axes[0]
-
-
 # ------------------------------------------------------------------------------ maxima
 
 
@@ -88,7 +89,14 @@ def _cost(inputs, outputs, size, **attributes):
     return size_of(outputs[0]) * size
 
 
-@primitive(name="window_max", type_name="MaxPool", kinds="iuf", cost=_cost)
+@primitive(
+    name="window_max",
+    type_name="MaxPool",
+    kinds="iuf",
+    cost=_cost,
+    batch=batch_leading,
+    diagonal=diagonal_along_axis,
+)
 def window_max_p(
     xp,
     input: TensorLike,
@@ -122,16 +130,12 @@ def _(g, input, out, axis, size, stride, padding, dilation):
     return spread_to_maxima_p(g, input, out, axis, size, stride, padding, dilation)
 
 
-@window_max_p.batch
-def _(mapped, input, **attributes):
-    return window_max_p(input, **attributes)
-
-
 @primitive(
     name="add_to_maxima",
     kinds="f",
     ignores_float_errors=True,
     linear=[{"maxima", "bias"}],
+    no_gradient=("input",),
 )
 def add_to_maxima_p(
     xp, maxima: TensorLike, bias: TensorLike, input: TensorLike, windows: Windows
@@ -169,15 +173,14 @@ def _(g, bias_shape):
     return sum_to_shape(g, bias_shape)
 
 
-add_to_maxima_p.no_gradient("input")
-
-
 @primitive(
     name="spread_to_maxima",
     alike=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"g"}],
     cost=per_input(1),
+    no_gradient=("input", "maxima"),
+    diagonal=diagonal_along_axis,
 )
 def spread_to_maxima_p(
     xp,
@@ -279,11 +282,12 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
 
 
 @primitive(
-    name="pick_at_maxima",
     alike=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"c"}],
     cost=per_input(1),
+    no_gradient=("input", "maxima"),
+    diagonal=diagonal_along_axis,
 )
 def _pick_at_maxima(
     xp,
@@ -335,12 +339,6 @@ def _paired(mapped, input, maxima):
     return all_mapped(mapped[1:], (input, maxima))
 
 
-for _op in (spread_to_maxima_p, _pick_at_maxima):
-    _op.no_gradient("input", "maxima")
-for _op in (window_max_p, spread_to_maxima_p, _pick_at_maxima):
-    _op.diagonal(_same_axis)
-
-
 # ------------------------------------------------------------------------------- means
 
 
@@ -365,7 +363,12 @@ def _shared(xp, x, axis, *window):
 
 
 @primitive(
-    name="window_mean", type_name="AvgPool", floating=True, linear=True, cost=_cost
+    type_name="AvgPool",
+    floating=True,
+    linear=True,
+    cost=_cost,
+    batch=batch_leading,
+    diagonal=diagonal_along_axis,
 )
 def _window_mean(
     xp,
@@ -401,11 +404,12 @@ def _(g, input_shape, axis, size, stride, padding, dilation):
 
 
 @primitive(
-    name="spread_means",
     type_name="AvgPoolGrad",
     floating=True,
     linear=True,
     cost=per_input(1),
+    batch=batch_leading,
+    diagonal=diagonal_along_axis,
 )
 def _spread_means(
     xp,
@@ -441,20 +445,6 @@ def _(g, extent, axis, size, stride, padding, dilation):
 @_spread_means.vjp("g")
 def _(c, axis, size, stride, padding, dilation):
     return _window_mean(c, axis, size, stride, padding, dilation)
-
-
-@_window_mean.batch
-def _(mapped, input, **attributes):
-    return _window_mean(input, **attributes)
-
-
-@_spread_means.batch
-def _(mapped, g, **attributes):
-    return _spread_means(g, **attributes)
-
-
-for _op in (_window_mean, _spread_means):
-    _op.diagonal(_same_axis)
 
 
 # --------------------------------------------------------------------- as in TensorFlow

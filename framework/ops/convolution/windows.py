@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import batch_leading, normalize_axis
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import Axis, TensorLike, as_shape
@@ -123,7 +123,7 @@ def resized(shape, axis, extent):
 # ---------------------------------------------------------------------------- patches
 
 
-@primitive(linear=True)
+@primitive(linear=True, batch=batch_leading)
 def unfold(
     xp,
     input: TensorLike,
@@ -159,7 +159,7 @@ def _(g, input_shape, axis, stride, padding, dilation):
     return fold(g, input_shape[axis], axis, stride, padding, dilation)
 
 
-@primitive(linear=True, cost=per_input(1))
+@primitive(linear=True, cost=per_input(1), batch=batch_leading)
 def fold(
     xp,
     g: TensorLike,
@@ -197,16 +197,6 @@ def _(g, extent, axis, stride, padding, dilation):
 @fold.vjp("g")
 def _(c, g_shape, axis, stride, padding, dilation):
     return unfold(c, axis, g_shape[axis], stride, padding, dilation)
-
-
-@unfold.batch
-def _(mapped, input, **attributes):
-    return unfold(input, **attributes)
-
-
-@fold.batch
-def _(mapped, g, **attributes):
-    return fold(g, **attributes)
 
 
 # ------------------------------------------------------------- arguments, as in TensorFlow

@@ -10,13 +10,13 @@ from tapewright.core.devices import check_fits
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import known_rank, lift
+from tapewright.core.rules import all_mapped, known_rank, lift
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
 
 from ..array.conversion import cast, saturate_cast
 from ..array.indexing import getitem
-from ..array.joining import all_mapped, concat, pad, reverse
+from ..array.joining import concat, pad, reverse
 from ..array.shape import expand_dims, reshape
 from ..array.shape import transpose as transpose_axes
 from ..convolution.conv import depthwise_conv2d
@@ -375,7 +375,6 @@ def adjust_gamma(
 
 
 @primitive(
-    name="adjust_contrast",
     type_name="AdjustContrastv2",
     alike=("images", "contrast_factor"),
     linear=[{"images"}],

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import batch_leading, diagonal_along_axis, normalize_axis
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import Axis, TensorLike
 
@@ -128,7 +128,13 @@ def _sampled(xp, x, axis, indices, weights):
 # --------------------------------------------------------------------------------- ops
 
 
-@primitive(type_name="ScaleAndTranslate", grows=True, linear=True)
+@primitive(
+    type_name="ScaleAndTranslate",
+    grows=True,
+    linear=True,
+    batch=batch_leading,
+    diagonal=diagonal_along_axis,
+)
 def resample(
     xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
@@ -153,7 +159,12 @@ def _(g, images_shape, axis, size, method, antialias):
     return _resample_back(g, images_shape[axis], axis, size, method, antialias)
 
 
-@primitive(name="resample_back", type_name="ScaleAndTranslateGrad", linear=True)
+@primitive(
+    type_name="ScaleAndTranslateGrad",
+    linear=True,
+    batch=batch_leading,
+    diagonal=diagonal_along_axis,
+)
 def _resample_back(
     xp,
     g: TensorLike,
@@ -182,25 +193,7 @@ def _(c, axis, size, method, antialias):
     return resample(c, axis, size, method, antialias)
 
 
-@resample.batch
-def _(mapped, images, **attributes):
-    return resample(images, **attributes)
-
-
-@_resample_back.batch
-def _(mapped, g, **attributes):
-    return _resample_back(g, **attributes)
-
-
-def _same_axis(axes, x, *, axis, **attributes):
-    return None if axes[0] == axis else axes[0]
-
-
-resample.diagonal(_same_axis)
-_resample_back.diagonal(_same_axis)
-
-
-@primitive(grows=True, linear=True)
+@primitive(grows=True, linear=True, batch=batch_leading, diagonal=diagonal_along_axis)
 def upsample(xp, images: TensorLike, axis: Axis, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
@@ -225,7 +218,7 @@ def _(g, axis, times):
     return _add_neighbours(g, axis, times)
 
 
-@primitive(name="add_neighbours", linear=True)
+@primitive(linear=True, batch=batch_leading, diagonal=diagonal_along_axis)
 def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
     """The adjoint of `upsample`: the sums of ``times`` neighbours."""
     if g.shape[axis] % times:
@@ -254,17 +247,3 @@ def _(g, axis, times):
 @_add_neighbours.vjp("g")
 def _(c, axis, times):
     return upsample(c, axis, times)
-
-
-@upsample.batch
-def _(mapped, images, **attributes):
-    return upsample(images, **attributes)
-
-
-@_add_neighbours.batch
-def _(mapped, g, **attributes):
-    return _add_neighbours(g, **attributes)
-
-
-upsample.diagonal(_same_axis)
-_add_neighbours.diagonal(_same_axis)

@@ -48,7 +48,7 @@ def _einsum_cost(inputs, outputs, equation, **attributes):
     return len(inputs) * math.prod(sizes.values())
 
 
-@primitive(name="einsum", type_name="Einsum", linear="each", cost=_einsum_cost)
+@primitive(linear="each", cost=_einsum_cost)
 def _einsum(xp, *inputs: TensorLike, equation, optimize: str = "greedy"):
     operands = list(inputs)
     for at, step in _plan(equation, tuple([x.shape for x in inputs]), optimize):

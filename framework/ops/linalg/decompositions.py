@@ -18,6 +18,7 @@ import numpy as np
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.primitive import primitive
+from tapewright.core.rules import batch_leading
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -79,7 +80,7 @@ def _gaps(values, dtype):
 # ------------------------------------------------------------------------- Cholesky
 
 
-@primitive(type_name="Cholesky", floating=True, may_raise=True, cost=cubic(1 / 3))
+@primitive(floating=True, may_raise=True, cost=cubic(1 / 3), batch=batch_leading)
 def cholesky(xp, input: TensorLike):
     """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
 
@@ -116,15 +117,10 @@ def _(g, out):
     return conj((both + adjoint(both)) * 0.5)
 
 
-@cholesky.batch
-def _(mapped, input):
-    return cholesky(input)
-
-
 # ------------------------------------------------------------------------------- QR
 
 
-@primitive(name="qr", type_name="Qr", multiple=True, floating=True, cost=cubic(2))
+@primitive(multiple=True, floating=True, cost=cubic(2), batch=batch_leading)
 def _qr(xp, input: TensorLike, full_matrices: bool = False):
     q, r = xp.linalg.qr(input, "complete" if full_matrices else "reduced")
     return q, r
@@ -182,11 +178,6 @@ def _qr_square(g_q, g_r, q, r):
     return adjoint(triangular_solve_primitive(r, adjoint(change), False))
 
 
-@_qr.batch
-def _(mapped, input, *, full_matrices):
-    return _qr(input, full_matrices)
-
-
 def qr(
     input: TensorLike, full_matrices: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -202,7 +193,7 @@ def qr(
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="svd", type_name="Svd", multiple=True, floating=True)
+@primitive(multiple=True, floating=True, batch=batch_leading)
 def _svd(xp, tensor: TensorLike, full_matrices: bool = False):
     function = xp.linalg.svd
     u, s, turned = by_lapack(
@@ -246,12 +237,7 @@ def _(g, out):
     return conj(change)
 
 
-@_svd.batch
-def _(mapped, tensor, *, full_matrices):
-    return _svd(tensor, full_matrices)
-
-
-@primitive(type_name="SingularValues", floating=True)
+@primitive(floating=True, batch=batch_leading)
 def singular_values(xp, tensor: TensorLike):
     return by_lapack(
         "svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False, finite=True
@@ -270,11 +256,6 @@ def _(tensor):
 def _(g, tensor):
     _, u, v = _svd(tensor)
     return matmul_primitive(_scaled(conj(u), g), v, False, True)
-
-
-@singular_values.batch
-def _(mapped, tensor):
-    return singular_values(tensor)
 
 
 @overload
@@ -346,7 +327,9 @@ def _lower(xp, tensor):
     return xp.tril(tensor) if tensor.ndim > 1 else tensor
 
 
-@primitive(name="eigh", type_name="SelfAdjointEigV2", multiple=True, floating=True)
+@primitive(
+    type_name="SelfAdjointEigV2", multiple=True, floating=True, batch=batch_leading
+)
 def _eigh(xp, tensor: TensorLike):
     e, v = by_lapack(
         "eigh", NO_CONVERGENCE, xp.linalg.eigh, _lower(xp, tensor), finite=True
@@ -375,12 +358,7 @@ def _of_the_lower_half(change):
     return triangle(change + change, True, True)
 
 
-@_eigh.batch
-def _(mapped, tensor):
-    return _eigh(tensor)
-
-
-@primitive(name="eigvalsh", type_name="SelfAdjointEigenvalues", floating=True)
+@primitive(type_name="SelfAdjointEigenvalues", floating=True, batch=batch_leading)
 def _eigvalsh(xp, tensor: TensorLike):
     return by_lapack(
         "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
@@ -398,11 +376,6 @@ def _(tensor):
 def _(g, tensor):
     _, v = _eigh(tensor)
     return conj(_of_the_lower_half(_product(_scaled(v, g), adjoint(v))))
-
-
-@_eigvalsh.batch
-def _(mapped, tensor):
-    return _eigvalsh(tensor)
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -432,7 +405,7 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 # ------------------------------------------------------ eigenvalues, square matrices
 
 
-@primitive(name="eig", type_name="Eig", multiple=True, floating=True)
+@primitive(multiple=True, floating=True, batch=batch_leading)
 def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
         e, v = tensor[..., 0], tensor
@@ -473,11 +446,6 @@ def _(g, out, tensor_dtype):
 
 def _unit(matrix):
     return beside(matrix, eye, matrix.shape[-1], dtype=as_dtype(matrix.dtype).name)
-
-
-@_eig.batch
-def _(mapped, tensor):
-    return _eig(tensor)
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import known_rank, normalize_axis
+from tapewright.core.rules import all_mapped, batch_leading, known_rank, normalize_axis
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -28,7 +28,6 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.typing import Axis, IntLike, TensorLike, as_shape
 
-from ..array.joining import all_mapped
 from ..array.shape import reshape, transpose
 from ..math.comparison import where
 
@@ -102,7 +101,7 @@ def _diagonals_shape(k, rows, cols):
 # ------------------------------------------------------------------ writing, reading
 
 
-@primitive(name="diag", type_name="MatrixDiagV3", linear=True)
+@primitive(type_name="MatrixDiagV3", linear=True, batch=batch_leading)
 def _diag(
     xp, diagonal: TensorLike, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"
 ):
@@ -136,12 +135,7 @@ def _(g, k, align):
     return _diag_part(g, k=k, align=align)
 
 
-@_diag.batch
-def _(mapped, diagonal, **attributes):
-    return _diag(diagonal, **attributes)
-
-
-@primitive(name="diag_part", type_name="MatrixDiagPartV3", linear=True)
+@primitive(type_name="MatrixDiagPartV3", linear=True, batch=batch_leading)
 def _diag_part(xp, input: TensorLike, k: Band, align: str = "RIGHT_LEFT"):
     *lead, rows, cols = input.shape
     single = k[0] == k[1]
@@ -175,12 +169,7 @@ def _(g, k, align, input_shape):
     return _diag(g, k=k, rows=input_shape[-2], cols=input_shape[-1], align=align)
 
 
-@_diag_part.batch
-def _(mapped, input, *, k, align):
-    return _diag_part(input, k=k, align=align)
-
-
-@primitive(name="set_diag", type_name="MatrixSetDiagV3", linear=True)
+@primitive(type_name="MatrixSetDiagV3", linear=True)
 def _set_diag(
     xp, input: TensorLike, diagonal: TensorLike, k: Band, align: str = "RIGHT_LEFT"
 ):
@@ -217,7 +206,7 @@ def _(mapped, input, diagonal, *, k, align):
     return _set_diag(*all_mapped(mapped, (input, diagonal)), k=k, align=align)
 
 
-@primitive(linear=True)
+@primitive(linear=True, batch=batch_leading)
 def clear_diag(xp, input: TensorLike, k: Band):
     """``input`` with zeros on the diagonals of a band; its own adjoint."""
     *lead, rows, cols = input.shape
@@ -236,11 +225,6 @@ def _(input, k):
 @clear_diag.vjp("input")
 def _(g, k):
     return clear_diag(g, k=k)
-
-
-@clear_diag.batch
-def _(mapped, input, *, k):
-    return clear_diag(input, k=k)
 
 
 # ------------------------------------------------------------------- public functions
@@ -357,7 +341,7 @@ def set_diag(
     return _set_diag(input, diagonal, k=k, align=str(align))
 
 
-@primitive(type_name="MatrixBandPart", linear=True)
+@primitive(type_name="MatrixBandPart", linear=True, batch=batch_leading)
 def band_part(xp, input: TensorLike, num_lower: int, num_upper: int):
     """Each matrix with zeros outside of a band around the main diagonal.
 
@@ -384,11 +368,6 @@ def _(input, num_lower, num_upper):
 @band_part.vjp("input")
 def _(g, num_lower, num_upper):
     return band_part(g, num_lower, num_upper)
-
-
-@band_part.batch
-def _(mapped, input, *, num_lower, num_upper):
-    return band_part(input, num_lower, num_upper)
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.costs import cubic
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, lift, same_dtype
+from tapewright.core.rules import batch_leading, broadcast_shape, lift, same_dtype
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -178,7 +178,11 @@ def solve(
 
 
 @primitive(
-    name="inv", type_name="MatrixInverse", floating=True, may_raise=True, cost=cubic(2)
+    type_name="MatrixInverse",
+    floating=True,
+    may_raise=True,
+    cost=cubic(2),
+    batch=batch_leading,
 )
 def _inv(xp, input: TensorLike):
     return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
@@ -197,11 +201,6 @@ def _(g, out):
     return -matmul_primitive(matmul_primitive(turned, g), turned)
 
 
-@_inv.batch
-def _(mapped, input):
-    return _inv(input)
-
-
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of each matrix ``[..., n, n]`` (of its adjoint, if asked).
 
@@ -214,7 +213,7 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
     return _inv(adjoint_of(input) if adjoint else input)
 
 
-@primitive(name="pinv", type_name="PseudoInverse", floating=True)
+@primitive(type_name="PseudoInverse", floating=True, batch=batch_leading)
 def _pinv(xp, a: TensorLike, rcond: float):
     return by_lapack("pinv", NO_CONVERGENCE, xp.linalg.pinv, a, rcond, finite=True)
 
@@ -239,11 +238,6 @@ def _(g, a, out):
         - matmul_primitive(matmul_primitive(p, g), p)
     )
     return conj(change)
-
-
-@_pinv.batch
-def _(mapped, a, *, rcond):
-    return _pinv(a, rcond)
 
 
 def pinv(

@@ -13,7 +13,13 @@ from tapewright.core import devices
 from tapewright.core.costs import size_of
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, known_rank, lift, same_dtype
+from tapewright.core.rules import (
+    batch_leading,
+    broadcast_shape,
+    known_rank,
+    lift,
+    same_dtype,
+)
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, module_of
 from tapewright.core.typing import DTypeLike, TensorLike
@@ -48,7 +54,7 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     return matrix_transpose(matrix, conjugate=True)
 
 
-@primitive(linear=True)
+@primitive(linear=True, batch=batch_leading)
 def triangle(xp, x: TensorLike, lower: bool = True, half: bool = False):
     """The lower or upper triangle of each matrix; the diagonal halved if asked.
 
@@ -70,11 +76,6 @@ def _(x, lower, half):
 @triangle.vjp("x")
 def _(g, lower, half):
     return triangle(g, lower, half)
-
-
-@triangle.batch
-def _(mapped, x, *, lower, half):
-    return triangle(x, lower, half)
 
 
 def beside(x, make, *args, **kwargs):
@@ -302,11 +303,7 @@ def pair(a, b):
     return a, convert_to_tensor(b, dtype_hint=a.dtype)
 
 
-@primitive(
-    type_name="Affine",
-    linear=[{"inputs", "bias"}, {"kernel", "bias"}],
-    cost=_affine_cost,
-)
+@primitive(linear=[{"inputs", "bias"}, {"kernel", "bias"}], cost=_affine_cost)
 def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     """``inputs @ kernel + bias`` in one go: the sum is made in place.
 
@@ -370,7 +367,7 @@ def _(mapped, inputs, kernel, bias):
     return product + bias
 
 
-@primitive(type_name="Cross", broadcasts=True, linear="each")
+@primitive(broadcasts=True, linear="each", batch=batch_leading)
 def cross(xp, a: TensorLike, b: TensorLike):
     """The vector product over the last axis, which has size 3; other axes broadcast.
 
@@ -404,8 +401,3 @@ def _(g, b):
 @cross.vjp("b")
 def _(g, a):
     return cross(g, a)
-
-
-@cross.batch
-def _(mapped, a, b):
-    return cross(*lift(mapped, a, b))

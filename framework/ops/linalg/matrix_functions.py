@@ -14,6 +14,7 @@ from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
+from tapewright.core.rules import batch_leading
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, TensorLike
 
@@ -56,6 +57,7 @@ __all__ = [
     ignores_float_errors=True,
     floating=True,
     cost=cubic(2 / 3),
+    batch=batch_leading,
 )
 def det(xp, input: TensorLike):
     """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
@@ -87,12 +89,7 @@ def _(g, input):
     return g[..., None, None] * cofactor(input)
 
 
-@det.batch
-def _(mapped, input):
-    return det(input)
-
-
-@primitive(floating=True, may_raise=True)
+@primitive(floating=True, may_raise=True, batch=batch_leading)
 def cofactor(xp, x: TensorLike):
     """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
@@ -130,12 +127,7 @@ def _(g, x):
     return cofactor_slope(g, x)
 
 
-@cofactor.batch
-def _(mapped, x):
-    return cofactor(x)
-
-
-@primitive(floating=True, may_raise=True, linear=[{"h"}])
+@primitive(floating=True, may_raise=True, linear=[{"h"}], batch=batch_leading)
 def cofactor_slope(xp, h: TensorLike, x: TensorLike):
     """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 
@@ -178,11 +170,6 @@ def _(g, h, x):
     return det(x)[..., None, None] * slope
 
 
-@cofactor_slope.batch
-def _(mapped, h, x):
-    return cofactor_slope(h, x)
-
-
 class LogMatrixDeterminant(NamedTuple):
     """The result of `slogdet`."""
 
@@ -191,12 +178,12 @@ class LogMatrixDeterminant(NamedTuple):
 
 
 @primitive(
-    name="slogdet",
     type_name="LogMatrixDeterminant",
     multiple=True,
     ignores_float_errors=True,
     floating=True,
     cost=cubic(2 / 3),
+    batch=batch_leading,
 )
 def _slogdet(xp, input: TensorLike):
     sign, size = by_lapack("slogdet", NOT_INVERTIBLE, xp.linalg.slogdet, input)
@@ -218,11 +205,6 @@ def _(g, input, out, input_dtype):
     if as_dtype(input_dtype).is_complex:  # the sign turns, by the imaginary part
         g_size = complex(real(g_size), imag(g_sign * sign))
     return g_size[..., None, None] * matrix_transpose(inv(input))
-
-
-@_slogdet.batch
-def _(mapped, input):
-    return _slogdet(input)
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
@@ -263,7 +245,12 @@ PADE = {
 }  # fmt: skip
 
 
-@primitive(type_name="MatrixExponential", ignores_float_errors=True, floating=True)
+@primitive(
+    type_name="MatrixExponential",
+    ignores_float_errors=True,
+    floating=True,
+    batch=batch_leading,
+)
 def expm(xp, input: TensorLike):
     """The matrix exponential ``1 + A + A @ A / 2 + ...`` of each matrix.
 
@@ -314,11 +301,6 @@ def _(g, input):
     upper = concat([turned, g], axis=last)
     lower = concat([zeros_like(turned), turned], axis=last)
     return expm(concat([upper, lower], axis=last - 1))[..., :count, count:]
-
-
-@expm.batch
-def _(mapped, input):
-    return expm(input)
 
 
 # ------------------------------------------------------------------------------- norms

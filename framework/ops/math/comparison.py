@@ -7,6 +7,9 @@ gradients to what they select.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from tapewright.core import dtypes
@@ -14,7 +17,7 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.typing import TensorLike
+from tapewright.core.typing import Kernel, Op, P, TensorLike
 
 __all__ = [
     "bitwise_and",
@@ -43,166 +46,135 @@ __all__ = [
 # ------------------------------------------------------ comparisons, logic, bits
 
 
-def _boolean(dtype):
-    return dtypes.bool
+def predicate(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an `elementwise` op that answers with booleans."""
+    return elementwise(result_dtype=dtypes.bool, no_gradient=True, **options)
 
 
-@elementwise(type_name="Equal", result_dtype=_boolean, commutative=True, exact=True)
+@predicate(commutative=True, exact=True)
 def equal(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x == y``, entry by entry."""
+    """``x == y``, entry by entry."""
     return xp.equal(x, y)
 
 
-@elementwise(type_name="NotEqual", result_dtype=_boolean, commutative=True, exact=True)
+@predicate(commutative=True, exact=True)
 def not_equal(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x != y``, entry by entry."""
+    """``x != y``, entry by entry."""
     return xp.not_equal(x, y)
 
 
-@elementwise(type_name="Less", result_dtype=_boolean, kinds="iuf", exact=True)
+@predicate(kinds="iuf", exact=True)
 def less(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x < y``, entry by entry."""
+    """``x < y``, entry by entry."""
     return xp.less(x, y)
 
 
-@elementwise(type_name="LessEqual", result_dtype=_boolean, kinds="iuf", exact=True)
+@predicate(kinds="iuf", exact=True)
 def less_equal(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x <= y``, entry by entry."""
+    """``x <= y``, entry by entry."""
     return xp.less_equal(x, y)
 
 
-@elementwise(type_name="Greater", result_dtype=_boolean, kinds="iuf", exact=True)
+@predicate(kinds="iuf", exact=True)
 def greater(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x > y``, entry by entry."""
+    """``x > y``, entry by entry."""
     return xp.greater(x, y)
 
 
-@elementwise(type_name="GreaterEqual", result_dtype=_boolean, kinds="iuf", exact=True)
+@predicate(kinds="iuf", exact=True)
 def greater_equal(xp, x: TensorLike, y: TensorLike):
-    """Whether ``x >= y``, entry by entry."""
+    """``x >= y``, entry by entry."""
     return xp.greater_equal(x, y)
 
 
-@elementwise(
-    type_name="LogicalAnd",
-    result_dtype=_boolean,
-    kinds="b",
-    commutative=True,
-    exact=True,
-)
+@predicate(kinds="b", commutative=True, exact=True)
 def logical_and(xp, x: TensorLike, y: TensorLike):
-    """Whether both are true."""
+    """``x and y``, entry by entry."""
     return xp.logical_and(x, y)
 
 
-@elementwise(
-    type_name="LogicalOr",
-    result_dtype=_boolean,
-    kinds="b",
-    commutative=True,
-    exact=True,
-)
+@predicate(kinds="b", commutative=True, exact=True)
 def logical_or(xp, x: TensorLike, y: TensorLike):
-    """Whether one of both is true."""
+    """``x or y``, entry by entry."""
     return xp.logical_or(x, y)
 
 
-@elementwise(
-    type_name="LogicalXor",
-    result_dtype=_boolean,
-    kinds="b",
-    commutative=True,
-    exact=True,
-)
+@predicate(kinds="b", commutative=True, exact=True)
 def logical_xor(xp, x: TensorLike, y: TensorLike):
-    """Whether exactly one of both is true."""
+    """True where exactly one of both is."""
     return xp.logical_xor(x, y)
 
 
-@elementwise(type_name="LogicalNot", result_dtype=_boolean, kinds="b")
+@predicate(kinds="b")
 def logical_not(xp, x: TensorLike):
-    """Whether ``x`` is false."""
+    """``not x``, entry by entry."""
     return xp.logical_not(x)
 
 
-@elementwise(type_name="BitwiseAnd", commutative=True, exact=True)
+@elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_and(xp, x: TensorLike, y: TensorLike):
     """The bits set in both; for booleans, logical and."""
     return xp.bitwise_and(x, y)
 
 
-@elementwise(type_name="BitwiseOr", commutative=True, exact=True)
+@elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_or(xp, x: TensorLike, y: TensorLike):
     """The bits set in one of both; for booleans, logical or."""
     return xp.bitwise_or(x, y)
 
 
-@elementwise(type_name="BitwiseXor", commutative=True, exact=True)
+@elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_xor(xp, x: TensorLike, y: TensorLike):
     """The bits set in exactly one of both; for booleans, exclusive or."""
     return xp.bitwise_xor(x, y)
 
 
-@elementwise(type_name="Invert")
+@elementwise(kinds="iu", no_gradient=True)
 def invert(xp, x: TensorLike):
     """Every bit of the integer turned over: ``-x - 1`` where it has a sign.
 
     >>> invert([5, -1]).numpy()
     array([-6,  0], dtype=int32)
     """
-    _check_integers("invert", x=x)
     return xp.invert(x)
 
 
-def _check_integers(who, **given):
-    if any([x.dtype.kind not in "iu" for x in given.values()]):
-        raise DTypeError(who, f"{' and '.join(given)} must be integers", **given)
-
-
-@elementwise(type_name="LeftShift")
+@elementwise(kinds="iu", no_gradient=True)
 def left_shift(xp, x: TensorLike, y: TensorLike):
     """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped."""
-    _check_integers("left_shift", x=x, y=y)
     return xp.left_shift(x, y)
 
 
-@elementwise(type_name="RightShift")
+@elementwise(kinds="iu", no_gradient=True)
 def right_shift(xp, x: TensorLike, y: TensorLike):
     """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``."""
-    _check_integers("right_shift", x=x, y=y)
     return xp.right_shift(x, y)
 
 
-@elementwise(type_name="IsNan", result_dtype=_boolean)
+@predicate()
 def is_nan(xp, x: TensorLike):
-    """Where ``x`` is not a number."""
+    """True where ``x`` is not a number."""
     return xp.isnan(x)
 
 
-@elementwise(type_name="IsInf", result_dtype=_boolean)
+@predicate()
 def is_inf(xp, x: TensorLike):
-    """Where ``x`` is infinite."""
+    """True where ``x`` is infinite."""
     return xp.isinf(x)
 
 
-@elementwise(type_name="IsFinite", result_dtype=_boolean)
+@predicate()
 def is_finite(xp, x: TensorLike):
-    """Where ``x`` is neither infinite nor NaN."""
+    """True where ``x`` is neither infinite nor NaN."""
     return xp.isfinite(x)
-
-
-for _flat in (
-    equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or,
-    logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift,
-    right_shift, is_nan, is_inf, is_finite,
-):  # fmt: skip
-    _flat.no_gradient()
 
 
 # ----------------------------------------------------------------------- selection
 
 
-@elementwise(zero_when=[{"x", "mask"}], alike=("x",), linear=[{"x"}])
+@elementwise(
+    zero_when=[{"x", "mask"}], alike=("x",), linear=[{"x"}], no_gradient=("mask",)
+)
 def masked(xp, x: TensorLike, mask: TensorLike):
     """``x`` where the boolean ``mask`` is true, else 0."""
     return _kept(xp, x, mask)
@@ -219,21 +191,15 @@ def _kept(xp, x, mask):
     return xp.where(mask, x, xp.zeros((), x.dtype))
 
 
-masked.no_gradient("mask")
-
-
 @masked.vjp("x")
 def _(g, mask):
     return masked(g, mask)
 
 
-@elementwise(zero_when=[{"x", "y"}], alike=("x",), linear=[{"x"}])
+@elementwise(zero_when=[{"x", "y"}], alike=("x",), linear=[{"x"}], no_gradient=("y",))
 def where_positive(xp, x: TensorLike, y: TensorLike):
     """``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
-
-
-where_positive.no_gradient("y")
 
 
 @where_positive.vjp("x")
@@ -242,7 +208,7 @@ def _(g, y):
 
 
 def surely_finite(xp, values):
-    """Whether no entry is infinite or NaN. A GPU is not asked: it would have to wait."""
+    """Return whether no entry is infinite or NaN; False on a GPU, which would have to wait."""
     if xp is not np:
         return False
     flat = values if values.flags.c_contiguous else values.ravel("K")  # no copy
@@ -258,14 +224,17 @@ def cleared(xp, values, at):
     return xp.where(at, xp.zeros_like(values), values)
 
 
-@elementwise(name="where", type_name="SelectV2", alike=("x", "y"), linear=[{"x", "y"}])
+@elementwise(
+    name="where",
+    type_name="SelectV2",
+    alike=("x", "y"),
+    linear=[{"x", "y"}],
+    no_gradient=("condition",),
+)
 def where_p(xp, condition: TensorLike, x: TensorLike, y: TensorLike):
     if condition.dtype.kind != "b":  # NumPy would ask for every number if it is not 0
         raise DTypeError("where", "condition must be boolean", condition=condition)
     return xp.where(condition, x, y)
-
-
-where_p.no_gradient("condition")
 
 
 @where_p.vjp("x")
@@ -300,14 +269,11 @@ def where(
     return where_p(condition, x, y)
 
 
-@primitive(name="nonzero", type_name="Where")
+@primitive(type_name="Where", no_gradient=True)
 def _nonzero(xp, condition: TensorLike):
     if not condition.ndim:
         raise ShapeError("where", "condition must have an axis", condition=condition)
     return xp.stack(xp.nonzero(condition), axis=-1).astype(xp.int64)
-
-
-_nonzero.no_gradient()
 
 
 @_nonzero.infer

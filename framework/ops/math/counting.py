@@ -8,7 +8,7 @@ from tapewright.core import dtypes
 from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import batch_leading, normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import (
     Axis,
@@ -34,11 +34,12 @@ __all__ = [
 
 
 @primitive(
-    name="bincount",
     type_name="DenseBincount",
     may_raise=True,
     grows=True,
     cost=per_input(1),
+    no_gradient=True,
+    batch=batch_leading,
 )
 def _bincount(
     xp,
@@ -63,20 +64,12 @@ def _bincount(
     return counts.astype(dtype)
 
 
-_bincount.no_gradient()
-
-
 @_bincount.infer
 def _(arr, size, dtype, binary_output):
     if not arr.dtype.is_integer:
         raise DTypeError("bincount", "arr must be integers", arr=arr)
     normalize_axis("bincount", -1, arr.shape.rank)
     return TensorSpec((*arr.shape[:-1], size), dtype)
-
-
-@_bincount.batch
-def _(mapped, arr, *, size, dtype, binary_output):
-    return _bincount(arr, size, dtype, binary_output)
 
 
 def bincount(

@@ -10,7 +10,8 @@ zero).
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.typing import DTypeLike, StaticShapeLike, TensorLike
+from tapewright.core.typing import DTypeLike, Kernel, Op, P, StaticShapeLike, TensorLike
 
 from ..array.conversion import cast, conj, real, real_dtype
 from .comparison import (
@@ -228,7 +229,6 @@ def _(g, x):
 
 
 @elementwise(
-    name="zero_safe_divide",
     zero_when=FIRST,
     ignores_float_errors=True,
     linear=[{"x"}],
@@ -253,7 +253,6 @@ def _(g, y, out):
 
 
 @elementwise(
-    name="zero_safe_multiply",
     ignores_float_errors=True,
     linear="each",
     commutative=True,
@@ -284,6 +283,7 @@ def _(g, x):
     may_raise="iu",
     sizes=True,
     stable_form="a divisor that is not 0: floordiv(x, where(y == 0.0, 1.0, y))",
+    no_gradient=True,
 )
 def floordiv(xp, x: TensorLike, y: TensorLike):
     """``floor(x / y)``; its gradient is None.
@@ -303,9 +303,6 @@ def _check_divisor(xp, who, y):
         raise InvalidArgumentError(
             f"{who}: an integer cannot be divided by 0; y holds a 0"
         )
-
-
-floordiv.no_gradient()
 
 
 @elementwise(
@@ -342,6 +339,7 @@ mod = floormod
     may_raise="iu",
     sizes=True,
     stable_form="a divisor that is not 0: truncatediv(x, where(y == 0.0, 1.0, y))",
+    no_gradient=True,
 )
 def truncatediv(xp, x: TensorLike, y: TensorLike):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
@@ -359,9 +357,6 @@ def _(xp, x, y):
 def _remainder(x, y):
     rest = builtins.abs(x) % builtins.abs(y)
     return -rest if x < 0 else rest
-
-
-truncatediv.no_gradient()
 
 
 @elementwise(
@@ -403,7 +398,7 @@ def _(g):
     return -g
 
 
-@elementwise(type_name="Abs", zero_when=UNARY, result_dtype=real_dtype, sizes=True)
+@elementwise(zero_when=UNARY, result_dtype=real_dtype, sizes=True)
 def abs(xp, x: TensorLike):  # noqa: A001
     """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
     return xp.abs(x)
@@ -416,7 +411,7 @@ def _(g, x, out, x_dtype):
     return g * sign(x)
 
 
-@elementwise(type_name="Sign", zero_when=UNARY, sizes=True)
+@elementwise(zero_when=UNARY, sizes=True)
 def sign(xp, x: TensorLike):
     """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
     return xp.sign(x)
@@ -433,7 +428,6 @@ def _(g, x, x_dtype):
 
 
 @elementwise(
-    type_name="Square",
     zero_when=UNARY,
     kinds="iufc",
     sizes=True,
@@ -452,14 +446,7 @@ def _(g, x):  # of a mean or sum g is one number throughout, which a trace doubl
 multiply.primitive.on_itself = square
 
 
-@elementwise(
-    type_name="SquaredDifference",
-    zero_when=BOTH,
-    kinds="iufc",
-    sizes=True,
-    cost=(2, 0),
-    commutative=True,
-)
+@elementwise(zero_when=BOTH, kinds="iufc", sizes=True, cost=(2, 0), commutative=True)
 def squared_difference(xp, x: TensorLike, y: TensorLike):
     """``|x - y| ** 2``, in the dtype of the inputs."""
     return xp.square(xp.abs(x - y)).astype(x.dtype)
@@ -488,7 +475,6 @@ def _twice_difference(g, x, y, dtype):
 
 
 @elementwise(
-    type_name="Reciprocal",
     ignores_float_errors=True,
     floating=True,
     stable_form="math.divide_no_nan(1.0, x), which is 0 where x is 0",
@@ -530,7 +516,7 @@ def _sum_cost(inputs, outputs):
     return (len(inputs) - 1) * size_of(outputs[0])
 
 
-@primitive(name="add_n", type_name="AddN", sizes=True, linear=True, cost=_sum_cost)
+@primitive(sizes=True, linear=True, cost=_sum_cost)
 def _add_n(xp, *inputs: TensorLike):
     if any([x.shape != inputs[0].shape for x in inputs]):
         raise InvalidArgumentError("add_n: the inputs must have the same shape")
@@ -643,12 +629,13 @@ def polyval(
 # -------------------------------------------------------------- powers, exponentials
 
 
-@elementwise(
-    type_name="Sqrt",
+def transcendental(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an `elementwise` op like `exp`, whose infinities and NaN are answers."""
+    return elementwise(floating=True, ignores_float_errors=True, cost=(0, 1), **options)
+
+
+@transcendental(
     zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
     stable_form="sqrt(maximum(x, 0.0)); norm(x) for sqrt(reduce_sum(x ** 2))",
 )
 def sqrt(xp, x: TensorLike):
@@ -661,13 +648,7 @@ def _(g, out):
     return zero_safe_divide(g * 0.5, out)
 
 
-@elementwise(
-    name="norm_sqrt",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-)
+@transcendental(zero_when=UNARY)
 def norm_sqrt(xp, x: TensorLike):
     """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
     return xp.sqrt(x)
@@ -679,7 +660,6 @@ def _(g, out):
 
 
 @elementwise(
-    type_name="Rsqrt",
     ignores_float_errors=True,
     floating=True,
     cost=(1, 1),
@@ -738,9 +718,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noq
     return power(x, y)
 
 
-@elementwise(
-    zero_when=UNARY, name="log_or_zero", ignores_float_errors=True, cost=(0, 1)
-)
+@elementwise(zero_when=UNARY, ignores_float_errors=True, cost=(0, 1))
 def _log_or_zero(xp, x: TensorLike):
     """``log(x)`` where x is positive (nonzero, if complex), else 0."""
     valid = x != 0 if x.dtype.kind == "c" else x > 0
@@ -754,16 +732,10 @@ def _(g, x, x_dtype):
     return divide_no_nan(g, x if x_dtype.kind == "c" else maximum(x, 0.0))
 
 
-@elementwise(
-    type_name="Exp",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form=(
-        "nn.softplus(x) for log(1 + exp(x)), reduce_logsumexp(x) for "
-        "log(reduce_sum(exp(x))), nn.softmax(x) for a quotient of them, or "
-        "subtract the largest x first"
-    ),
+@transcendental(
+    stable_form="nn.softplus(x) for log(1 + exp(x)), reduce_logsumexp(x) for "
+    "log(reduce_sum(exp(x))), nn.softmax(x) for a quotient of them, or "
+    "subtract the largest x first"
 )
 def exp(xp, x: TensorLike):
     """``e ** x``."""
@@ -775,13 +747,8 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
     return g * out
 
 
-@elementwise(
-    type_name="Expm1",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound from above: expm1(minimum(x, bound))",
+@transcendental(
+    zero_when=UNARY, stable_form="a bound from above: expm1(minimum(x, bound))"
 )
 def expm1(xp, x: TensorLike):
     """``exp(x) - 1``, exact for small ``x``."""
@@ -793,16 +760,10 @@ def _(g, x):
     return zero_safe_multiply(g, exp(x))
 
 
-@elementwise(
-    type_name="Log",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form=(
-        "log1p(x) for log(1 + x), nn.log_softmax(x) for log(softmax(x)), "
-        "nn.log_sigmoid(x) for log(sigmoid(x)), math.xlogy(a, x) for a * "
-        "log(x), or a bound from below: log(maximum(x, epsilon))"
-    ),
+@transcendental(
+    stable_form="log1p(x) for log(1 + x), nn.log_softmax(x) for log(softmax(x)), "
+    "nn.log_sigmoid(x) for log(sigmoid(x)), math.xlogy(a, x) for a * "
+    "log(x), or a bound from below: log(maximum(x, epsilon))"
 )
 def log(xp, x: TensorLike):
     """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
@@ -814,12 +775,9 @@ def _(g, x):
     return zero_safe_divide(g, x)
 
 
-@elementwise(
+@transcendental(
     type_name="Log1p",
     zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
     stable_form="a bound from below: log1p(maximum(x, epsilon - 1.0))",
 )
 def log1p(xp, x: TensorLike):
@@ -835,7 +793,7 @@ def _(g, x):
 # ----------------------------------------------------------- extremes and rounding
 
 
-@elementwise(type_name="Maximum", zero_when=BOTH, kinds="iuf", sizes=True)
+@elementwise(zero_when=BOTH, kinds="iuf", sizes=True)
 def maximum(xp, x: TensorLike, y: TensorLike):
     """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.maximum(x, y)
@@ -851,7 +809,7 @@ def _(g, x, y):
     return masked(g, less(x, y))
 
 
-@elementwise(type_name="Minimum", zero_when=BOTH, kinds="iuf", sizes=True)
+@elementwise(zero_when=BOTH, kinds="iuf", sizes=True)
 def minimum(xp, x: TensorLike, y: TensorLike):
     """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
     return xp.minimum(x, y)
@@ -867,13 +825,7 @@ def _(g, x, y):
     return masked(g, greater(x, y))
 
 
-@elementwise(
-    name="clip_by_value",
-    type_name="ClipByValue",
-    alike=("t", "low", "high"),
-    sizes=True,
-    cost=(2, 0),
-)
+@elementwise(alike=("t", "low", "high"), sizes=True, cost=(2, 0))
 def _clip_by_value(xp, t: TensorLike, low: TensorLike, high: TensorLike):
     return xp.minimum(xp.maximum(t, low), high)
 
@@ -916,39 +868,31 @@ def clip_by_value(
     return _clip_by_value(t, clip_value_min, clip_value_max)
 
 
-@elementwise(type_name="Round", zero_when=UNARY)
+@elementwise(zero_when=UNARY, no_gradient=True)
 def round(xp, x: TensorLike):  # noqa: A001
     """The nearest integer, halves to the even one; its gradient is None."""
     return xp.rint(x) if x.dtype.kind in "fc" else x
 
 
-@elementwise(type_name="Floor", zero_when=UNARY)
+@elementwise(zero_when=UNARY, no_gradient=True)
 def floor(xp, x: TensorLike):
     """The largest integer not above ``x``; its gradient is None."""
     return xp.floor(x)
 
 
-@elementwise(type_name="Ceil", zero_when=UNARY)
+@elementwise(zero_when=UNARY, no_gradient=True)
 def ceil(xp, x: TensorLike):
     """The smallest integer not below ``x``; its gradient is None."""
     return xp.ceil(x)
 
 
-for _flat in (round, floor, ceil):
-    _flat.no_gradient()
-
 rint = round
 
 
-@elementwise(type_name="NextAfter")
+@elementwise(type_name="NextAfter", kinds="f", no_gradient=("x2",))
 def nextafter(xp, x1: TensorLike, x2: TensorLike):
     """The floating number that follows ``x1`` on the way to ``x2``, which has no gradient."""
-    if x1.dtype.kind != "f":
-        raise DTypeError("nextafter", "x1 and x2 must be floating", x1=x1, x2=x2)
     return xp.nextafter(x1, x2)
-
-
-nextafter.no_gradient("x2")
 
 
 @nextafter.vjp("x1")

@@ -17,14 +17,14 @@ from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import lift, normalize_axis
+from tapewright.core.rules import all_mapped, lift, normalize_axis
 from tapewright.core.symbolic_shape import product
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, DTypeLike, Kernel, Op, P, TensorLike, as_axes
 
 from ..array.conversion import cast, conj, real, stop_gradient
 from ..array.creation import ones_like
-from ..array.joining import all_mapped, concat, split, stack
+from ..array.joining import concat, split, stack
 from ..array.shape import broadcast_to, reshape, sum_sparse, summed, transpose
 from .comparison import equal, greater, is_finite, masked, not_equal, where
 from .elementwise import (
@@ -395,11 +395,7 @@ def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 
 @reduction(
-    name="count_nonzero",
-    kinds="biufcU",
-    result_dtype=dtypes.int64,
-    zero_at_zero=True,
-    cost=per_input(1),
+    kinds="biufcU", result_dtype=dtypes.int64, zero_at_zero=True, cost=per_input(1)
 )
 def _count_nonzero(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
@@ -473,7 +469,7 @@ def reduce_euclidean_norm(
 # ---------------------------------------------------------------------- clipping
 
 
-@primitive(name="clip_by_norm", type_name="ClipByNorm", cost=(3, 0))
+@primitive(name="clip_by_norm", cost=(3, 0))
 def clip_by_norm_p(xp, t: TensorLike, clip_norm: TensorLike, axes: Axes = None):
     if axes is None:
         length = xp.sqrt(sum_of_squares(xp, t).real)
@@ -547,7 +543,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     return clip_by_norm_p(t, clip_norm, axes)
 
 
-@primitive(name="global_norm", type_name="GlobalNorm", cost=per_input(2))
+@primitive(cost=per_input(2))
 def _global_norm(xp, *t_list: TensorLike):
     total = 0.0
     for t in t_list:

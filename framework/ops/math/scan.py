@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from tapewright.core.costs import per_input
-from tapewright.core.errors import DTypeError, InvalidArgumentError
-from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis, same_dtype
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.rules import along_axis, beside_axis, normalize_axis, same_dtype
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, IntLike, TensorLike
 
-from ..array.joining import all_mapped, pad, split
+from ..array.joining import pad, split
 from .comparison import masked, not_equal, surely_finite
 from .elementwise import exp, zero_safe_multiply
 
@@ -26,8 +25,8 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 # --------------------------------------------------------------------- sums, products
 
 
-@primitive(
-    type_name="Cumsum",
+@along_axis(
+    kinds="iufc",
     ignores_float_errors=True,
     sizes=True,
     linear=True,
@@ -46,9 +45,7 @@ def cumsum(
     return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
 
 
-@primitive(
-    type_name="Cumprod", ignores_float_errors=True, sizes=True, cost=per_input(1)
-)
+@along_axis(kinds="iufc", ignores_float_errors=True, sizes=True, cost=per_input(1))
 def cumprod(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
@@ -63,8 +60,6 @@ def cumprod(
 
 
 def _accumulated(function, start, xp, x, axis, exclusive, reverse):
-    if x.dtype.kind == "b":
-        raise TypeError("booleans do not add up")
     if not x.shape[axis]:
         return x
     if reverse:
@@ -105,56 +100,16 @@ def _(g, x, axis, exclusive, reverse):
     return zero_safe_multiply(before, behind)
 
 
-def _infer_scan(op):
-    def infer(x, axis, exclusive, reverse):
-        normalize_axis(op.name, axis, x.shape.rank)
-        if x.dtype.is_bool:
-            raise DTypeError(op.name, "x must be of numbers; cast converts it", x=x)
-        return TensorSpec(x.shape, x.dtype)
-
-    return infer
-
-
-def _batch_scan(op):
-    def batch(mapped, x, **attributes):
-        rank = x.array.ndim - 1
-        attributes["axis"] = attributes["axis"] % rank + 1
-        return op.entry(x, **attributes)
-
-    return batch
-
-
-def _beside_the_axis(axes, x, axis):
-    """A diagonal axis stays, unless it is the one along which the op works."""
-    return axes[0] if (axes[0] - axis) % x.shape.rank else None
-
-
-for _op in (cumsum, cumprod):
-    _op.infer(_infer_scan(_op.primitive))
-    _op.batch(_batch_scan(_op.primitive))
-
-
-@cumsum.diagonal
-def _(axes, x, *, axis, exclusive, reverse):
-    return _beside_the_axis(axes, x, axis)
-
-
 @cumprod.diagonal
 def _(axes, x, *, axis, exclusive, reverse):
-    return None if exclusive else _beside_the_axis(axes, x, axis)
+    return None if exclusive else beside_axis(axes[0], x.shape.rank, axis)
 
 
 # ---------------------------------------------------------------------- logarithms
 
 
-@primitive(
-    name="cumulative_logsumexp",
-    type_name="CumulativeLogsumexp",
-    ignores_float_errors=True,
-    cost=per_input(3, 2),
-)
+@along_axis(kinds="f", ignores_float_errors=True, cost=per_input(3, 2))
 def _cumulative_logsumexp(xp, x: TensorLike, axis: Axis = 0, reverse: bool = False):
-    _only_floating(x)
     result = xp.flip(x, axis).copy() if reverse else x.copy()
     moved, done = xp.moveaxis(result, axis, 0), 1
     while done < moved.shape[0]:  # each entry stands for the `done` entries up to it
@@ -165,27 +120,9 @@ def _cumulative_logsumexp(xp, x: TensorLike, axis: Axis = 0, reverse: bool = Fal
 
 @_cumulative_logsumexp.kernel_for("numpy")
 def _(xp, x, *, axis, reverse):
-    _only_floating(x)
     x = np.flip(x, axis) if reverse else x
     result = np.logaddexp.accumulate(x, axis)
     return np.flip(result, axis) if reverse else result
-
-
-def _only_floating(x):
-    if x.dtype.kind != "f":
-        raise TypeError("only real numbers have a logsumexp")
-
-
-@_cumulative_logsumexp.infer
-def _(x, axis, reverse):
-    normalize_axis("cumulative_logsumexp", axis, x.shape.rank)
-    if not x.dtype.is_floating:
-        what = "x must be floating; cast converts it"
-        raise DTypeError("cumulative_logsumexp", what, x=x)
-    return TensorSpec(x.shape, x.dtype)
-
-
-_cumulative_logsumexp.batch(_batch_scan(_cumulative_logsumexp.primitive))
 
 
 @_cumulative_logsumexp.vjp("x")
@@ -228,7 +165,7 @@ def cumulative_logsumexp(
 # ----------------------------------------------------------------- for the rules above
 
 
-@primitive(sizes=True, linear=True)
+@along_axis(sizes=True, linear=True)
 def shift(xp, x: TensorLike, axis: Axis, by: int):
     """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)
@@ -240,26 +177,12 @@ def shift(xp, x: TensorLike, axis: Axis, by: int):
     return result
 
 
-@shift.infer
-def _(x, axis, by):
-    normalize_axis("shift", axis, x.shape.rank)
-    return TensorSpec(x.shape, x.dtype)
-
-
 @shift.vjp("x")
 def _(g, axis, by):
     return shift(g, axis, -by)
 
 
-shift.batch(_batch_scan(shift.primitive))
-
-
-@shift.diagonal
-def _(axes, x, *, axis, by):
-    return _beside_the_axis(axes, x, axis)
-
-
-@primitive(ignores_float_errors=True, linear=[{"b"}], cost=per_input(2))
+@along_axis(ignores_float_errors=True, linear=[{"b"}], cost=per_input(2))
 def linear_scan(xp, a: TensorLike, b: TensorLike, axis: Axis, reverse: bool = False):
     """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
 
@@ -344,14 +267,8 @@ def _(g, a, axis, reverse):
     return linear_scan(shift(a, axis, 1 if reverse else -1), g, axis, not reverse)
 
 
-@linear_scan.batch
-def _(mapped, a, b, *, axis, reverse):
-    a, b = all_mapped(mapped, (a, b))
-    return linear_scan(a, b, axis % (b.array.ndim - 1) + 1, reverse)
-
-
 @linear_scan.diagonal
 def _(axes, a, b, *, axis, reverse):
     if axes[1] is None or axes[0] not in (None, axes[1]):
         return None
-    return _beside_the_axis(axes[1:], b, axis)
+    return beside_axis(axes[1], b.shape.rank, axis)

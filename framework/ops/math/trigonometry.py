@@ -7,12 +7,11 @@ cotangent gives a zero gradient.
 
 from __future__ import annotations
 
-from tapewright.core.errors import DTypeError
 from tapewright.core.rules import elementwise
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, real_dtype
-from .elementwise import UNARY, divide_no_nan, sqrt, zero_safe_divide
+from .elementwise import UNARY, divide_no_nan, sqrt, transcendental, zero_safe_divide
 
 __all__ = [
     "acos",
@@ -35,7 +34,7 @@ __all__ = [
 # -------------------------------------------------------------------- trigonometric
 
 
-@elementwise(type_name="Sin", zero_when=UNARY, floating=True, cost=(0, 1))
+@elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def sin(xp, x: TensorLike):
     """The sine of ``x`` radians."""
     return xp.sin(x)
@@ -46,7 +45,7 @@ def _(g, x):
     return g * cos(x)
 
 
-@elementwise(type_name="Cos", floating=True, cost=(0, 1))
+@elementwise(floating=True, cost=(0, 1))
 def cos(xp, x: TensorLike):
     """The cosine of ``x`` radians."""
     return xp.cos(x)
@@ -57,7 +56,7 @@ def _(g, x):
     return -(g * sin(x))
 
 
-@elementwise(type_name="Tan", zero_when=UNARY, floating=True, cost=(0, 1))
+@elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def tan(xp, x: TensorLike):
     """The tangent of ``x`` radians."""
     return xp.tan(x)
@@ -68,14 +67,7 @@ def _(g, out):
     return g + g * out * out
 
 
-@elementwise(
-    type_name="Asin",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="asin(clip_by_value(x, -1.0, 1.0))",
-)
+@transcendental(zero_when=UNARY, stable_form="asin(clip_by_value(x, -1.0, 1.0))")
 def asin(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose sine is ``x``."""
     return xp.arcsin(x)
@@ -86,13 +78,7 @@ def _(g, x):
     return zero_safe_divide(g, _cosine_of_asin(x))
 
 
-@elementwise(
-    type_name="Acos",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="acos(clip_by_value(x, -1.0, 1.0))",
-)
+@transcendental(stable_form="acos(clip_by_value(x, -1.0, 1.0))")
 def acos(xp, x: TensorLike):
     """The angle from 0 to pi whose cosine is ``x``."""
     return xp.arccos(x)
@@ -107,13 +93,7 @@ def _cosine_of_asin(x):
     return sqrt((1.0 - x) * (1.0 + x))  # 1 - x * x has lost its digits near 1
 
 
-@elementwise(
-    type_name="Atan",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-)
+@transcendental(zero_when=UNARY)
 def atan(xp, x: TensorLike):
     """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
     return xp.arctan(x)
@@ -127,7 +107,7 @@ def _(g, x):
 # ---------------------------------------------------------------------------- angles
 
 
-@elementwise(type_name="Atan2", zero_when=[{"y", "x"}], cost=(0, 1))
+@elementwise(kinds="f", zero_when=[{"y", "x"}], cost=(0, 1))
 def atan2(xp, y: TensorLike, x: TensorLike):
     """The angle from -pi to pi of the point (``x``, ``y``): that of ``y / x``, with signs.
 
@@ -136,8 +116,6 @@ def atan2(xp, y: TensorLike, x: TensorLike):
     >>> atan2([1.0, -1.0], [0.0, 0.0]).numpy()
     array([ 1.5707964, -1.5707964], dtype=float32)
     """
-    if y.dtype.kind != "f":
-        raise DTypeError("atan2", "y and x must be floating", y=y, x=x)
     return xp.arctan2(y, x)
 
 
@@ -151,7 +129,7 @@ def _(g, y, x):
     return -divide_no_nan(g * y, x * x + y * y)
 
 
-@elementwise(type_name="Angle", result_dtype=real_dtype, floating=True, cost=(0, 1))
+@elementwise(result_dtype=real_dtype, floating=True, cost=(0, 1))
 def angle(xp, input: TensorLike):
     """The angle from -pi to pi of a complex number; of a real one, 0 or pi.
 
@@ -175,13 +153,8 @@ def _(g, input, input_dtype):  # the imaginary part of log
 # ------------------------------------------------------------------------ hyperbolic
 
 
-@elementwise(
-    type_name="Sinh",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound: sinh(clip_by_value(x, -bound, bound))",
+@transcendental(
+    zero_when=UNARY, stable_form="a bound: sinh(clip_by_value(x, -bound, bound))"
 )
 def sinh(xp, x: TensorLike):
     """``(exp(x) - exp(-x)) / 2``."""
@@ -193,13 +166,7 @@ def _(g, x):
     return g * cosh(x)
 
 
-@elementwise(
-    type_name="Cosh",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound: cosh(clip_by_value(x, -bound, bound))",
-)
+@transcendental(stable_form="a bound: cosh(clip_by_value(x, -bound, bound))")
 def cosh(xp, x: TensorLike):
     """``(exp(x) + exp(-x)) / 2``."""
     return xp.cosh(x)
@@ -210,7 +177,7 @@ def _(g, x):
     return g * sinh(x)
 
 
-@elementwise(type_name="Tanh", zero_when=UNARY, floating=True, cost=(0, 1))
+@elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def tanh(xp, x: TensorLike):
     """The hyperbolic tangent."""
     return xp.tanh(x)
@@ -240,13 +207,7 @@ def _(c, g, y):
     return c * g * y * -2.0
 
 
-@elementwise(
-    type_name="Asinh",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-)
+@transcendental(zero_when=UNARY)
 def asinh(xp, x: TensorLike):
     """The number whose `sinh` is ``x``."""
     return xp.arcsinh(x)
@@ -257,13 +218,7 @@ def _(g, x):
     return zero_safe_divide(g, sqrt(x * x + 1.0))
 
 
-@elementwise(
-    type_name="Acosh",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="acosh(maximum(x, 1.0))",
-)
+@transcendental(stable_form="acosh(maximum(x, 1.0))")
 def acosh(xp, x: TensorLike):
     """The number, not negative, whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
     return xp.arccosh(x)
@@ -274,14 +229,7 @@ def _(g, x):  # two roots: the one of their product lies on another branch
     return zero_safe_divide(zero_safe_divide(g, sqrt(x - 1.0)), sqrt(x + 1.0))
 
 
-@elementwise(
-    type_name="Atanh",
-    zero_when=UNARY,
-    ignores_float_errors=True,
-    floating=True,
-    cost=(0, 1),
-    stable_form="a bound within (-1, 1)",
-)
+@transcendental(zero_when=UNARY, stable_form="a bound within (-1, 1)")
 def atanh(xp, x: TensorLike):
     """The number whose `tanh` is ``x``: infinite at 1 and -1, NaN beyond if real."""
     return xp.arctanh(x)

@@ -8,8 +8,7 @@ import numpy as np
 
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import DTypeError
-from tapewright.core.primitive import primitive
-from tapewright.core.rules import elementwise, normalize_axis
+from tapewright.core.rules import along_axis, elementwise, normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, TensorLike
 
@@ -42,7 +41,7 @@ __all__ = [
 ]
 
 
-@elementwise(type_name="Relu", zero_when=[{"features"}])
+@elementwise(zero_when=[{"features"}])
 def relu(xp, features: TensorLike):
     """``max(x, 0)``; the derivative at 0 is 0.
 
@@ -68,9 +67,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     return minimum(6 if limited.dtype.is_integer else 6.0, limited)
 
 
-@elementwise(
-    name="leaky_relu", type_name="LeakyRelu", zero_when=[{"features"}], cost=(2, 0)
-)
+@elementwise(name="leaky_relu", zero_when=[{"features"}], cost=(2, 0))
 def leaky_relu_p(xp, features: TensorLike, *, alpha=0.2):
     return xp.where(features > 0, features, features * features.dtype.type(alpha))
 
@@ -103,7 +100,7 @@ def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
     return concat([relu(features), relu(-features)], axis=axis)
 
 
-@elementwise(type_name="Elu", zero_when=[{"features"}], floating=True, cost=(1, 1))
+@elementwise(zero_when=[{"features"}], floating=True, cost=(1, 1))
 def elu(xp, features: TensorLike):
     """``x`` where positive, else ``exp(x) - 1``."""
     zero = xp.zeros((), features.dtype)
@@ -128,7 +125,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
-@elementwise(type_name="Sigmoid", ignores_float_errors=True, floating=True, cost=(2, 1))
+@elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
 def sigmoid(xp, x: TensorLike):
     """``1 / (1 + exp(-x))``, exact to both ends.
 
@@ -144,9 +141,7 @@ def _(g, out):
     return g * (out - out * out)
 
 
-@elementwise(
-    type_name="Softplus", ignores_float_errors=True, floating=True, cost=(2, 2)
-)
+@elementwise(ignores_float_errors=True, floating=True, cost=(2, 2))
 def softplus(xp, features: TensorLike):
     """``log(1 + exp(x))``, without overflow for large ``x``."""
     zero = xp.zeros((), features.dtype)
@@ -163,7 +158,7 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     return -softplus(-convert_to_tensor(x))
 
 
-@elementwise(type_name="Softsign", zero_when=[{"features"}], floating=True, cost=(2, 0))
+@elementwise(zero_when=[{"features"}], floating=True, cost=(2, 0))
 def softsign(xp, features: TensorLike):
     """``x / (|x| + 1)``."""
     return features / (xp.abs(features) + features.dtype.type(1))
@@ -191,14 +186,7 @@ _ROOT_2_PI, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@elementwise(
-    name="gelu",
-    type_name="Gelu",
-    zero_when=[{"x"}],
-    ignores_float_errors=True,
-    floating=True,
-    cost=(3, 1),
-)
+@elementwise(zero_when=[{"x"}], ignores_float_errors=True, floating=True, cost=(3, 1))
 def _gelu(xp, x: TensorLike):
     size = _bounded(xp, x)
     tail, _ = normal_tail(xp, size)
@@ -215,7 +203,7 @@ def _(g, x):
     return g * _gelu_slope(x)
 
 
-@elementwise(name="gelu_slope", ignores_float_errors=True, floating=True, cost=(5, 2))
+@elementwise(ignores_float_errors=True, floating=True, cost=(5, 2))
 def _gelu_slope(
     xp, x: TensorLike
 ):  # the distribution of the normal, and x times its density
@@ -239,13 +227,7 @@ def _(g, x):
     return g * zero_safe_multiply(2.0 - square, exp(square * -0.5) * _DENSITY_AT_0)
 
 
-@elementwise(
-    name="gelu_by_tanh",
-    zero_when=[{"x"}],
-    ignores_float_errors=True,
-    floating=True,
-    cost=(7, 1),
-)
+@elementwise(zero_when=[{"x"}], ignores_float_errors=True, floating=True, cost=(7, 1))
 def _gelu_by_tanh(xp, x: TensorLike):
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
     share = xp.exp(_inside_tanh(x) * -2.0)
@@ -266,9 +248,7 @@ def _(g, x):
     return g * _gelu_by_tanh_slope(x)
 
 
-@elementwise(
-    name="gelu_by_tanh_slope", ignores_float_errors=True, floating=True, cost=(14, 1)
-)
+@elementwise(ignores_float_errors=True, floating=True, cost=(14, 1))
 def _gelu_by_tanh_slope(xp, x: TensorLike):
     size = xp.minimum(xp.abs(x), x.dtype.type(30.0))  # beyond it is 0 or 1
     small = xp.exp(_inside_tanh(size) * -2.0)
@@ -343,13 +323,7 @@ def shifted_rows(xp, logits, axis=-1):
     return logits - logits.max(axis=axis, keepdims=True), axis
 
 
-@primitive(
-    name="softmax",
-    type_name="Softmax",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(4, 1),
-)
+@along_axis(name="softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
 def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
@@ -363,13 +337,7 @@ def _(g, out, axis):
     return weighted - out * reduce_sum(weighted, axis, True)
 
 
-@primitive(
-    name="log_softmax",
-    type_name="LogSoftmax",
-    ignores_float_errors=True,
-    floating=True,
-    cost=(4, 1),
-)
+@along_axis(name="log_softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
 def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     if not logits.ndim:  # NumPy takes a scalar for a vector
         normalize_axis("log_softmax", axis, 0)
@@ -381,18 +349,6 @@ def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
 @log_softmax_p.vjp("logits")
 def _(g, out, axis):
     return g - exp(out) * reduce_sum(g, axis, True)
-
-
-for _op in (softmax_p, log_softmax_p):
-
-    @_op.infer
-    def _(logits, axis):
-        normalize_axis("softmax", axis, logits.shape.rank)
-        return logits
-
-    @_op.batch
-    def _(mapped, logits, *, axis, op=_op):
-        return op(logits, axis=axis % (logits.array.ndim - 1) + 1)
 
 
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:

@@ -14,10 +14,11 @@ from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
+    all_mapped,
+    batch_leading,
     broadcast_shape,
     elementwise,
     known_rank,
-    lift,
     normalize_axis,
     same_dtype,
 )
@@ -26,7 +27,6 @@ from tapewright.core.typing import Axis, TensorLike, as_int
 
 from ..array.conversion import cast, stop_gradient
 from ..array.indexing import one_hot_p
-from ..array.joining import all_mapped
 from ..array.shape import expand_dims, transpose
 from ..math.comparison import greater_equal, less_equal, logical_and, where
 from ..math.elementwise import exp, log, square
@@ -45,11 +45,11 @@ __all__ = [
 
 @primitive(
     name="softmax_cross_entropy_with_logits",
-    type_name="SoftmaxCrossEntropyWithLogits",
     broadcasts=True,
     ignores_float_errors=True,
     linear=[{"labels"}],
     cost=per_input(5, 1),
+    batch=batch_leading,
 )
 def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """Over the last axis; one pass makes the row sums of both terms."""
@@ -90,17 +90,12 @@ def _(g, logits):
     return -(log_softmax_p(logits) * expand_dims(g, -1))
 
 
-@_softmax_cross_entropy.batch
-def _(mapped, labels, logits):
-    return _softmax_cross_entropy(*lift(mapped, labels, logits))
-
-
 @primitive(
-    name="softmax_excess",
     broadcasts=True,
     ignores_float_errors=True,
     linear=[{"labels"}],
     cost=(5, 1),
+    batch=batch_leading,
 )
 def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
     """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
@@ -131,11 +126,6 @@ def _(g, labels, logits, out):
 @_softmax_excess.vjp("labels")
 def _(g, logits):
     return reduce_sum(g * softmax_p(logits), -1, True) - g
-
-
-@_softmax_excess.batch
-def _(mapped, labels, logits):
-    return _softmax_excess(*lift(mapped, labels, logits))
 
 
 def softmax_cross_entropy_with_logits(
@@ -177,11 +167,11 @@ def softmax_cross_entropy_with_logits(
 
 @primitive(
     name="sparse_softmax_cross_entropy_with_logits",
-    type_name="SparseSoftmaxCrossEntropyWithLogits",
     alike=("logits",),
     ignores_float_errors=True,
     may_raise=True,
     cost=per_input(3, 1),
+    no_gradient=("labels",),
 )
 def _sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     if labels.shape != logits.shape[:-1]:
@@ -210,9 +200,6 @@ def _picked(logits, labels):
         )
     places += np.arange(labels.size) * classes
     return logits.reshape(-1).take(places).reshape(labels.shape)
-
-
-_sparse_cross_entropy.no_gradient("labels")
 
 
 @_sparse_cross_entropy.infer
@@ -350,7 +337,7 @@ def log_poisson_loss(
     return loss + where(few, 0.0, stirling)
 
 
-@primitive(type_name="L2Loss", cost=per_input(2))
+@primitive(cost=per_input(2))
 def l2_loss(xp, t: TensorLike):
     """``sum(t ** 2) / 2`` over all entries, in one pass.
 

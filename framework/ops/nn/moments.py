@@ -8,7 +8,7 @@ from tapewright.core import dtypes
 from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import batch_leading, normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, TensorLike, as_axes
 
@@ -39,7 +39,7 @@ def from_the_back(axes, rank):
     return tuple([a - rank for a in axes])
 
 
-@primitive(name="moments", multiple=True, floating=True, cost=per_input(4))
+@primitive(multiple=True, floating=True, cost=per_input(4), batch=batch_leading)
 def _moments(xp, x: TensorLike, axes: Axes):
     """Mean and variance, the axes kept; primitive as its rule takes three passes."""
     count = math.prod([x.shape[a] for a in axes])
@@ -67,11 +67,6 @@ def _(g, x, out, x_shape, axes):
     # The variance sees the mean move, but moves with it in second order only.
     share = 1.0 / count_over(x_shape, axes)
     return multiply_add(x - out[0], g[1] * (2.0 * share), g[0] * share)
-
-
-@_moments.batch
-def _(mapped, x, *, axes):
-    return _moments(x, axes=axes)
 
 
 @composite

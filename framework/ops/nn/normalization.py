@@ -10,7 +10,7 @@ from tapewright.core import devices
 from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, normalize_axis
+from tapewright.core.rules import batch_leading, broadcast_shape, normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
 from tapewright.core.typing import Axes, IntLike, TensorLike
 
@@ -39,7 +39,7 @@ __all__ = [
 # ------------------------------------------------------------------ the one primitive
 
 
-@primitive(name="standardize", multiple=True, floating=True, cost=per_input(6))
+@primitive(multiple=True, floating=True, cost=per_input(6), batch=batch_leading)
 def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool = True):
     """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
 
@@ -80,10 +80,10 @@ def _(g, out, x_shape, axes, epsilon, centred):
 
 
 @primitive(
-    name="standardize_grad",
     broadcasts=True,
     linear=[{"g", "slope", "shift"}, {"inverse", "slope", "shift"}],
     cost=(6, 0),
+    batch=batch_leading,
 )
 def _standardize_grad(
     xp,
@@ -151,16 +151,6 @@ def _(c, normal, axes):
 @_standardize_grad.vjp("shift")
 def _(c, axes):
     return reduce_sum(c, axes, True)
-
-
-@_standardize.batch
-def _(mapped, x, **attributes):
-    return _standardize(x, **attributes)
-
-
-@_standardize_grad.batch
-def _(mapped, *inputs, **attributes):  # axes count from the end: all else broadcasts
-    return _standardize_grad(*inputs, **attributes)
 
 
 @_standardize_grad.diagonal

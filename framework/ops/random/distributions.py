@@ -218,13 +218,10 @@ def _beside(value, dtype):
 # ------------------------------------------------- how a gamma draw depends on alpha
 
 
-@elementwise(name="random_gamma", type_name="RandomGamma")
+@elementwise(no_gradient=("sample",))
 def _random_gamma(xp, alpha: TensorLike, sample: TensorLike):
     """``sample``, as a function of ``alpha`` at a fixed quantile."""
     return sample + xp.zeros_like(alpha)
-
-
-_random_gamma.no_gradient("sample")
 
 
 @_random_gamma.vjp("alpha")
@@ -232,7 +229,7 @@ def _(g, alpha, sample):
     return zero_safe_multiply(g, random_gamma_grad(alpha, sample))
 
 
-@elementwise(type_name="RandomGammaGrad")
+@elementwise
 def random_gamma_grad(xp, alpha: TensorLike, sample: TensorLike):
     """The derivative of a gamma draw by ``alpha``: ``-(dP / dalpha) / density``.
 

@@ -9,14 +9,25 @@ which a draw depends are inputs, or plain numbers. No gradient passes; see `dist
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape
-from tapewright.core.tensor import TensorSpec
-from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
+from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.typing import (
+    DTypeLike,
+    IntLike,
+    Kernel,
+    Op,
+    P,
+    ShapeLike,
+    TensorLike,
+)
 
 from ..array.indexing import getitem
 from ..array.joining import stack
@@ -81,10 +92,45 @@ def _single(dtype):
     return np.float64 if dtype == "float64" else np.float32
 
 
+def _batch_one_by_one(op):
+    """The batch rule: a draw for each mapped value, of a seed alone, which all share."""
+
+    def _(mapped, *inputs, purpose, **attributes):
+        if purpose == GENERATOR:
+            raise MappingError(
+                f"{op.name.removeprefix('random_')}: the draws depend on values that are "
+                "mapped, and a generator has one stream for all of them: use the "
+                "stateless function, with a seed"
+            )
+        count = next(len(x) for x, m in zip(inputs, mapped) if m)
+        attributes["purpose"] = purpose
+        rows = []
+        for i in range(count):
+            row = [getitem(x, i) if m else x for x, m in zip(inputs, mapped)]
+            rows.append(op.general(row, attributes))
+        return stack(rows)
+
+    return _
+
+
+def random_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op that draws, of a state and what the numbers depend on."""
+    return primitive(
+        alike=(), grows=True, no_gradient=True, batch=_batch_one_by_one, **options
+    )
+
+
 # ------------------------------------------------------------- of a shape that is told
 
 
-@primitive(alike=(), grows=True)
+def _infer_shape_and_dtype(op):
+    def _(state, *others, shape, dtype, **attributes):
+        return TensorSpec(shape, dtype)
+
+    return _
+
+
+@random_op(infer=_infer_shape_and_dtype)
 def random_normal(
     xp,
     state: TensorLike,
@@ -113,7 +159,7 @@ def random_normal(
     return _placed(_scaled(_draw(state, purpose, draw), stddev, mean), dtype)
 
 
-@primitive(alike=(), grows=True)
+@random_op(infer=_infer_shape_and_dtype)
 def random_uniform(
     xp,
     state: TensorLike,
@@ -155,7 +201,7 @@ def _any(rng, dtype, shape):
     return rng.integers(dtype.min, dtype.max, shape, dtype.dtype, endpoint=True)
 
 
-@primitive(alike=(), grows=True, may_raise=True)
+@random_op(may_raise=True, infer=_infer_shape_and_dtype)
 def random_integers(
     xp,
     state: TensorLike,
@@ -176,7 +222,7 @@ def random_integers(
     return _placed(draw, dtype)
 
 
-@primitive(alike=(), grows=True)
+@random_op(infer=_infer_shape_and_dtype)
 def random_seeds(
     xp,
     state: TensorLike,
@@ -192,7 +238,7 @@ def random_seeds(
     )
 
 
-@primitive(alike=(), grows=True)
+@random_op()
 def random_permutation(xp, state: TensorLike, count: IntLike, purpose: IntLike = 0):
     """The numbers from 0 to ``count - 1`` in random order."""
     return _placed(_draw(state, purpose, lambda r: r.permutation(count)), "int64")
@@ -202,7 +248,7 @@ def random_permutation(xp, state: TensorLike, count: IntLike, purpose: IntLike =
 _BLOCK = 1 << 14
 
 
-@primitive(alike=(), grows=True)
+@random_op(infer=_infer_shape_and_dtype)
 def dropout_mask(
     xp,
     state: TensorLike,
@@ -229,13 +275,6 @@ def dropout_mask(
     return _placed(_draw(state, purpose, draw), dtype)
 
 
-for _op in (random_normal, random_uniform, random_integers, random_seeds, dropout_mask):
-
-    @_op.infer
-    def _(state, *others, shape, dtype, **attributes):
-        return TensorSpec(shape, dtype)
-
-
 @random_permutation.infer
 def _(state, count, purpose):
     return TensorSpec([count], "int64")
@@ -244,7 +283,7 @@ def _(state, count, purpose):
 # ------------------------------------------------- whose parameters are arrays
 
 
-@primitive(alike=(), grows=True)
+@random_op()
 def random_categorical(
     xp,
     state: TensorLike,
@@ -265,7 +304,7 @@ def _(state, logits, num_samples, dtype, purpose):
     return TensorSpec([logits.shape[0], num_samples], dtype)
 
 
-@primitive(alike=(), grows=True, may_raise=True)
+@random_op(may_raise=True)
 def random_standard_gamma(
     xp, state: TensorLike, alpha: TensorLike, purpose: IntLike = 0
 ):
@@ -282,7 +321,7 @@ def _(state, alpha, purpose):
     return TensorSpec(alpha.shape, alpha.dtype)
 
 
-@primitive(alike=(), grows=True, may_raise=True)
+@random_op(may_raise=True)
 def random_poisson(
     xp,
     state: TensorLike,
@@ -304,7 +343,7 @@ def _(state, lam, shape, dtype, purpose):
     return TensorSpec(shape, dtype)
 
 
-@primitive(alike=(), grows=True, may_raise=True)
+@random_op(may_raise=True)
 def random_binomial(
     xp,
     state: TensorLike,
@@ -341,35 +380,3 @@ def _check_broadcast(who, shape, **given):
         if not fits:
             what = f"{name} must broadcast to the shape {tuple(shape)} of the result"
             raise ShapeError(who, what, **{name: spec})
-
-
-# --------------------------------------------------------------------- mapped values
-
-
-def _one_by_one(op):
-    """A draw for each mapped value: of a seed alone, where all have the same stream."""
-
-    @op.batch
-    def _(mapped, *inputs, purpose, **attributes):
-        if purpose == GENERATOR:
-            raise MappingError(
-                f"{op.name.removeprefix('random_')}: the draws depend on values that are "
-                "mapped, and a generator has one stream for all of them: use the "
-                "stateless function, with a seed"
-            )
-        count = next(len(x) for x, m in zip(inputs, mapped) if m)
-        attributes["purpose"] = purpose
-        rows = []
-        for i in range(count):
-            row = [getitem(x, i) if m else x for x, m in zip(inputs, mapped)]
-            rows.append(op.general(row, attributes))
-        return stack(rows)
-
-
-for _op in (
-    random_normal, random_uniform, random_integers, random_seeds, random_permutation,
-    dropout_mask, random_categorical, random_standard_gamma, random_poisson,
-    random_binomial,
-):  # fmt: skip
-    _op.no_gradient()
-    _one_by_one(_op.primitive)

@@ -20,7 +20,7 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import batch_leading, normalize_axis
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -69,7 +69,7 @@ def _cost(inputs, outputs, axes=(-1,), **attributes):
     return sum([int(5 * size_of(x) * math.log2(max(x.shape[a], 1))) for a in axes])
 
 
-@primitive(name="fft", type_name="FFT", linear=True, cost=_cost)
+@primitive(name="fft", type_name="FFT", linear=True, cost=_cost, batch=batch_leading)
 def _fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
     if input.dtype.kind != "c" or input.ndim < len(axes):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
@@ -93,11 +93,6 @@ def _(input, axes, inverse):
 @_fourier.vjp("input")
 def _(g, axes, inverse):
     return _fourier(g, axes, inverse)
-
-
-@_fourier.batch
-def _(mapped, input, *, axes, inverse):
-    return _fourier(input, axes, inverse)
 
 
 @_fourier.diagonal
@@ -142,7 +137,7 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
 # --------------------------------------------------------- transforms of real numbers
 
 
-@primitive(name="rfft", type_name="RFFT", linear=True, cost=_cost)
+@primitive(name="rfft", type_name="RFFT", linear=True, cost=_cost, batch=batch_leading)
 def _half_spectrum(xp, input: TensorLike):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:
@@ -185,17 +180,14 @@ def _(g, input_shape):
     return _from_half_spectrum(halved, count) * float(count)
 
 
-@_half_spectrum.batch
-def _(mapped, input):
-    return _half_spectrum(input)
-
-
 @_half_spectrum.diagonal
 def _(axes, input):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="irfft", type_name="IRFFT", linear=True, cost=_cost)
+@primitive(
+    name="irfft", type_name="IRFFT", linear=True, cost=_cost, batch=batch_leading
+)
 def _from_half_spectrum(xp, input: TensorLike, length: int):
     if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
         raise ValueError("not complex, or of another length")  # `infer` says it better
@@ -222,17 +214,12 @@ def _(g, length):
     return doubled * (1.0 / max(length, 1))
 
 
-@_from_half_spectrum.batch
-def _(mapped, input, *, length):
-    return _from_half_spectrum(input, length)
-
-
 @_from_half_spectrum.diagonal
 def _(axes, input, *, length):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="weigh_half_spectrum", linear=True)
+@primitive(name="weigh_half_spectrum", linear=True, batch=batch_leading)
 def _weighed(xp, x: TensorLike, length: int, weight: float):
     """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
     result = x * x.dtype.type(weight)
@@ -252,11 +239,6 @@ def _(x, length, weight):
 @_weighed.vjp("x")
 def _(g, length, weight):
     return _weighed(g, length, weight)
-
-
-@_weighed.batch
-def _(mapped, x, *, length, weight):
-    return _weighed(x, length, weight)
 
 
 @_weighed.diagonal

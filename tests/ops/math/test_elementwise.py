@@ -322,7 +322,7 @@ def test_the_next_number_is_the_nearest_in_that_direction():
 
 
 def test_the_next_number_of_an_integer_is_refused():
-    with pytest.raises(TypeError, match="x1 and x2 must be floating"):
+    with pytest.raises(TypeError, match="x1 must be floating"):
         tw.math.nextafter([1], [2])
 
 

@@ -91,7 +91,7 @@ def test_atan2_has_no_slope_at_the_origin(slopes):
 
 
 def test_atan2_of_integers_is_refused():
-    with pytest.raises(TypeError, match="atan2: y and x must be floating"):
+    with pytest.raises(TypeError, match="atan2: y must be floating"):
         tw.atan2([1], [2])
 
 
