@@ -23,8 +23,6 @@ from . import (
     data as data,
     debugging as debugging,
     keras as keras,
-    plot as plot,
-    profiler as profiler,
 )
 from .api import (
     bitwise as bitwise,
@@ -92,6 +90,7 @@ from .training.sequential import Sequential as Sequential
 
 if TYPE_CHECKING:  # what is loaded when it is first asked for
     from .api import train as train
+    from . import plot as plot, profiler as profiler
     from .autodiff import gradient_check
     from .ops.image import processing
     from .ops.random import sampling
@@ -110,6 +109,8 @@ load_later(
     initializers="tapewright.layers.initializers",
     losses="tapewright.training.losses",
     metrics="tapewright.training.metrics",
+    plot="tapewright.plot",
+    profiler="tapewright.profiler",
     random="tapewright.ops.random.sampling",
     saved_model="tapewright.saving.saved_model",
     test="tapewright.autodiff.gradient_check",

@@ -22,7 +22,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.module import snake_case, unique_name
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
-from tapewright.profiler import watch_method
+from tapewright.core.watched_methods import watch_method
 from tapewright.serialization import registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 

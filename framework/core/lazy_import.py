@@ -2,7 +2,6 @@
 
 import sys
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 
 __all__ = ["alias_modules", "load_later"]
@@ -49,14 +48,21 @@ def alias_modules(package, **names):
             _ALIASES.targets[f"{package}.{name}"] = target
 
 
-class _Aliases(MetaPathFinder, Loader):
-    """Finds a module under its second name by importing it under its first."""
+class _Aliases:
+    """Finds a module under its second name by importing it under its first.
+
+    A finder and a loader without the base classes of `importlib.abc`, which takes 3 ms to
+    load.
+    """
 
     def __init__(self):
         self.targets = {}
 
     def find_spec(self, fullname, path=None, target=None):
         return ModuleSpec(fullname, self) if self._resolve(fullname) else None
+
+    def create_module(self, spec):
+        return None
 
     def exec_module(self, module):
         sys.modules[module.__name__] = import_module(self._resolve(module.__name__))

@@ -38,13 +38,11 @@ from tapewright.serialization.registry import register_later
 from tapewright.training import callbacks, losses, metrics
 from tapewright.training.cloning import clone_model
 from tapewright.training.data import normalize, pad_sequences, to_categorical
-from tapewright.training.files import get_file
 from tapewright.training.losses import Loss
 from tapewright.training.losses.probabilistic import EPSILON
 from tapewright.training.metrics import Metric
 from tapewright.training.model import Model, model_from_json
 from tapewright.training.packing import pack_x_y_sample_weight, unpack_x_y_sample_weight
-from tapewright.training.plot_model import plot_model
 from tapewright.training.py_dataset import PyDataset
 from tapewright.training.seeds import set_random_seed
 from tapewright.training.sequential import Sequential
@@ -165,15 +163,17 @@ preprocessing = _namespace(
 )
 utils = _namespace(
     "utils",
+    {
+        "get_file": "tapewright.training.files:get_file",
+        "plot_model": "tapewright.training.plot_model:plot_model",
+    },
     PyDataset=PyDataset,
     Sequence=PyDataset,
     clear_session=clear_session,
-    get_file=get_file,
     is_keras_tensor=is_keras_tensor,
     normalize=normalize,
     pack_x_y_sample_weight=pack_x_y_sample_weight,
     pad_sequences=pad_sequences,
-    plot_model=plot_model,
     set_random_seed=set_random_seed,
     split_dataset=split_dataset,
     timeseries_dataset_from_array=timeseries_dataset_from_array,

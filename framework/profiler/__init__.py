@@ -1,8 +1,8 @@
 """Profile code: `trace` writes a Chrome trace and prints a table of times by op.
 
 While it is on, every kernel is timed, replays run plans with a clock at each call (see
-`graph.inspection.measure`), and the methods named by `watch_method` are wrapped. When it
-is off nothing of this is in place, so that it costs nothing.
+`graph.inspection.measure`), and the methods named by `core.watched_methods` are wrapped. When
+it is off nothing of this is in place, so that it costs nothing.
 """
 
 from __future__ import annotations
@@ -32,22 +32,16 @@ from tapewright.compiler.targets.numpy.plan import Plan
 from tapewright.core.costs import op_cost
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
+from tapewright.core.watched_methods import watch_method, watched_methods
 
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json
 
-__all__ = ["annotate", "experimental", "trace", "watch_method"]
+__all__ = ["annotate", "experimental", "trace"]
 
 clock = time.perf_counter_ns
 
 _session = None  # the trace that is going on
 _lock = threading.Lock()
-_watched = []  # (class or module, name of a function in it, category, label)
-
-
-def watch_method(owner, name, category, label=None):
-    """Calls of ``owner.name``, of a class or module, are to be in traces."""
-    _watched.append((owner, name, category, label or name))
-
 
 for _name in ("gradient", "jacobian", "batch_jacobian", "hessian"):
     watch_method(GradientTape, _name, "tape")
@@ -212,7 +206,7 @@ class _Session:
 
     def begin(self):
         self.start = clock()
-        for owner, name, category, label in _watched:
+        for owner, name, category, label in watched_methods:
             original = vars(owner)[name]
             self.originals.append((owner, name, original))
             setattr(owner, name, self.watched(original, category, label))

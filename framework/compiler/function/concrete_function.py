@@ -28,8 +28,6 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable
 
-from ..inspection.pretty import dot_text, plan_text
-from ..inspection.timings import explain, peak_bytes
 from ..pipeline import make_plan
 from ..program.scheduling import restoring_on_failure
 from ..targets.numpy.float_errors import ignoring_float_errors
@@ -355,7 +353,7 @@ class ConcreteFunction:
         """The tensors from outside that it uses, and that tapes may know."""
         return list(self.graph.captures.values())
 
-    # --- showing
+    # --- showing; its modules are loaded when they are needed
 
     def pretty(self) -> str:
         """The plan as it runs: Python source, a line a call, and what each costs.
@@ -364,6 +362,8 @@ class ConcreteFunction:
         """
         if self.sizes is not None:
             return self._latest("pretty").pretty()
+        from ..inspection.pretty import plan_text
+
         return plan_text(self.plan, self.graph)
 
     def explain(self, *args, repeats=None):
@@ -378,10 +378,14 @@ class ConcreteFunction:
             return sized.explain(*tensors, repeats=repeats)
         tensors += self.graph.captures.values() if tensors else ()
         arrays = [x.array for x in tensors] or None
+        from ..inspection.timings import explain
+
         return explain(self.plan, self.graph, arrays, repeats)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
+        from ..inspection.pretty import dot_text
+
         return dot_text(self.graph)
 
     @property
@@ -389,6 +393,8 @@ class ConcreteFunction:
         """The most memory that a replay holds beside its inputs and the variables."""
         if self.sizes is not None:
             return self._latest("peak_bytes").peak_bytes
+        from ..inspection.timings import peak_bytes
+
         return peak_bytes(self.plan)
 
     def _latest(self, who):

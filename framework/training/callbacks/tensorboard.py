@@ -6,8 +6,6 @@ import time
 
 import numpy as np
 
-from tapewright.profiler import trace
-
 from .callback import Callback, only_when
 from .learning_rate_scheduler import current_rate
 
@@ -174,6 +172,8 @@ class TensorBoard(Callback):
         self._writer("validation").flush()
 
     def _begin_profile(self):
+        from tapewright.profiler import trace  # loaded with inspection and targets
+
         folder = os.path.join(self.log_dir, "train")
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, f"profile_batch_{self._first_profiled}.json")
