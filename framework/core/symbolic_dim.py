@@ -16,7 +16,7 @@ import numpy as np
 
 from .errors import TracingError
 
-__all__ = ["Dim", "NeedsSize", "SymbolicReal", "DimSymbol", "is_symbolic", "evaluate"]
+__all__ = ["Dim", "DimSymbol", "NeedsSize", "SymbolicReal", "evaluate", "is_symbolic"]
 
 
 class NeedsSize(TracingError):
