@@ -14,7 +14,7 @@ from .symbolic_dim import Dim, DimSymbol, is_symbolic
 if TYPE_CHECKING:
     from .typing import StaticShapeLike
 
-__all__ = ["UnrankedShape", "TensorShape"]
+__all__ = ["TensorShape", "UnrankedShape"]
 
 
 class TensorShape(tuple[int | Any, ...]):
