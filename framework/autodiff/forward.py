@@ -317,9 +317,12 @@ class Tangents(Interpreter):
     def process(self, op, inputs, attributes, below):
         outputs = process_op(op, inputs, attributes, below)
         tangents = [self.known.get(x.key, (None, None))[0] for x in inputs]
-        if op.flat:
+        if op.non_differentiable:
             names = op.names(inputs)
-            tangents = [None if n in op.flat else t for n, t in zip(names, tangents)]
+            tangents = [
+                None if n in op.non_differentiable else t
+                for n, t in zip(names, tangents)
+            ]
         each = outputs if type(outputs) is tuple else (outputs,)
         if self.failed:
             self._pass_on(op, inputs, each)
@@ -358,7 +361,7 @@ class Tangents(Interpreter):
 
     def _pass_on(self, op, inputs, outputs):
         for x, name in zip(inputs, op.names(inputs)):
-            if x.key in self.failed and name not in op.flat:
+            if x.key in self.failed and name not in op.non_differentiable:
                 self._fail(outputs, self.failed[x.key])
 
 

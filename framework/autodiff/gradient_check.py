@@ -497,7 +497,7 @@ def _flat_inputs(case):
     if op is None:
         return set()
     names = op.names(case.inputs)
-    return {i for i, name in enumerate(names) if name in op.flat}
+    return {i for i, name in enumerate(names) if name in op.non_differentiable}
 
 
 def _check_that_flat_inputs_have_no_gradient(case):

@@ -1,7 +1,7 @@
 """Entries: the functions that users call, one closure for each primitive.
 
-They make the common calls straight: tensors (and Python numbers) seen by nobody or by one
-tape, and arrays in a backward pass that nobody records. Whatever else comes goes to
+An entry is the fast path of its op: tensors (and Python numbers) under no interpreter or
+one tape, and arrays in a backward pass that nobody records. All other calls go to
 ``Primitive.general``.
 """
 
@@ -18,23 +18,26 @@ from .tensor import Tensor, module_of, new_tensor, next_key
 from .typing import P, R
 from .variable import Variable
 
-__all__ = ["composite", "make_entry", "number_beside"]
+__all__ = ["composite", "constant_like", "make_entry"]
 
 ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
-# The decorators of rules, which the function of an op has, too.
+# The decorators of rules, which entries have as attributes.
 RULES = (
     *("vjp", "no_gradient", "infer", "batch", "batch_arrays", "diagonal", "densify"),
     "kernel_for",
 )
 
-# Python numbers beside float32: a ufunc takes a rank 0 array in half the time that a
-# Python float costs it. Never zero: 0.0 == -0.0 would find the other one.
+# Python numbers as float32 tensors: ufuncs take a rank 0 array in half the time of a Python
+# float. Zeros are not kept: 0.0 == -0.0 would find the other one.
 _CONSTANTS = {}
 
 
-def _beside(number, tensor):
-    """A Python number as a tensor of the other operand's kind, or None if it needs care."""
+def _make_constant(number, tensor):
+    """A Python number as a tensor of the dtype of the other operand.
+
+    None if the dtype cannot hold it: then the general path decides.
+    """
     array = tensor.array
     kind = array.dtype.kind
     if type(number) is not int and not (type(number) is float and kind in "fc"):
@@ -53,8 +56,8 @@ def _beside(number, tensor):
     return constant
 
 
-def number_beside(number, tensor):
-    """`_beside`, after a look at the numbers already met."""
+def constant_like(number, tensor):
+    """`_make_constant`, or the constant of an earlier call."""
     array = tensor.array
     if array.dtype is float32 and (
         type(array) is ndarray or type(array) is numpy_float32
@@ -62,17 +65,17 @@ def number_beside(number, tensor):
         known = _CONSTANTS.get(number)
         if known is not None:
             return known
-    return _beside(number, tensor)
+    return _make_constant(number, tensor)
 
 
-def _usual(kinds):
-    """The dtype that needs no look at its kind, if there is one."""
+def _usual_dtype(kinds):
+    """float32 if an op of these kinds takes it: the check of the kind is then skipped."""
     return float32 if kinds and "f" in kinds else None
 
 
 def _unary_entry(op):
-    kernels, recorders, flat, kinds = op.kernels, op.recorders, op.flat, op.kinds
-    usual = _usual(kinds)
+    kernels, recorders, no_gradient = op.kernels, op.recorders, op.non_differentiable
+    kinds, usual = op.kinds, _usual_dtype(op.kinds)
 
     def entry(x, name=None):
         interpreter = active_interpreter()
@@ -88,13 +91,13 @@ def _unary_entry(op):
             return op.general((x,), {})
         array = x.array
         if kinds and array.dtype is not usual and array.dtype.kind not in kinds:
-            raise op.wrong_kind(x)
+            raise op.dtype_error(x)
         out = Tensor()
         try:
             out.array = kernels[type(array)](array)
         except Exception as error:
             raise op.explain(error, (x,), {}) from None
-        if interpreter is None or flat or x.key not in interpreter.known:
+        if interpreter is None or no_gradient or x.key not in interpreter.known:
             key = x.key
             known = key is None or type(key) is Provenance
             out.key = key if known else merge_provenance(op, interpreter, (key,))
@@ -108,8 +111,8 @@ def _unary_entry(op):
 
 
 def _binary_entry(op):
-    kernels, recorders, flat, constants = op.kernels, op.recorders, op.flat, _CONSTANTS
-    kinds, usual = op.kinds, _usual(op.kinds)
+    kernels, recorders, no_gradient = op.kernels, op.recorders, op.non_differentiable
+    kinds, usual, constants = op.kinds, _usual_dtype(op.kinds), _CONSTANTS
 
     def entry(x, y, name=None):
         interpreter = active_interpreter()
@@ -125,19 +128,19 @@ def _binary_entry(op):
                 return entry(x, y.read())
             number, y = y, None
             if type(x) is Tensor and (type(number) is float or type(number) is int):
-                kind = type(x.array)  # as in number_beside, without its call
+                kind = type(x.array)  # constant_like, inlined
                 if x.array.dtype is float32 and (
                     kind is ndarray or kind is numpy_float32
                 ):
                     y = constants.get(number)
                 if y is None:
-                    y = _beside(number, x)
+                    y = _make_constant(number, x)
             if y is None:
                 return op.general((x, number), {})
         elif type(x) is not Tensor:
             if type(x) is Variable:
                 return entry(x.read(), y)
-            number, x = x, _beside(x, y)
+            number, x = x, _make_constant(x, y)
             if x is None:
                 return op.general((number, y), {})
         elif x is y and op.on_itself is not None:
@@ -146,7 +149,7 @@ def _binary_entry(op):
         if a.dtype is not b.dtype:
             return op.general((x, y), {})
         if kinds and a.dtype is not usual and a.dtype.kind not in kinds:
-            raise op.wrong_kind(x)
+            raise op.dtype_error(x)
         out = Tensor()
         try:
             out.array = result = kernels[type(a)](a, b)
@@ -167,7 +170,8 @@ def _binary_entry(op):
             if x.key is not None or y.key is not None:
                 out.key = merge_provenance(op, interpreter, (x.key, y.key))
             return out
-        if pattern is None or flat:  # a cotangent to sum down, or an input without one
+        # The general recorder sums cotangents down, and leaves out inputs without one.
+        if pattern is None or no_gradient:
             interpreter.record(op, (x, y), {}, out)
         else:
             out.key = key = next_key()
@@ -221,7 +225,7 @@ def _signature(op):
 
 
 def make_entry(op):
-    """The function that calls ``op``, with its docstring and the decorators of its rules."""
+    """Make the function that calls ``op``, with the decorators of its rules."""
     if op.attributes or op.variadic or op.multiple or len(op.inputs) > 2:
         entry = _general_entry(op)
     else:
@@ -244,11 +248,11 @@ def make_entry(op):
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: a function of several ops that is one part of a model, as in `keras.ops`.
+    """Decorator: a function of several ops that is one node of a model, as in `keras.ops`.
 
-    Symbolic tensors among the arguments take the call over as a whole, by
-    ``record_function(function, args, kwargs)`` (see `layers.symbolic`): they have no sizes
-    and no values, which the ops inside may ask for.
+    A symbolic tensor among the arguments records the call as a whole, by
+    ``record_function(function, args, kwargs)`` (see `layers.symbolic`), since it has no
+    sizes or values for the ops inside.
     """
 
     @functools.wraps(function)

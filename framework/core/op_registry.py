@@ -1,35 +1,46 @@
-"""All primitives by name: our own (``matmul``) and the type that TensorFlow gives an op
-(``MatMul``). Lower code that needs an op which does not exist yet asks here, too.
+"""All primitives, by their own names (``matmul``) and by TensorFlow's op types (``MatMul``).
+
+Code that runs before an op is defined, or lies below it, finds the op here by name.
 """
 
-__all__ = ["find_op", "list_ops", "register_op"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+__all__ = ["get_primitive", "list_ops", "register_op"]
 
 _OPS = {}
 
 
-def register_op(op):
-    """Make an op known. An op of the user's never replaces one of tapewright's own."""
+def register_op(op: Primitive) -> None:
+    """Make an op known. A user's op never replaces one of tapewright's own."""
     for name in (op.name, op.type_name):
         known = _OPS.get(name)
         if known is None or op.is_own or not known.is_own:
             _OPS[name] = op
 
 
-def find_op(name):
-    """The op of this name. Raises: ``ValueError`` with the names that come nearest."""
+def get_primitive(name: str) -> Primitive:
+    """The primitive of this name, or TensorFlow op type.
+
+    Raises: ``ValueError`` that suggests the names nearest to an unknown one.
+    """
     try:
         return _OPS[name]
     except KeyError:
         raise ValueError(f"Unknown op {name!r}{_suggestion(name)}") from None
 
 
-def list_ops():
+def list_ops() -> list[Primitive]:
     """Every op once."""
     return list({id(op): op for op in _OPS.values()}.values())
 
 
 def _suggestion(name):
-    import difflib  # a millisecond that only a mistake should cost
+    import difflib  # takes a millisecond, and only a mistake needs it
 
     near = difflib.get_close_matches(str(name), _OPS, 3)
     return f". Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -1,10 +1,9 @@
-"""Primitives: a name with rules, and the one point where every op call passes.
+"""Primitives: ops as names with rules.
 
 A `Primitive` owns an array kernel ``kernel(xp, inputs..., attributes...)``, ``infer``
 (specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
-``diagonal`` rule (see `rules`). Calling the op asks the active interpreter what to do. The
-closures of `dispatch` make the common calls straight; everything else goes through
-``Primitive.general``.
+``diagonal`` rule (see `rules`). A call of the op asks the active interpreter to process it:
+in the fast paths of `dispatch` if it is a common one, else in ``Primitive.general``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from . import devices
-from .dispatch import make_entry, number_beside
+from .dispatch import constant_like, make_entry
 from .errors import (
     DTypeError,
     InvalidArgumentError,
@@ -29,7 +28,7 @@ from .errors import (
     ResourceExhaustedError,
 )
 from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, process_op
-from .op_registry import find_op, list_ops, register_op
+from .op_registry import get_primitive, list_ops, register_op
 from .provenance import attach_provenance
 from .record import Recorders, parameters
 from .symbolic_dim import is_symbolic
@@ -58,7 +57,7 @@ __all__ = [
 
 
 class _Kernels(dict):
-    """Array type -> the kernel bound to its array module, filled at first sight."""
+    """Array type -> the kernel bound to its array module, made at first use."""
 
     __slots__ = ("op",)
 
@@ -75,17 +74,19 @@ class _Kernels(dict):
         return bound
 
     def plain(self, array_type):
-        """The kernel bound to its array module, with nothing wrapped around it: it may
-        make NumPy warn, which a replay is quiet about."""
+        """The kernel bound to its array module, without wrappers: NumPy may warn in it.
+
+        Traced functions call it, since a replay silences all of NumPy's warnings at once.
+        """
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         return _forwarded(kernel, xp, self.op) or partial(kernel, xp)
 
 
 def _forwarded(kernel, xp, op):
-    """The function of ``xp`` to which a kernel merely hands its inputs, or None.
+    """The function of ``xp`` to which a kernel only forwards its inputs, or None.
 
-    ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``: a call less for each op.
+    ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``, which saves a call.
     """
     if op.attributes or op.variadic:
         return None
@@ -109,14 +110,14 @@ def _forwarded(kernel, xp, op):
     return None
 
 
-# A ready-made rule of `rules`, not yet made for an op.
+# Make a rule of `rules` for an op.
 RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 
-# What NumPy's abbreviations of dtypes stand for.
+# NumPy's abbreviations of kinds of dtypes, in words.
 _KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "integer",
           "b": "boolean", "U": "string"}  # fmt: skip
 
-# In what NumPy says of dtypes that a function does not take.
+# Phrases in NumPy's errors for dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
 
 
@@ -124,8 +125,8 @@ class Primitive:
     """One op: its kernel, its rules and the recorders made of them.
 
     ``inputs`` are the parameters of the kernel after ``xp`` that stand for tensors
-    (a single ``*values`` makes it variadic), ``attributes`` the others.
-    The type of an attribute may bring the function that makes it a plain value.
+    (a single ``*values`` makes it variadic), ``attributes`` the others. ``convert`` has
+    the functions that make attributes plain values, by the types of the parameters.
     """
 
     name: str
@@ -136,7 +137,7 @@ class Primitive:
     convert: dict[str, Callable[[Any], Any]]
     rules: dict[str, Callable[..., Any]]  # input -> its VJP rule
     device_kernels: dict[str, Callable[..., Any]]
-    flat: set[str]  # inputs in which the gradient is None
+    non_differentiable: set[str]  # inputs whose gradient is None
     entry: Op[..., Any]
 
     def __init__(
@@ -146,7 +147,7 @@ class Primitive:
         name: str | None = None,
         type_name: str | None = None,
         broadcasts: bool = False,
-        alike: tuple[str, ...] | None = None,
+        same_dtype: tuple[str, ...] | None = None,
         multiple: bool = False,
         ignores_float_errors: bool = False,
         floating: bool = False,
@@ -170,39 +171,36 @@ class Primitive:
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
         self.kernel: Callable[..., Any] = kernel
         self.is_own: bool = kernel.__module__.startswith("tapewright.")
-        names = _parameters(self.name, kernel)
-        self.inputs, self.attributes, self.defaults, self.convert = names
+        parsed = _parse_signature(self.name, kernel)
+        self.inputs, self.attributes, self.defaults, self.convert = parsed
         self.variadic: bool = bool(kernel.__code__.co_flags & inspect.CO_VARARGS)
         if "out" in self.inputs:
             raise TypeError(
                 f"{self.name}: an input may not be named 'out', the output's name"
             )
+        # Options and traits: see `primitive`.
         self.broadcasts: bool = broadcasts
-        self.multiple: bool = multiple  # the kernel returns a tuple
-        self.ignores_float_errors: bool = (
-            ignores_float_errors  # inf and NaN are answers
-        )
-        self.new_memory: bool = new_memory  # outputs never share memory with inputs
-        self.grows: bool = grows  # the attributes say how large the output is
-        # The kinds of dtypes that it takes, as NumPy abbreviates them; None: all.
+        self.multiple: bool = multiple
+        self.same_dtype: tuple[str, ...] = self.inputs
+        if same_dtype is not None:
+            self.same_dtype = same_dtype
         self.kinds: str | None = "fc" if floating else kinds
-        if may_raise is None:  # of ops of the user's own nothing is known
-            may_raise = not self.is_own
-        self.may_raise: bool | str = may_raise
-        self.sizes: bool = sizes
-        self.alike: tuple[str, ...] = (
-            self.inputs if alike is None else alike
-        )  # inputs of one dtype
         self.linear: Any = self._linear_groups(linear)
         self.commutative: bool = commutative
         self.exact: Any = exact
         self.view: bool = view
+        self.new_memory: bool = new_memory
+        self.may_raise: bool | str = not self.is_own if may_raise is None else may_raise
+        self.ignores_float_errors: bool = ignores_float_errors
+        self.sizes: bool = sizes
+        self.grows: bool = grows
         self.cost: Any = cost
         self.stable_form: Any = stable_form
-        self.elementwise: bool = (
-            False  # each output entry depends on one entry of an input
-        )
-        self.flat = set()
+        # Set by `rules.elementwise`.
+        self.elementwise: bool = False
+        self.zero_when: set[frozenset[str]] = set()
+        # Rules.
+        self.non_differentiable = set()
         self.rules = {}
         self.registered: Any = None  # a rule for all inputs, from RegisterGradient
         self.batch_rule: Any = None
@@ -210,10 +208,10 @@ class Primitive:
         self.densify_rule: Any = None
         self.diagonal_rule: Any = None
         self.infer_rule: Any = None
+        self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
         self.device_kernels = {}
         self.kernels: Any = _Kernels(self)
         self.recorders: Any = Recorders(self)
-        self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
         if no_gradient:
             self.no_gradient(*(self.inputs if no_gradient is True else no_gradient))
         if infer is not None:
@@ -228,24 +226,26 @@ class Primitive:
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
 
     def _linear_groups(self, linear):
-        """The sets of inputs in which the op is linear together, the others being fixed."""
+        """The sets of inputs in which the op is linear while the others are fixed."""
+        if linear == "each" and self.variadic:
+            return linear
         if linear is True:
-            return (frozenset(self.inputs),)
-        if linear == "each" and not self.variadic:
-            return tuple([frozenset([name]) for name in self.inputs])
-        for names in linear if linear != "each" else ():
+            linear = [self.inputs]
+        elif linear == "each":
+            linear = [[name] for name in self.inputs]
+        for names in linear:
             self._check_inputs(names)
-        return linear if linear == "each" else tuple(map(frozenset, linear))
+        return tuple(map(frozenset, linear))
 
     def linear_groups(self, inputs: Sequence[Any]) -> Any:
-        """The positions of the inputs in which a call is linear together, as sets."""
+        """The sets of positions of the inputs in which a call is linear together."""
         if self.linear == "each":
             return [{i} for i in range(len(inputs))]
         names = self.names(inputs)
         return [{i for i, n in enumerate(names) if n in g} for g in self.linear]
 
     def raises_on_values(self, *dtypes: Any) -> bool:
-        """Return whether the kernel may raise for values of inputs of these NumPy dtypes."""
+        """Return whether the kernel may raise for some values of these NumPy dtypes."""
         kinds = self.may_raise
         return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
 
@@ -254,8 +254,9 @@ class Primitive:
     def vjp(self, *inputs: str) -> Callable[[Rule], Rule]:
         """Decorator: the VJP rule of these inputs.
 
-        The rule gets the cotangent, then what it names: an input, ``out``, an attribute,
-        or ``<input>_shape`` and ``<input>_dtype``, which do not keep the input alive.
+        The rule gets the cotangent, then the residuals that its parameters name: inputs,
+        ``out``, attributes, ``<input>_shape`` or ``<input>_dtype``, which do not keep the
+        input alive.
         """
         self._check_inputs(inputs)
 
@@ -270,9 +271,9 @@ class Primitive:
         return attach
 
     def no_gradient(self, *inputs: str) -> None:
-        """Declares the op flat in these inputs (default: all): the gradient is None."""
+        """Declare that the gradient is None for these inputs (default: for all)."""
         self._check_inputs(inputs)
-        self.flat.update(inputs or self.inputs)
+        self.non_differentiable.update(inputs or self.inputs)
 
     def batch(self, rule: Rule) -> Rule:
         """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
@@ -280,20 +281,23 @@ class Primitive:
         return rule
 
     def diagonal(self, rule: Rule) -> Rule:
-        """Decorator: where a diagonal axis goes; see `rules.diagonal_elementwise`."""
+        """Decorator: the output axis of a diagonal input axis; see `rules`."""
         self.diagonal_rule = _name_rule(rule, f"{self.name}.diagonal")
         return rule
 
     def batch_arrays(self, rule: Rule) -> Rule:
-        """Decorator: `batch` on arrays, for where nobody records; None: it does not apply."""
+        """Decorator: `batch` on arrays, where no interpreter needs to see the ops.
+
+        The rule returns None if it does not apply.
+        """
         self.batch_arrays_rule = _name_rule(rule, f"{self.name}.batch_arrays")
         return rule
 
     def densify(self, rule: Rule) -> Rule:
-        """Decorator: the op on one input that is sparse along an axis, on arrays.
+        """Decorator: the op on arrays, one of which is sparse (diagonal) along an axis.
 
-        ``rule(position, axis, *arrays, **attributes)`` gives the output dense along that
-        axis, ``[n, m, ...]``, without computing with zeros; None: it does not apply.
+        ``rule(position, axis, *arrays, **attributes)`` returns the output dense along that
+        axis, ``[n, m, ...]``, without computing with zeros, or None if it does not apply.
         """
         self.densify_rule = _name_rule(rule, f"{self.name}.densify")
         return rule
@@ -306,7 +310,7 @@ class Primitive:
     def kernel_for(self, module_name: str) -> Callable[[Rule], Rule]:
         """Decorator: another kernel for the arrays of one module ("numpy", "cupy").
 
-        "formulas" are NumPy's arrays of objects, see ``sizes``.
+        "formulas" stands for NumPy's arrays of symbolic sizes, see the trait ``sizes``.
         """
 
         def attach(kernel):
@@ -336,7 +340,7 @@ class Primitive:
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Inputs and plain attributes from a call in any of Python's forms."""
+        """Inputs and plain attributes from positional and keyword arguments."""
         kwargs = dict(kwargs)
         kwargs.pop("name", None)
         attributes = dict(self.defaults)
@@ -349,10 +353,8 @@ class Primitive:
                 if name not in kwargs:
                     raise TypeError(f"{self.name}: the argument {name!r} is missing")
                 inputs.append(kwargs.pop(name))
-        if len(rest) > len(self.attributes) and isinstance(
-            rest[-1], str | None
-        ):  # name
-            rest = rest[:-1]
+        if len(rest) > len(self.attributes) and isinstance(rest[-1], str | None):
+            rest = rest[:-1]  # the name
         for name, value in zip(self.attributes, rest, strict=False):
             if name in kwargs:
                 raise TypeError(f"{self.name}: got {name!r} twice")
@@ -389,7 +391,7 @@ class Primitive:
         return args, ()
 
     def general(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """The op on anything that converts to tensors, under any interpreters."""
+        """Call the op on anything that converts to tensors, under any interpreters."""
         interpreter = active_interpreter()
         if interpreter is ARRAY_EVAL:
             return self.run_on_arrays(inputs, attributes)
@@ -421,31 +423,34 @@ class Primitive:
                 tensors.append(None)
                 complete = False
         if not complete:
-            self._convert_rest(inputs, tensors)
+            self._convert_others(inputs, tensors)
         if len(tensors) > 1:
             first = tensors[0].array.dtype
             for tensor in tensors:
-                if tensor.array.dtype is not first:  # it may be right all the same
+                if tensor.array.dtype is not first:  # equal dtypes may be two objects
                     self._check_dtypes(tensors)
                     break
         return tensors
 
-    def _convert_rest(self, inputs, tensors):
+    def _convert_others(self, inputs, tensors):
         names = self.names(inputs)
-        kin = [t for t, n in zip(tensors, names) if t is not None and n in self.alike]
-        like = kin[0] if kin else next((t for t in tensors if t is not None), None)
+        known = [t for t in tensors if t is not None]
+        kin = [
+            t for t, n in zip(tensors, names) if t is not None and n in self.same_dtype
+        ]
+        like = next(iter(kin or known), None)
         module = None if like is None else module_of(like)
         order = list(enumerate(zip(inputs, names)))
-        if self.variadic and not kin:  # in a list a whole number follows the floats
+        if self.variadic and not kin:  # in a list, ints take the dtype of the floats
             order.sort(key=lambda item: type(item[1][0]) is int)
         for i, (value, name) in order:
             if tensors[i] is not None:
                 continue
-            if kin and name in self.alike and type(value) in (float, int):
-                tensors[i] = number_beside(value, kin[0])
+            if kin and name in self.same_dtype and type(value) in (float, int):
+                tensors[i] = constant_like(value, kin[0])
                 if tensors[i] is not None:
                     continue
-            hint = kin[0].array.dtype if kin and name in self.alike else None
+            hint = kin[0].array.dtype if kin and name in self.same_dtype else None
             try:
                 if is_symbolic(value):
                     tensors[i] = convert_to_tensor(value, dtype_hint=hint)
@@ -456,13 +461,13 @@ class Primitive:
                     tensors[i] = new_tensor(to_array(value, None, hint, module))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
-            if not kin and name in self.alike:
+            if not kin and name in self.same_dtype:
                 kin = [tensors[i]]
 
     def _check_dtypes(self, tensors):
         first = None
         for name, tensor in zip(self.names(tensors), tensors):
-            if name in self.alike:
+            if name in self.same_dtype:
                 dtype = tensor.array.dtype
                 if first is None:
                     first = dtype
@@ -480,10 +485,10 @@ class Primitive:
         return self.inputs * len(inputs) if self.variadic else self.inputs
 
     def run(self, inputs: Sequence[Tensor], attributes: dict[str, Any]) -> Any:
-        """The kernel on tensors; its result wrapped."""
+        """Run the kernel on the arrays of tensors, and wrap its result."""
         arrays = [x.array for x in inputs]
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
-            raise self.wrong_kind(inputs[0])
+            raise self.dtype_error(inputs[0])
         kind = type(arrays[0]) if arrays else devices.current_module().ndarray
         if self.grows:
             self._check_fits(inputs, attributes)
@@ -491,7 +496,7 @@ class Primitive:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:
             for x in inputs:
-                if hasattr(x, "record_op"):  # it stands for the input of a model
+                if hasattr(x, "record_op"):  # a symbolic tensor of `layers.symbolic`
                     return x.record_op(self, inputs, attributes)
             raise self.explain(error, inputs, attributes) from None
         if type(result) is tuple:
@@ -501,22 +506,24 @@ class Primitive:
     def _check_fits(self, inputs, attributes):
         """Raises: ``ResourceExhaustedError`` for an output larger than the memory."""
         if not all([devices.is_array(x.array) for x in inputs]):
-            return  # of a model that is put together: sizes may be unknown
-        entries = math.prod(map(_entries, attributes.values()))
+            return  # symbolic tensors may have unknown sizes
+        entries = math.prod(map(_growth, attributes.values()))
         if entries * math.prod([max(x.array.size, 1) for x in inputs]) > _SMALL:
             specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
             out = self.infer_rule(*specs, **attributes)
             devices.check_fits(self.name, out.shape, out.dtype.dtype)
 
     def run_on_arrays(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """The kernel on arrays, as the rules call it in a backward pass on arrays."""
+        """Run the kernel on arrays: rules call ops with them in a pass on arrays."""
         array = inputs[0]
-        if isinstance(array, Tensor):  # a residual that is no array: a mixed structure
+        if isinstance(
+            array, Tensor
+        ):  # from a nest of residuals, which is kept as it is
             inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
             array = inputs[0]
         return self.kernels[type(array)](*inputs, **attributes)
 
-    def wrong_kind(self, x: Any) -> Exception:
+    def dtype_error(self, x: Any) -> Exception:
         """The error for a dtype that the op does not take."""
         words = [_KINDS[kind] for kind in self.kinds]
         wanted = " or ".join(dict.fromkeys(words))
@@ -526,32 +533,32 @@ class Primitive:
     def explain(
         self, error: Exception, inputs: Sequence[Any], attributes: dict[str, Any]
     ) -> Exception:
-        """The readable error: what `infer` says of these inputs, else the kernel's own."""
-        if isinstance(error, NumericsError):  # the numbers, not the shapes
+        """The error to raise for one of the kernel: that of `infer`, if it has one."""
+        if isinstance(error, NumericsError):  # not about shapes
             return error
         for x in inputs:
-            if hasattr(x, "stray"):  # traced, and no trace has seen this call
+            if hasattr(x, "stray"):  # a traced tensor outside of its trace
                 x.stray()
         unchecked = self.infer_rule is None
         if not (unchecked or isinstance(error, (MemoryError, RecursionError))):
             specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
             try:
-                self.inferred(specs, attributes)
+                self.output_specs(specs, attributes)
             except (TypeError, ValueError, LookupError, NotImplementedError) as clearer:
                 return clearer
         return self.explain_kernel(error, inputs)
 
-    def inferred(self, specs: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """The spec of the output, or a tuple of specs; raises what is wrong with these."""
+    def output_specs(self, specs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+        """The spec of the output, or a tuple of specs. Raises: what `infer` raises."""
         if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
-            raise self.wrong_kind(specs[0])
+            raise self.dtype_error(specs[0])
         try:
             return self.infer_rule(*specs, **attributes)
         except ValueError as error:
             raise _as_op_error(error) from None
 
     def explain_kernel(self, error: Exception, inputs: Sequence[Any]) -> Exception:
-        """The readable error for one of the kernel's, of inputs that `infer` accepts."""
+        """The error to raise for one of the kernel, if `infer` accepts the inputs."""
         if isinstance(error, NumericsError):
             return error
         if isinstance(error, MemoryError):
@@ -569,7 +576,7 @@ class Primitive:
 def _name_rule(rule, name):
     """The rule under the name that tracebacks and profiles show, that of its own op.
 
-    One that is shared, or has a name already, is copied for it.
+    A rule that is shared, or has a name already, is copied.
     """
     code = rule.__code__.replace(co_name=name, co_qualname=name)
     if rule.__name__ in ("_", "<lambda>"):
@@ -582,15 +589,15 @@ def _name_rule(rule, name):
     return copy
 
 
-def _parameters(who, kernel):
-    """The inputs of a kernel, its attributes, their defaults, and what converts them."""
+def _parse_signature(who, kernel):
+    """The inputs of a kernel, its attributes, their defaults and their converters."""
     code, space = kernel.__code__, kernel.__globals__
     names, count = code.co_varnames, code.co_argcount
     positional, defaults = names[1:count], kernel.__defaults__ or ()
     defaults = dict(zip(reversed(positional), reversed(defaults)))
     keywords = names[count : count + code.co_kwonlyargcount]
     types = {
-        name: _resolve_type(kind, space)
+        name: _resolve_annotation(kind, space)
         for name, kind in kernel.__annotations__.items()
         if name != "return"
     }
@@ -605,29 +612,29 @@ def _parameters(who, kernel):
     return inputs, attributes, defaults | (kernel.__kwdefaults__ or {}), converters
 
 
-def _resolve_type(kind, space):
-    """The type that an annotation names, where annotations are kept as strings."""
+def _resolve_annotation(kind, space):
+    """The type of an annotation, which may be a string."""
     if not isinstance(kind, str):
         return kind
-    if kind in space:  # far sooner than `eval`, hundreds of times in an import
+    if kind in space:  # `eval` is far slower, and an import resolves hundreds
         return space[kind]
     return getattr(builtins, kind) if kind.isidentifier() else eval(kind, space)
 
 
-_SMALL = 1 << 20  # entries: no machine is short of memory for so many
+_SMALL = 1 << 20  # entries that need no check of the memory
 
 
-def _entries(value):
-    """The product of the numbers above 1 in an attribute: a bound for how it grows."""
+def _growth(value):
+    """The product of the numbers in an attribute: a bound on how it grows the output."""
     if type(value) is int:
         return max(value, 1)
     if isinstance(value, tuple):
-        return math.prod([_entries(v) + (type(v) is tuple) for v in value])
+        return math.prod([_growth(v) + (type(v) is tuple) for v in value])
     return 1
 
 
 def _as_op_error(error):
-    """A plain ``ValueError`` of a kernel or rule as TensorFlow's class for it."""
+    """A plain ``ValueError`` of a kernel or rule as an `InvalidArgumentError`."""
     if isinstance(error, ValueError) and not isinstance(error, OpError):
         return InvalidArgumentError(str(error))
     return error
@@ -646,8 +653,8 @@ def primitive(
 def primitive(kernel=None, **options):
     """Decorator: make an op of an array kernel ``kernel(xp, inputs..., attributes...)``.
 
-    Its signature is the op's: inputs are parameters of type `TensorLike`, attributes those
-    of another type, see `typing`. What the kernel gets for an input is an array.
+    The op has the signature of the kernel: parameters of type `TensorLike` are inputs, all
+    others attributes, see `typing`. The kernel gets its inputs as arrays.
 
     Names: ``name``, the kernel's (without underscores around it) if not given, and
     ``type_name``, TensorFlow's op type, for error messages and `RegisterGradient`: the
@@ -655,21 +662,21 @@ def primitive(kernel=None, **options):
 
     Inputs and outputs:
 
-    - ``alike``: the inputs that share a dtype; default all.
+    - ``same_dtype``: the inputs that share a dtype; default all.
     - ``broadcasts``: cotangents are summed down to the shapes of their primals.
     - ``multiple``: the kernel returns a tuple; a rule then gets a tuple of cotangents,
       zeros where none arrived.
-    - ``kinds``: the kinds of dtypes taken, as NumPy abbreviates them ("iufc");
-      ``floating`` for "fc": integers, of which NumPy would make float64, are refused.
+    - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
+      all). ``floating`` is "fc": it refuses integers, which NumPy would convert to float64.
 
     Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:
 
     - ``infer``, ``batch``, ``diagonal``: functions of the primitive that make the rule,
-      those of `rules`.
-    - ``no_gradient``: the inputs in which the gradient is None; True for all.
+      from `rules`.
+    - ``no_gradient``: the inputs whose gradient is None; True for all.
 
-    Traits, the facts that interpreters and compiler ask for; each has a test that tries
-    it by numbers on the op table (``tests/ops/test_traits.py``):
+    Traits, which interpreters and the compiler ask for; ``tests/ops/test_traits.py`` checks
+    each of them by numbers on the op table:
 
     - ``linear``: in all floating inputs together (True), in each of them while the others
       are fixed ("each"), or in sets of inputs, ``[{"inputs", "bias"}, {"kernel", "bias"}]``.
@@ -677,41 +684,39 @@ def primitive(kernel=None, **options):
     - ``exact``: made of IEEE sums, products, quotients and comparisons, so that the bits
       of an entry do not depend on strides.
     - ``view``: the output shares memory with the input, if the input is contiguous.
-    - ``new_memory``: the output never does; without it nothing is assumed.
-    - ``may_raise``: for some values of valid shapes and dtypes; True, or the kinds of
-      dtypes for which it does. True is assumed of ops outside of tapewright.
-    - ``ignores_float_errors``: infinities and NaN are answers, of which NumPy warns not.
-    - ``sizes``: arithmetic that shapes follow: the kernel does with arrays of formulas
-      what it does with integers.
+    - ``new_memory``: the output never shares memory with an input. (Without ``view`` and
+      ``new_memory`` nothing is assumed.)
+    - ``may_raise``: the kernel raises for some values of valid shapes and dtypes; True, or
+      the kinds of dtypes for which it does. Default: True for ops outside of tapewright.
+    - ``ignores_float_errors``: infinities and NaN are valid results: NumPy does not warn.
+    - ``sizes``: the kernel also computes with arrays of symbolic sizes, as with integers.
     - ``grows``: attributes may ask for an output far larger than the inputs, which is
-      refused where the memory cannot hold it.
+      refused if the memory cannot hold it.
     - ``cost``: ``(flops, transcendentals)`` for each entry of the output, or a function
-      ``(inputs, outputs, **attributes)`` that gives the flops of a call, or both (see
-      `costs`). Default: one flop for what is `elementwise`, none for other ops.
+      ``(inputs, outputs, **attributes)`` that returns the flops of a call, or both (see
+      `costs`). Default: one flop if it is `elementwise`, else none.
     - ``stable_form``: how to compute the same without overflow or NaN, for messages.
 
-    The op takes its inputs by position or name, its attributes likewise, and ``name``.
+    The op takes its inputs and attributes by position or by name, and ``name``.
     """
     if kernel is None:
         return lambda kernel: primitive(kernel, **options)
     op = Primitive(kernel, **options)
-    early = _EARLY_GRADIENTS.pop(op.type_name, None) or _EARLY_GRADIENTS.pop(
-        op.name, None
-    )
-    if early is not None:
-        op.registered = early
+    for registered_name in (op.name, op.type_name):
+        if registered_name in _EARLY_GRADIENTS:
+            op.registered = _EARLY_GRADIENTS.pop(registered_name)
     return make_entry(op)
 
 
-# ----------------------------------------------------------- a look at every kernel
+# ---------------------------------------------------------------- wrapping kernels
 
-_wrappers = {}  # what for -> wrapper(op, kernel)
+_wrappers = {}  # purpose -> wrapper(op, kernel)
 
 
 def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> None:
-    """Every kernel of every op becomes ``wrapper(op, kernel)``; None: as it was.
+    """Replace every kernel by ``wrapper(op, kernel)``; None takes that back.
 
-    There is one wrapper for each purpose, "check" or "profile"; one is around the other.
+    There is one wrapper for each purpose, "check" or "profile"; the two nest.
     """
     global _wrappers  # a new dict each time: other threads may be reading the old one
     others = {name: each for name, each in _wrappers.items() if name != purpose}
@@ -721,7 +726,7 @@ def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> 
 
 
 def kernels_are_wrapped(purpose: str | None = None) -> bool:
-    """Return whether kernels are wrapped: then rules do not run on plain arrays."""
+    """Return whether kernels are wrapped, for this purpose or any."""
     return bool(_wrappers) if purpose is None else purpose in _wrappers
 
 
@@ -730,13 +735,8 @@ def kernels_are_wrapped(purpose: str | None = None) -> bool:
 _EARLY_GRADIENTS = {}  # registered before the op is defined
 
 
-def get_primitive(name: str) -> Primitive:
-    """The primitive of that name, ours (``matmul``) or TensorFlow's (``MatMul``)."""
-    return find_op(name)
-
-
 def register_gradient(type_name: str, function: Callable[..., Any]) -> None:
-    """Gives the op that lacks one a gradient ``function(op, *cotangents)``.
+    """Register ``function(op, *cotangents)`` as the gradient of an op that has none.
 
     Raises: ``KeyError`` if the op has a rule already.
     """
@@ -750,7 +750,7 @@ def register_gradient(type_name: str, function: Callable[..., Any]) -> None:
             ) from None
         _EARLY_GRADIENTS[type_name] = function
         return
-    if op.rules or op.flat or op.registered is not None:
+    if op.rules or op.non_differentiable or op.registered is not None:
         raise KeyError(
             f"Registering two gradients with name {type_name!r}! "
             f"The op {op.name!r} has its rules already"

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from . import devices
 from .emitter import Source
 from .errors import GradientLookupError
-from .op_registry import find_op
+from .op_registry import get_primitive
 from .symbolic_shape import definitely_equal, has_symbolic_shape
 from .tensor import Tensor, module_of, new_tensor
 from .user_gradients import OpCall, call_user_function
@@ -173,7 +173,9 @@ def _emit_cotangent(source, op, name, access, width, unbroadcast):
             else:
                 equal = source.bind("equal", definitely_equal)
                 differs = f"not {equal}(d.array.shape, {shape})"
-            sum_to_shape = source.bind("sum_to_shape", find_op("sum_to_shape").entry)
+            sum_to_shape = source.bind(
+                "sum_to_shape", get_primitive("sum_to_shape").entry
+            )
             source.emit(f"if {differs}: d = {sum_to_shape}(d, {shape})")
         source.emit(f"old = cotangents.get({key})")
         source.emit(f"cotangents[{key}] = d if old is None else old + d")
@@ -193,7 +195,7 @@ def fill_missing(cotangents, out_like):
         if c is None:
             if has_symbolic_shape(shape):
                 zero = new_tensor(xp.zeros((), dtype))
-                c = find_op("broadcast_to").entry(zero, shape)
+                c = get_primitive("broadcast_to").entry(zero, shape)
             else:
                 c = xp.zeros(shape, dtype)
                 c = new_tensor(c) if tensors else c

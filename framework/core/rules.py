@@ -1,16 +1,15 @@
-"""Ready-made rules: the shape, batching and diagonal rules that kinds of ops share.
+"""Shape, batching and diagonal rules that kinds of ops share.
 
 Each ``infer_...``, ``batch_...`` and ``diagonal_...`` makes the rule of an op, which gets
 it by an option: ``@primitive(batch=batch_leading)``.
 
-A *batch* rule sees inputs that carry a mapped axis in front (``mapped[i]`` says which)
-and gives an output that carries it too.
+A *batch* rule gets inputs with a mapped axis in front (``mapped[i]`` says which) and
+returns an output with a mapped axis in front.
 
 A *diagonal* rule serves Jacobians. A mapped value may be diagonal in one of its axes: it
-stands for one value per index of that axis, each zero but at its own index. The rule
-gets that axis for each input, counted from the end (-1 is the last; None where the input
-is not mapped), and answers on which axis of the output, counted from the end, the output
-is diagonal; None if it is not.
+then stands for one value per index of that axis, each zero except at its own index. The
+rule gets the diagonal axis of each input, counted from the end (-1 is the last; None if
+the input is not mapped), and returns that of the output; None if that is not diagonal.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ __all__ = [
 
 
 def broadcast_shape(*shapes):
-    """The shape to which all broadcast, by NumPy's rules; None dimensions stay open.
+    """The shape to which all broadcast, by NumPy's rules; None is an unknown dimension.
 
     Raises: ``ValueError`` if two known dimensions disagree.
 
@@ -57,7 +56,7 @@ def broadcast_shape(*shapes):
     TensorShape([3, 2])
     """
     if any([getattr(s, "rank", 0) is None for s in shapes]):
-        return _of_unknown_rank(shapes)
+        return _broadcast_unranked(shapes)
     result = []
     for i in range(-max(map(len, shapes), default=0), 0):
         size = 1
@@ -72,13 +71,13 @@ def broadcast_shape(*shapes):
                 raise InvalidArgumentError(
                     f"shapes {listing} do not broadcast together"
                 )
-            elif type(other) is int:  # which an unknown size beside it must be
+            elif type(other) is int:  # the unknown size must be equal to it
                 size = other
         result.append(size)
     return TensorShape(result)
 
 
-def _of_unknown_rank(shapes):
+def _broadcast_unranked(shapes):
     """The broadcast shape where a rank is unknown: known if all others are scalars."""
     found = None
     for shape in shapes:
@@ -136,10 +135,10 @@ def infer_elementwise(op, result_dtype=None):
 
     def _(*specs, **attributes):
         given = dict(zip(op.inputs, specs))
-        alike = {n: s for n, s in given.items() if n in op.alike}
+        alike = {n: s for n, s in given.items() if n in op.same_dtype}
         dtype = same_dtype(op.name, **alike)
         if op.kinds and dtype.dtype.kind not in op.kinds:
-            raise op.wrong_kind(specs[0])
+            raise op.dtype_error(specs[0])
         try:
             shape = broadcast_shape(*[s.shape for s in specs])
         except ValueError as error:
@@ -171,9 +170,9 @@ def infer_along_axis(op):
 
 
 def lift(mapped, *inputs):
-    """Mapped inputs given further axes behind the mapped one, so that all broadcast.
+    """Insert axes of size 1 behind the mapped axes, so that all inputs broadcast.
 
-    A mapped ``[m, 3]`` beside an unmapped ``[2, 3]`` becomes ``[m, 1, 3]``.
+    With an unmapped ``[2, 3]``, a mapped ``[m, 3]`` becomes ``[m, 1, 3]``.
     """
     ranks = [x.array.ndim - m for x, m in zip(inputs, mapped)]
     rank = max(ranks)
@@ -204,7 +203,7 @@ def all_mapped(mapped, values):
 def batch_leading(op):
     """The batch rule of ops that broadcast, or work on the last axes only.
 
-    The op itself, once the inputs' axes are lined up: one more axis stands in front.
+    The op itself, after `lift`: it has one more axis in front.
     """
 
     def _(mapped, *inputs, **attributes):
@@ -234,7 +233,7 @@ def batch_along_axis(op):
 
 
 def diagonal_elementwise(op):
-    """The diagonal rule: the axis stays, if off the diagonal zeros give zero."""
+    """The diagonal rule: the axis stays if the op is zero off the diagonal."""
 
     def _(axes, *inputs, **attributes):
         mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
@@ -249,7 +248,7 @@ def diagonal_elementwise(op):
                 axis, size = its_axis, its_size
         for x in inputs:
             shape = x.array.shape
-            # an axis of size 1 may be repeated, and then holds the value everywhere
+            # an axis of size 1 may be broadcast, and then is not diagonal
             if len(shape) >= -axis and shape[axis] not in (1, size):
                 return None
         return axis
@@ -300,10 +299,10 @@ def elementwise(
 ):
     """Decorator: an op that works entry by entry, its inputs broadcast together.
 
-    Brings the three rules above along. ``result_dtype`` is the dtype of the output, or a
-    function of the inputs' (default: the same). ``zero_when``: sets of inputs; if all of
-    one set and no others are zero, so is the output (where it is ``linear``, that follows).
-    The other options are `primitive`'s.
+    It has the three rules above. ``result_dtype`` is the dtype of the output, or a function
+    of that of the inputs (default: the same). ``zero_when``: sets of inputs; the output is
+    zero where exactly the inputs of one set are zero (``linear`` implies some). The other
+    options are those of `primitive`.
     """
     if kernel is None:
         return functools.partial(

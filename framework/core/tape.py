@@ -89,10 +89,11 @@ class Tape(Interpreter):
     def record(self, op, inputs, attributes, outputs):
         """Append a record if an input is tracked and the output can carry a gradient."""
         known = self.known
-        if op.flat:
+        if op.non_differentiable:
             names = op.names(inputs)
             tracked = [
-                x.key in known and name not in op.flat for x, name in zip(inputs, names)
+                x.key in known and name not in op.non_differentiable
+                for x, name in zip(inputs, names)
             ]
         else:
             tracked = [x.key in known for x in inputs]

@@ -6,7 +6,7 @@ from .interpreters import (
     active_interpreters,
     use_interpreters,
 )
-from .op_registry import find_op
+from .op_registry import get_primitive
 from .tensor import convert_to_tensor, new_tensor
 
 __all__ = ["OpCall", "call_user_function", "conjugate", "from_user", "to_user"]
@@ -60,4 +60,4 @@ def conjugate(tensor):
     """The conjugate of a complex tensor; anything else as it is."""
     if tensor is None or tensor.dtype.dtype.kind != "c":
         return tensor
-    return find_op("conj").entry(tensor)
+    return get_primitive("conj").entry(tensor)

@@ -48,7 +48,7 @@ def floating(x):
 
 def with_gradients(case, seed=1):
     """The case as a function of its inputs and, where it has gradients, of cotangents."""
-    flat = () if case.primitive is None else case.primitive.flat
+    flat = () if case.primitive is None else case.primitive.non_differentiable
     names = case.primitive.names(case.inputs) if case.primitive else case.inputs
     steep = [i for i, n in enumerate(names) if not isinstance(n, str) or n not in flat]
 

@@ -22,7 +22,7 @@ def random_like(rng, array):
 
 
 def varied(case):
-    flat = set() if case.primitive is None else case.primitive.flat
+    flat = set() if case.primitive is None else case.primitive.non_differentiable
     names = (
         [None] * len(case.inputs)
         if case.primitive is None

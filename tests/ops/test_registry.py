@@ -33,7 +33,7 @@ def test_every_primitive_with_inputs_can_be_batched():
 
 def test_every_input_has_a_rule_or_is_declared_flat():
     for op in OURS:
-        lacking = set(op.inputs) - set(op.rules) - op.flat
+        lacking = set(op.inputs) - set(op.rules) - op.non_differentiable
         assert not lacking or op.name in WITHOUT_GRADIENT, (op.name, lacking)
 
 

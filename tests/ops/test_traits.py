@@ -73,7 +73,9 @@ def variants(op, arrays):
     names = op.names(arrays)
     for dtype in (None, *CASTS):
         found = [
-            a.astype(dtype) if dtype and n in op.alike and a.dtype.kind in "iufc" else a
+            a.astype(dtype)
+            if dtype and n in op.same_dtype and a.dtype.kind in "iufc"
+            else a
             for a, n in zip(arrays, names)
         ]
         if not (op.kinds and found and found[0].dtype.kind not in op.kinds):
@@ -241,7 +243,7 @@ def linear_calls(op, calls):
 def open_groups(op, arrays):
     """``(name, positions)`` of sets of inputs in which the op may be linear."""
     names = op.names(arrays)
-    at = [i for i in floating(op, arrays) if names[i] not in op.flat]
+    at = [i for i in floating(op, arrays) if names[i] not in op.non_differentiable]
     if op.variadic:
         together = [("together", at)] if len(at) > 1 else []
         return together + [("each", [i]) for i in at if len(at) > 1]
@@ -501,7 +503,9 @@ def zero_sets(op, calls):
     """The sets of inputs which, if they alone are zero, make the output zero."""
     found, rng = {}, np.random.default_rng(0)
     for arrays, attributes in calls:
-        at = [i for i in floating(op, arrays) if op.inputs[i] not in op.flat]
+        at = [
+            i for i in floating(op, arrays) if op.inputs[i] not in op.non_differentiable
+        ]
         if not all([a.size for a in arrays]):
             continue
         row = [drawn(rng, a) if a.dtype.kind in "fc" else a for a in arrays]
@@ -526,7 +530,7 @@ def test_zero_when_names_just_the_inputs_that_make_an_op_zero(kernel_calls):
     for op in list_ops():
         if op.is_own and op.elementwise and not op.variadic and op.rules and calls[op]:
             floats = {op.inputs[i] for row, _ in calls[op] for i in floating(op, row)}
-            floats -= op.flat
+            floats -= op.non_differentiable
             declared = {names for names in op.zero_when if names <= floats}
             zero = zero_sets(op, calls[op])
             if not declared <= zero or zero - declared and op.name not in BY_CHANCE:
@@ -551,7 +555,7 @@ def test_ops_grow_whose_attributes_may_ask_for_much(table):
                 (10**9,) * len(value) if isinstance(value, tuple) else None,
             ):
                 try:
-                    out = op.inferred(specs, {**given, name: larger})
+                    out = op.output_specs(specs, {**given, name: larger})
                 except Exception:
                     continue
                 shapes = [

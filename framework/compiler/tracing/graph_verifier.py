@@ -59,7 +59,7 @@ def _inferred(node):
         [has_symbolic_shape(shape) for shape, _ in specs]
     ):
         return None  # the rule could make assumptions of them
-    found = node.op.inferred([TensorSpec(*spec) for spec in specs], node.attributes)
+    found = node.op.output_specs([TensorSpec(*spec) for spec in specs], node.attributes)
     found = found if type(found) in (tuple, list) else (found,)
     return [(tuple(spec.shape), spec.dtype.dtype) for spec in found]
 

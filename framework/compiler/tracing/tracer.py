@@ -287,7 +287,7 @@ class Tracer(Interpreter):
             return known
         values = [self.value_of(x) for x in inputs]
         specs = [TensorSpec(x.array.shape, x.array.dtype) for x in inputs]
-        inferred = op.inferred(specs, attributes)
+        inferred = op.output_specs(specs, attributes)
         many = type(inferred) in (tuple, list)
         node = Node(op, tuple(values), attributes, self.here())
         outputs = node.give(

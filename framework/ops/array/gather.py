@@ -47,7 +47,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 @primitive(
     name="gather",
     type_name="GatherV2",
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     sizes=True,
     new_memory=True,
@@ -163,7 +163,7 @@ def offset(indices, size):
 
 
 @primitive(
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     grows=True,
     linear=True,

@@ -327,7 +327,7 @@ def _width(n):
 
 @primitive(
     type_name="PadV2",
-    alike=("tensor", "constant_values"),
+    same_dtype=("tensor", "constant_values"),
     sizes=True,
     grows=True,
     linear=True,

@@ -143,11 +143,11 @@ def _batch_rows(op):
 
 
 def rows_op(
-    *, alike: tuple[str, ...] = ("matrix", "rows"), **options: Any
+    *, same_dtype: tuple[str, ...] = ("matrix", "rows"), **options: Any
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op on those rows of a matrix that ``indices`` names."""
     return primitive(
-        alike=alike, may_raise=True, no_gradient=("indices",), infer=infer_like_input,
+        same_dtype=same_dtype, may_raise=True, no_gradient=("indices",), infer=infer_like_input,
         batch=_batch_rows, **options,
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ def _(g, indices, matrix_shape):
     return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@rows_op(alike=(), linear=True)
+@rows_op(same_dtype=(), linear=True)
 def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -222,7 +222,7 @@ def _(mapped, indices, *, count):
 
 
 @primitive(
-    alike=("params", "row"),
+    same_dtype=("params", "row"),
     may_raise=True,
     linear=True,
     no_gradient=("index",),
@@ -244,7 +244,7 @@ def row_number(index, size):
 
 
 @primitive(
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     linear=True,
     no_gradient=("index",),

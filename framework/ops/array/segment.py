@@ -178,7 +178,7 @@ def _beside_the_ids(axes, data, ids):
 
 
 @primitive(
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     grows=True,
     linear=True,
@@ -198,7 +198,7 @@ def unsorted_segment_sum(
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
 
-@primitive(alike=(), may_raise=True, linear=True, no_gradient=("segment_ids",))
+@primitive(same_dtype=(), may_raise=True, linear=True, no_gradient=("segment_ids",))
 def segment_rows(xp, params: TensorLike, segment_ids: TensorLike):
     """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
     count = params.shape[0]
@@ -263,14 +263,18 @@ def _(axes, params, segment_ids):
     return axes[0] if at >= 1 else None
 
 
-@primitive(name="unsorted_segment_max", alike=(), may_raise=True, cost=per_input(1))
+@primitive(
+    name="unsorted_segment_max", same_dtype=(), may_raise=True, cost=per_input(1)
+)
 def _segment_max(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
     return _extreme(xp, xp.maximum, data, segment_ids, num_segments, empty, "min")
 
 
-@primitive(name="unsorted_segment_min", alike=(), may_raise=True, cost=per_input(1))
+@primitive(
+    name="unsorted_segment_min", same_dtype=(), may_raise=True, cost=per_input(1)
+)
 def _segment_min(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
@@ -301,7 +305,11 @@ _segment_min.vjp("data")(_segment_max.primitive.rules["data"])
 
 
 @primitive(
-    grows=True, alike=(), ignores_float_errors=True, may_raise=True, cost=per_input(1)
+    grows=True,
+    same_dtype=(),
+    ignores_float_errors=True,
+    may_raise=True,
+    cost=per_input(1),
 )
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int

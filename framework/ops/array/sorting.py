@@ -235,7 +235,7 @@ def top_k(
     return TopKV2(*_top_k(input, k, index_type))
 
 
-@primitive(type_name="InTopKV2", alike=(), no_gradient=True)
+@primitive(type_name="InTopKV2", same_dtype=(), no_gradient=True)
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
@@ -284,7 +284,7 @@ def _(mapped, targets, predictions, *, k):
 
 
 @primitive(
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     linear=True,
     no_gradient=("indices",),
@@ -309,7 +309,7 @@ def _(g, indices, x_shape, axis):
 
 
 @primitive(
-    alike=(),
+    same_dtype=(),
     may_raise=True,
     linear=True,
     no_gradient=("indices",),

@@ -175,7 +175,7 @@ def _(g, bias_shape):
 
 @primitive(
     name="spread_to_maxima",
-    alike=("input", "maxima"),
+    same_dtype=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"g"}],
     cost=per_input(1),
@@ -282,7 +282,7 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
 
 
 @primitive(
-    alike=("input", "maxima"),
+    same_dtype=("input", "maxima"),
     ignores_float_errors=True,
     linear=[{"c"}],
     cost=per_input(1),

@@ -376,7 +376,7 @@ def adjust_gamma(
 
 @primitive(
     type_name="AdjustContrastv2",
-    alike=("images", "contrast_factor"),
+    same_dtype=("images", "contrast_factor"),
     linear=[{"images"}],
     cost=(3, 0),
 )

@@ -38,7 +38,7 @@ def check_square(who, matrix, name="matrix"):
 def check_floating(op, x):
     """Raises: ``DTypeError`` for integers, and half precision, which LAPACK lacks."""
     if not x.dtype.is_differentiable:
-        raise op.primitive.wrong_kind(x)
+        raise op.primitive.dtype_error(x)
     if x.dtype == "float16":
         what = (
             f"{op.primitive.inputs[0]} must not be of half precision; cast converts it"

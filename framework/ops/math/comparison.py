@@ -173,7 +173,7 @@ def is_finite(xp, x: TensorLike):
 
 
 @elementwise(
-    zero_when=[{"x", "mask"}], alike=("x",), linear=[{"x"}], no_gradient=("mask",)
+    zero_when=[{"x", "mask"}], same_dtype=("x",), linear=[{"x"}], no_gradient=("mask",)
 )
 def masked(xp, x: TensorLike, mask: TensorLike):
     """``x`` where the boolean ``mask`` is true, else 0."""
@@ -196,7 +196,9 @@ def _(g, mask):
     return masked(g, mask)
 
 
-@elementwise(zero_when=[{"x", "y"}], alike=("x",), linear=[{"x"}], no_gradient=("y",))
+@elementwise(
+    zero_when=[{"x", "y"}], same_dtype=("x",), linear=[{"x"}], no_gradient=("y",)
+)
 def where_positive(xp, x: TensorLike, y: TensorLike):
     """``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
@@ -227,7 +229,7 @@ def cleared(xp, values, at):
 @elementwise(
     name="where",
     type_name="SelectV2",
-    alike=("x", "y"),
+    same_dtype=("x", "y"),
     linear=[{"x", "y"}],
     no_gradient=("condition",),
 )

@@ -825,7 +825,7 @@ def _(g, x, y):
     return masked(g, greater(x, y))
 
 
-@elementwise(alike=("t", "low", "high"), sizes=True, cost=(2, 0))
+@elementwise(same_dtype=("t", "low", "high"), sizes=True, cost=(2, 0))
 def _clip_by_value(xp, t: TensorLike, low: TensorLike, high: TensorLike):
     return xp.minimum(xp.maximum(t, low), high)
 

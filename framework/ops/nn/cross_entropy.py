@@ -167,7 +167,7 @@ def softmax_cross_entropy_with_logits(
 
 @primitive(
     name="sparse_softmax_cross_entropy_with_logits",
-    alike=("logits",),
+    same_dtype=("logits",),
     ignores_float_errors=True,
     may_raise=True,
     cost=per_input(3, 1),

@@ -36,7 +36,7 @@ __all__ = ["gru"]
 # the inputs, and what goes back through the kernel, stand side by side.
 
 
-@primitive(name="gru_steps", multiple=True, alike=(), ignores_float_errors=True)
+@primitive(name="gru_steps", multiple=True, same_dtype=(), ignores_float_errors=True)
 def _gru(xp, *values: TensorLike):
     """``(h, gates)`` of inputs ``x, h, kernel, bias[, mask]``, time first.
 

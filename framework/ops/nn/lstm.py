@@ -32,7 +32,7 @@ from .recurrence import (
 __all__ = ["lstm"]
 
 
-@primitive(name="lstm_steps", multiple=True, alike=(), ignores_float_errors=True)
+@primitive(name="lstm_steps", multiple=True, same_dtype=(), ignores_float_errors=True)
 def _lstm(xp, *values: TensorLike):
     """``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
 

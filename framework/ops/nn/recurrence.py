@@ -58,7 +58,7 @@ def linear_pair(name, backwards, forwards, by_coefficients, states):
 
 
 def _linear(name, steps, states):
-    @primitive(name=name, multiple=True, alike=())
+    @primitive(name=name, multiple=True, same_dtype=())
     def op(xp, *values, given):
         gates, track, kernel, *rest = values
         skip = skipped(xp, len(gates), rest.pop(0) if "m" in given else None)

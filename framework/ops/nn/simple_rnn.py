@@ -33,7 +33,7 @@ __all__ = ["simple_rnn"]
 ACTIVATIONS = ("tanh", "relu", "linear")
 
 
-@primitive(name="simple_rnn_steps", multiple=True, alike=())
+@primitive(name="simple_rnn_steps", multiple=True, same_dtype=())
 def _simple_rnn(xp, *values: TensorLike, activation: str = "tanh"):
     """``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
 

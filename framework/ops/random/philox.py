@@ -116,7 +116,7 @@ def _batch_one_by_one(op):
 def random_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op that draws, of a state and what the numbers depend on."""
     return primitive(
-        alike=(), grows=True, no_gradient=True, batch=_batch_one_by_one, **options
+        same_dtype=(), grows=True, no_gradient=True, batch=_batch_one_by_one, **options
     )
 
 
