@@ -35,6 +35,7 @@ __all__ = [
     "batch_leading",
     "beside_axis",
     "broadcast_shape",
+    "checked_broadcast",
     "diagonal_along_axis",
     "diagonal_elementwise",
     "elementwise",
@@ -75,6 +76,14 @@ def broadcast_shape(*shapes):
                 size = other
         result.append(size)
     return TensorShape(result)
+
+
+def checked_broadcast(who, *shapes, **given):
+    """`broadcast_shape`. Raises: ``ShapeError`` that shows what was given to ``who``."""
+    try:
+        return broadcast_shape(*shapes)
+    except ValueError as error:
+        raise ShapeError(who, str(error), **given) from None
 
 
 def _broadcast_unranked(shapes):
@@ -139,10 +148,7 @@ def infer_elementwise(op, result_dtype=None):
         dtype = same_dtype(op.name, **alike)
         if op.kinds and dtype.dtype.kind not in op.kinds:
             raise op.dtype_error(specs[0])
-        try:
-            shape = broadcast_shape(*[s.shape for s in specs])
-        except ValueError as error:
-            raise ShapeError(op.name, str(error), **given) from None
+        shape = checked_broadcast(op.name, *[s.shape for s in specs], **given)
         if result_dtype is not None:
             dtype = result_dtype(dtype) if callable(result_dtype) else result_dtype
         return TensorSpec(shape, dtype)

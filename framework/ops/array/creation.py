@@ -16,11 +16,10 @@ from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
-    ShapeError,
     TracingError,
 )
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_tracer
-from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
+from tapewright.core.rules import checked_broadcast, known_rank, normalize_axis
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
@@ -174,10 +173,9 @@ def linspace(
     if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
     shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
-    try:
-        dims = broadcast_shape(start.shape, stop.shape)
-    except ValueError as error:
-        raise ShapeError("linspace", str(error), start=start, stop=stop) from None
+    dims = checked_broadcast(
+        "linspace", start.shape, stop.shape, start=start, stop=stop
+    )
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     rank = len(dims) + 1
     (at,) = normalize_axis("linspace", axis, rank)

@@ -9,6 +9,8 @@ ids in any order and pass over negative ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import IntLike, TensorLike
+from tapewright.core.typing import IntLike, Kernel, Op, P, TensorLike
 
 from ..math.comparison import equal, less, logical_not, masked, where
 from ..math.elementwise import (
@@ -113,11 +115,10 @@ def _sorted(rows, ids, count):
     return rows[order], ids[order]
 
 
-def _infer_segments(who, kinds):
-    def infer(data, segment_ids, num_segments, **_):
-        if data.dtype.dtype.kind not in kinds:
-            raise DTypeError(who, "data must be of numbers, real ones where they are "
-                             "compared; cast converts it", data=data)  # fmt: skip
+def _infer_segments(op):
+    who = op.name
+
+    def _(data, segment_ids, num_segments, **attributes):
         if not segment_ids.dtype.is_integer:
             raise DTypeError(
                 who, "segment_ids must be integers", segment_ids=segment_ids
@@ -134,14 +135,12 @@ def _infer_segments(who, kinds):
                              "data", data=data, segment_ids=segment_ids)  # fmt: skip
         return TensorSpec((num_segments, *data.shape[depth:]), data.dtype)
 
-    return infer
+    return _
 
 
 def _batch_segments(op):
-    def batch(mapped, data, segment_ids, *, num_segments, **attributes):
-        if mapped[
-            1
-        ]:  # ids of their own for each mapped value: one long list of segments
+    def _(mapped, data, segment_ids, *, num_segments, **attributes):
+        if mapped[1]:  # of each value its own ids: one long list of segments
             data, segment_ids = all_mapped(mapped, (data, segment_ids))
             size = data.array.shape[0]
             ids = offset_ids(segment_ids, num_segments)
@@ -151,7 +150,15 @@ def _batch_segments(op):
         found = op.entry(behind, segment_ids, num_segments=num_segments, **attributes)
         return transpose(found, (1, 0, *range(2, found.array.ndim)))
 
-    return batch
+    return _
+
+
+def segment_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op on the entries of each segment."""
+    return primitive(
+        same_dtype=(), may_raise=True, grows=True, no_gradient=("segment_ids",),
+        infer=_infer_segments, batch=_batch_segments, cost=per_input(1), **options,
+    )  # fmt: skip
 
 
 def _mapped_behind(x, depth):
@@ -177,14 +184,7 @@ def _beside_the_ids(axes, data, ids):
 # ------------------------------------------------------------- ids in any order: primitives
 
 
-@primitive(
-    same_dtype=(),
-    may_raise=True,
-    grows=True,
-    linear=True,
-    cost=per_input(1),
-    no_gradient=("segment_ids",),
-)
+@segment_op(kinds="iufc", linear=True)
 def unsorted_segment_sum(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
@@ -193,8 +193,6 @@ def unsorted_segment_sum(
     >>> unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([2., 5.], dtype=float32)
     """
-    if data.dtype.kind not in "iufc":
-        raise TypeError("not numbers")
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
 
@@ -263,18 +261,14 @@ def _(axes, params, segment_ids):
     return axes[0] if at >= 1 else None
 
 
-@primitive(
-    name="unsorted_segment_max", same_dtype=(), may_raise=True, cost=per_input(1)
-)
+@segment_op(kinds="iuf", name="unsorted_segment_max")
 def _segment_max(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
     return _extreme(xp, xp.maximum, data, segment_ids, num_segments, empty, "min")
 
 
-@primitive(
-    name="unsorted_segment_min", same_dtype=(), may_raise=True, cost=per_input(1)
-)
+@segment_op(kinds="iuf", name="unsorted_segment_min")
 def _segment_min(
     xp, data: TensorLike, segment_ids: TensorLike, *, num_segments: int, empty=None
 ):
@@ -283,8 +277,6 @@ def _segment_min(
 
 def _extreme(xp, ufunc, data, ids, count, empty, limit):
     """``empty`` is what an empty segment holds: a number, or None for ``limit``."""
-    if data.dtype.kind not in "iuf":
-        raise TypeError("there is no order")
     limits = np.finfo if data.dtype.kind == "f" else np.iinfo
     result = _reduced(xp, ufunc, data, ids, count, getattr(limits(data.dtype), limit))
     if empty is not None:
@@ -295,22 +287,14 @@ def _extreme(xp, ufunc, data, ids, count, empty, limit):
 
 
 @_segment_max.vjp("data")
+@_segment_min.vjp("data")
 def _(g, data, segment_ids, out, num_segments):
     winners = cast(equal(data, segment_rows(out, segment_ids)), data.dtype)
     ties = unsorted_segment_sum(winners, segment_ids, num_segments)
     return winners * segment_rows(zero_safe_divide(g, ties), segment_ids)
 
 
-_segment_min.vjp("data")(_segment_max.primitive.rules["data"])
-
-
-@primitive(
-    grows=True,
-    same_dtype=(),
-    ignores_float_errors=True,
-    may_raise=True,
-    cost=per_input(1),
-)
+@segment_op(kinds="iufc", ignores_float_errors=True)
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
@@ -319,8 +303,6 @@ def unsorted_segment_prod(
     >>> unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([ 2., 12.], dtype=float32)
     """
-    if data.dtype.kind not in "iufc":
-        raise TypeError("not numbers")
     rows, ids = _flat(data, segment_ids)
     order = xp.argsort(ids, kind="stable")  # CuPy's sort keeps the order of equals too
     rows, ids, done = rows[order], ids[order], 1
@@ -343,8 +325,6 @@ def unsorted_segment_prod(
 
 @unsorted_segment_prod.kernel_for("numpy")
 def _(xp, data, segment_ids, *, num_segments):
-    if data.dtype.kind not in "iufc":
-        raise TypeError("not numbers")
     return _reduced(np, np.multiply, data, segment_ids, num_segments, 1)
 
 
@@ -371,15 +351,6 @@ def _before(rows, goes_on, step):
     factors = masked(shift(rows, 0, step), goes_on)
     starts = masked(ones_like(rows), logical_not(goes_on))
     return linear_scan(factors, starts, 0, step < 0)
-
-
-for _op, _kinds in (
-    (unsorted_segment_sum, "iufc"), (_segment_max, "iuf"), (_segment_min, "iuf"),
-    (unsorted_segment_prod, "iufc"),
-):  # fmt: skip
-    _op.infer(_infer_segments(_op.primitive.name, _kinds))
-    _op.batch(_batch_segments(_op.primitive))
-    _op.no_gradient("segment_ids")
 
 
 @primitive(no_gradient=True, batch=batch_leading)

@@ -16,7 +16,12 @@ from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape, known_rank, normalize_axis
+from tapewright.core.rules import (
+    broadcast_shape,
+    checked_broadcast,
+    known_rank,
+    normalize_axis,
+)
 from tapewright.core.symbolic_shape import (
     agree,
     definitely_equal,
@@ -589,10 +594,8 @@ def broadcast_static_shape(
     >>> broadcast_static_shape([1, 2, 3], [5, 1, 3])
     TensorShape([5, 2, 3])
     """
-    try:
-        return broadcast_shape(TensorShape(shape_x), TensorShape(shape_y))
-    except ValueError as error:
-        raise ShapeError("broadcast_static_shape", str(error)) from None
+    shapes = TensorShape(shape_x), TensorShape(shape_y)
+    return checked_broadcast("broadcast_static_shape", *shapes)
 
 
 def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
@@ -602,10 +605,7 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
     array([5, 2, 3], dtype=int32)
     """
     x, y = convert_to_tensor(shape_x), convert_to_tensor(shape_y)
-    try:
-        dims = broadcast_shape(as_shape(x), as_shape(y))
-    except ValueError as error:
-        raise ShapeError("broadcast_dynamic_shape", str(error)) from None
+    dims = checked_broadcast("broadcast_dynamic_shape", as_shape(x), as_shape(y))
     return _beside(x, tuple(dims), x.dtype)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.costs import cubic
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, broadcast_shape, lift, same_dtype
+from tapewright.core.rules import batch_leading, checked_broadcast, lift, same_dtype
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -118,10 +118,8 @@ def _infer_system(op):
         if None not in (rows, height) and rows != height:
             raise ShapeError(op.name, "matrix and rhs must have as many rows",
                              matrix=matrix, rhs=rhs)  # fmt: skip
-        try:
-            lead = broadcast_shape(matrix.shape[:-2], rhs.shape[:-2])
-        except ValueError as error:
-            raise ShapeError(op.name, str(error), matrix=matrix, rhs=rhs) from None
+        lead = checked_broadcast(op.name, matrix.shape[:-2], rhs.shape[:-2],
+                                 matrix=matrix, rhs=rhs)  # fmt: skip
         dtype = same_dtype(op.name, matrix=matrix, rhs=rhs)
         check_floating(op.entry, matrix)
         return TensorSpec(lead + (height if rows is None else rows, columns), dtype)

@@ -15,7 +15,7 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
-    broadcast_shape,
+    checked_broadcast,
     known_rank,
     lift,
     same_dtype,
@@ -146,10 +146,7 @@ def _(a, b, transpose_a, transpose_b):
         raise ShapeError(
             "matmul", f"inner dimensions must agree: {k} and {k2}", a=a, b=b
         )
-    try:
-        lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    except ValueError as error:
-        raise ShapeError("matmul", str(error), a=a, b=b) from None
+    lead = checked_broadcast("matmul", a.shape[:-2], b.shape[:-2], a=a, b=b)
     return TensorSpec(lead + (m, n), same_dtype("matmul", a=a, b=b))
 
 
@@ -386,10 +383,7 @@ def _(a, b):
         if spec.shape.rank == 0 or spec.shape[-1] not in (3, None):
             raise ShapeError("cross", f"the last axis of {name} must have size 3",
                              a=a, b=b)  # fmt: skip
-    try:
-        lead = broadcast_shape(a.shape[:-1], b.shape[:-1])
-    except ValueError as error:
-        raise ShapeError("cross", str(error), a=a, b=b) from None
+    lead = checked_broadcast("cross", a.shape[:-1], b.shape[:-1], a=a, b=b)
     return TensorSpec(lead + (3,), same_dtype("cross", a=a, b=b))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.costs import size_of
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
@@ -276,15 +276,25 @@ def _(g, x):
     return zero_safe_multiply(g, x)
 
 
-@elementwise(
-    type_name="FloorDiv",
-    ignores_float_errors=True,
-    kinds="iuf",
-    may_raise="iu",
-    sizes=True,
-    stable_form="a divisor that is not 0: floordiv(x, where(y == 0.0, 1.0, y))",
-    no_gradient=True,
-)
+def division(name: str, **options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an `elementwise` op that divides integers too, but not by 0."""
+    advice = f"a divisor that is not 0: {name}(x, where(y == 0.0, 1.0, y))"
+    return elementwise(
+        ignores_float_errors=True, kinds="iuf", may_raise="iu", sizes=True,
+        stable_form=advice, **options,
+    )  # fmt: skip
+
+
+def _check_divisor(xp, who, y):
+    # The dtype first: on a probe, which has none, the kernel must not look like a call
+    # of NumPy's function alone (see `primitive`).
+    if y.dtype.kind in "iu" and xp is np and not np.all(y):
+        raise InvalidArgumentError(
+            f"{who}: an integer cannot be divided by 0; y holds a 0"
+        )
+
+
+@division("floordiv", type_name="FloorDiv", no_gradient=True)
 def floordiv(xp, x: TensorLike, y: TensorLike):
     """``floor(x / y)``; its gradient is None.
 
@@ -296,23 +306,7 @@ def floordiv(xp, x: TensorLike, y: TensorLike):
     return xp.floor_divide(x, y)
 
 
-def _check_divisor(xp, who, y):
-    if y.dtype.kind == "b":
-        raise DTypeError(who, "x and y must be numbers; cast converts booleans", y=y)
-    if xp is np and y.dtype.kind in "iu" and not np.all(y):
-        raise InvalidArgumentError(
-            f"{who}: an integer cannot be divided by 0; y holds a 0"
-        )
-
-
-@elementwise(
-    type_name="FloorMod",
-    ignores_float_errors=True,
-    kinds="iuf",
-    may_raise="iu",
-    sizes=True,
-    stable_form="a divisor that is not 0: floormod(x, where(y == 0.0, 1.0, y))",
-)
+@division("floormod", type_name="FloorMod")
 def floormod(xp, x: TensorLike, y: TensorLike):
     """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
     _check_divisor(xp, "floormod", y)
@@ -332,15 +326,7 @@ def _(g, x, y):
 mod = floormod
 
 
-@elementwise(
-    type_name="TruncateDiv",
-    ignores_float_errors=True,
-    kinds="iuf",
-    may_raise="iu",
-    sizes=True,
-    stable_form="a divisor that is not 0: truncatediv(x, where(y == 0.0, 1.0, y))",
-    no_gradient=True,
-)
+@division("truncatediv", type_name="TruncateDiv", no_gradient=True)
 def truncatediv(xp, x: TensorLike, y: TensorLike):
     """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
     if x.dtype.kind in "iu":
@@ -359,13 +345,7 @@ def _remainder(x, y):
     return -rest if x < 0 else rest
 
 
-@elementwise(
-    type_name="TruncateMod",
-    ignores_float_errors=True,
-    may_raise="iu",
-    sizes=True,
-    stable_form="a divisor that is not 0: truncatemod(x, where(y == 0.0, 1.0, y))",
-)
+@division("truncatemod", type_name="TruncateMod")
 def truncatemod(xp, x: TensorLike, y: TensorLike):
     """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
     _check_divisor(xp, "truncatemod", y)

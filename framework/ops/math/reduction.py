@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -63,79 +62,65 @@ __all__ = [
 def reduction(
     *,
     kinds: str = "iufc",
-    zero_at_zero: bool = False,
     result_dtype: dtypes.DType | None = None,
+    zero_at_zero: bool = False,
     **options: Any,
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op over axes, with its shape, batching and diagonal rules.
 
-    ``kinds``: what may be reduced, by NumPy's letters (b for bool, c for complex, ...);
-    the kernel must refuse the others too.
+    ``result_dtype``: where it is not the input's. ``zero_at_zero``: zeros give zero, as
+    they do where the op is ``linear``. The other options are `primitive`'s.
     """
-    return functools.partial(_reduction, kinds, zero_at_zero, result_dtype, options)
+
+    def infer(op):
+        def _(input_tensor, axis, keepdims):
+            dtype = result_dtype or input_tensor.dtype
+            if input_tensor.shape.rank is None and axis is None and not keepdims:
+                return TensorSpec((), dtype)
+            normalize_axis(op.name, axis, input_tensor.shape.rank)
+            return TensorSpec(_reduced(input_tensor.shape, axis, keepdims), dtype)
+
+        return _
+
+    diagonal = _diagonal if zero_at_zero or options.get("linear") else None
+    return primitive(
+        kinds=kinds, infer=infer, batch=_batch, diagonal=diagonal, **options
+    )
 
 
-def _reduction(kinds, zero_at_zero, result_dtype, options, kernel):
-    entry = primitive(**options)(kernel)
-    op = entry.primitive
-
-    @op.infer
-    def _(input_tensor, axis, keepdims):
-        if input_tensor.dtype.dtype.kind not in kinds:
-            words = [_KINDS[k] for k in kinds if k in _KINDS]
-            what = f"input_tensor must be {' or '.join(words)}; cast converts it"
-            raise DTypeError(op.name, what, input_tensor=input_tensor)
-        rank = input_tensor.shape.rank
-        if rank is None and axis is None and not keepdims:
-            return TensorSpec((), result_dtype or input_tensor.dtype)
-        axes = normalize_axis(op.name, axis, rank)
-        dims = [1 if i in axes else n for i, n in enumerate(input_tensor.shape)]
-        if not keepdims:
-            dims = [n for i, n in enumerate(dims) if i not in axes]
-        return TensorSpec(dims, result_dtype or input_tensor.dtype)
-
-    @op.batch
+def _batch(op):
     def _(mapped, input_tensor, *, axis, keepdims):
-        rank = input_tensor.array.ndim - 1
-        axes = normalize_axis(op.name, axis, rank)
-        return entry(input_tensor, tuple([a + 1 for a in axes]), keepdims)
+        axes = normalize_axis(op.name, axis, input_tensor.array.ndim - 1)
+        return op.entry(input_tensor, tuple([a + 1 for a in axes]), keepdims)
 
-    if zero_at_zero or op.linear:
-
-        @op.diagonal
-        def _(axes, input_tensor, *, axis, keepdims):
-            rank = input_tensor.shape.rank
-            reduced = normalize_axis(op.name, axis, rank)
-            at = rank + axes[0]
-            if at in reduced:
-                return None
-            behind = len([a for a in reduced if a > at])
-            return axes[0] if keepdims else axes[0] + behind
-
-    return entry
+    return _
 
 
-_KINDS = {"b": "bool", "i": "integer", "f": "floating", "c": "complex"}
+def _diagonal(op):
+    def _(axes, input_tensor, *, axis, keepdims):
+        rank = input_tensor.shape.rank
+        reduced = normalize_axis(op.name, axis, rank)
+        at = rank + axes[0]
+        if at in reduced:
+            return None
+        behind = len([a for a in reduced if a > at])
+        return axes[0] if keepdims else axes[0] + behind
+
+    return _
 
 
 def expand_reduced(g, shape, axis, keepdims):
     """What a reduction made of ``shape``, repeated to that shape again."""
-    if axis is None and not keepdims:  # the end of every loss
-        return broadcast_to(g, shape)
-    if axis is not None and not keepdims:
-        axes = normalize_axis("reduction", axis, len(shape))
-        g = reshape(g, [1 if i in axes else n for i, n in enumerate(shape)])
-    elif axis is None and keepdims:
+    if axis is None and keepdims:
         g = reshape(g, ())
-    return broadcast_to(g, shape)
+    return broadcast_to(_restored(g, shape, axis, keepdims), shape)
 
 
 def _restored(reduced, shape, axis, keepdims):
     """A reduction's output with its axes back, of size 1; that of all axes as it is."""
     if keepdims or axis is None:
         return reduced
-    axes = normalize_axis("reduction", axis, len(shape))
-    return reshape(reduced, [1 if i in axes else n for i, n in enumerate(shape)])
+    return reshape(reduced, _reduced(shape, axis, True))
 
 
 def _count(shape, axis):
@@ -157,8 +142,7 @@ def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
     array([4, 6], dtype=int32)
     """
-    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
+    _check_axis(input_tensor, axis)
     return _total(xp, input_tensor, axis, keepdims)
 
 
@@ -169,13 +153,10 @@ def _total(xp, x, axis, keepdims):
     return summed(xp, x, axes).reshape(_reduced(x.shape, axes, keepdims))
 
 
-def _lacks(x, axis):
-    """Return whether a scalar is asked for an axis, which NumPy would grant it."""
-    return not x.ndim and axis is not None and axis != ()
-
-
-# What kernels raise; the readable error is that of `infer`.
-_NOT_REDUCED = TypeError("there is no such reduction of this dtype")
+def _check_axis(x, axis):
+    """Refuse an axis of a scalar, which NumPy would grant it."""
+    if not x.ndim and axis is not None and axis != ():
+        raise ValueError("a scalar has no axis")  # `infer` says it better
 
 
 @reduce_sum.vjp("input_tensor")
@@ -203,8 +184,6 @@ def reduce_mean(
 ):
     """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
     dtype = input_tensor.dtype
-    if dtype.kind == "b":
-        raise _NOT_REDUCED
     count = _count(input_tensor.shape, axis)
     if dtype.kind in "iu":  # the sum may be larger than the dtype holds
         wide = xp.uint64 if dtype.kind == "u" else xp.int64
@@ -284,22 +263,22 @@ def _first(x, axis):
 @reduction(type_name="Max", kinds="iuf", sizes=True, cost=per_input(1))
 def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The largest entry over ``axis``; ties share the gradient equally."""
-    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
-    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
-        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
-                       _lowest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    _check_axis(input_tensor, axis)
+    if not input_tensor.size and not _count(input_tensor.shape, axis):
+        dtype = input_tensor.dtype
+        lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims), lowest, dtype)
     return input_tensor.max(axis=axis, keepdims=keepdims)
 
 
 @reduction(type_name="Min", kinds="iuf", sizes=True, cost=per_input(1))
 def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
-    if input_tensor.dtype.kind in "bc" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
-    if input_tensor.size == 0 and _count(input_tensor.shape, axis) == 0:
-        return xp.full(_reduced(input_tensor.shape, axis, keepdims),
-                       _highest(input_tensor.dtype), input_tensor.dtype)  # fmt: skip
+    _check_axis(input_tensor, axis)
+    if not input_tensor.size and not _count(input_tensor.shape, axis):
+        dtype = input_tensor.dtype
+        highest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+        return xp.full(_reduced(input_tensor.shape, axis, keepdims), highest, dtype)
     return input_tensor.min(axis=axis, keepdims=keepdims)
 
 
@@ -309,15 +288,8 @@ def _reduced(shape, axis, keepdims):
     return kept if keepdims else [n for i, n in enumerate(shape) if i not in axes]
 
 
-def _lowest(dtype):
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _highest(dtype):
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 @reduce_max.vjp("input_tensor")
+@reduce_min.vjp("input_tensor")
 def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdims):
     shape = input_tensor_shape
     winners = cast(
@@ -326,9 +298,6 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
     count = reduce_sum(winners, axis, axis is not None)
     share = zero_safe_divide(_restored(g, shape, axis, keepdims), count)
     return winners * share
-
-
-reduce_min.vjp("input_tensor")(reduce_max.primitive.rules["input_tensor"])
 
 
 @reduction(
@@ -341,8 +310,7 @@ def reduce_prod(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
     """The product over ``axis``; exact derivatives where factors are zero."""
-    if input_tensor.dtype.kind == "b" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
+    _check_axis(input_tensor, axis)
     return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
 
 
@@ -378,34 +346,44 @@ def _products_of_others(x):
     return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
 
 
-@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool, cost=per_input(1))
+@reduction(
+    type_name="All",
+    kinds="b",
+    result_dtype=dtypes.bool,
+    cost=per_input(1),
+    no_gradient=True,
+)
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether all entries over ``axis`` are true."""
-    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
+    _check_axis(input_tensor, axis)
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool, cost=per_input(1))
+@reduction(
+    type_name="Any",
+    kinds="b",
+    result_dtype=dtypes.bool,
+    cost=per_input(1),
+    no_gradient=True,
+)
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """Whether any entry over ``axis`` is true."""
-    if input_tensor.dtype.kind != "b" or _lacks(input_tensor, axis):
-        raise _NOT_REDUCED
+    _check_axis(input_tensor, axis)
     return input_tensor.any(axis=axis, keepdims=keepdims)
 
 
 @reduction(
-    kinds="biufcU", result_dtype=dtypes.int64, zero_at_zero=True, cost=per_input(1)
+    kinds="biufcU",
+    result_dtype=dtypes.int64,
+    zero_at_zero=True,
+    cost=per_input(1),
+    no_gradient=True,
 )
 def _count_nonzero(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
     count = xp.asarray(xp.count_nonzero(input_tensor, axis=axis), dtype=xp.int64)
     return count.reshape(_reduced(input_tensor.shape, axis, keepdims))
-
-
-for _flat in (reduce_all, reduce_any, _count_nonzero):
-    _flat.no_gradient()
 
 
 def count_nonzero(
@@ -433,8 +411,6 @@ def reduce_logsumexp(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
     """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
-    if input_tensor.dtype.kind != "f":
-        raise _NOT_REDUCED
     top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)

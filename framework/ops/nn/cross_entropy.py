@@ -17,6 +17,7 @@ from tapewright.core.rules import (
     all_mapped,
     batch_leading,
     broadcast_shape,
+    checked_broadcast,
     elementwise,
     known_rank,
     normalize_axis,
@@ -65,19 +66,12 @@ def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
 @_softmax_cross_entropy.infer
 def _(labels, logits):
     who = "softmax_cross_entropy_with_logits"
+    given = {"labels": labels, "logits": logits}
     known_rank(who, "labels", labels)
     if known_rank(who, "logits", logits) == 0:
-        raise ShapeError("softmax_cross_entropy_with_logits", "logits need a class axis",
-                         labels=labels, logits=logits)  # fmt: skip
-    try:
-        shape = broadcast_shape(labels.shape, logits.shape)
-    except ValueError as error:
-        raise ShapeError("softmax_cross_entropy_with_logits", str(error),
-                         labels=labels, logits=logits) from None  # fmt: skip
-    dtype = same_dtype(
-        "softmax_cross_entropy_with_logits", labels=labels, logits=logits
-    )
-    return TensorSpec(shape[:-1], dtype)
+        raise ShapeError(who, "logits need a class axis", **given)
+    shape = checked_broadcast(who, labels.shape, logits.shape, **given)
+    return TensorSpec(shape[:-1], same_dtype(who, **given))
 
 
 @_softmax_cross_entropy.vjp("logits")
@@ -278,13 +272,20 @@ def sigmoid_cross_entropy_with_logits(
     >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
     array([0.6931472], dtype=float32)
     """
-    logits = convert_to_tensor(logits)
-    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
-    if labels.shape != logits.shape:
-        raise ShapeError("sigmoid_cross_entropy_with_logits", "the shapes must be the same",
-                         labels=labels, logits=logits)  # fmt: skip
-    _check_floating("sigmoid_cross_entropy_with_logits", logits)
+    who = "sigmoid_cross_entropy_with_logits"
+    labels, logits = _of_one_shape(who, labels=labels, logits=logits)
+    _check_floating(who, logits)
     return _sigmoid_cross_entropy(labels, logits)
+
+
+def _of_one_shape(who, **given):
+    """Two tensors, the first in the dtype of the second where that is open."""
+    (first, x), (second, y) = given.items()
+    y = convert_to_tensor(y)
+    x = convert_to_tensor(x, dtype_hint=y.dtype)
+    if x.shape != y.shape:
+        raise ShapeError(who, "the shapes must be the same", **{first: x, second: y})
+    return x, y
 
 
 def _check_floating(who, logits):
@@ -299,11 +300,8 @@ def weighted_cross_entropy_with_logits(
     name: str | None = None,
 ) -> Tensor:
     """Sigmoid cross-entropy whose positive term counts ``pos_weight`` times."""
-    logits = convert_to_tensor(logits)
-    labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
-    if labels.shape != logits.shape:
-        raise ShapeError("weighted_cross_entropy_with_logits", "the shapes must be the same",
-                         labels=labels, logits=logits)  # fmt: skip
+    who = "weighted_cross_entropy_with_logits"
+    labels, logits = _of_one_shape(who, labels=labels, logits=logits)
     pos_weight = convert_to_tensor(pos_weight, dtype_hint=logits.dtype)
     weight = labels * (pos_weight - 1.0) + 1.0
     return (1.0 - labels) * logits + weight * softplus(-logits)
@@ -323,11 +321,8 @@ def log_poisson_loss(
     >>> log_poisson_loss([2.0], [0.0]).numpy()
     array([1.], dtype=float32)
     """
-    log_input = convert_to_tensor(log_input)
-    targets = convert_to_tensor(targets, dtype_hint=log_input.dtype)
-    if targets.shape != log_input.shape:
-        raise ShapeError("log_poisson_loss", "the shapes must be the same",
-                         targets=targets, log_input=log_input)  # fmt: skip
+    given = {"targets": targets, "log_input": log_input}
+    targets, log_input = _of_one_shape("log_poisson_loss", **given)
     loss = exp(log_input) - targets * log_input
     if not compute_full_loss:
         return loss
@@ -337,22 +332,18 @@ def log_poisson_loss(
     return loss + where(few, 0.0, stirling)
 
 
-@primitive(cost=per_input(2))
+@primitive(kinds="f", cost=per_input(2))
 def l2_loss(xp, t: TensorLike):
     """``sum(t ** 2) / 2`` over all entries, in one pass.
 
     >>> l2_loss([3.0, 4.0]).numpy()
     np.float32(12.5)
     """
-    if t.dtype.kind != "f":
-        raise TypeError("t must be floating")  # `infer` says it better
     return sum_of_squares(xp, t) * t.dtype.type(0.5)
 
 
 @l2_loss.infer
 def _(t):
-    if not t.dtype.is_floating:
-        raise DTypeError("l2_loss", "t must be floating; cast converts it", t=t)
     return TensorSpec((), t.dtype)
 
 
