@@ -7,7 +7,7 @@ The step is the same everywhere: a network of equally wide relu layers, softmax
 cross-entropy, Adam, float32, from the same weights; the losses of the first steps must
 agree. Each implementation has a process of its own, which is stopped while another has
 its turn. Printed: medians in ms, ratios to JAX and PyTorch, the time of the first step
-(trace and plan, or compilation, included) and the peak of memory. Peers that are not
+(tracing and compilation included) and the peak of memory. Peers that are not
 installed are left out.
 """
 

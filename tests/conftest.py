@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every plan that a test makes
+os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
 
 from tapewright import random  # noqa: E402
 from tapewright.core import devices, interpreters

@@ -1,11 +1,11 @@
-"""From Python functions to array calls. In the order in which the folders build on each other:
+"""From Python functions to array calls. The folders, each built on those above it:
 
 tracing        Python calls become a `Graph` of op nodes; its interpreter, VJPs, verifier
 passes         a graph becomes a smaller one of the same meaning
 program        a graph becomes a `Program` of array instructions; its passes, its verifier
 targets        a program becomes something to call
-pipeline       the list of all passes, and the way from a graph to its plan
-inspection     graphs and plans as text, their costs and times
+pipeline       the list of all passes, and the steps from a graph to its executable
+inspection     graphs and executables as text, their costs and times
 control_flow   branches, loops and host calls: nodes with regions
 function       `tw.function`: arguments, the trace that serves them, calls
 """

@@ -1,4 +1,4 @@
-"""The list of passes, in the order in which they run, from a traced graph to its plan.
+"""The list of passes, in the order in which they run, from a traced graph to its executable.
 
 Graph passes give a smaller `Graph` of the same meaning; a program pass changes a `Program`
 of array calls in place. All but `shared_weights`, `pool_first` and `cropped_convolutions`
@@ -18,13 +18,13 @@ from .program.blocks import row_blocks
 from .program.lowering import lower
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
-from .targets.numpy.plan import Plan
+from .targets.numpy.executable import Executable
 from .tracing.graph_verifier import verify_effects, verify_graph
 
 __all__ = [
     "GRAPH_PASSES",
     "PROGRAM_PASSES",
-    "make_plan",
+    "make_executable",
     "optimize",
     "optimize_program",
 ]
@@ -46,10 +46,10 @@ for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 
 
-def make_plan(graph, **lowering):
-    """Return the `Plan` of a graph; ``lowering``: arguments of `lower`."""
+def make_executable(graph, **lowering):
+    """Return the `Executable` of a graph; ``lowering``: arguments of `lower`."""
     program = lower(optimize(graph), **lowering)
-    return Plan(optimize_program(program), graph.name)
+    return Executable(optimize_program(program), graph.name)
 
 
 def optimize(graph, off=()):
@@ -61,7 +61,7 @@ def optimize(graph, off=()):
     made = tuple([each.__name__ for each in passes])
     if "dead_nodes" in made:
         passes.append(dead_nodes)  # what the others leave behind
-    verified, known = config.plans_are_verified(), set()
+    verified, known = config.functions_are_verified(), set()
     if verified:
         verify_graph(graph, "tracing", known)
     result = graph
@@ -77,7 +77,7 @@ def optimize(graph, off=()):
 
 def optimize_program(program, off=()):
     """Run the program passes but those switched off, there or in ``off``."""
-    verified = config.plans_are_verified()
+    verified = config.functions_are_verified()
     if verified:
         verify_program(program, "lowering")
     for each in _switched_on(PROGRAM_PASSES, off):

@@ -26,7 +26,7 @@ __all__ = [
     "graph_pass_is_on",
     "graph_passes",
     "offer_graph_pass",
-    "plans_are_verified",
+    "functions_are_verified",
     "report",
     "run_functions_eagerly",
     "set_graph_passes",
@@ -92,11 +92,11 @@ def set_malloc(tuned: bool = True) -> None:
     _malloc.update(tuned=bool(tuned), note=note)
 
 
-def plans_are_verified() -> bool:
+def functions_are_verified() -> bool:
     """Return whether traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
 
     One verifier then checks the graph after tracing and after each pass; another follows,
-    after each step of planning, which value each piece of memory holds. They raise
+    after each step of compilation, which value each piece of memory holds. They raise
     ``VerificationError``. It costs time when a function is traced, and nothing when it is
     off.
     """
@@ -128,7 +128,7 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     A pass changes how a trace is computed, not its results. Three passes add in another
     order, so that results may differ by rounding: ``pool_first`` and
     ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off until it
-    is switched on. The others keep every bit. Plans made before stay as they are.
+    is switched on. The others keep every bit. Functions compiled before stay as they are.
 
     Args: ``every``: True or False for all passes; then single ones by name.
     Raises: ``ValueError`` for a name that is none of a pass.

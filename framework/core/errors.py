@@ -15,7 +15,7 @@ Beside it stand those that TensorFlow raises as Python's own, or does not know:
     LookupError <- GradientLookupError     an op without a derivative rule on the way
     TypeError   <- MappingError            what has no meaning for many values at once
     TypeError   <- TracingError            what a traced function cannot do
-    RuntimeError <- VerificationError      a plan that would compute something else
+    RuntimeError <- VerificationError      a program that would compute something else
     ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
 
 A message says who complains and what must hold, what was given, and what to do.
@@ -293,7 +293,7 @@ OperatorNotAllowedInGraphError = TracingError
 
 
 class VerificationError(RuntimeError):
-    """A graph or plan of a traced function would compute something else than it should.
+    """A graph or program of a traced function would compute something else than it should.
 
     This is a defect of tapewright, found before it gives a wrong number. Both are
     verified where the environment has ``TAPEWRIGHT_VERIFY=1``.

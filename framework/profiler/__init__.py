@@ -1,8 +1,8 @@
 """Profile code: `trace` writes a Chrome trace and prints a table of times by op.
 
-While it is on, every kernel is timed, replays run plans with a clock at each call (see
-`graph.inspection.measure`), and the methods named by `core.watched_methods` are wrapped. When
-it is off nothing of this is in place, so that it costs nothing.
+While it is on, every kernel is timed, replays read a clock at each instruction (see
+`compiler.inspection.timings`), and the methods named by `core.watched_methods` are
+wrapped. When it is off nothing of this is in place, so that it costs nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ import numpy as np
 
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler import pipeline
-from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.inspection.costs import instruction_cost, instruction_name
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
-from tapewright.compiler.targets.numpy.plan import Plan
+from tapewright.compiler.targets.numpy.executable import Executable
 from tapewright.core.costs import op_cost
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
@@ -48,7 +47,7 @@ for _name in ("gradient", "jacobian", "batch_jacobian", "hessian"):
 watch_method(Function, "_trace", "trace", "trace")
 watch_method(pipeline, "optimize", "compile", "passes")
 watch_method(pipeline, "lower", "compile")
-watch_method(Plan, "__init__", "compile", "plan")
+watch_method(Executable, "__init__", "compile", "executable")
 
 
 # ------------------------------------------------------------------------ for the user
@@ -57,7 +56,7 @@ watch_method(Plan, "__init__", "compile", "plan")
 class trace:  # noqa: N801  (used as a statement)
     """``with tw.profiler.trace("out.json"):`` records all that runs inside.
 
-    Ops of eager steps, the calls of plans (with the ops and lines that they are from),
+    Ops of eager steps, the instructions of replays (with the op and line of each),
     tracing and compiling, gradients, optimizer updates and what `annotate` names: from
     all threads. The file opens in Perfetto or chrome://tracing; it has the shapes, dtypes
     and bytes of each op, and the memory held by results over time. At the end a table by
@@ -200,7 +199,7 @@ class _Session:
         self.ops, self.replays = [], []
         self.memory = []  # (time, change in bytes)
         self.threads = {}
-        self.instances = weakref.WeakKeyDictionary()  # concrete functions -> `Timed`s
+        self.instances = weakref.WeakKeyDictionary()  # executables -> `Timed`s
         self.held = {}  # references to results, to hear of their end
         self.originals = []
 
@@ -210,9 +209,9 @@ class _Session:
             original = vars(owner)[name]
             self.originals.append((owner, name, original))
             setattr(owner, name, self.watched(original, category, label))
-        kind = ConcreteFunction
-        self.originals.append((kind, "replay", kind.replay))
-        kind.replay = self.timed_replay()
+        replay = Executable.__call__
+        self.originals.append((Executable, "__call__", replay))
+        Executable.__call__ = self.timed_replay(replay)
         wrap_kernels(self.timed_kernel, "profile")
 
     def end(self):
@@ -261,21 +260,25 @@ class _Session:
 
         return run
 
-    def timed_replay(self):
+    def timed_replay(self, replay):
         session = self
 
-        def replay(function, arrays):
-            free = session.instances.setdefault(function, [])
+        def timed_replay(executable, *arrays):
+            if (
+                executable.program.aliases_inputs
+            ):  # of a region, inside of another replay
+                return replay(executable, *arrays)
+            free = session.instances.setdefault(executable, [])
             try:
                 timed = free.pop()
             except IndexError:
-                timed = Timed(function.plan)
-                session.memory.append((clock(), function.plan.arena_size))
+                timed = Timed(executable)
+                session.memory.append((clock(), executable.arena_size))
             start = clock()
             try:
                 outputs = timed(*arrays)
             except Exception as error:
-                raise function.plan.explained(error) from None
+                raise executable.annotated(error) from None
             finally:
                 marks, stop = timed.marks[:], clock()
                 session.replays.append((timed, marks, start, stop, session.thread()))
@@ -283,7 +286,7 @@ class _Session:
             session.follow(outputs, arrays)
             return outputs
 
-        return replay
+        return timed_replay
 
     def follow(self, arrays, known=()):
         """Notes the bytes of arrays that are not ``known`` ones, and in time their end."""
@@ -313,16 +316,18 @@ class _Session:
             events.append(event)
         described = {}
         for timed, marks, start, stop, thread in self.replays:
-            name = timed.plan.name
+            name = timed.executable.name
             events.append(Event("replay", name, start, stop, thread))
-            if id(timed.plan) not in described:
-                described[id(timed.plan)] = _described(timed)
-            known = described[id(timed.plan)]
+            if id(timed.executable) not in described:
+                described[id(timed.executable)] = _described(timed)
+            known = described[id(timed.executable)]
             ends = [*marks[1:], (0, stop)]
             for (line, begun), (_, ended) in zip(marks, ends, strict=True):
                 if line in known:
                     name, nbytes, data = known[line]
-                    event = Event("plan", name, begun, ended, thread, nbytes, data)
+                    event = Event(
+                        "instruction", name, begun, ended, thread, nbytes, data
+                    )
                     events.append(event)
         events.sort(key=lambda e: (e.start, -e.stop))
         return events
@@ -353,9 +358,9 @@ def _text(specs):
 
 
 def _described(timed):
-    """Map lines of a plan to ``(op, bytes, data)``; lines that move nothing are left out."""
+    """Map source lines that move data to ``(op, bytes, data)``."""
     found = {}
-    texts = timed.plan.source.split("\n")
+    texts = timed.executable.source.split("\n")
     for line, text in enumerate(texts, 1):
         instruction = timed.instruction_of(line)
         if instruction is None or instruction.is_free:

@@ -17,8 +17,9 @@ __all__ = [
 class Event:
     """Something that took time: ``category``, ``name``, when (ns), its thread, its data.
 
-    Categories are "op", "plan" (a call of a plan), "replay" (a whole one), "trace",
-    "compile", "tape", "optimizer" and "user". ``nbytes`` are read and written.
+    Categories are "op", "replay" (a call of a traced function), "instruction" (one of its
+    calls), "trace", "compile", "tape", "optimizer" and "user". ``nbytes`` are read and
+    written.
     """
 
     __slots__ = ("category", "name", "start", "stop", "thread", "nbytes", "data")

@@ -17,7 +17,7 @@ def derivatives_of(traced):
     return [d for f in families if f is not None for d in f.by_tracked.values()]
 
 
-def assert_planned(traced):
+def assert_linearized(traced):
     """It was differentiated by graphs of its own, not node by node."""
     found = derivatives_of(traced)
     assert found and None not in found

@@ -17,7 +17,7 @@ from pathlib import Path
 
 def main(arguments=None):
     args = parsed(arguments)
-    os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # each plan is verified, too
+    os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # each program is verified, too
     sys.path.insert(0, str(Path(__file__).parent))
     try:
         import tapewright  # noqa: F401

@@ -1,6 +1,6 @@
 """Every line of the op table in a traced function: value and gradient as in eager mode.
 
-Bit for bit: a plan makes the very calls of NumPy that the kernels make. So it is for inputs
+Bit for bit: a replay makes the very calls of NumPy that the kernels make. So it is for inputs
 of other dtypes, shapes and layouts, valid or not: a line of each op is tried on all of
 them, with ``TAPEWRIGHT_TRY_ALL=1`` every line.
 """

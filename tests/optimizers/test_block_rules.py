@@ -7,7 +7,7 @@ import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.numpy.plan import Plan
+from tapewright.compiler.targets.numpy.executable import Executable
 
 RULES = {
     "SGD": tw.optimizers.SGD(0.1),
@@ -39,7 +39,7 @@ def test_the_program_of_a_rule_does_what_its_blocks_do(name):
     arrays = [rng.uniform(0.1, 1, 7).astype(np.float32) for _ in range(2 + block.slots)]
     numbers = rng.uniform(0.1, 0.9, block.coefficients).astype(np.float32)
     coefficients = [np.array(n) for n in numbers]
-    found = Plan(program).instance()(*arrays, *coefficients)
+    found = Executable(program).instance()(*arrays, *coefficients)
     scratch = [np.empty(7, np.float32) for _ in range(block.scratch)]
     gradient, variable, *slots = [a.copy() for a in arrays]
     block.function(np, gradient, variable, scratch, coefficients, *slots)

@@ -80,17 +80,17 @@ def test_gradients_are_the_same_while_profiling():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_calls_of_a_plan_are_recorded_within_its_replay():
+def test_the_instructions_of_a_replay_are_recorded_within_its_replay():
     f = tw.function(lambda x: tw.tanh(tw.matmul(x, x)))
     x = floats(16, 16)
     expected = f(x).numpy()
     with tw.profiler.trace(table=False) as profile:
         found = f(x).numpy()
     np.testing.assert_array_equal(found, expected)
-    assert names_of(profile, "plan") == ["matmul", "tanh"]
+    assert names_of(profile, "instruction") == ["matmul", "tanh"]
     assert not names_of(profile, "op")
     (replay,) = [e for e in profile.events if e.category == "replay"]
-    calls = [e for e in profile.events if e.category == "plan"]
+    calls = [e for e in profile.events if e.category == "instruction"]
     assert all(replay.start <= e.start and e.stop <= replay.stop for e in calls)
     assert calls[0].data["flops"] == 2 * 16**3
     assert calls[0].data["line"].startswith("test_profiler.py:")
@@ -121,7 +121,7 @@ def test_a_traced_step_trains_as_ever_while_profiling():
         if profiled:
             with tw.profiler.trace(table=False) as profile:
                 found += [float(step(x)) for _ in range(3)]
-            assert "apply_gradients" in names_of(profile, "plan")
+            assert "apply_gradients" in names_of(profile, "instruction")
         else:
             found += [float(step(x)) for _ in range(3)]
         losses.append(found + [float(step(x))])
@@ -289,22 +289,24 @@ def test_a_second_trace_is_refused():
 
 
 def test_nothing_is_left_in_place_afterwards():
-    from tapewright.compiler.function.concrete_function import ConcreteFunction
+    from tapewright.compiler.targets.numpy.executable import Executable
 
-    watched = (tw.GradientTape, "gradient"), (ConcreteFunction, "replay")
+    watched = (tw.GradientTape, "gradient"), (Executable, "__call__")
     before = [vars(owner)[name] for owner, name in watched]
     f, x = tw.function(lambda x: tw.exp(x)), floats(3)
     with tw.profiler.trace(table=False) as profile:
         assert vars(tw.GradientTape)["gradient"] is not before[0]
-        f(x)  # its plan is made while every kernel is wrapped
+        f(x)  # its executable is made while every kernel is wrapped
     count = len(profile.events)
     assert [vars(owner)[name] for owner, name in watched] == before
     assert not kernels_are_wrapped()
     f(x)
     tw.exp(x)
     assert len(profile.events) == count
-    plan = f.get_concrete_function(x).plan
-    (instruction,) = [each for each in plan.program.instructions if not each.is_free]
+    executable = f.get_concrete_function(x).executable
+    (instruction,) = [
+        each for each in executable.program.instructions if not each.is_free
+    ]
     assert instruction.function is np.exp
 
 

@@ -79,7 +79,7 @@ def renamed(form, name):
 
 
 def sources_of_calls(path, monkeypatch):
-    """The sources of plans that loading, calling and differentiating compile."""
+    """The sources of executables that loading, calling and differentiating compile."""
     found, real = [], builtins.compile
 
     def compile(source, filename, *args, **kwargs):
@@ -100,7 +100,7 @@ def sources_of_calls(path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_a_file_change_nothing_in_the_source_of_plans(
+def test_names_of_a_file_change_nothing_in_the_source_of_executables(
     name, tmp_path, monkeypatch
 ):
     path = str(tmp_path / "program")
@@ -118,7 +118,9 @@ def test_names_of_a_file_change_nothing_in_the_source_of_plans(
         np.testing.assert_array_equal(value, other)
 
 
-def test_the_source_of_plans_has_no_texts_and_imports_nothing(tmp_path, monkeypatch):
+def test_the_source_of_executables_has_no_texts_and_imports_nothing(
+    tmp_path, monkeypatch
+):
     path = str(tmp_path / "program")
     tw.saved_model.save(Program(), path)
     for source in sources_of_calls(path, monkeypatch)[0]:
@@ -131,7 +133,7 @@ def test_the_source_of_plans_has_no_texts_and_imports_nothing(tmp_path, monkeypa
 @pytest.mark.parametrize(
     "name", ["class", "None", "a b", "", "\N{GREEK SMALL LETTER PI}"]
 )
-def test_a_function_of_any_name_can_be_planned(name):
+def test_a_function_of_any_name_can_be_compiled(name):
     def double(x):
         return x * 2.0
 

@@ -533,7 +533,7 @@ def test_a_graph_with_a_fault_is_refused_with_its_place(name, tmp_path):
     assert TRACE in caught.value.dataset
 
 
-def test_an_index_cannot_smuggle_code_into_a_plan(tmp_path):
+def test_an_index_cannot_smuggle_code_into_an_executable(tmp_path):
     path = tmp_path / "net"
     tw.saved_model.save(holding(f=_signed([None, 2])(lambda x: x[1:, 0])), path)
     index = {"tuple": [["__import__('os').abort()", None, None], 0]}

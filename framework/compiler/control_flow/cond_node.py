@@ -10,7 +10,7 @@ from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
 from .recording import emit
-from .region_node import RegionNode, Replay, named_cotangents
+from .region_node import RegionNode, named_cotangents, region_executable
 from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 
 __all__ = ["Cond", "branch"]
@@ -52,11 +52,11 @@ class Cond(RegionNode):
         return number if 0 <= number < last else last
 
     def runner(self):
-        replays = [Replay(region) for region in self.regions]
+        branches = [region_executable(region) for region in self.regions]
         number = self.number
 
         def cond(choice, *arrays):
-            return replays[number(choice)](*arrays)
+            return branches[number(choice)](*arrays)
 
         return cond
 

@@ -213,7 +213,7 @@ class PythonCall(RegionNode):
         return self._on_arrays
 
     def _on_arrays(self, *arrays):
-        """Run on copies: Python may keep tensors, while a plan uses its memory again."""
+        """Run on copies: Python may keep tensors, and a replay reuses its memory."""
         with use_interpreters(()):
             results = self.run([new_tensor(_copied(a)) for a in arrays])
             return [_copied(x.array) for x in results]

@@ -34,7 +34,7 @@ from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
 from .recording import emit, is_list
-from .region_node import RegionNode, Replay, named_cotangents
+from .region_node import RegionNode, named_cotangents, region_executable
 from .regions import is_seen, join, numbers_of_variables, seal, trace_region
 from .row_updates import writing_body
 
@@ -114,8 +114,9 @@ class Loop(RegionNode):
 
     def runner(self):
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))
-        replays = [Replay(body, owned), *map(Replay, self.regions[1:])]
-        return loop_function(self, replays, owned, sparse)
+        tests = map(region_executable, self.regions[1:])
+        executables = [region_executable(body, owned), *tests]
+        return loop_function(self, executables, owned, sparse)
 
     # --- step by step, through ops
 
@@ -447,7 +448,7 @@ def _as_input(tracer, variable):
 
 
 class _Items:
-    """The items of a list: tensors, or arrays where a plan made the list."""
+    """The items of a list: tensors, or arrays where a replay made the list."""
 
     def __init__(self, items):
         self.items = items

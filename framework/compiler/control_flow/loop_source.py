@@ -1,6 +1,6 @@
 """Source of the function that runs a `Loop` on arrays.
 
-A step is one call of the body's replay function and little else, so that a loop of many
+A step is one call of an instance of the body and little else, so that a loop of many
 small steps costs what its ops cost.
 """
 
@@ -14,14 +14,14 @@ from .row_updates import add_rows
 __all__ = ["loop_function"]
 
 
-def loop_function(node, replays, owned=(), sparse=()):
+def loop_function(node, executables, owned=(), sparse=()):
     """Make a function of arrays that returns the tuple of the node's outputs.
 
-    ``owned``, ``sparse``: see `row_updates.writing_body`.
+    ``executables``: of the body, and of the test if there is one; ``owned``, ``sparse``:
+    see `row_updates.writing_body`.
     """
-    return _LoopSource(node, owned, sparse).function(
-        dict(zip(("body", "test"), replays))
-    )
+    named = dict(zip(("body", "test"), executables))
+    return _LoopSource(node, owned, sparse).function(named)
 
 
 class _LoopSource:
@@ -49,24 +49,24 @@ class _LoopSource:
         """Return whether a stack of such rows is a list value, as its size is not known."""
         return self.node.capacity is None or value.dtype == object
 
-    def function(self, replays):
-        """Write and compile the source; ``replays``: those of the regions, by name."""
+    def function(self, executables):
+        """Write and compile the source; ``executables``: those of the regions, by name."""
         source, operands = self.source, self.carried + self.sliced + self.constants
         with source.function("loop", self.count + operands):
             rows = self.open_rows()
             self.make_totals()
-            bound = {name: source.bind("replay", x) for name, x in replays.items()}
-            for name, replay in bound.items():
-                source.emit(f"{name} = {replay}.borrow()")
+            bound = {name: source.bind("exe", x) for name, x in executables.items()}
+            for name, executable in bound.items():
+                source.emit(f"{name} = {executable}.acquire()")
             with source.block("try:"), source.block(self.head()):
                 self.step(rows)
             with source.block("except Exception as error:"):
-                for replay in bound.values():
-                    source.emit(f"error = {replay}.plan.explained(error)")
+                for executable in bound.values():
+                    source.emit(f"error = {executable}.annotated(error)")
                 source.emit("raise error from None")
             with source.block("finally:"):
-                for name, replay in bound.items():
-                    source.emit(f"{replay}.free.append({name})")
+                for name, executable in bound.items():
+                    source.emit(f"{executable}.release({name})")
             self.give_results()
         return source.compiled()["loop"]
 

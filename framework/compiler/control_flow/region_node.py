@@ -21,14 +21,14 @@ import numpy as np
 from tapewright.core.symbolic_shape import equal_for_examples, sizes_in_use, substitute
 from tapewright.ops.array.conversion import stop_gradient
 
-from ..pipeline import make_plan
+from ..pipeline import make_executable
 from ..tracing.binding import now_bound
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import ListValue, list_value, zeros_of
 from .recording import emit, region_gradients
 from .regions import RegionTracer
 
-__all__ = ["RegionNode", "Replay", "named_cotangents"]
+__all__ = ["RegionNode", "named_cotangents", "region_executable"]
 
 
 def named_cotangents(by_port):
@@ -199,14 +199,14 @@ class RegionNode(Node):
             tracer.unread.discard(id(variable))
         return outputs
 
-    # --- in a plan
+    # --- in an executable
 
     def runner(self):
         """Make a function of arrays that returns arrays: new ones, or views of inputs."""
         raise NotImplementedError(f"{type(self).__name__} must define runner")
 
     def kernel(self):
-        """Make the function that plans call: if it has effects, all results are new."""
+        """Make the function that replays call: if it has effects, all results are new."""
         run = self.runner()
         if not self.is_effect:
             return run
@@ -382,30 +382,9 @@ def _like(value):
     return Value(*spec_of(value))
 
 
-class Replay:
-    """A graph as a function of arrays; each thread borrows an instance of its plan.
-
-    The arrays are lent to it; it may write to those inputs that are ``owned`` only.
-    """
-
-    def __init__(self, graph, owned=()):
-        self.plan = make_plan(graph, aliases_inputs=True, donated_inputs=owned)
-        self.free = []
-
-    def borrow(self):
-        try:
-            return self.free.pop()
-        except IndexError:
-            return self.plan.instance()
-
-    def __call__(self, *arrays):
-        run = self.borrow()
-        try:
-            return run(*arrays)
-        except Exception as error:
-            raise self.plan.explained(error) from None
-        finally:
-            self.free.append(run)
+def region_executable(graph, owned=()):
+    """Compile a region; of its inputs it may write to those that are ``owned`` only."""
+    return make_executable(graph, aliases_inputs=True, donated_inputs=owned)
 
 
 # -------------------------------------------------------------------------- effects

@@ -28,9 +28,8 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable
 
-from ..pipeline import make_plan
-from ..program.scheduling import restoring_on_failure
-from ..targets.numpy.float_errors import ignoring_float_errors
+from ..pipeline import make_executable
+from ..program.atomicity import restoring_on_failure
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -154,7 +153,7 @@ class ConcreteFunction:
         self.graph = graph
         self.structure = structure  # of the outputs: a nest of their numbers and None
         self.form, self.tracer = form, tracer
-        self.is_planned = None  # else it is interpreted: plans are for NumPy's arrays
+        self.is_compiled = None  # False: interpreted, as arrays are not NumPy's
         self.foresight = (), ()  # iterators, and the sizes that they were to give
         self.sizes = None  # where sizes are open: what finds the trace for those given
         self.created = () if tracer is None else tracer.created  # variables
@@ -163,8 +162,7 @@ class ConcreteFunction:
         )
         captured = graph.captures.values()
         self.is_steady = all([type(x) is Tensor for x in captured])
-        self._free = []  # replay functions that no thread uses now
-        self._plan = self._borrows = None
+        self._executable = self._borrows = None
         self._lock = threading.Lock()
         self.linearizations = None  # once it is called under a tape
         self.packed = packer(structure)
@@ -243,17 +241,19 @@ class ConcreteFunction:
         if self.sizes is not None:
             return self.sizes.pick(tensors).flat_call(tensors)
         interpreter = active_interpreter()
-        if self.is_planned is None and not any(
+        if self.is_compiled is None and not any(
             [type(x) is SymbolicTensor for x in tensors]
         ):
-            self.is_planned = self._is_numpys(tensors)
-        if not self.is_planned or kernels_are_wrapped("check"):
+            self.is_compiled = self._is_numpys(tensors)
+        if not self.is_compiled or kernels_are_wrapped("check"):
             return self.interpreted(tensors)
         if interpreter is None or interpreter is ARRAY_EVAL:
             captures = self.graph.captures
             if captures:
                 tensors = [*tensors, *captures.values()]
-            return [new_tensor(a) for a in self.replay([x.array for x in tensors])]
+            executable = self._executable or self.executable
+            outputs = executable(*[x.array for x in tensors])
+            return [new_tensor(a) for a in outputs]
         interpreters = active_interpreters()
         if all([r.only_watches_variables or isinstance(r, Tape) for r in interpreters]):
             return record_call(self, tensors, interpreters)
@@ -277,37 +277,24 @@ class ConcreteFunction:
         arrays += [v._array for v in self.graph.variables() if v.ndim]
         return all([array_module(type(a)) is np for a in arrays])
 
-    def replay(self, arrays):
-        """Output arrays for input arrays, seen by nobody."""
-        try:
-            run = self._free.pop()
-        except IndexError:
-            run = ignoring_float_errors(self.plan.instance())
-        try:
-            return run(*arrays)
-        except Exception as error:
-            raise self.plan.explained(error) from None
-        finally:
-            self._free.append(run)
-
     def borrows(self, tensors):
         """Return whether a replay keeps nothing of the memory of its inputs."""
         if self.sizes is not None:
             return self.sizes.pick(tensors).borrows(tensors)
-        if not self.is_planned or active_interpreter() is not None:
+        if not self.is_compiled or active_interpreter() is not None:
             return False
         if self._borrows is None:
-            self._borrows = _leaves_inputs(self.plan)
+            self._borrows = _leaves_inputs(self.executable)
         return self._borrows
 
     @property
-    def plan(self):
-        """The plan, made when it is first needed."""
-        if self._plan is None:
+    def executable(self):
+        """The `Executable`, compiled when it is first needed."""
+        if self._executable is None:
             with self._lock:
-                if self._plan is None:
-                    self._plan = make_plan(self.graph)
-        return self._plan
+                if self._executable is None:
+                    self._executable = make_executable(self.graph)
+        return self._executable
 
     # --- what it is made of
 
@@ -356,15 +343,15 @@ class ConcreteFunction:
     # --- showing; its modules are loaded when they are needed
 
     def pretty(self) -> str:
-        """The plan as it runs: Python source, a line a call, and what each costs.
+        """The executable as it runs: Python source, a line a call, and what each costs.
 
         Of a trace for all sizes, that for the sizes of the latest call.
         """
         if self.sizes is not None:
             return self._latest("pretty").pretty()
-        from ..inspection.pretty import plan_text
+        from ..inspection.pretty import executable_text
 
-        return plan_text(self.plan, self.graph)
+        return executable_text(self.executable, self.graph)
 
     def explain(self, *args, repeats=None):
         """Times every call of a replay: an `Explanation`, which prints as a table.
@@ -380,7 +367,7 @@ class ConcreteFunction:
         arrays = [x.array for x in tensors] or None
         from ..inspection.timings import explain
 
-        return explain(self.plan, self.graph, arrays, repeats)
+        return explain(self.executable, self.graph, arrays, repeats)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
@@ -395,12 +382,12 @@ class ConcreteFunction:
             return self._latest("peak_bytes").peak_bytes
         from ..inspection.timings import peak_bytes
 
-        return peak_bytes(self.plan)
+        return peak_bytes(self.executable)
 
     def _latest(self, who):
         if self.sizes.latest is None:
             raise ValueError(
-                f"{who}: '{self.name}' is planned for the sizes that it is called with, "
+                f"{who}: '{self.name}' is compiled for the sizes that it is called with, "
                 "and was not called yet: call it first"
             )
         return self.sizes.latest
@@ -466,13 +453,13 @@ class UntracedFunction(ConcreteFunction):
         return [(value.name, value) for value in self.graph.inputs]
 
 
-def _leaves_inputs(plan):
+def _leaves_inputs(executable):
     """Return whether nothing that outlives a replay shares memory with its inputs."""
-    kept = set(plan.assignment.escaping)
-    for instruction in plan.program.instructions:
+    kept = set(executable.assignment.escaping)
+    for instruction in executable.program.instructions:
         if instruction.has_effect:
             kept.update([buffer.base for buffer in instruction.operands])
-    return kept.isdisjoint(plan.program.inputs)
+    return kept.isdisjoint(executable.program.inputs)
 
 
 def _alive(references):

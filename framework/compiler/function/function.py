@@ -444,7 +444,7 @@ class Function(Generic[P, R]):
         modules = {current_module(), *[module for *_, module in arguments.specs]}
         concrete.drawn = drawn
         if modules != {np}:
-            concrete.is_planned = False
+            concrete.is_compiled = False
         return concrete
 
     def _watch(self, key, arguments):
@@ -535,11 +535,11 @@ class Function(Generic[P, R]):
         return "\n\n".join(texts)
 
     def pretty(self, *args: Any, **kwargs: Any) -> str:
-        """The plan for these arguments, as it runs; without any, the latest one."""
+        """The executable for these arguments, as it runs; without any, the latest one."""
         return self._one_of(args, kwargs).pretty()
 
     def explain(self, *args: Any, repeats: int | None = None, **kwargs: Any) -> Any:
-        """Time each call of the plan: see `ConcreteFunction.explain`."""
+        """Time each call of the executable: see `ConcreteFunction.explain`."""
         concrete, tensors = self._one_of(args, kwargs), ()
         if args or kwargs:
             found = self.signature.arguments(args, kwargs).tensors

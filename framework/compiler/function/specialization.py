@@ -3,7 +3,7 @@
 Where a signature leaves dimensions open the Python code runs once, with a `symbolic_dim.Dim`
 in the place of each. What the graph then assumes of them is noted (`Guards`), and
 checked for each set of sizes that comes. For sizes for which it holds the graph is copied
-with numbers in the place of formulas, and that copy is planned like any other: replays are
+with numbers in the place of formulas, and that copy is compiled like any other: replays are
 as fast as those of a function of one size. For other sizes (a batch of one, where the code
 asks for it) the Python code is traced again, with other examples or those very sizes.
 
@@ -28,7 +28,7 @@ from ..tracing.tracer import EagerFallback
 
 __all__ = ["Specializations", "Trace", "first_bound", "is_open", "sizes_of"]
 
-# Sets of sizes for which a plan is kept: those that came last.
+# An executable is kept for so many sets of sizes: those that came last.
 MANY_SIZES = 256
 # Traces for other examples, of a function that asks what its sizes are.
 MANY_EXAMPLES = 8

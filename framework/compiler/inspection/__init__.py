@@ -1,1 +1,1 @@
-"""Graphs and plans to look at: text, counts and times."""
+"""Graphs and executables to look at: text, counts and times."""

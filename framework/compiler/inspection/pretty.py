@@ -1,4 +1,4 @@
-"""A graph and its plan as text: the nodes, a drawing, and the calls that a replay makes."""
+"""Graphs and executables as text: nodes, a drawing, the calls of a replay with their cost."""
 
 import os
 import re
@@ -7,7 +7,14 @@ from ..targets.numpy.blocks import BlockFunction
 from ..tracing.graph import Effect, Graph, Read, Store, is_value
 from .costs import instruction_cost, instruction_name
 
-__all__ = ["dot_text", "graph_text", "plan_text", "quantity", "short_line", "spec_text"]
+__all__ = [
+    "dot_text",
+    "graph_text",
+    "executable_text",
+    "quantity",
+    "short_line",
+    "spec_text",
+]
 
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
 
@@ -179,21 +186,25 @@ def dot_text(graph):
     return "\n".join([*lines, "}"]) + "\n"
 
 
-# ---------------------------------------------------------------------------- the plan
+# ---------------------------------------------------------------------------- the executable
 
 
-def plan_text(plan, graph):
-    """Print a replay: a heading, and the plan's source with the cost of each line.
+def executable_text(executable, graph):
+    """Print a replay: a heading, and the executable's source with the cost of each line.
 
     Behind each call: the op, the array that it gives, bytes read and written, operations
     (and functions like ``exp``, as ``fn``), and the user's line.
     """
-    parts = ["\n".join(heading(plan, graph)), _annotated(plan), *_blocks(plan)]
+    parts = [
+        "\n".join(heading(executable, graph)),
+        _annotated(executable),
+        *_blocks(executable),
+    ]
     return "\n\n".join(parts)
 
 
-def heading(plan, graph):
-    """Describe a plan as a whole, in lines."""
+def heading(executable, graph):
+    """Describe an executable as a whole, in lines."""
     read, written = {}, {}
     for node in graph.nodes:
         if type(node) is not Read:
@@ -201,8 +212,8 @@ def heading(plan, graph):
         else:
             read.setdefault(id(node.variable), node.variable)
         written.update({id(v): v for v in node.writes})
-    instructions = plan.program.instructions
-    after = getattr(plan.program.graph, "nodes", graph.nodes)
+    instructions = executable.program.instructions
+    after = getattr(executable.program.graph, "nodes", graph.nodes)
     working = [each for each in instructions if not each.is_free]
     lines = [name_line(graph)]
     if read:
@@ -213,15 +224,15 @@ def heading(plan, graph):
     nodes = f"{counted(len(graph.nodes), 'node')} traced, {len(after)} after passes"
     views = counted(len(instructions) - len(working), "view or read", "views and reads")
     lines.append(f"  {nodes}, {counted(len(working), 'array call')}, {views}")
-    size = quantity(plan.arena_size, "B")
+    size = quantity(executable.arena_size, "B")
     lines.append(f"  {size} of buffers, used again and again")
     return lines
 
 
-def _annotated(plan):
-    source = plan.source.rstrip("\n").split("\n")
+def _annotated(executable):
+    source = executable.source.rstrip("\n").split("\n")
     source[0] = _short_signature(source[0])
-    notes = [_note(*pair) for pair in zip(plan.lines, source, strict=True)]
+    notes = [_note(*pair) for pair in zip(executable.lines, source, strict=True)]
     notes += [""] * (len(source) - len(notes))
     noted = [len(text) for text, note in zip(source, notes, strict=False) if note]
     width = min(max(noted, default=0), 60)
@@ -231,10 +242,10 @@ def _annotated(plan):
     )
 
 
-def _blocks(plan):
+def _blocks(executable):
     """The sources of the calls that take several ops through the cache row by row."""
     found = []
-    for name, function in plan.bound.items():
+    for name, function in executable.bound.items():
         if type(function) is BlockFunction:
             text = function.source.text.rstrip("\n")
             for inner, value in function.source.bound.items():

@@ -1,7 +1,7 @@
-"""A plan with a clock at every call: what `explain` shows and the profiler records.
+"""An executable with a clock at every call: what `explain` shows and the profiler records.
 
-The plan's own source is taken, with a note of the time before each line: what is measured
-is what runs. Measuring a step changes nothing: variables get their values back, and
+The source of the executable gets a note of the time before each line, so that what is
+measured is what runs. Measuring a step changes nothing: variables get their values back, and
 effects that could not be undone (a line printed, a Python function called) are left out.
 """
 
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..program.program import Kind
-from ..targets.numpy.float_errors import ignoring_float_errors
 from ..targets.numpy.source import LARGE
 from ..tracing.graph import Read, Store
 from .costs import instruction_cost, instruction_name
@@ -32,24 +31,24 @@ __all__ = [
 clock = time.perf_counter_ns
 
 
-# ----------------------------------------------------------------- a plan with a clock
+# ----------------------------------------------------------------- an executable with a clock
 
 
 class Timed:
-    """A replay function of a plan that notes when each of its lines begins.
+    """A replay function of an executable that notes when each of its lines begins.
 
     ``timed(*arrays)`` gives the outputs; ``timed.marks`` then are ``(line, time in ns)``
-    of the last replay, in order, the last of them ``(0, end)``. As any other instance it
-    has buffers of its own. ``replacing``: see
-    `Plan.instance`.
+    of the last replay, in order, the last of them ``(0, end)``. Like any other instance it
+    has memory of its own. ``replacing``: see `Executable.instance`.
     """
 
-    def __init__(self, plan, replacing=None):
-        self.plan, self.marks = plan, []
-        twin = copy.copy(plan)
-        twin.code = compile(_with_marks(plan.source), f"<plan of {plan.name}>", "exec")
-        twin.bound = {**plan.bound, "_mark": self.marks.append, "_clock": clock}
-        self.run = ignoring_float_errors(twin.instance(replacing))
+    def __init__(self, executable, replacing=None):
+        self.executable, self.marks = executable, []
+        twin = copy.copy(executable)
+        tree = _with_marks(executable.source)
+        twin.code = compile(tree, executable.filename, "exec")
+        twin.bound = {**executable.bound, "_mark": self.marks.append, "_clock": clock}
+        self.run = twin.instance(replacing)
 
     def __call__(self, *arrays):
         marks = self.marks
@@ -60,7 +59,7 @@ class Timed:
 
     def instruction_of(self, line):
         """The instruction that a line of the source is from, or None."""
-        lines = self.plan.lines
+        lines = self.executable.lines
         return lines[line - 1] if 0 < line <= len(lines) else None
 
 
@@ -100,17 +99,17 @@ def mark_cost():
 # --------------------------------------------------------------------------- memory
 
 
-def peak_bytes(plan):
+def peak_bytes(executable):
     """The most memory that a replay holds at once beside its inputs and the variables.
 
     The buffers, and what is new in each replay; what a kernel needs for itself is not
     known, and not counted.
     """
-    end, needed = len(plan.program.instructions), {}
-    for buffer, last in plan.assignment.last_read.items():
+    end, needed = len(executable.program.instructions), {}
+    for buffer, last in executable.assignment.last_read.items():
         needed[buffer.base] = max(last, needed.get(buffer.base, 0))
     change = [0] * (end + 2)
-    for i, instruction in enumerate(plan.program.instructions):
+    for i, instruction in enumerate(executable.program.instructions):
         for out in instruction.outputs:
             if out.is_view or out.kind not in (Kind.NEW, Kind.ESCAPING):
                 continue
@@ -121,7 +120,7 @@ def peak_bytes(plan):
     for each in change:
         held += each
         most = max(most, held)
-    return plan.arena_size + most
+    return executable.arena_size + most
 
 
 def bytes_without_reuse(graph):
@@ -138,7 +137,7 @@ def bytes_without_reuse(graph):
 
 
 class Row(NamedTuple):
-    """A call of a plan: its op, function, user's line, result, time and counts.
+    """A call of an executable: its op, function, user's line, result, time and counts.
 
     ``microseconds`` is for one replay, ``count`` how often the call is made in it.
     """
@@ -157,8 +156,8 @@ class Row(NamedTuple):
 class Explanation:
     """Costs of a replay, call by call. Prints as a table, most expensive first.
 
-    ``rows`` are `Row`, in the order of the plan; ``microseconds`` a whole replay;
-    ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay by the plan,
+    ``rows`` are `Row`, in the order of the instructions; ``microseconds`` a whole replay;
+    ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay as assigned,
     ``measured_peak_bytes`` by ``tracemalloc`` (None where that is in use already),
     ``bytes_without_reuse`` that of all results side by side. ``skipped`` names effects
     that were not called.
@@ -227,17 +226,17 @@ def _table(rows):
     ]
 
 
-def explain(plan, graph, arrays=None, repeats=None) -> Explanation:
+def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
     """Times every call of some replays, on these arrays (default: `sample_inputs`).
 
     Variables have their values again afterwards; effects that write to no variable are
     left out. ``repeats``: by default as many as fit in a fifth of a second, 3 to 100.
     """
-    arrays = sample_inputs(plan.program) if arrays is None else list(arrays)
-    replacing, skipped = _left_out(plan.program)
+    arrays = sample_inputs(executable.program) if arrays is None else list(arrays)
+    replacing, skipped = _left_out(executable.program)
     with unchanged(graph):
-        timed = Timed(plan, replacing)
-        plain = ignoring_float_errors(plan.instance(replacing))
+        timed = Timed(executable, replacing)
+        plain = executable.instance(replacing)
         start = clock()
         plain(*arrays)
         timed(*arrays)
@@ -251,11 +250,11 @@ def explain(plan, graph, arrays=None, repeats=None) -> Explanation:
             timed(*arrays)
             replays.append(_by_line(timed.marks))
         del plain
-        measured = _measured_peak(plan, replacing, arrays)
-    memory = peak_bytes(plan), measured, bytes_without_reuse(graph)
+        measured = _measured_peak(executable, replacing, arrays)
+    memory = peak_bytes(executable), measured, bytes_without_reuse(graph)
     rows = _rows(timed, replays, mark_cost())
     microseconds = float(np.median(times)) / 1000
-    return Explanation(plan.name, rows, microseconds, repeats, memory, skipped)
+    return Explanation(executable.name, rows, microseconds, repeats, memory, skipped)
 
 
 def _by_line(marks):
@@ -270,7 +269,7 @@ def _by_line(marks):
 def _rows(timed, replays, overhead):
     """A row for each call that has lines of its own; reads and views have none."""
     lines_of = {}
-    for line in range(1, len(timed.plan.lines) + 1):
+    for line in range(1, len(timed.executable.lines) + 1):
         instruction = timed.instruction_of(line)
         if instruction is not None and not instruction.is_free:
             lines_of.setdefault(instruction, []).append(line)
@@ -289,7 +288,7 @@ def _rows(timed, replays, overhead):
     return rows
 
 
-def _measured_peak(plan, replacing, arrays):
+def _measured_peak(executable, replacing, arrays):
     import tracemalloc  # for this alone
 
     if tracemalloc.is_tracing():  # by somebody else, whose figures it would spoil
@@ -297,7 +296,7 @@ def _measured_peak(plan, replacing, arrays):
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        run = ignoring_float_errors(plan.instance(replacing))
+        run = executable.instance(replacing)
         run(*arrays)
         return tracemalloc.get_traced_memory()[1] - before
     finally:

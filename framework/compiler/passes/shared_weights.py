@@ -28,7 +28,7 @@ SET_APART = conversion.set_apart.primitive
 # What was measured, in microseconds: a call of NumPy; a byte copied, of a weight that a
 # product need not go through again, of a sum that is not made.
 CALL, BYTE, WEIGHT_BYTE, ADDED_BYTE = 1.5, 4e-5, 3e-5, 4e-5
-# Constants up to so many bytes are stacked, or compared, when the plan is made.
+# Constants up to so many bytes are stacked, or compared, at compile time.
 CONSTANT, SMALL = 1 << 20, 1 << 12
 # How many products with one weight are tried with each other; how far up pairs are sought.
 NEIGHBOURS, DEPTH = 4, 100

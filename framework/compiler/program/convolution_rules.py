@@ -1,4 +1,4 @@
-"""Convolution and pooling in a program: their memory is planned, in an order of their own.
+"""Lowering rules of convolution and pooling, whose arrays have a memory order of their own.
 
 Their kernels work on ``[channels, width, height, batch]`` and what they return is that,
 transposed; so the buffers have that shape, and the work between two convolutions stays in

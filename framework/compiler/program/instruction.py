@@ -1,4 +1,4 @@
-"""`Instruction`: what planning, verifying and printing ask of each step of a program.
+"""`Instruction`: what passes, targets, verifier and printer ask of each step of a program.
 
 A class of instructions declares the buffers that it reads and makes, whose memory the
 outputs take, whether it may be merged, moved or left out. Nothing asks an instruction for

@@ -13,11 +13,11 @@ from ..tracing.graph import Effect, Read, Store, is_value
 from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
 from .array_tracer import ArrayTracer, Builder
+from .atomicity import fallible_first
 from .call_instructions import EffectCall, Load, Opaque, Update
 from .call_instructions import Store as StoreArray
 from .lowering_rules import KERNEL_INSTRUCTIONS, LOWERING_RULES
 from .program import Buffer, Kind, Program
-from .scheduling import safely_ordered
 from .variable_update import VariableUpdate
 
 __all__ = ["lower"]
@@ -34,7 +34,7 @@ def lower(graph, array_type=np.ndarray, aliases_inputs=False, donated_inputs=())
     def buffer_of(x):
         return known[x] if is_value(x) else program.constant(np.asarray(x.array))
 
-    nodes, program.restored = safely_ordered(graph)
+    nodes, program.restored = fallible_first(graph)
     for node in nodes:
         for value in node.outputs:
             check_fits(node.name, value.shape, value.dtype)

@@ -1,4 +1,4 @@
-"""`VariableUpdate`: what an optimizer declares of a step, so that it can be planned."""
+"""`VariableUpdate`: what an optimizer declares of a step, so that it can be compiled."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple

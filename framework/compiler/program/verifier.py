@@ -232,10 +232,10 @@ class _Checker:
         behind = [a.base for a, _ in self.backing.get(buffer.base, ())]
         for base in (buffer.base, *behind):
             if base in self.fixed:
-                self.fail(f"{buffer} is {use}, but lies in memory of the plan")
+                self.fail(f"{buffer} is {use}, but lies in memory of the executable")
             if base.kind is Kind.INPUT and not may_be_input:
                 self.fail(
-                    f"{buffer} is {use}, but its memory is only lent to this plan"
+                    f"{buffer} is {use}, but its memory is only lent to this program"
                 )
 
 

@@ -1,7 +1,7 @@
-"""A graph run node by node through its ops, seen by whoever watches: tapes, other traces.
+"""Interpret a graph: run its nodes through their ops, which active tapes and tracers see.
 
-This is how a traced function is differentiated, mapped over, and written into another
-trace. A plan (`plan`) runs the same nodes at a tenth of the cost, seen by nobody.
+So traced functions are differentiated, mapped over, and inlined into another trace. An
+`Executable` runs the same nodes at a tenth of the cost, unseen by interpreters.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Linearize traced functions: calls under a tape that are planned both ways.
+"""Linearize traced functions: compiled forward and backward graphs for calls under a tape.
 
 Called under a tape, a function runs as a *forward* graph, which also gives the residuals,
 and the tape records one call; the backward pass runs a `VJPGraph` on them. Residuals are
@@ -45,7 +45,7 @@ def record_call(concrete, tensors, interpreters):
     tracked = tuple([x.key in known for x in sources])
     if True not in tracked:
         arrays = [x.array for x in sources[: family.width]]
-        outputs = [new_tensor(a) for a in concrete.replay(arrays)]
+        outputs = [new_tensor(a) for a in concrete.executable(*arrays)]
         if any([x.key is not None for x in sources]):
             for tape in tapes:
                 attach_provenance(concrete, sources, tuple(outputs), tape)
@@ -254,7 +254,7 @@ class Linearization:
     def call(self, sources, tapes):
         """Output tensors; the tapes record the call."""
         arrays = [sources[i].array for i in self.given]
-        arrays = self.forward.replay([*arrays, *self.captured])
+        arrays = self.forward.executable(*arrays, *self.captured)
         results = [new_tensor(array) for array in arrays]
         later = results[len(self.results) :]
         values = [*sources, *later, *results]

@@ -489,5 +489,5 @@ class Tracer(Interpreter):
             self.store(variable)
         self.given.clear()  # the tensors of this very call are not to be kept
         self.graph.finished = True
-        if config.plans_are_verified():
+        if config.functions_are_verified():
             verify_graph(self.graph, "tracing")

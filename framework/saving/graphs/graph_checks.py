@@ -26,7 +26,7 @@ __all__ = [
     "told",
 ]
 
-# What plans and messages may be given as it is: it cannot be code.
+# Texts that generated source and messages may contain as they are: they cannot be code.
 WORD = re.compile(r"[\w.,<>*+ -]{0,400}", re.ASCII)
 
 

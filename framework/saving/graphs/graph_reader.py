@@ -2,7 +2,7 @@
 
 Every op is looked up among those that are defined here, its attributes are plain values,
 and its rule for shapes is asked again: what a node gives must be what the file says. Text
-of the file never becomes code: what plans write into their source is numbers, and names
+of the file never becomes code: what generated source contains is numbers, and names
 made of letters.
 """
 

@@ -921,7 +921,7 @@ def test_an_index_that_is_traced_cannot_make_an_array_grow():
 
 
 def nodes_of(f, *args):
-    """The nodes that are planned, by name."""
+    """The nodes that are compiled, by name."""
     graph = optimize(f.get_concrete_function(*args).graph)
     return {node.name: node for node in graph.nodes}
 

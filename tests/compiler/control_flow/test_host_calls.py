@@ -493,7 +493,7 @@ def test_variables_made_before_a_host_call_are_made_once(call):
 
 
 @host_calls
-def test_a_function_that_runs_eagerly_says_why_it_has_no_plan(call):
+def test_a_function_that_runs_eagerly_says_why_it_has_no_executable(call):
     f = tw.function(lambda x: call(lambda x: x, [x], "float32"))
     outer = tw.function(lambda x: f(x) + 1.0)
     assert float(outer(tw.constant(1.0))) == float(outer(tw.constant(1.0))) == 2.0

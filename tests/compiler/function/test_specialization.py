@@ -552,7 +552,7 @@ def test_reduce_retracing_leaves_dimensions_open_that_vary():
     assert traced.experimental_get_tracing_count() == 2
 
 
-def test_a_size_that_comes_again_takes_the_plan_that_was_made():
+def test_a_size_that_comes_again_takes_the_executable_that_was_made():
     traced = tw.function(lambda x: x * 2.0, input_signature=[Spec(X)])
     traced(tw.ones([3, 4]))
     family = traced.get_concrete_function().sizes
@@ -562,7 +562,7 @@ def test_a_size_that_comes_again_takes_the_plan_that_was_made():
     assert family.latest is first
 
 
-def test_plans_are_kept_for_the_latest_sizes_only(monkeypatch):
+def test_executables_are_kept_for_the_latest_sizes_only(monkeypatch):
     monkeypatch.setattr("tapewright.compiler.function.specialization.MANY_SIZES", 32)
     traced = tw.function(lambda x: x * 2.0, input_signature=[Spec(X)])
     for n in range(1, 50):

@@ -23,7 +23,7 @@ from .programs import Call
 
 __all__ = ["Difference", "Refusal", "Zeros", "check", "run", "shown_in", "values"]
 
-# Eager results lie in memory as their operands do, those of a plan in C order, and NumPy
+# Eager results lie in memory as their operands do, those of a replay in C order, and NumPy
 # adds up all of an array as it lies.
 TURNED = r"transpose|::-1|reverse|softmax"
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-310, 1.0]

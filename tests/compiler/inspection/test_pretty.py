@@ -1,4 +1,4 @@
-"""Looking inside: graphs and plans as text, what each call costs, and how much memory."""
+"""Looking inside: graphs and executables as text, what each call costs, and how much memory."""
 
 import gc
 import re
@@ -103,7 +103,7 @@ def test_a_drawing_has_a_box_for_each_node_and_an_arrow_for_each_input():
     assert drawing.count("->") == 1 + 2 + 1
 
 
-def test_the_plan_is_shown_with_a_heading_and_the_cost_of_each_call():
+def test_the_executable_is_shown_with_a_heading_and_the_cost_of_each_call():
     def f(x, y):
         return tw.nn.relu(tw.matmul(x, y))
 
@@ -115,11 +115,11 @@ def test_the_plan_is_shown_with_a_heading_and_the_cost_of_each_call():
     assert re.search(r"test_pretty\.py:\d+$", line)
 
 
-def test_the_plan_shown_is_the_source_that_runs():
+def test_the_executable_shown_is_the_source_that_runs():
     concrete = concrete_of(lambda x: tw.exp(x) + tw.sin(x), floats(5))
     shown = concrete.pretty().partition("\n\n")[2].splitlines()[1:]
     code = [line.partition("  # ")[0].rstrip() for line in shown]
-    assert code == concrete.plan.source.rstrip().splitlines()[1:]
+    assert code == concrete.executable.source.rstrip().splitlines()[1:]
 
 
 def test_the_heading_names_the_variables():
@@ -129,7 +129,7 @@ def test_the_heading_names_the_variables():
     assert re.search(r"writes 13: 'sequential\S*/dense\S*/kernel'", text)
 
 
-def test_a_function_shows_its_latest_plan():
+def test_a_function_shows_its_latest_executable():
     f = tw.function(lambda x: x + 1.0)
     f(floats(2))
     f(floats(3))
@@ -142,7 +142,7 @@ def test_a_function_that_was_never_traced_says_so():
         f.pretty()
 
 
-def test_a_function_for_all_sizes_shows_the_plan_of_the_latest():
+def test_a_function_for_all_sizes_shows_the_executable_of_the_latest():
     f = tw.function(
         lambda x: tw.nn.relu(x) * 2.0, input_signature=[tw.TensorSpec([None, 3])]
     )
@@ -182,7 +182,7 @@ def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch):
         return tw.reduce_sum(z)
 
     concrete = concrete_of(f, floats(512, 512), floats(512, 512))
-    (fused,) = [i for i in concrete.plan.program.instructions if i.steps]
+    (fused,) = [i for i in concrete.executable.program.instructions if i.steps]
     assert "for i in range(0, 512" in concrete.pretty()
     (row, *_) = [r for r in concrete.explain().rows if "+" in r.op]
     assert row.flops == len(fused.steps) * 512 * 512
@@ -232,7 +232,7 @@ def test_functions_like_exp_are_counted_apart():
 # ----------------------------------------------------------------------------- timing
 
 
-def test_explain_times_each_call_of_the_plan():
+def test_explain_times_each_call_of_the_executable():
     def f(x, y):
         return tw.tanh(tw.matmul(x, y))
 
@@ -443,7 +443,7 @@ def test_a_traced_step_takes_no_more_memory_than_an_eager_one(make):
     step(*args)
     eager = peak_of(lambda: step(*args))
     f = tw.function(step)
-    f.get_concrete_function(*args).plan  # noqa: B018  (Python's own memory, not arrays')
+    f.get_concrete_function(*args).executable  # noqa: B018  (Python's own memory, not arrays')
     traced = peak_of(lambda: [f(*args) for _ in range(2)])
     assert traced <= eager
 

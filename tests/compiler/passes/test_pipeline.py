@@ -257,7 +257,7 @@ def with_constant_input(function, array, *arrays):
     return result
 
 
-def test_ops_on_constants_alone_are_computed_when_planned():
+def test_ops_on_constants_alone_are_computed_when_compiled():
     graph = with_constant_input(lambda c, x: x * tw.exp(tw.tanh(c)), Y, X)
     changed = constant_folding(graph)
     assert names(changed) == ["multiply"]
@@ -827,7 +827,7 @@ def test_some_of_the_random_programs_are_stacked():
     assert sum(counts) >= 4
 
 
-def test_a_plan_with_stacked_layers_gives_what_eager_mode_gives():
+def test_an_executable_with_stacked_layers_gives_what_eager_mode_gives():
     layers, optimizer = Layers(), tw.keras.optimizers.Adam(0.01)
 
     def step(x, y):
@@ -863,7 +863,7 @@ def test_an_op_on_broadcast_numbers_is_folded_to_a_broadcast_number():
     x = tw.constant(np.linspace(-1.0, 1.0, 30000))
     traced = tw.function(f)
     np.testing.assert_array_equal(traced(x).numpy(), 0.5 * x.numpy())
-    program = traced.get_concrete_function(x).plan.program
+    program = traced.get_concrete_function(x).executable.program
     (product,) = program.instructions
     assert product.scalar == "multiply"
     assert () in [a.shape for a in product.operands]

@@ -21,8 +21,8 @@ def normal(*shape):
 
 
 def blocks_of(function, *args):
-    plan = tw.function(function).get_concrete_function(*args).plan
-    return [i for i in plan.program.instructions if isinstance(i, FusedMap)]
+    executable = tw.function(function).get_concrete_function(*args).executable
+    return [i for i in executable.program.instructions if isinstance(i, FusedMap)]
 
 
 def check(function, *args):

@@ -1,4 +1,4 @@
-"""Convolution and pooling in plans: as in eager mode, whatever the passes make of them."""
+"""Convolution and pooling in programs: as in eager mode, whatever the passes make of them."""
 
 import numpy as np
 import pytest
@@ -160,13 +160,15 @@ def test_values_that_are_kept_are_not_overwritten_by_the_next_replay():
     np.testing.assert_array_equal(first.numpy(), kept)
 
 
-def test_the_columns_are_scratch_of_the_plan():
+def test_the_columns_are_scratch_of_the_executable():
     x, f = numbers(16, 12, 12, 8), numbers(3, 3, 8, 8)
-    plan = concrete(lambda x: tw.reduce_sum(tw.nn.conv2d(x, f, 1, "SAME")), x).plan
+    executable = concrete(
+        lambda x: tw.reduce_sum(tw.nn.conv2d(x, f, 1, "SAME")), x
+    ).executable
     image = 16 * 12 * 12 * 8 * 4
     columns = 3 * image
-    assert columns <= plan.arena_size < 2 * columns
-    assert Opaque not in {type(each) for each in plan.program.instructions}
+    assert columns <= executable.arena_size < 2 * columns
+    assert Opaque not in {type(each) for each in executable.program.instructions}
 
 
 def test_work_between_convolutions_stays_in_their_order_of_memory():
@@ -176,7 +178,7 @@ def test_work_between_convolutions_stays_in_their_order_of_memory():
         y = tw.tanh(tw.nn.conv2d(x, f, 1, "SAME") + b) * 2.0
         return tw.nn.conv2d(y, g, 1, "SAME")
 
-    instructions = concrete(run, numbers(8, 6, 5, 2)).plan.program.instructions
+    instructions = concrete(run, numbers(8, 6, 5, 2)).executable.program.instructions
     maps = [each for each in instructions if isinstance(each, Map)]
     assert len(maps) == 3
     assert {each.outputs[0].shape for each in maps} == {(4, 5, 6, 8)}

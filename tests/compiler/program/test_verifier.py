@@ -1,6 +1,6 @@
-"""The verifier of plans: it finds each kind of mistake that planning could make.
+"""The verifier of programs: it finds each kind of mistake that compilation could make.
 
-Every test puts one mistake into planning, on purpose, and sees it found; and sees that
+Every test puts one mistake into a pass, on purpose, and sees it found; and sees that
 the same function is verified without it.
 """
 
@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
-from tapewright.compiler.program import buffer_assignment, lowering, scheduling
+from tapewright.compiler.program import atomicity, buffer_assignment, lowering
 from tapewright.compiler.program.array_instructions import FusedMap
 from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.program.verifier import verify_program
@@ -24,7 +24,7 @@ ZERO = tw.constant(0)
 
 
 def assert_found(function, *args, match=""):
-    """Planning ``function`` raises with the mistake in place."""
+    """Compiling ``function`` raises with the mistake in place."""
     with pytest.raises(VerificationError, match=match):
         tw.function(function)(*args)
 
@@ -36,7 +36,7 @@ def assert_verified(function, *args):
 
 
 def test_it_runs_in_all_tests():
-    assert tw.config.plans_are_verified()
+    assert tw.config.functions_are_verified()
 
 
 # ------------------------------------------------------------------- reads too late
@@ -94,7 +94,7 @@ def test_memory_used_again_too_early_is_found(monkeypatch):
 
 
 def test_a_view_by_a_kernel_of_memory_that_ends_is_found(monkeypatch):
-    def f(x):  # NumPy's reshape of what a kernel gave is a view, unknown to the plan
+    def f(x):  # NumPy's reshape of what a kernel gave is a view, unknown to the program
         y = tw.sin(x) * 2.0
         z = tw.stop_gradient(tw.tensor_scatter_nd_update(y, [[0]], [1.0]))
         w = tw.gather(y, tw.range(8))
@@ -135,7 +135,7 @@ def test_an_output_in_the_arena_is_found(monkeypatch):
 
     assert_verified(f, X)
     monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
-    assert_found(f, X, match="returned.*memory of the plan")
+    assert_found(f, X, match="returned.*memory of the executable")
 
 
 def test_a_variable_bound_to_the_arena_is_found(monkeypatch):
@@ -146,7 +146,7 @@ def test_a_variable_bound_to_the_arena_is_found(monkeypatch):
         return tw.reduce_sum(x)
 
     monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
-    assert_found(f, X, match="kept by a variable.*memory of the plan")
+    assert_found(f, X, match="kept by a variable.*memory of the executable")
 
 
 def stored_in_a_branch():
@@ -252,13 +252,13 @@ def test_a_read_that_moves_across_an_assignment_is_found(monkeypatch):
         return y
 
     assert float(tw.function(f)(tw.constant(3.0))) == 6.0
-    right = scheduling.safely_ordered
+    right = atomicity.fallible_first
 
     def reads_first(graph):
         nodes, kept = right(graph)
         return sorted(nodes, key=lambda n: not isinstance(n, lowering.Read)), kept
 
-    monkeypatch.setattr(lowering, "safely_ordered", reads_first)
+    monkeypatch.setattr(lowering, "fallible_first", reads_first)
     assert_found(f, tw.constant(3.0), match="other writes")
 
 

@@ -122,7 +122,7 @@ def test_a_gradient_function_may_be_traced_itself():
     assert_same(gradients(tw.function(g), x, 1), gradients(g, x, 1))
 
 
-def test_it_is_planned():
+def test_it_is_linearized():
     traced = tw.function(lambda x: tripled(x) * 2.0)
     x = tw.constant(2.0)
     assert gradients(traced, x, 1)[1].numpy() == 12.0
@@ -280,7 +280,7 @@ def test_a_replay_has_no_trace_of_the_call():
     assert traced(tw.constant(3.0)).numpy() == 10.0
     (concrete,) = traced._concrete.values()
     assert any(type(node) is CustomCall for node in concrete.graph.nodes)
-    assert "custom" not in concrete.plan.source
+    assert "custom" not in concrete.executable.source
 
 
 def test_the_gradient_function_becomes_a_graph():
@@ -312,7 +312,7 @@ def test_a_custom_gradient_around_a_traced_function_finds_its_variables():
     assert [g.numpy() for g in tape.gradient(y, [x, w])] == [2.0, 5.0]
 
 
-def test_what_is_recomputed_is_not_kept_by_a_plan():
+def test_what_is_recomputed_is_not_kept_by_an_executable():
     weights = [tw.Variable(floats(16, 16).numpy()) for _ in range(32)]
 
     def block(number):

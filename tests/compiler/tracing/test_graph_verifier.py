@@ -273,7 +273,7 @@ def widened(graph):
     return graph.replaced(nodes)
 
 
-def test_a_mistake_of_a_pass_is_found_when_a_function_is_planned(monkeypatch):
+def test_a_mistake_of_a_pass_is_found_when_a_function_is_compiled(monkeypatch):
     passes = wrong("constant_folding", widened)
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
     with pytest.raises(VerificationError, match="after constant_folding: .*sin"):

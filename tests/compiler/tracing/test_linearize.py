@@ -1,4 +1,4 @@
-"""Traced functions under tapes: gradients of every order, from planned graphs."""
+"""Traced functions under tapes: gradients of every order, from compiled graphs."""
 
 import gc
 import weakref
@@ -9,7 +9,14 @@ import pytest
 
 import tapewright as tw
 
-from ..conftest import RNG, assert_planned, assert_same, derivatives_of, floats, nested
+from ..conftest import (
+    RNG,
+    assert_linearized,
+    assert_same,
+    derivatives_of,
+    floats,
+    nested,
+)
 
 # --------------------------------------------------------------------- what is tracked
 
@@ -25,7 +32,7 @@ def test_variables_read_inside_are_watched():
     dx, dw = tape.gradient(y, [x, w])
     np.testing.assert_allclose(dx.numpy(), [1.0, 4.0])
     np.testing.assert_allclose(dw.numpy(), [6.0, 16.0])
-    assert_planned(traced)
+    assert_linearized(traced)
 
 
 def test_variables_of_a_tape_that_watches_none_are_constants():
@@ -56,7 +63,7 @@ def test_a_tensor_watched_outside_is_a_source_also_when_it_was_found_in_a_closur
         tape.watch(c)
         y = traced(tw.constant(2.0))
     assert tape.gradient(y, c).numpy() == 12.0
-    assert_planned(traced)
+    assert_linearized(traced)
 
 
 def test_gradients_go_on_before_and_behind_the_call():
@@ -217,7 +224,7 @@ def test_no_gradient_passes_through_an_assignment():
         y = step(x)
     assert y.numpy() == 12.0 and v.numpy() == 6.0
     assert tape.gradient(y, x).numpy() == 6.0
-    assert_planned(step)
+    assert_linearized(step)
 
 
 def test_a_variable_assigned_after_the_call_does_not_change_its_gradient():
@@ -483,7 +490,7 @@ def test_the_value_after_an_update_is_that_of_the_gradient():
         tape.watch(x)
         y = step(x)
     assert [g.numpy() for g in tape.gradient(y, [x, v])] == [2.5, 2.0]
-    assert_planned(step)
+    assert_linearized(step)
 
 
 def test_a_tensor_read_before_an_update_is_not_the_source_of_what_is_read_after_it():

@@ -6,7 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright import autodiff
 
-from ..conftest import assert_planned, assert_same, floats, nested
+from ..conftest import assert_linearized, assert_same, floats, nested
 
 
 def network(x, w):
@@ -59,7 +59,7 @@ def test_gradients_of_three_orders_are_those_of_eager_mode(name):
     traced = tw.function(f)
     traced(*args)
     assert_same(nested(traced, args, 3), nested(f, args, 3))
-    assert_planned(traced)
+    assert_linearized(traced)
 
 
 @pytest.mark.parametrize("name", ["matmul", "cross-entropy", "softmax"])
@@ -111,7 +111,7 @@ def test_the_hessian_needs_no_second_tape():
 
     traced = tw.function(f)
     assert_same([hessian(traced)], [hessian(f)])
-    assert_planned(traced)
+    assert_linearized(traced)
 
 
 def test_jacobians_are_those_of_eager_mode():
@@ -128,7 +128,7 @@ def test_jacobians_are_those_of_eager_mode():
 
     traced = tw.function(f)
     assert_same(jacobians(traced), jacobians(f))
-    assert_planned(traced)
+    assert_linearized(traced)
 
 
 def test_a_jacobian_of_a_gradient():
@@ -206,7 +206,7 @@ def test_a_tape_inside_and_one_outside():
         h = first.gradient(g, x)
     np.testing.assert_allclose([g.numpy(), h.numpy()], [108.0, 108.0])
     np.testing.assert_allclose(second.gradient(h, x).numpy(), 72.0)
-    assert_planned(slope)
+    assert_linearized(slope)
 
 
 def test_a_gradient_penalty():
@@ -229,7 +229,7 @@ def test_a_gradient_penalty():
 
     traced = tw.function(critic)
     assert_same(penalty(traced), penalty(critic))
-    assert_planned(traced)
+    assert_linearized(traced)
     assert_same(tw.function(lambda: penalty(traced))(), penalty(critic))
 
 
@@ -240,7 +240,7 @@ def test_one_traced_function_calls_another_under_a_tape():
     args = [x]
     plain = lambda x: tw.sin(x) * x * (tw.sin(x * 2.0) * (x * 2.0))  # noqa: E731
     assert_same(nested(outer, args, 2), nested(plain, args, 2))
-    assert_planned(outer)
+    assert_linearized(outer)
 
 
 def test_a_recomputed_function():

@@ -1,7 +1,7 @@
 """The replay function of a program, written as Python source: one line an array call.
 
 All that does not change from replay to replay is bound to names beforehand: functions,
-memory and views of memory. What each instance of a plan has of its own is bound to a
+memory and views of memory. What each instance of an executable has of its own is bound to a
 `PerInstance`, which says how to make it.
 """
 
@@ -65,7 +65,7 @@ def write(assignment, name):
 class _Writer:
     def __init__(self, assignment, name):
         self.assignment, self.program = assignment, assignment.program
-        self.source = Source(f"<plan of {name}>")
+        self.source = Source(f"<executable of {name}>")
         self.title = identifier(name, "replay")
         self.names = {}  # buffer -> name
         self.memory = {}  # buffer -> name, of those with memory of the instance

@@ -1,4 +1,4 @@
-"""A program made to run by NumPy: its source, and instances with memory of their own."""
+"""A program that NumPy runs: its Python source, and instances with memory of their own."""
 
 import numpy as np
 
@@ -7,40 +7,63 @@ from tapewright.core.tensor import TensorSpec
 from tapewright.core.variable import writing
 
 from ...program.arena import ALIGNMENT
+from ...program.atomicity import restoring_on_failure
 from ...program.buffer_assignment import BufferAssignment
-from ...program.scheduling import restoring_on_failure
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, write
+from .ufunc_settings import with_ufunc_settings
 
-__all__ = ["Plan"]
+__all__ = ["Executable"]
 
 
-class Plan:
-    """A program with its memory assigned, and written out as Python source.
+class Executable:
+    """A program with its memory assigned, as Python source; called with its input arrays.
 
-    ``instance()`` gives a function of the input arrays that returns a tuple of the output
-    arrays. It owns its memory: use each by one thread at a time. ``source`` is its text,
-    ``lines`` has the instruction that each line of it is from, ``memory`` the names of
-    buffers there that lie in memory of the instance.
+    A call returns a tuple of the output arrays. It runs an instance, which owns memory and
+    serves one thread at a time: `acquire` takes an idle one, or makes one, and `release`
+    gives it back. ``lines`` has the instruction of each line of ``source``, ``memory`` the
+    names of buffers in the memory of an instance.
     """
 
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
         self.assignment = BufferAssignment(program)
-        written, self.memory = write(self.assignment, name)
-        self.source, self.bound, self.lines = written.text, written.bound, written.tags
-        self.code = compile(self.source, written.filename, "exec")
+        source, self.memory = write(self.assignment, name)
+        self.source, self.bound, self.lines = source.text, source.bound, source.tags
+        self.filename = source.filename
+        self.code = compile(self.source, self.filename, "exec")
+        self._idle = []
 
     @property
     def arena_size(self):
         """The bytes that all buffers in the arena need."""
         return self.assignment.arena_size
 
-    # --- making it run
+    # --- running
+
+    def __call__(self, *arrays):
+        run = self.acquire()
+        try:
+            return run(*arrays)
+        except Exception as error:
+            raise self.annotated(error) from None
+        finally:
+            self._idle.append(run)
+
+    def acquire(self):
+        """Take an instance that no thread uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.instance()
+
+    def release(self, instance):
+        """Give back an instance that `acquire` has returned."""
+        self._idle.append(instance)
 
     def instance(self, replacing=None):
-        """A replay function with memory of its own.
+        """Make a replay function with memory of its own.
 
         ``replacing`` maps instructions with effects to functions that take their place.
         """
@@ -49,21 +72,24 @@ class Plan:
             if type(value) is PerInstance:
                 value = value.make(instance, scope)
             scope[name] = value
-        if config.plans_are_verified():
+        verified = config.functions_are_verified()
+        if verified:
             arrays = {buffer: scope[name] for buffer, name in self.memory.items()}
             verify_memory(self.program, arrays, instance.updates)
         exec(self.code, scope)
         run = scope[self.source[4 : self.source.index("(")]]
-        if config.plans_are_verified():
-            run = _spoiling(run, instance.arena)
+        if verified:
+            run = _poisoning(run, instance.arena)
         run = restoring_on_failure(run, *self.program.restored)
-        return (
-            run if self.program.aliases_inputs else _in_transaction(run, self.program)
-        )
+        if self.program.aliases_inputs:  # a region: the replay around it does the rest
+            return run
+        return with_ufunc_settings(_in_transaction(run, self.program))
 
-    def explained(self, error):
-        """An exception in a replay as eager mode has it, with a note of the user's line."""
-        instruction = self.blame(error)
+    # --- errors
+
+    def annotated(self, error):
+        """Return an exception of a replay as eager mode raises it, with the user's line."""
+        instruction = self.failed_instruction(error)
         if instruction is None:
             return error
         node = instruction.node
@@ -74,12 +100,12 @@ class Plan:
         error.add_note(f"in the op {node.name}, {node.line}")
         return error
 
-    def blame(self, error):
-        """The instruction in which an exception was raised, or None."""
+    def failed_instruction(self, error):
+        """Return the instruction that has raised an exception, or None."""
         import traceback  # two milliseconds that only a mistake should cost
 
         for frame, line in traceback.walk_tb(error.__traceback__):
-            if frame.f_code.co_filename == f"<plan of {self.name}>":
+            if frame.f_code.co_filename == self.filename:
                 found = self.lines[line - 1] if line <= len(self.lines) else None
                 if found is not None:
                     return found
@@ -97,7 +123,7 @@ class _Instance:
         self.updates = {each: each.update.with_own_memory() for each in with_slots}
 
     def array(self, buffer):
-        """The memory of a buffer."""
+        """Return the memory of a buffer."""
         if buffer in self._slots:
             instruction, number = self._slots[buffer]
             return self.updates[instruction].gradient_memory[number]
@@ -106,13 +132,13 @@ class _Instance:
         return part.view(buffer.dtype).reshape(buffer.shape)
 
     def function(self, instruction):
-        """The function to call for an instruction with effects."""
+        """Return the function to call for an instruction with effects."""
         own = self._replacing.get(instruction) or self.updates.get(instruction)
         return own or instruction.function
 
 
 def _in_transaction(run, program):
-    """``run`` that no other thread interrupts in between its reads and writes."""
+    """Make ``run`` hold the locks of the variables that it writes to."""
     written = [v for each in program.instructions for v in each.variables_written]
     if not written:
         return run
@@ -125,13 +151,13 @@ def _in_transaction(run, program):
     return transaction
 
 
-def _spoiling(run, block):
-    """``run`` that leaves no value in its memory: what escaped turns into NaN."""
+def _poisoning(run, arena):
+    """Make ``run`` fill its memory with NaN at the end, so that what has escaped shows."""
 
-    def spoiling(*arrays):
+    def poisoning(*arrays):
         try:
             return run(*arrays)
         finally:
-            block.fill(0xFF)
+            arena.fill(0xFF)
 
-    return spoiling
+    return poisoning

@@ -1,4 +1,4 @@
-"""Plans: memory used again, results that stay, variables, threads, errors."""
+"""Executables: memory used again, results that stay, variables, threads, errors."""
 
 import threading
 
@@ -20,8 +20,8 @@ def test_buffers_are_used_again():
         return x
 
     x = tw.eye(32)
-    plan = concrete(chain, x).plan
-    assert plan.arena_size <= 3 * 32 * 32 * 4
+    executable = concrete(chain, x).executable
+    assert executable.arena_size <= 3 * 32 * 32 * 4
 
 
 def test_spans_that_meet_never_share_memory():
@@ -117,8 +117,8 @@ def test_gradients_go_straight_into_the_update_s_slots():
 
     x = tw.ones([2, 3])
     step(x)
-    plan = step.get_concrete_function(x).plan
-    assert plan.assignment.slots
+    executable = step.get_concrete_function(x).executable
+    assert executable.assignment.slots
 
 
 def test_threads_have_buffers_of_their_own():

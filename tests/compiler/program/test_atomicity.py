@@ -1,10 +1,10 @@
-"""The order in which a plan changes variables: after all that may fail, where it can."""
+"""The order in which an executable changes variables: after all that may fail, where it can."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.scheduling import may_fail, safely_ordered
+from tapewright.compiler.program.atomicity import fallible_first, may_fail
 from tapewright.core.primitive import get_primitive
 
 X = tw.constant(np.array([[2.0, 1.0], [1.0, 3.0]]))
@@ -26,7 +26,7 @@ def test_a_step_in_which_nothing_may_fail_stays_as_it_is():
         return tw.exp(x) + w
 
     graph = graph_of(step)
-    assert safely_ordered(graph) == (graph.nodes, ([], []))
+    assert fallible_first(graph) == (graph.nodes, ([], []))
 
 
 def test_what_may_fail_goes_before_an_update_with_all_that_it_needs():
@@ -36,7 +36,7 @@ def test_what_may_fail_goes_before_an_update_with_all_that_it_needs():
         rule.apply_gradients([(x, w)])
         return tw.linalg.cholesky(x * 2.0), tw.exp(x)
 
-    nodes, kept = safely_ordered(graph_of(step))
+    nodes, kept = fallible_first(graph_of(step))
     assert names(nodes) == ["multiply", "cholesky", "apply_gradients", "exp"]
     assert kept == ([], [])
 
@@ -49,7 +49,7 @@ def test_what_needs_the_update_stays_behind_it_and_the_variables_are_kept():
         other.assign(3.0)
         return tw.linalg.cholesky(w * 2.0)
 
-    nodes, (in_place, others) = safely_ordered(graph_of(step))
+    nodes, (in_place, others) = fallible_first(graph_of(step))
     assert names(nodes)[:2] == ["apply_gradients", "read"]
     assert {id(v) for v in in_place} == {id(w), id(rule.iterations)} and others == []
 
@@ -65,7 +65,7 @@ def test_variables_stored_before_a_late_failure_are_kept_too():
         rule.apply_gradients([(x, w)])
         return other
 
-    _, (in_place, others) = safely_ordered(graph_of(step))
+    _, (in_place, others) = fallible_first(graph_of(step))
     assert id(w) in {id(v) for v in in_place} and others == []
 
 

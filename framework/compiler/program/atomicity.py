@@ -1,15 +1,16 @@
-"""All or nothing: the variables of a step that fails halfway stay as they were.
+"""Atomic steps: a step that fails halfway leaves all variables as they were.
 
 A replay stores new values at its end, but some nodes change variables in the middle: an
-update by an optimizer, in place, and what assigns before it. So what may fail moves in
-front of them, with all that it needs. What may fail and needs their results cannot; then
-the variables are copied before the step, and restored.
+optimizer updates in place, and assignments before it come first. Nodes that may fail move
+in front of these *commits*, with all that they need. A node that may fail and needs the
+result of a commit cannot move; then the variables are copied before the step, and restored
+if it fails.
 """
 
 from ..tracing.graph import Effect, Read, Store, is_value
 from .variable_update import VariableUpdate
 
-__all__ = ["may_fail", "restoring_on_failure", "safely_ordered"]
+__all__ = ["may_fail", "restoring_on_failure", "fallible_first"]
 
 
 def may_fail(node):
@@ -27,31 +28,31 @@ def may_fail(node):
 
 
 def _is_safe_update(node):
-    """Return whether a node is an update of variables that runs no code of the user's."""
+    """Return whether a node updates variables without running user code."""
     is_update = type(node) is Effect and isinstance(node.call, VariableUpdate)
     return is_update and not node.call.runs_user_code
 
 
 def _sees_no_variables(node):
-    """Return whether nobody can tell where an effect stands among the updates."""
+    """Return whether the order of an effect and the commits cannot be observed."""
     return not (node.is_host_call or node.writes)
 
 
-def safely_ordered(graph):
-    """``(nodes, variables)``: nodes in a better order, and what is to be restored still.
+def fallible_first(graph):
+    """Move nodes that may fail before commits, where that is possible.
 
-    The variables come in two lists: those that are written to in place, and others.
+    Returns ``(nodes, (in_place, others))``: the nodes in their new order, and the variables
+    to restore on failure, those that are written to in place and those that are rebound.
     """
     nodes = graph.nodes
     first = next((i for i, node in enumerate(nodes) if _commits(node)), len(nodes))
     tail = nodes[first:]
     if not any([may_fail(node) for node in tail]):
         return nodes, ([], [])
-    bound, wanted, moved = _bound_late(tail), set(), set()
+    fixed, wanted, moved = _fixed_nodes(tail), set(), set()
     for node in reversed(tail):
-        if node not in bound and (
-            may_fail(node) or not wanted.isdisjoint(node.outputs)
-        ):
+        needed = may_fail(node) or not wanted.isdisjoint(node.outputs)
+        if needed and node not in fixed:
             moved.add(node)
             wanted.update(_values(node))
     early = [node for node in tail if node in moved]
@@ -60,26 +61,26 @@ def safely_ordered(graph):
 
 
 def _commits(node):
-    """Return whether a node changes a variable for good."""
+    """Return whether a node changes the value of a variable."""
     return type(node) is Store or (node.is_effect and bool(node.writes))
 
 
-def _bound_late(tail):
-    """The nodes that stay behind a change of variables: it comes first for them, too."""
-    bound, made, written, ordered = set(), set(), set(), False
-    called = False  # whether a host call may have assigned, to any variable
+def _fixed_nodes(tail):
+    """Return the nodes that must not move: they commit, or depend on a commit."""
+    fixed, made, written, ordered = set(), set(), set(), False
+    called = False  # whether a host call may have assigned to any variable
     for node in tail:
         needs = not made.isdisjoint(_values(node))
         needs = needs or any([called or id(v) in written for v in node.reads])
         seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
         free = _sees_no_variables(node)
         if needs or _commits(node) or (seen and (ordered or not free)):
-            bound.add(node)
+            fixed.add(node)
             made.update(node.outputs)
             written.update([id(v) for v in node.writes])
             ordered = ordered or seen
             called = called or (seen and not free)
-    return bound
+    return fixed
 
 
 def _values(node):
@@ -87,7 +88,7 @@ def _values(node):
 
 
 def _to_restore(late):
-    """The variables that change before something that may fail."""
+    """Return the variables that change before a node that may fail."""
     fallible = [i for i, node in enumerate(late) if may_fail(node)]
     before = late[: fallible[-1] + 1] if fallible else []
     in_place, others = {}, {}
@@ -98,7 +99,7 @@ def _to_restore(late):
 
 
 def restoring_on_failure(run, in_place, others):
-    """``run`` that leaves these variables as they were if it raises."""
+    """Return ``run`` that restores these variables if it raises; see `fallible_first`."""
     if not (in_place or others):
         return run
 
