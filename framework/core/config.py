@@ -22,11 +22,11 @@ from .openblas import Unavailable
 
 __all__ = [
     "apply_defaults",
+    "functions_are_verified",
     "functions_run_eagerly",
     "graph_pass_is_on",
     "graph_passes",
     "offer_graph_pass",
-    "functions_are_verified",
     "report",
     "run_functions_eagerly",
     "set_graph_passes",

@@ -9,8 +9,8 @@ from .costs import instruction_cost, instruction_name
 
 __all__ = [
     "dot_text",
-    "graph_text",
     "executable_text",
+    "graph_text",
     "quantity",
     "short_line",
     "spec_text",

@@ -10,7 +10,7 @@ if it fails.
 from ..tracing.graph import Effect, Read, Store, is_value
 from .variable_update import VariableUpdate
 
-__all__ = ["may_fail", "restoring_on_failure", "fallible_first"]
+__all__ = ["fallible_first", "may_fail", "restoring_on_failure"]
 
 
 def may_fail(node):
