@@ -6,17 +6,31 @@ domain have formulas of their own, NumPy computes each on its entries alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tapewright.core.errors import DTypeError
+from tapewright.core.rules import elementwise
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import Kernel, Op, P
 
-__all__ = ["SPECIAL", "either", "in_blocks", "in_double", "polynomial", "ratio"]
+__all__ = [
+    "either",
+    "in_blocks",
+    "in_double",
+    "polynomial",
+    "ratio",
+    "special_function",
+]
 
-# Traits of ops with such kernels: infinities are answers, an entry costs one function.
-SPECIAL: dict[str, Any] = {"ignores_float_errors": True, "cost": (0, 1)}
+
+def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an `elementwise` op for which infinities are answers."""
+    return elementwise(ignores_float_errors=True, cost=(0, 1), **options)
+
 
 _BLOCK = 1 << 15  # entries that are worked on at once: they stay in the cache
 

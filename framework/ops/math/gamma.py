@@ -12,11 +12,10 @@ import math
 import numpy as np
 
 from tapewright.core.primitive import get_primitive
-from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
-from .approximation import SPECIAL, either, in_double, polynomial
+from .approximation import either, in_double, polynomial, special_function
 from .elementwise import zero_safe_multiply
 
 __all__ = ["digamma", "lbeta", "lgamma", "polygamma", "zeta"]
@@ -85,7 +84,7 @@ def _zeta(xp, s, q):
     return xp.where(s > 1, value, xp.where(s == 1, xp.inf, xp.nan))
 
 
-@elementwise(type_name="Zeta", stable_form="x above 1 and positive q", **SPECIAL)
+@special_function(stable_form="x above 1 and positive q", no_gradient=("x",))
 def zeta(xp, x: TensorLike, q: TensorLike):
     """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
 
@@ -95,9 +94,6 @@ def zeta(xp, x: TensorLike, q: TensorLike):
     np.float32(1.644934)
     """
     return in_double("zeta", xp, _zeta, x=x, q=q)
-
-
-zeta.no_gradient("x")
 
 
 @zeta.vjp("q")
@@ -174,7 +170,7 @@ def _digamma(xp, x):
     return either(xp, x <= 0, reflected, positive, x)
 
 
-@elementwise(type_name="Lgamma", floating=True, stable_form=_OFF_THE_POLES, **SPECIAL)
+@special_function(floating=True, stable_form=_OFF_THE_POLES)
 def lgamma(xp, x: TensorLike):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
@@ -189,7 +185,7 @@ def _(g, x):
     return zero_safe_multiply(g, digamma(x))
 
 
-@elementwise(type_name="Digamma", floating=True, stable_form=_OFF_THE_POLES, **SPECIAL)
+@special_function(floating=True, stable_form=_OFF_THE_POLES)
 def digamma(xp, x: TensorLike):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
     return in_double("digamma", xp, _digamma, x=x)
@@ -200,7 +196,7 @@ def _(g, x):
     return zero_safe_multiply(g, _polygamma_of_order(x, a=1))
 
 
-@elementwise(name="polygamma_of_order", floating=True, **SPECIAL)
+@special_function(floating=True)
 def _polygamma_of_order(xp, x: TensorLike, *, a):
     def kernel(xp, x):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
@@ -217,9 +213,7 @@ def _(g, x, a):
 _FACTORIALS = [float(math.factorial(n)) for n in range(171)]
 
 
-@elementwise(
-    name="polygamma", type_name="Polygamma", stable_form=_OFF_THE_POLES, **SPECIAL
-)
+@special_function(stable_form=_OFF_THE_POLES, no_gradient=("a",))
 def _polygamma(xp, a: TensorLike, x: TensorLike):
     def kernel(xp, a, x):  # A&S 6.4.10
         valid = (a == xp.floor(a)) & (a >= 0)
@@ -231,9 +225,6 @@ def _polygamma(xp, a: TensorLike, x: TensorLike):
         return xp.where(valid, value, xp.nan)
 
     return in_double("polygamma", xp, kernel, a=a, x=x)
-
-
-_polygamma.no_gradient("a")
 
 
 @_polygamma.vjp("x")

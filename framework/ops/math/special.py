@@ -17,7 +17,14 @@ import numpy as np
 from tapewright.core.rules import elementwise
 from tapewright.core.typing import TensorLike
 
-from .approximation import SPECIAL, either, in_blocks, in_double, polynomial, ratio
+from .approximation import (
+    either,
+    in_blocks,
+    in_double,
+    polynomial,
+    ratio,
+    special_function,
+)
 from .elementwise import UNARY, zero_safe_multiply
 
 __all__ = ["erf", "erfc", "erfcinv", "erfinv", "ndtri"]
@@ -175,7 +182,7 @@ def _(g, x, out, sign):
     return zero_safe_multiply(g, zero_safe_multiply(x, out) * (2.0 * sign))
 
 
-@elementwise(type_name="Erf", zero_when=UNARY, floating=True, **SPECIAL)
+@special_function(zero_when=UNARY, floating=True)
 def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
@@ -190,7 +197,7 @@ def _(g, x):
     return zero_safe_multiply(g, exp_square(x, sign=-1.0)) * (2.0 / ROOT_PI)
 
 
-@elementwise(type_name="Erfc", floating=True, **SPECIAL)
+@special_function(floating=True)
 def erfc(xp, x: TensorLike):
     """``1 - erf(x)``, exact where it is tiny."""
     return in_double("erfc", xp, _erfc, x=x)
@@ -265,10 +272,7 @@ def _ndtri(xp, x):
     return _normal_quantile(xp, x - 0.5, xp.minimum(x, 1.0 - x))
 
 
-@elementwise(
-    type_name="Erfinv", zero_when=UNARY, floating=True,
-    stable_form="a bound within (-1, 1)", **SPECIAL,
-)  # fmt: skip
+@special_function(zero_when=UNARY, floating=True, stable_form="a bound within (-1, 1)")
 def erfinv(xp, x: TensorLike):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
     return in_double("erfinv", xp, _erfinv, x=x)
@@ -279,9 +283,7 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (ROOT_PI / 2.0)
 
 
-@elementwise(
-    type_name="Erfcinv", floating=True, stable_form="a bound within (0, 2)", **SPECIAL
-)
+@special_function(floating=True, stable_form="a bound within (0, 2)")
 def erfcinv(xp, x: TensorLike):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
     return in_double("erfcinv", xp, _erfcinv, x=x)
@@ -292,9 +294,7 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (-ROOT_PI / 2.0)
 
 
-@elementwise(
-    type_name="Ndtri", floating=True, stable_form="a bound within (0, 1)", **SPECIAL
-)
+@special_function(floating=True, stable_form="a bound within (0, 1)")
 def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 

@@ -34,7 +34,6 @@ def _where_known(g, x, y, edge, dtype):
 
 
 @elementwise(
-    type_name="Xlogy",
     zero_when=FIRST,
     ignores_float_errors=True,
     linear=[{"x"}],
@@ -84,7 +83,6 @@ def _(g, x, y):
 
 
 @elementwise(
-    type_name="Xdivy",
     zero_when=FIRST,
     ignores_float_errors=True,
     linear=[{"x"}],
