@@ -57,7 +57,7 @@ from .compiler.function.scopes import *
 from .core import dtypes as dtypes, errors as errors, nest as nest
 from .core.devices import device as device
 from .core.dtypes import *
-from .core.lazy_import import alias_modules, load_later
+from .core.lazy_import import alias_modules, import_lazily
 from .core.module import Module as Module
 from .core.tensor import *
 from .core.variable import Variable as Variable
@@ -102,7 +102,7 @@ if TYPE_CHECKING:  # what is loaded when it is first asked for
     test = gradient_check
     testing = gradient_check
 
-load_later(
+import_lazily(
     sys.modules[__name__],
     callbacks="tapewright.training.callbacks",
     image="tapewright.ops.image.processing",
@@ -131,7 +131,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     signal="tapewright.api.signal",
 )
 
-load_later(
+import_lazily(
     dtypes,
     cast="tapewright.ops.array.conversion:cast",
     complex="tapewright.ops.array.conversion:complex",

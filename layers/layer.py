@@ -20,7 +20,7 @@ from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.module import snake_case, unique_name
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast

@@ -1,6 +1,6 @@
 """`SavedLayer`: a layer from a file, of a class that is not known here."""
 
-from tapewright.core.module import snake_case
+from tapewright.core.naming import snake_case
 from tapewright.ops.random.sampling import Generator
 
 from .layer import Layer

@@ -1,6 +1,6 @@
 """`SeedGenerator`, and what layers and initializers take for a ``seed``."""
 
-from tapewright.core.module import unique_name
+from tapewright.core.naming import unique_name
 from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import registry
 

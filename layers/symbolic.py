@@ -13,7 +13,7 @@ from tapewright.compiler.tracing.tracer import AbstractValue
 from tapewright.core.dtypes import BY_NUMPY, DType, as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.module import unique_name
+from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.primitive import get_primitive
 from tapewright.core.provenance import Provenance

@@ -7,7 +7,8 @@ import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.module import Module, unique_name
+from tapewright.core.module import Module
+from tapewright.core.naming import unique_name
 from tapewright.core.nest import owned_leaves
 from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator

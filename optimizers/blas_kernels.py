@@ -41,4 +41,4 @@ def subtract_scaled(xp, y, x, factor, scratch):
 
 def pays(y):
     """Return whether a call of BLAS pays for a block like ``y``."""
-    return type(y) is np.ndarray and y.size >= WORTH and blas.is_called(y.dtype)
+    return type(y) is np.ndarray and y.size >= WORTH and blas.handles(y.dtype)

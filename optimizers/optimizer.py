@@ -19,7 +19,7 @@ from tapewright.compiler.program.variable_update import BlockRule
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.module import snake_case, unique_name
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method

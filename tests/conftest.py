@@ -18,7 +18,7 @@ os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test mak
 
 from tapewright import random  # noqa: E402
 from tapewright.core import devices, interpreters
-from tapewright.core.module import forget_names  # noqa: E402
+from tapewright.core.naming import reset_name_counts  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -113,7 +113,7 @@ def seeds(device):
 @pytest.fixture(autouse=True)
 def names():
     """Default names count from the beginning in every test."""
-    forget_names()
+    reset_name_counts()
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.provenance import paused
-from tapewright.core.source_lines import lines_wanted
+from tapewright.core.source_lines import lines_are_recorded
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
 from tapewright.core.typing import Gradient, TensorNest
@@ -103,7 +103,7 @@ class GradientTape:
             self._pop()
 
     def _new_tape(self):
-        return (TapeWithLines if lines_wanted() else Tape)(self._accessed)
+        return (TapeWithLines if lines_are_recorded() else Tape)(self._accessed)
 
     def _push(self, at=None):
         interpreters = list(active_interpreters())

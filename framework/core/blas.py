@@ -1,14 +1,12 @@
-"""Products that add to what is there already: calls of BLAS that NumPy does not offer.
+"""Accumulating products: calls of BLAS that NumPy does not offer.
 
-NumPy's own products overwrite. The library that it computes with can do
-``out = alpha * a @ b + beta * out`` in one pass, and is asked for it through ctypes: only
-where it is an OpenBLAS within reach whose answers were checked, and unless
-``TAPEWRIGHT_BLAS_CALLS=0`` is in the environment. Elsewhere NumPy computes the same in two
-passes. Leans on `openblas` and on NumPy.
+NumPy's products overwrite their output. Its BLAS library can compute ``out = alpha * a @ b
++ beta * out`` in one pass, and is called through ctypes, if it is an OpenBLAS whose results
+agree with NumPy's, and unless ``TAPEWRIGHT_BLAS_CALLS=0`` is in the environment. Elsewhere
+NumPy computes the same in two passes.
 """
 
 import functools
-import os
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from . import openblas
 __all__ = [
     "axpby",
     "gemm",
-    "is_called",
+    "handles",
     "note",
     "set_blas_calls",
     "sum_of_squares",
@@ -26,17 +24,17 @@ __all__ = [
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
-# Entries of a row of `sum_of_squares`: longer ones lose digits, shorter ones take longer.
+# Entries of a row of `sum_of_squares`: longer rows lose digits, shorter ones take longer.
 ROW = 1024
 
-_state = {"library": None, "note": "not asked for yet"}
+_state = {"library": None, "note": None}  # without a note until the first use
 
 
 def gemm(a, b, out, alpha=1.0, beta=0.0):
     """``out = alpha * a @ b + beta * out``, in place; returns ``out``.
 
-    Args: matrices of one dtype; ``out`` overlaps neither of the others. With ``beta=0``
-    what ``out`` held, NaN included, does not matter.
+    Args: matrices of one dtype; ``out`` overlaps neither of the others. ``beta=0``
+    overwrites ``out``, even NaN.
     Raises: ``ValueError`` if the shapes do not fit.
 
     >>> import numpy as np
@@ -46,27 +44,28 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
            [5., 5.]], dtype=float32)
     """
     if beta == 0 and alpha == 1 and out.flags.c_contiguous:
-        if 1 in (a.size, b.size):  # `np.dot` scales by a lone entry, and 0 drops NaN
+        if 1 in (a.size, b.size):  # `np.dot` scales by one entry, and there 0 drops NaN
             return np.multiply(a, b, out=out)
-        return np.dot(a, b, out=out)  # the same routine, sooner
+        return np.dot(a, b, out=out)  # the same routine, with less overhead
     call = _bound_gemm(a, b, out, alpha, beta)
     if call is None:
-        return _by_hand(a, b, out, alpha, beta)
+        return _numpy_gemm(a, b, out, alpha, beta)
     call()
     return out
 
 
 def axpby(alpha, x, beta, y):
-    """``y = alpha * x + beta * y``, in place; returns ``y``. Both of one shape and dtype.
+    """``y = alpha * x + beta * y``, in place, of one shape and dtype; returns ``y``.
 
     >>> import numpy as np
     >>> axpby(2.0, np.ones(3), 0.5, np.ones(3))
     array([2.5, 2.5, 2.5])
     """
-    library, letter = _that_fits(x, y)
+    library, letter = _library_for(x, y)
     if library is None:
         y *= y.dtype.type(beta)
-        return _add_by_hand(alpha, x, y)
+        y += x if alpha == 1 else x * x.dtype.type(alpha)
+        return y
     library.axpby(letter, y.size, alpha, x, beta, y)
     return y
 
@@ -74,8 +73,8 @@ def axpby(alpha, x, beta, y):
 def sum_of_squares(xp, x):
     """``sum(|x| ** 2)`` over all entries of an array of ``xp``.
 
-    One product over everything would add entry to entry, and lose digits: 0.4 % of the
-    sum over 16 million. So rows are summed by BLAS, and the rows' sums in pairs.
+    One dot product over all entries would lose digits: 0.4 % of the sum over 16 million.
+    So BLAS sums rows, and NumPy adds the sums of the rows pairwise.
 
     >>> import numpy as np
     >>> sum_of_squares(np, np.array([[3.0, 4.0]]))
@@ -90,10 +89,7 @@ def sum_of_squares(xp, x):
     return total + np.vdot(rest, rest) if rest.size else total
 
 
-# ---------------------------------------------------------------------- NumPy's way
-
-
-def _by_hand(a, b, out, alpha, beta):
+def _numpy_gemm(a, b, out, alpha, beta):
     product = np.matmul(a, b)
     if product.shape != out.shape:
         raise ValueError(
@@ -111,16 +107,11 @@ def _by_hand(a, b, out, alpha, beta):
     return out
 
 
-def _add_by_hand(alpha, x, y):
-    y += x if alpha == 1 else x * x.dtype.type(alpha)
-    return y
-
-
-# -------------------------------------------------------------------------- BLAS's way
+# --------------------------------------------------------------------- calls of BLAS
 
 
 def _bound_gemm(a, b, out, alpha, beta):
-    """The call of BLAS with all its arguments in place, or None where it does not fit."""
+    """A call of BLAS bound to all its arguments; None if it does not take these."""
     library = _library()
     if library is None or a.ndim != 2 or b.ndim != 2:
         return None
@@ -140,7 +131,7 @@ def _bound_gemm(a, b, out, alpha, beta):
 
 
 def _layout(x):
-    """``(how, leading dimension)`` of a matrix as BLAS takes it, or None."""
+    """``(transposition, leading dimension)`` of a matrix for BLAS, or None."""
     rows, columns = x.shape
     down, along = x.strides
     each = x.itemsize
@@ -155,8 +146,8 @@ def _leads(stride, each, length, count):
     return count == 1 or (stride % each == 0 and stride // each >= max(length, 1))
 
 
-def _that_fits(x, y):
-    """The library, and its letter for two arrays in the same order; else None twice."""
+def _library_for(x, y):
+    """The library and its letter for two arrays; None twice if it does not take them."""
     library, letter = _library(), _LETTERS.get(y.dtype)
     if x.shape != y.shape:
         raise ValueError(
@@ -171,7 +162,7 @@ def _that_fits(x, y):
 
 
 class _Library:
-    """The functions that are called, with the types of their numbers."""
+    """The functions of BLAS, with the types of their arguments."""
 
     def __init__(self, ctypes):
         self.ctypes = ctypes
@@ -183,11 +174,11 @@ class _Library:
             self.functions[f"{letter}gemm"] = self.function(f"{letter}gemm")
             vector = ctypes.c_void_p, self.index
             kinds = self.index, self.real[letter], *vector, self.real[letter], *vector
-            # What numbers become is fixed here, where calls are made anew each time.
+            # With argument types, ctypes converts the numbers of each call.
             self.functions[f"{letter}axpby"] = self.function(f"{letter}axpby", *kinds)
 
     def function(self, name, *kinds):
-        """Called with the GIL released, unlike what config calls."""
+        """A function that is called with the GIL released, unlike those of `openblas`."""
         c = self.ctypes
         address = c.cast(openblas.symbol(f"cblas_{name}"), c.c_void_p).value
         return c.CFUNCTYPE(None, *kinds)(address)
@@ -195,12 +186,12 @@ class _Library:
     def address(self, array):
         try:
             return self.ctypes.addressof(self.ctypes.c_char.from_buffer(array))
-        except (TypeError, ValueError):  # it is read-only, or in Fortran's order
+        except (TypeError, ValueError):  # read-only, or in Fortran's order
             return array.__array_interface__["data"][0]
 
     def pointer(self, array):
         found = self.ctypes.c_void_p(array.__array_interface__["data"][0])
-        found.array = array  # lives as long as the call
+        found.array = array  # keeps it alive as long as the call
         return found
 
     def gemm(self, letter, left, right, target, sizes, alpha, beta, a, b, out):
@@ -226,25 +217,25 @@ class _Library:
 
 
 def _library():
-    if _state["note"] == "not asked for yet":
-        switch = os.environ.get("TAPEWRIGHT_BLAS_CALLS", "")
-        if switch.lower() in ("0", "off", "false", "no"):
-            _state["note"] = f"off: TAPEWRIGHT_BLAS_CALLS={switch}"
-        else:
+    if _state["note"] is None:
+        try:
+            openblas.check_switch("TAPEWRIGHT_BLAS_CALLS")
             set_blas_calls(True)
+        except openblas.Unavailable as reason:
+            _state["note"] = str(reason)
     return _state["library"]
 
 
-def is_called(dtype) -> bool:
-    """Return whether BLAS computes sums and products of this NumPy dtype, not NumPy."""
+def handles(dtype) -> bool:
+    """Return whether BLAS itself is called for arrays of this NumPy dtype."""
     return dtype in _LETTERS and _library() is not None
 
 
 def set_blas_calls(on: bool) -> None:
-    """Let accumulating products go to NumPy's BLAS library directly.
+    """Let accumulating products call NumPy's BLAS library directly, or no longer.
 
-    Where it is not an OpenBLAS within reach, or computes something else than NumPy, NumPy
-    is used all the same; ``tw.config.show()`` says why.
+    They use NumPy all the same if that is no OpenBLAS, or computes other results;
+    ``tw.config.show()`` says why.
     """
     if not on:
         _state.update(library=None, note="switched off")
@@ -265,7 +256,7 @@ def set_blas_calls(on: bool) -> None:
 
 
 def _agrees():
-    """Products of small integers, exact in any order, in every layout."""
+    """Check products of small integers, exact in any order, in every layout."""
     numbers = np.resize(np.arange(-8, 9), (13, 17))
     for dtype in _LETTERS:
         a = numbers.astype(dtype)

@@ -1,9 +1,8 @@
-"""Settings of the process, and a report of what is in effect.
+"""Settings of the process, and a report of those in effect.
 
-Importing tapewright makes one setting, where it is known to help and the user has not
-decided otherwise: glibc keeps freed arrays instead of unmapping them (off with
-``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints what was done and, where
-nothing was, why. The passes that make traced functions fast are switched here, too.
+Importing tapewright makes one setting: glibc keeps freed arrays instead of unmapping them
+(off with ``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints whether it was made
+or why not. The passes that make traced functions fast are switched here, too.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
-VARIABLES = (
+ENVIRONMENT = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
@@ -43,7 +42,7 @@ VARIABLES = (
 )
 
 _malloc = {"tuned": False, "note": "not asked for"}
-_run_eagerly = False  # what is decorated with `function`
+_run_eagerly = False
 _passes = {}  # name -> whether it is on, in the order in which they run
 _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
@@ -52,8 +51,7 @@ _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 def apply_defaults() -> None:
     """Make the default settings, once per process; ``import tapewright`` calls this.
 
-    Raises: nothing because of a setting; what kept one from being made is noted for
-    ``show``.
+    A setting that cannot be made raises nothing: ``show`` prints the reason.
 
     >>> from tapewright import config
     >>> config.apply_defaults()
@@ -73,9 +71,9 @@ def set_malloc(tuned: bool = True) -> None:
     only once 256 MB at its end are free: the process may hold that much more memory.
 
     Args: ``tuned``: False sets both thresholds to glibc's initial 128 KB and releases
-    what is free now. glibc's own adjusting of them, ended by the first call, does not
-    come back; ``TAPEWRIGHT_MALLOC=0`` before import leaves it alone.
-    Raises: ``RuntimeError`` where malloc is not glibc's.
+    free memory now. The first call ends glibc's own adjustment of the thresholds for good;
+    ``TAPEWRIGHT_MALLOC=0`` before import leaves it on.
+    Raises: ``RuntimeError`` if malloc is not glibc's.
     Reference: mallopt(3) and malloc_trim(3) of the Linux manual.
 
     >>> from tapewright import config
@@ -95,26 +93,25 @@ def set_malloc(tuned: bool = True) -> None:
 def functions_are_verified() -> bool:
     """Return whether traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
 
-    One verifier then checks the graph after tracing and after each pass; another follows,
-    after each step of compilation, which value each piece of memory holds. They raise
-    ``VerificationError``. It costs time when a function is traced, and nothing when it is
-    off.
+    One verifier then checks the graph after tracing and after each pass; another checks,
+    after each step of compilation, the value that each buffer holds. They raise
+    ``VerificationError``. Verification takes time only when a function is traced.
     """
     return _verify
 
 
 def _glibc():
-    """The C library, where it is glibc and serves malloc."""
+    """The C library, if it is glibc and malloc is its own."""
     preload = os.environ.get("LD_PRELOAD", "")
     if any(name in preload for name in ("jemalloc", "tcmalloc", "mimalloc")):
         raise Unavailable(f"malloc is not glibc's: LD_PRELOAD={preload}")
-    if sys.platform != "linux" or not _known(os.confstr, "CS_GNU_LIBC_VERSION"):
+    if sys.platform != "linux" or not _or_none(os.confstr, "CS_GNU_LIBC_VERSION"):
         raise Unavailable("malloc can be tuned with glibc only")
     return openblas.load(None)
 
 
 def _default_malloc():
-    _stop_if_switched_off("TAPEWRIGHT_MALLOC")
+    openblas.check_switch("TAPEWRIGHT_MALLOC")
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     for name in ("mmap_threshold", "trim_threshold"):
         if f"MALLOC_{name.upper()}_" in os.environ or f"malloc.{name}=" in tunables:
@@ -127,11 +124,11 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
     A pass changes how a trace is computed, not its results. Three passes add in another
     order, so that results may differ by rounding: ``pool_first`` and
-    ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off until it
-    is switched on. The others keep every bit. Functions compiled before stay as they are.
+    ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off by
+    default. The others keep every bit. Functions compiled before are not changed.
 
     Args: ``every``: True or False for all passes; then single ones by name.
-    Raises: ``ValueError`` for a name that is none of a pass.
+    Raises: ``ValueError`` for a name that is no pass.
 
     >>> from tapewright import config
     >>> config.set_graph_passes(False, dead_nodes=True)
@@ -167,7 +164,7 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
 
 
 def offer_graph_pass(name: str, on: bool = True) -> None:
-    """Make a pass known by name, on or off until it is switched."""
+    """Register a pass by name, and its default."""
     _passes.setdefault(name, on)
 
 
@@ -177,9 +174,9 @@ def graph_pass_is_on(name: str) -> bool:
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Let traced functions run as plain Python, to look inside them; False: as ever.
+    """Let functions of `tw.function` run as plain Python, for debugging, or no longer.
 
-    Traces that were made before stay.
+    Their traces are kept.
 
     >>> from tapewright import config
     >>> config.run_functions_eagerly(True)
@@ -196,15 +193,10 @@ def functions_run_eagerly() -> bool:
     return _run_eagerly
 
 
-def _stop_if_switched_off(name):
-    if os.environ.get(name, "").lower() in ("0", "off", "false", "no"):
-        raise Unavailable(f"off: {name}={os.environ[name]}")
-
-
 def report() -> dict[str, Any]:
     """The information of ``show`` as a dict of strings, numbers, lists and dicts.
 
-    A value that cannot be known here is None.
+    A value is None if it cannot be found out.
 
     >>> from tapewright import config
     >>> sorted(config.report())  # doctest: +ELLIPSIS
@@ -213,10 +205,10 @@ def report() -> dict[str, Any]:
     ['calls', 'config', 'core', 'library', 'threads']
     """
     library = {
-        "library": _known(openblas.library_file),
-        "config": _known(openblas.text, "openblas_get_config"),
-        "core": _known(openblas.core),
-        "threads": _known(openblas.threads),
+        "library": _or_none(openblas.library_file),
+        "config": _or_none(openblas.text, "openblas_get_config"),
+        "core": _or_none(openblas.core),
+        "threads": _or_none(openblas.threads),
     }
     vectors = [f for f in openblas.cpu_flags() if f.startswith(("avx", "fma", "amx"))]
     return {
@@ -228,11 +220,11 @@ def report() -> dict[str, Any]:
         "malloc": dict(_malloc),
         "graph_passes": dict(_passes),
         "cpu_flags": sorted(vectors),
-        "environment": {name: os.environ.get(name) for name in VARIABLES},
+        "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
 
 
-def _known(function, *args):
+def _or_none(function, *args):
     try:
         return function(*args)
     except (Unavailable, OSError, AttributeError, ValueError):
@@ -249,12 +241,12 @@ def _version():
 
 
 def _cupy():
-    """Presence of CuPy, found without importing it: that may take seconds."""
+    """The state of CuPy, found without importing it, which may take seconds."""
     from importlib import util
 
     cupy = sys.modules.get("cupy")
     if cupy is None:
-        found = _known(util.find_spec, "cupy")
+        found = _or_none(util.find_spec, "cupy")
         return "installed, not imported" if found else "not installed"
     try:
         return f"{cupy.__version__}, devices: {cupy.cuda.runtime.getDeviceCount()}"
@@ -265,7 +257,7 @@ def _cupy():
 def show(file: TextIO | None = None) -> None:
     """Print versions, BLAS, malloc, CPU flags and environment switches, aligned.
 
-    Args: ``file``: where to, like that of ``print``.
+    Args: ``file``: that of ``print``.
 
     >>> from tapewright import config
     >>> config.show()  # doctest: +ELLIPSIS

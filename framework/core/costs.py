@@ -1,7 +1,7 @@
-"""The cost of an op by count, from shapes alone: the trait ``cost`` of primitives.
+"""The cost of an op, counted from shapes alone: the trait ``cost`` of primitives.
 
-Sums, products, comparisons and choices count as one flop each; functions like ``exp``, the
-transcendentals, are counted apart. What only moves data costs bytes and no operations.
+Sums, products, comparisons and choices count as one flop each; transcendental functions
+like ``exp`` are counted separately. Moving data costs bytes and no operations.
 """
 
 import math
@@ -27,7 +27,7 @@ def size_of(x):
 
 
 def per_input(flops, transcendentals=0):
-    """A ``cost`` of so many operations for each entry of the largest input."""
+    """A ``cost`` proportional to the size of the largest input."""
 
     def cost(inputs, outputs, **attributes):
         size = max(map(size_of, inputs))
@@ -37,7 +37,7 @@ def per_input(flops, transcendentals=0):
 
 
 def cubic(factor):
-    """A ``cost`` of ``factor * n ** 3`` for each matrix, and ``2 n ** 2`` by column.
+    """A ``cost`` of ``factor * n ** 3`` for each matrix, and ``2 n ** 2`` for each column.
 
     The matrices are the first input, the columns those of the second, if there is one.
     """
@@ -63,7 +63,7 @@ def op_cost(op, inputs, outputs, attributes=None) -> Cost:
 
 
 def total_bytes(arrays):
-    """The bytes of arrays; a view with repeated entries has those of its memory."""
+    """The bytes of arrays; a view has at most those of its base."""
     total, seen = 0, set()
     for x in arrays:
         if id(x) not in seen and hasattr(x, "nbytes"):

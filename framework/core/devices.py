@@ -1,7 +1,7 @@
-"""NumPy or CuPy, decided by the array at hand. The only file that imports CuPy.
+"""Devices and array modules: NumPy or CuPy. The only file that imports CuPy.
 
-Every kernel gets the array module ``xp`` of its inputs. New arrays are made on the
-current device: the CPU, or what `device` names.
+Every kernel gets the array module ``xp`` of its inputs. New arrays are created on the
+current device: the CPU, or that of `device`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TO_NUMPY = {}
 
 
 class _Modules(dict):
-    """Array type -> array module. A type never seen before is looked at once."""
+    """Array type -> array module, found when a type is first met."""
 
     def __missing__(self, array_type):
         if issubclass(array_type, (np.ndarray, np.generic, float, int, complex)):
@@ -54,7 +54,7 @@ _MODULES = _Modules()
 
 
 def array_module(array_type: type[Any]) -> Any:
-    """The module, NumPy or CuPy, whose arrays are of this type."""
+    """The module, NumPy or CuPy, of this type of arrays."""
     return _MODULES[array_type]
 
 
@@ -69,13 +69,13 @@ def is_array(value: object) -> bool:
 def register_array_module(
     array_type: type[Any], module: Any, to_numpy: Callable[[Any], Any]
 ) -> None:
-    """Adds a module with NumPy's functions; ``to_numpy`` copies its arrays to the host."""
+    """Add a module with NumPy's functions; ``to_numpy`` copies its arrays to the host."""
     _MODULES[array_type] = module
     _TO_NUMPY[array_type] = to_numpy
 
 
 def current_module() -> Any:
-    """The module in which new arrays are made."""
+    """The array module of the current device."""
     return _CURRENT.get()
 
 
@@ -91,7 +91,7 @@ def _cupy():
 
 @contextmanager
 def device(name: str | None) -> Iterator[None]:
-    """New arrays inside are made on this device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
+    """A context that creates new arrays on a device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
 
     Arrays never move by themselves: an op on arrays of two devices is an error.
 
@@ -116,7 +116,7 @@ def device(name: str | None) -> Iterator[None]:
 
 @contextmanager
 def use_module(module):
-    """New arrays inside are made by ``module``."""
+    """A context that creates new arrays by ``module``."""
     token = _CURRENT.set(module)
     try:
         yield module
@@ -135,7 +135,7 @@ def list_physical_devices(device_type: str | None = None) -> list[str]:
 
 
 def to_numpy(array: Any) -> Any:
-    """The array in host memory: itself if it is NumPy's, else a copy."""
+    """The array in host memory: itself if it is a NumPy array, else a copy."""
     if isinstance(array, (np.ndarray, np.generic)):
         return array
     convert = _TO_NUMPY.get(type(array))
@@ -154,34 +154,30 @@ def copy_to(module: Any, array: Any) -> Any:
 
 
 def check_fits(who: str, shape: Sequence[Any], dtype: Any) -> None:
-    """Refuses an array that the memory of the current device cannot hold.
+    """Raise ``ResourceExhaustedError`` for an array larger than the memory of the device.
 
-    An operating system promises more memory than it has, and ends the program that
-    takes it. Unknown dimensions count 1.
-
-    Raises: ``ResourceExhaustedError`` (a ``MemoryError``).
+    The operating system would grant such an array, and kill the program that fills it.
+    Unknown dimensions count 1.
     """
     count = math.prod([n for n in shape if type(n) is int])
     if count < _SURELY_FITS:
         return
-    size, room = count * np.dtype(dtype).itemsize, _memory_of(current_module())
-    if size > room:
+    xp = current_module()
+    size = count * np.dtype(dtype).itemsize
+    memory = _host_memory() if xp is np else xp.cuda.runtime.memGetInfo()[1]
+    if size > memory:
         raise ResourceExhaustedError(
             f"{who}: an array of shape {tuple(shape)} and dtype {np.dtype(dtype).name} "
-            f"takes {size:,} bytes; there are {room:,}"
+            f"takes {size:,} bytes; there are {memory:,}"
         )
 
 
 _SURELY_FITS = 1 << 24  # entries
 
 
-def _memory_of(module):
-    return _host_memory() if module is np else module.cuda.runtime.memGetInfo()[1]
-
-
 @functools.cache
 def _host_memory():
-    """Bytes of main memory, or what the control group of the process may take of it."""
+    """The bytes of main memory, or the limit of the control group of the process."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
         path = Path("/sys/fs/cgroup") / file

@@ -1,7 +1,7 @@
 """Element types under TensorFlow's names: ``float32``, ``int64``, ``complex64``, ...
 
-A `DType` compares equal to whatever NumPy would take for the same type: its name, a
-NumPy dtype or scalar class. ``np.dtype(tw.float32)`` works too.
+A `DType` equals everything that NumPy takes for the same type: its name, a NumPy dtype or
+scalar class. ``np.dtype(tw.float32)`` works too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _python_bool = bool
 class DType:
     """One element type.
 
-    Equal to the Python types that stand for it, as in TensorFlow: ``float32 == float``. Code
-    that tells a tensor's dtype from the type of a Python number compares with ``is``.
+    It also equals Python types, as in TensorFlow: ``float32 == float``. Code that must not
+    confuse a dtype with the type of a Python number compares with ``is``.
 
     >>> as_dtype("float32").is_floating, as_dtype("float32") == np.float32
     (True, True)
@@ -52,7 +52,7 @@ class DType:
 
     def __init__(self, name: str, numpy_dtype: Any):
         self.name = name
-        self.dtype = np.dtype(numpy_dtype)  # the attribute by which np.dtype() knows us
+        self.dtype = np.dtype(numpy_dtype)  # np.dtype(self) reads this attribute
 
     @property
     def as_numpy_dtype(self) -> type[Any]:
@@ -163,13 +163,16 @@ _ALL = [
 _BY_NAME = {d.name: d for d in _ALL} | {
     "half": float16, "float": float32, "double": float64,
 }  # fmt: skip
+_BY_PYTHON = {
+    float: float32, int: int32, _python_bool: bool, complex: complex128, str: string,
+}  # fmt: skip
 BY_NUMPY = {d.dtype: d for d in _ALL}
 
 
 def as_dtype(value: Any) -> DType:
     """The `DType` of a name, NumPy dtype, Python type or `DType`.
 
-    Raises: ``TypeError`` for anything that names no element type of ours.
+    Raises: ``TypeError`` for anything else.
 
     >>> as_dtype(float), as_dtype("int64")
     (tf.float32, tf.int64)
@@ -178,15 +181,8 @@ def as_dtype(value: Any) -> DType:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
-    python = {
-        float: float32,
-        int: int32,
-        _python_bool: bool,
-        complex: complex128,
-        str: string,
-    }
-    if isinstance(value, type) and value in python:
-        return python[value]
+    if isinstance(value, type) and value in _BY_PYTHON:
+        return _BY_PYTHON[value]
     try:
         numpy_dtype = None if value is None else np.dtype(value)
     except TypeError:

@@ -1,8 +1,7 @@
-"""Python source, written line by line and compiled: the only generator of code.
+"""Generation of Python code: source is written line by line, then compiled.
 
-What the same few lines do again and again (the records of a tape, the replay of a traced
-step, the steps of a loop) is written out once for each case, with the functions and arrays
-that never change bound to names beforehand.
+Code that runs often (the records of a tape, the replay of a traced step, the steps of a
+loop) is specialized to each case, with its functions and constant arrays bound to names.
 
 >>> import numpy as np
 >>> source = Source("<example>")
@@ -23,7 +22,7 @@ __all__ = ["Source", "identifier"]
 
 
 def identifier(name, otherwise="f"):
-    """The name with each character that Python does not allow replaced."""
+    """The name with an underscore for each character that Python does not allow."""
     name = "".join([c if c.isalnum() and c.isascii() else "_" for c in name])
     plain = name.isidentifier() and not keyword.iskeyword(name)
     return name if plain else f"{otherwise}_{name}"
@@ -33,7 +32,7 @@ class Source:
     """Lines of source, and the objects bound to the names in them.
 
     ``tags`` has for each line the object that it was written for, ``bound`` the object of
-    each name; ``filename`` is what tracebacks show.
+    each name; ``filename`` appears in tracebacks.
     """
 
     def __init__(self, filename):
@@ -44,25 +43,22 @@ class Source:
     @property
     def text(self):
         """The source as one string."""
-        return (
-            "\n".join([line() if callable(line) else line for line in self.lines])
-            + "\n"
-        )
+        return "\n".join(self.lines) + "\n"
 
     def emit(self, text, tag=None):
-        """Write one line at the present indentation."""
+        """Write one line at the current indentation."""
         self.lines.append(self._indent + text)
         self.tags.append(tag)
 
     def bind(self, stem, value):
-        """A new name for an object; ``stem`` is how it begins."""
+        """Bind an object to a new name, which starts with ``stem``, and return the name."""
         name = f"{identifier(stem)}{len(self.bound)}"
         self.bound[name] = value
         return name
 
     @contextmanager
     def block(self, head, tag=None):
-        """Write a head, as ``for i in range(3):``, and indent what follows."""
+        """Write a line like ``for i in range(3):``, and indent those of the block."""
         self.emit(head, tag)
         outer, self._indent = self._indent, self._indent + "    "
         try:
@@ -72,24 +68,16 @@ class Source:
 
     @contextmanager
     def function(self, name, parameters):
-        """Write a function. What is bound by its end are defaults of its parameters:
-        locals, which Python finds sooner than globals."""
-        before = set(self.bound)
-
-        def head():
-            own = [f"{n}={n}" for n in self.bound if n not in before]
-            return f"def {name}({', '.join([*parameters, *own])}):"
-
-        self.lines.append(head)
-        self.tags.append(None)
-        outer, self._indent = self._indent, "    "
-        try:
+        """Write a function. Names bound inside become parameters with defaults: Python
+        looks up locals faster than globals."""
+        at, count = len(self.lines), len(self.bound)
+        with self.block(""):  # the first line, which needs the names bound inside
             yield
-        finally:
-            self._indent = outer
+        own = [f"{n}={n}" for n in list(self.bound)[count:]]
+        self.lines[at] = f"def {name}({', '.join([*parameters, *own])}):"
 
     def compiled(self, **bound):
-        """Run the source; the functions in it, by name. ``bound`` replaces objects."""
+        """Run the source and return its functions by name. ``bound`` replaces objects."""
         scope = {**self.bound, **bound}
         exec(compile(self.text, self.filename, "exec"), scope)
         return scope

@@ -1,6 +1,6 @@
-"""The exceptions of tapewright: subclasses of Python's own, so that either name catches.
+"""The exceptions of tapewright, each of which is one of Python's own, too.
 
-`OpError` and its subclasses are TensorFlow's family, one class for each error code:
+`OpError` and its subclasses are TensorFlow's, one class for each error code:
 
     ValueError  <- InvalidArgumentError    values that an op does not take
       ValueError  <- ShapeError            shapes or sizes that do not fit together
@@ -10,15 +10,15 @@
     MemoryError <- ResourceExhaustedError  more bytes than the machine can have
     ValueError, OSError <- SavingError     a file that cannot be written, or read
 
-Beside it stand those that TensorFlow raises as Python's own, or does not know:
+The others are Python's own in TensorFlow, or unknown to it:
 
-    LookupError <- GradientLookupError     an op without a derivative rule on the way
-    TypeError   <- MappingError            what has no meaning for many values at once
-    TypeError   <- TracingError            what a traced function cannot do
-    RuntimeError <- VerificationError      a program that would compute something else
-    ValueError, RuntimeError <- RecordingError   a tape asked for what its state forbids
+    LookupError <- GradientLookupError     a gradient through an op that has no rule
+    TypeError   <- MappingError            an operation that a batched tensor has not
+    TypeError   <- TracingError            an operation that a traced tensor has not
+    RuntimeError <- VerificationError      a compiled function with an inconsistency
+    ValueError, RuntimeError <- RecordingError   a tape in the wrong state
 
-A message says who complains and what must hold, what was given, and what to do.
+A message says who raises it and what must hold, what was given, and what to do.
 """
 
 import functools
@@ -98,8 +98,8 @@ __all__ = [
 class OpError(Exception):
     """Base of the errors with a code: ``code`` (or ``error_code``), and ``message``.
 
-    Constructed from the message alone, or in TensorFlow's order from ``node_def``,
-    ``op`` and ``message``, of which the first two are kept for the programs that ask.
+    The arguments are the message alone, or TensorFlow's: ``node_def``, ``op`` and
+    ``message``, the first two of which are only kept as attributes.
 
     >>> error = NotFoundError(None, None, "no such key")
     >>> error.code == NOT_FOUND, error.message
@@ -188,7 +188,7 @@ class AbortedError(OpError):
 
 
 class OutOfRangeError(OpError):
-    """An iterator is asked for more than it holds, or an array for what lies beyond."""
+    """An iterator is exhausted, or a position lies beyond the end of an array."""
 
     code = OUT_OF_RANGE
 
@@ -264,7 +264,7 @@ class NumericsError(InvalidArgumentError, FloatingPointError):
 
 
 class GradientLookupError(LookupError):
-    """A gradient is asked for through an op that has no rule for that input."""
+    """A gradient passes through an op that has no VJP rule for that input."""
 
     def __init__(self, op_name, type_name, input_name):
         super().__init__(
@@ -276,16 +276,16 @@ class GradientLookupError(LookupError):
 
 
 class MappingError(TypeError):
-    """Something is asked of a tensor that stands for many values at once.
+    """A batched tensor, which stands for many values at once, cannot do this.
 
-    Its one value, a result whose size differs from value to value, or an assignment.
+    It has no single value, no results of different sizes, and cannot be assigned.
     """
 
 
 class TracingError(TypeError):
-    """Something is asked of a tensor whose value is not known while a function is traced.
+    """A traced tensor cannot do this.
 
-    Its value for Python (``if``, ``float``, ``numpy``), or its use after the trace.
+    It has no value for Python (``if``, ``float``, ``numpy``), and no use after the trace.
     """
 
 
@@ -293,21 +293,21 @@ OperatorNotAllowedInGraphError = TracingError
 
 
 class VerificationError(RuntimeError):
-    """A graph or program of a traced function would compute something else than it should.
+    """A graph or program of a traced function is inconsistent, and might compute wrongly.
 
-    This is a defect of tapewright, found before it gives a wrong number. Both are
-    verified where the environment has ``TAPEWRIGHT_VERIFY=1``.
+    This is a defect of tapewright, found before it gives a wrong number. Verification is
+    on if the environment has ``TAPEWRIGHT_VERIFY=1``.
     """
 
 
 class RecordingError(RuntimeError, ValueError):
-    """A tape is asked for something that its present state forbids."""
+    """The state of a tape forbids the call."""
 
 
 def printable(text, kept=""):
-    """``text`` as Python escapes it where it is not printable, but for the ``kept``.
+    """``text`` with escapes for its unprintable characters, except those in ``kept``.
 
-    What a file says could steer a terminal otherwise.
+    Text from a file could contain control sequences of a terminal.
 
     >>> printable("a\\x1b[31mb")
     'a\\\\x1b[31mb'
@@ -320,10 +320,9 @@ def printable(text, kept=""):
 class SavingError(OpError, ValueError, OSError):
     """A file cannot be written, or what it holds cannot be read.
 
-    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member inside
-    that is at fault (or None), ``reason`` what is wrong. Where the system refuses, it is
-    that error, too: ``except FileNotFoundError`` and ``except NotFoundError`` catch that
-    of a missing file.
+    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member at fault
+    (or None), ``reason`` what is wrong. An error of the operating system is of its class,
+    too: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing file.
     """
 
     def __init__(self, path, reason, dataset=None):
@@ -336,35 +335,34 @@ class SavingError(OpError, ValueError, OSError):
         return printable(f"{self.path}{place}: {_cut(self.reason, 5000)}", "\n")
 
     def __reduce__(self):
-        return _saving_error, (self._kind, self.path, self.reason, self.dataset)
+        return _rebuild, (self._kind, self.path, self.reason, self.dataset)
 
     _kind = None
 
 
 def _cut(text, most):
-    """A file may have names of any length; a message has a page at most."""
+    """``text``, or its start: names in a file may be of any length."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def saving_error(path, reason, dataset=None, cause=None):
-    """The `SavingError` that is a ``FileNotFoundError``, too, if ``cause`` is one, etc."""
-    kind = type(cause) if isinstance(cause, OSError) else None
-    return _saving_error(kind, path, reason, dataset)
+    """A `SavingError` that is also of the class of ``cause``, if that is an ``OSError``."""
+    return _saving_error_class(type(cause))(path, reason, dataset)
 
 
-def _saving_error(kind, path, reason, dataset=None):
-    return _of_kind(kind)(path, reason, dataset)
+def _rebuild(kind, *args):
+    return _saving_error_class(kind)(*args)
 
 
 @functools.cache
-def _of_kind(kind):
+def _saving_error_class(kind):
     if kind is None or not issubclass(kind, OSError) or issubclass(SavingError, kind):
         return SavingError
-    ours = _BY_SYSTEM.get(kind, OpError)
-    return type("SavingError", (SavingError, ours, kind), {"_kind": kind})
+    base = _SYSTEM_ERRORS.get(kind, OpError)
+    return type("SavingError", (SavingError, base, kind), {"_kind": kind})
 
 
-_BY_SYSTEM = {
+_SYSTEM_ERRORS = {
     FileNotFoundError: NotFoundError,
     FileExistsError: AlreadyExistsError,
     PermissionError: PermissionDeniedError,

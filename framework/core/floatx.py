@@ -1,4 +1,7 @@
-"""`floatx`: the dtype that layers, metrics and the data of `fit` get where none is given."""
+"""`floatx`: the default dtype of layers, optimizers, metrics and the data of `fit`.
+
+These import nothing of each other, so that the setting stands below all of them.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ _default = float32
 
 
 def default_float() -> DType:
-    """The dtype itself."""
+    """The default dtype."""
     return _default
 
 
 def floatx() -> str:
-    """The name of the dtype, "float32" unless `set_floatx` was called."""
+    """The name of the default dtype, "float32" unless `set_floatx` was called."""
     return _default.name
 
 
 def set_floatx(value: DTypeLike) -> None:
-    """Sets it, to "float16", "float32" or "float64", for layers and data to come.
+    """Set the default dtype of new layers and data: "float16", "float32" or "float64".
 
     Tensors made of Python numbers stay float32, as in TensorFlow.
     Raises: ``ValueError`` for another dtype.

@@ -1,11 +1,12 @@
-"""The stack of interpreters: who processes an op when it is called.
+"""The stack of interpreters, which process each op that is called.
 
-The active interpreter of a thread (of a context, to be exact) is one of
+The active interpreter of a thread (more exactly, of a context) is one of
 
-    None                nobody: the op just runs
-    `tape.Tape`         one tape, which records it
+    None                no interpreter: the op just runs
+    `tape.Tape`         one tape, which records the op
     `ARRAY_EVAL`        a backward pass that nobody records: arrays in, arrays out
-    `InterpreterStack`  several, or others (a batcher, a tracer); the innermost comes first
+    another             a batcher, a tracer, ...
+    `InterpreterStack`  several; the innermost processes the op first
 """
 
 from contextvars import ContextVar
@@ -27,20 +28,20 @@ active_interpreter = _INTERPRETER.get
 
 
 class Interpreter:
-    """Something that processes every op while it is active."""
+    """Base of the objects that process every op while they are active."""
 
     __slots__ = ()
-    sees_plain_tensors = True  # ops on tensors of the class Tensor itself, too
-    takes_records = False  # is given records of whole calls: `process_record`
-    only_watches_variables = False  # wants to know which variables are read, no more
-    traces = False  # writes ops down: a tensor under it may have no value yet
+    sees_plain_tensors = True  # also processes ops on tensors of no subclass only
+    takes_records = False  # has `process_record`, for records of whole calls
+    only_watches_variables = False  # processes reads of variables, but no ops
+    traces = False  # builds a graph: tensors under it may have no value yet
 
     def process(self, op, inputs, attributes, below):
         """The outputs of the op; ``below`` are the interpreters under this one."""
         return process_op(op, inputs, attributes, below)
 
     def read_variable(self, variable, tensor):
-        """Hook for each read of a Variable; ``tensor`` is what the read returns."""
+        """Hook for each read of a Variable; ``tensor`` is its result."""
 
     def before_assign(self, variable, method, key):
         """Hook before a Variable is assigned to; may refuse by raising.
@@ -60,14 +61,14 @@ ARRAY_EVAL = _ArrayEval()
 
 
 class InterpreterStack(tuple):
-    """Several interpreters, the innermost last."""
+    """Several interpreters, the innermost at the end of the tuple."""
 
     __slots__ = ()
     sees_plain_tensors = True
 
 
 def active_interpreters() -> tuple:
-    """The interpreters of this thread, the innermost last."""
+    """The interpreters of this thread, the innermost at the end."""
     interpreter = active_interpreter()
     if interpreter is None:
         return ()
@@ -77,7 +78,7 @@ def active_interpreters() -> tuple:
 
 
 def active_tracer():
-    """The innermost interpreter of this thread that writes ops down, or None."""
+    """The innermost interpreter of this thread that traces, or None."""
     interpreter = active_interpreter()
     if type(interpreter) is not InterpreterStack:
         return interpreter if interpreter is not None and interpreter.traces else None
@@ -96,7 +97,7 @@ def set_interpreters(interpreters):
 
 
 class use_interpreters:  # noqa: N801  (used as a statement)
-    """``with use_interpreters(these):`` they, and no others, process the ops inside."""
+    """``with use_interpreters(these):`` only these process the ops inside."""
 
     __slots__ = ("interpreters", "outer")
 

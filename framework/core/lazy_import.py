@@ -1,22 +1,21 @@
-"""Names that are there from the start, and whose modules are loaded at first use."""
+"""Lazy imports: attributes and aliases of modules, imported at first use."""
 
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
-__all__ = ["alias_modules", "load_later"]
+__all__ = ["alias_modules", "import_lazily"]
 
 
-def load_later(module, **names):
-    """Gives a module names whose values are loaded when they are first asked for.
+def import_lazily(module, **names):
+    """Give a module attributes that are imported at their first use.
 
-    ``names``: for each the module that it stands for, which import statements find under
-    that name, too, or ``"module:name"`` for something in one. For what few programs use:
-    `import` need not wait for it.
+    ``names``: for each the module that it stands for, which import statements then find
+    under that name, too, or ``"module:name"`` for something in a module.
 
     >>> from types import ModuleType
     >>> space = ModuleType("space")
-    >>> load_later(space, text="json", loads="json:loads")
+    >>> import_lazily(space, text="json", loads="json:loads")
     >>> space.loads("[1, 2]"), dir(space)[-2:]
     ([1, 2], ['loads', 'text'])
     """
@@ -38,10 +37,10 @@ def load_later(module, **names):
 
 
 def alias_modules(package, **names):
-    """Lets import statements find modules, and what lies in them, below ``package``.
+    """Let import statements find modules, and their submodules, below ``package``.
 
-    ``names``: for each the full name of the module that it stands for. The module is the
-    same under both names, and is executed once.
+    ``names``: for each the full name of the module that it stands for. Both names give one
+    module, which is executed once.
     """
     for name, target in names.items():
         if target != f"{package}.{name}":
@@ -49,10 +48,9 @@ def alias_modules(package, **names):
 
 
 class _Aliases:
-    """Finds a module under its second name by importing it under its first.
+    """A finder and loader that imports a module under its first name for its second.
 
-    A finder and a loader without the base classes of `importlib.abc`, which takes 3 ms to
-    load.
+    It has no base classes, since `importlib.abc` takes 3 ms to import.
     """
 
     def __init__(self):
@@ -76,4 +74,4 @@ class _Aliases:
 
 
 _ALIASES = _Aliases()
-sys.meta_path.insert(0, _ALIASES)  # before the finder that would load a file twice
+sys.meta_path.insert(0, _ALIASES)  # in front, or Python's own would load files twice

@@ -1,11 +1,10 @@
-"""`Module`: finds the variables and submodules among its attributes."""
+"""`Module`: an object that finds the variables and modules in its attributes."""
 
 from __future__ import annotations
 
-import itertools
-import re
 from typing import Any
 
+from .naming import snake_case
 from .nest import owned_leaves
 from .variable import Variable
 
@@ -15,8 +14,8 @@ __all__ = ["Module"]
 class Module:
     """A container of variables and of other modules, in attributes, lists and dicts.
 
-    Subclasses need not call ``super().__init__()``. Attributes are searched by name in
-    alphabetical order, a module's own variables before those of its submodules.
+    Subclasses need not call ``super().__init__()``. Attributes are searched in alphabetical
+    order of their names; a module's own variables precede those of its submodules.
 
     >>> class Scale(Module):
     ...     def __init__(self):
@@ -26,7 +25,7 @@ class Module:
     """
 
     _name = None
-    _awaited = None  # what a checkpoint has for variables that are not made yet
+    _awaited = None  # values of a checkpoint for variables that do not exist yet
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -80,27 +79,3 @@ def _search(module, kind, found, seen):
                     below.append(leaf)
     for submodule in below:
         _search(submodule, kind, found, seen)
-
-
-_counts = {}  # default name -> counts how often it was given
-
-
-def unique_name(stem: str) -> str:
-    """``stem``, then ``stem_1``, ``stem_2`` and so on: names where none is given."""
-    count = next(_counts.setdefault(stem, itertools.count()))
-    return f"{stem}_{count}" if count else stem
-
-
-def forget_names() -> None:
-    """Counts anew: the next name of a stem is the stem itself."""
-    _counts.clear()
-
-
-def snake_case(name: str) -> str:
-    """``BatchNormalization`` as ``batch_normalization``.
-
-    >>> snake_case("MyDense2D")
-    'my_dense2d'
-    """
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()

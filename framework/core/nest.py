@@ -1,6 +1,6 @@
 """Nested structures: lists, tuples, named tuples and dicts with anything at the leaves.
 
-Dicts are walked in the order of their sorted keys, as TensorFlow does; `None` and shapes
+Dicts are traversed in the order of their sorted keys, as in TensorFlow; `None` and shapes
 are leaves.
 """
 
@@ -24,13 +24,15 @@ __all__ = [
 
 
 class _Containers(dict):
-    """Type -> whether its objects are walked; a dict, as every gradient asks often."""
+    """Type -> whether its objects are traversed. A dict, since each gradient asks often."""
 
     def __missing__(self, kind):
         nested = issubclass(kind, (list, tuple, dict)) and not issubclass(
             kind, TensorShape
         )
-        if "<locals>" not in kind.__qualname__:  # else it goes with what made it
+        if (
+            "<locals>" not in kind.__qualname__
+        ):  # a class of a function must not be kept
             self[kind] = nested
         return nested
 
@@ -39,7 +41,7 @@ _CONTAINERS = _Containers()
 
 
 def is_nested(value: object) -> bool:
-    """Return whether ``value`` is a list, tuple or dict to be walked (a shape is a leaf)."""
+    """Return whether ``value`` is a list, tuple or dict, but no shape."""
     return _CONTAINERS[type(value)]
 
 
@@ -68,8 +70,8 @@ def _collect(structure, leaves):
 def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
     """The leaves of the lists, tuples and dicts in an attribute, each container once.
 
-    A container inside of itself ends there. Dicts in the order of their keys, or, with
-    ``in_order``, of their entries.
+    Containers may contain themselves. Dicts are traversed in the order of their keys, or,
+    with ``in_order``, of their entries.
 
     >>> cycle = [1, {"b": 2, "a": 3}]
     >>> cycle.append(cycle)
@@ -102,6 +104,8 @@ def _sorted_keys(mapping):
 
 def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     """``leaves`` arranged like ``structure``, with its container types.
+
+    A structure that is a leaf itself gives the one leaf.
 
     >>> pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
     {'b': [2, 3], 'a': (1,)}
@@ -152,14 +156,14 @@ def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def assert_same_structure(first: Any, second: Any) -> None:
-    """Raises ``ValueError`` unless both nest in the same way."""
-    if _outline(first) != _outline(second):
+    """Raise ``ValueError`` unless both are nested in the same way."""
+    if _nesting(first) != _nesting(second):
         raise ValueError(f"The structures differ:\n  {first!r}\n  {second!r}")
 
 
-def _outline(structure):
+def _nesting(structure):
     if not is_nested(structure):
         return None
     if isinstance(structure, dict):
-        return {key: _outline(value) for key, value in structure.items()}
-    return [_outline(item) for item in structure]
+        return {key: _nesting(value) for key, value in structure.items()}
+    return [_nesting(item) for item in structure]

@@ -11,6 +11,7 @@ except ImportError:  # a Python built without libffi
 
 __all__ = [
     "Unavailable",
+    "check_switch",
     "core",
     "cpu_flags",
     "ctypes",
@@ -23,11 +24,17 @@ __all__ = [
 
 
 class Unavailable(RuntimeError):
-    """Something of the C library or of BLAS that is not there; the message says why."""
+    """A feature of the C library or of BLAS is not available; the message says why."""
+
+
+def check_switch(name):
+    """Raise `Unavailable` if an environment variable switches a feature off."""
+    if os.environ.get(name, "").lower() in ("0", "off", "false", "no"):
+        raise Unavailable(f"off: {name}={os.environ[name]}")
 
 
 def load(path, mode=0):
-    """A loaded library, whose functions are called with the GIL held."""
+    """Load a library, whose functions are then called with the GIL held."""
     if ctypes is None:
         raise Unavailable("this Python has no ctypes")
     return ctypes.PyDLL(path, mode=mode)
@@ -37,8 +44,8 @@ def load(path, mode=0):
 def symbol(name):
     """Function ``name`` of the OpenBLAS that NumPy computes with.
 
-    A symbol is looked up in NumPy's extension and in all it is linked to: that finds
-    this copy of the library among several, and NOLOAD never loads another.
+    The lookup goes through NumPy's extension module and the libraries it links to, so that
+    it finds NumPy's copy of OpenBLAS among several; NOLOAD never loads another.
     """
     extension = _numpy_extension()
     if extension is None or not hasattr(os, "RTLD_NOLOAD"):
@@ -52,7 +59,7 @@ def symbol(name):
 
 
 def text(name):
-    """The string that a function of OpenBLAS returns."""
+    """Call a function of OpenBLAS that returns a string."""
     function = symbol(name)
     function.restype = ctypes.c_char_p
     return function().decode()
@@ -70,9 +77,9 @@ def threads():
 
 @functools.cache
 def cpu_flags():
-    """Linux's flags of the first processor, less those that NumPy finds unusable.
+    """Linux's flags of the first processor, without those that NumPy finds unusable.
 
-    NumPy asks the CPU itself, and there valgrind and emulators hide what they lack.
+    NumPy asks the CPU itself, where valgrind and emulators hide features they lack.
     """
     try:
         with open("/proc/cpuinfo") as lines:
@@ -84,7 +91,7 @@ def cpu_flags():
 
 
 def library_file():
-    """File name of the loaded OpenBLAS: the mapping that holds one of its functions."""
+    """The file name of the loaded OpenBLAS: that of the mapping with one of its functions."""
     function = symbol("openblas_get_config")
     address = ctypes.cast(function, ctypes.c_void_p).value
     with open("/proc/self/maps") as mappings:

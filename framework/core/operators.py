@@ -1,7 +1,6 @@
-"""The operators of whatever holds or stands for a tensor, under Python's names.
+"""Python's operators of tensors and of the objects that stand for them, for type checkers.
 
-They are ops, which do not exist yet where `Tensor` is made: `ops/operators.py` fills them
-in, and this is where a type checker reads them.
+They call ops, which are defined after `Tensor`: `ops/operators.py` fills them in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Provenance: where a tensor came from that is on no tape.
+"""Provenance: the origins of a tensor that is on no tape.
 
-A tensor that no tape knows carries a `Provenance` in place of a key if it was computed from
-tensors that some tape knew. `GradientTape.explain` reads it to say why a gradient is None.
+A tensor that no tape knows has a `Provenance` in place of its key if it was computed from
+tensors that a tape knew. With it `GradientTape.explain` says why a gradient is None.
 """
 
 from contextvars import ContextVar
@@ -11,12 +11,12 @@ from .source_lines import user_line
 
 __all__ = ["Origin", "Provenance", "attach_provenance", "merge_provenance", "paused"]
 
-# While tapes pause in this context: how many.
+# The number of tapes that are paused (`stop_recording`) in this context.
 paused = ContextVar("paused", default=0)
 
 
 class Origin(NamedTuple):
-    """A tracked tensor (``key``) from which a tensor came that a tape does not know.
+    """A tracked tensor (``key``) whose track was lost at ``op``, and the reason.
 
     ``reason`` is "outside" or "stop_recording" (nobody recorded the op), "stop_gradient"
     or "no_derivative" (the op lets no gradient pass), or "variable": ``key`` is then the
@@ -30,16 +30,16 @@ class Origin(NamedTuple):
 
 
 class Provenance:
-    """The tracked tensors from which a tensor came that is on no tape; stands for its key."""
+    """The origins of a tensor that is on no tape, in place of its key."""
 
     __slots__ = ("origins",)
-    MOST = 16  # origins that are remembered
+    MOST = 16  # origins are kept
 
     def __init__(self, origins):
         self.origins = tuple(dict.fromkeys(origins))[: Provenance.MOST]
 
     def within(self, other):
-        """Return whether the other one has all origins of this one."""
+        """Return whether the other has all origins of this one."""
         for origin in self.origins:
             if origin not in other.origins:
                 return False
@@ -53,15 +53,15 @@ def merge_provenance(op, interpreter, keys):
         if key is None or key is found:
             continue
         if type(key) is not Provenance:
-            return _gathered(op, interpreter, keys)
+            return _new_provenance(op, interpreter, keys)
         if found is None or found.within(key):
             found = key
         elif not key.within(found):
-            return _gathered(op, interpreter, keys)
+            return _new_provenance(op, interpreter, keys)
     return found
 
 
-def _gathered(op, interpreter, keys):
+def _new_provenance(op, interpreter, keys):
     origins, line = [], None
     for key in keys:
         if type(key) is Provenance:
@@ -79,9 +79,9 @@ def _gathered(op, interpreter, keys):
 
 
 def attach_provenance(op, inputs, outputs, interpreter=None):
-    """Gives outputs that are on no tape the key by which their loss can be explained."""
-    lost = merge_provenance(op, interpreter, [x.key for x in inputs])
-    if lost is not None:
+    """Give outputs that are on no tape the `Provenance` of their inputs."""
+    provenance = merge_provenance(op, interpreter, [x.key for x in inputs])
+    if provenance is not None:
         for out in outputs if type(outputs) is tuple else (outputs,):
             if out.key is None:
-                out.key = lost
+                out.key = provenance

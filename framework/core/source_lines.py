@@ -1,53 +1,54 @@
-"""Lines of the user's code: where an op was called, where an error came through."""
+"""Lines of the user's code: of the call of an op, or on the way of an error."""
 
 import sys
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["line_of_error", "lines_wanted", "trace_lines", "user_line"]
+__all__ = ["line_of_error", "lines_are_recorded", "record_lines", "user_line"]
 
-_OURS = str(Path(__file__).parents[1])
-_OTHERS = (  # beside it in a clone; inside it when installed
-    *[str(Path(_OURS).parent / folder) for folder in ("layers", "optimizers")],
-    str(Path(np.__file__).parent),  # it is called with tensors, and asks them back
+_PACKAGE = Path(__file__).parents[1]
+_NOT_THE_USERS = (
+    str(_PACKAGE),
+    *[str(_PACKAGE.parent / name) for name in ("layers", "optimizers")],  # in a clone
+    str(Path(np.__file__).parent),  # it calls back when it is given tensors
 )
-_lines_wanted = False
+_recorded = False
 
 
-def lines_wanted():
-    """Return whether records and provenance remember the line of the user's code."""
-    return _lines_wanted
+def lines_are_recorded():
+    """Return whether tapes and provenance record the line of the user's code."""
+    return _recorded
 
 
-def trace_lines(wanted):
-    """Sets `lines_wanted`, for tapes to come."""
-    global _lines_wanted
-    _lines_wanted = wanted
+def record_lines(recorded):
+    """Let tapes made from now on record the line of the user's code, or no longer."""
+    global _recorded
+    _recorded = recorded
 
 
 def user_line(always=False):
-    """ "file:line" of the innermost caller outside of tapewright; None unless wanted."""
-    if not (always or _lines_wanted):
+    """The innermost line of the user in the call stack, "file:line".
+
+    None if there is none, or if lines are not recorded, unless ``always``.
+    """
+    if not (always or _recorded):
         return None
     frame = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith((_OURS, *_OTHERS)):
-            return f"{name}:{frame.f_lineno}"
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_THE_USERS):
+            return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return None
 
 
 def line_of_error(error):
-    """ "file:line" of the innermost place outside of tapewright that an error went through.
-
-    None if there is none.
-    """
+    """The innermost line of the user in the traceback, "file:line", or None."""
     found, step = None, error.__traceback__
     while step is not None:
-        name = step.tb_frame.f_code.co_filename
-        if not name.startswith((_OURS, *_OTHERS)):
-            found = f"{name}:{step.tb_lineno}"
+        file = step.tb_frame.f_code.co_filename
+        if not file.startswith(_NOT_THE_USERS):
+            found = f"{file}:{step.tb_lineno}"
         step = step.tb_next
     return found

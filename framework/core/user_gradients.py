@@ -1,4 +1,4 @@
-"""Gradient functions of the user, which see tensors and TensorFlow's cotangents."""
+"""Calls of users' gradient functions, with tensors in TensorFlow's convention."""
 
 from .interpreters import (
     ARRAY_EVAL,
@@ -13,7 +13,7 @@ __all__ = ["OpCall", "call_user_function", "conjugate", "from_user", "to_user"]
 
 
 class OpCall:
-    """The forward call, as a gradient function given to `RegisterGradient` sees it."""
+    """The forward call, as the argument of a gradient function of `RegisterGradient`."""
 
     __slots__ = ("name", "type", "inputs", "outputs", "_attributes")
 
@@ -27,10 +27,9 @@ class OpCall:
 
 
 def call_user_function(function, call, g):
-    """Call a gradient function; its cotangents as the backward pass carries them.
+    """Call a gradient function, and return its cotangents for the backward pass.
 
-    Inside a backward pass cotangents are the conjugates of TensorFlow's (see `record`);
-    users write in TensorFlow's convention.
+    There cotangents are the conjugates of those of TensorFlow (see `record`).
     """
     on_arrays = active_interpreter() is ARRAY_EVAL
     many = isinstance(g, (list, tuple))
@@ -49,7 +48,7 @@ def to_user(c, on_arrays):
 
 
 def from_user(part, on_arrays):
-    """The gradient of a user's function as the backward pass carries it; None stays."""
+    """The gradient of a user's function as a cotangent of the backward pass, or None."""
     if part is None:
         return None
     tensor = conjugate(convert_to_tensor(part))
@@ -57,7 +56,7 @@ def from_user(part, on_arrays):
 
 
 def conjugate(tensor):
-    """The conjugate of a complex tensor; anything else as it is."""
+    """The conjugate of a complex tensor; a real tensor or None as it is."""
     if tensor is None or tensor.dtype.dtype.kind != "c":
         return tensor
     return get_primitive("conj").entry(tensor)

@@ -9,7 +9,7 @@ from tapewright.compiler.control_flow.effects import lasting_effect, made_by
 from tapewright.core import devices
 from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import wrap_kernels
-from tapewright.core.source_lines import trace_lines, user_line
+from tapewright.core.source_lines import record_lines, user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -34,12 +34,12 @@ def enable_traceback() -> None:
     `GradientTape.explain` and `GradientTape.summary` then name them, and so do the errors
     of `enable_check_numerics` in a gradient. Recording takes several times as long.
     """
-    trace_lines(True)
+    record_lines(True)
 
 
 def disable_traceback() -> None:
     """Takes `enable_traceback` back."""
-    trace_lines(False)
+    record_lines(False)
 
 
 def enable_check_numerics() -> None:

@@ -10,8 +10,8 @@ from types import ModuleType
 
 from tapewright import datasets, layers, optimizers
 from tapewright.core.floatx import floatx, set_floatx
-from tapewright.core.lazy_import import alias_modules, load_later
-from tapewright.core.module import forget_names
+from tapewright.core.lazy_import import alias_modules, import_lazily
+from tapewright.core.naming import reset_name_counts
 from tapewright.core.tensor import is_tensor
 from tapewright.core.variable import Variable
 from tapewright.layers import activations, constraints, initializers, regularizers
@@ -96,7 +96,7 @@ def image_data_format():
 
 def clear_session(free_memory=True):
     """Default names count from the beginning again; nothing else is held anywhere."""
-    forget_names()
+    reset_name_counts()
 
 
 def is_keras_tensor(x):
@@ -107,7 +107,7 @@ def is_keras_tensor(x):
 def _namespace(name, later=(), **members):
     module = ModuleType(f"{__name__}.{name}", f"The names of ``keras.{name}``.")
     vars(module).update(members, __all__=sorted({*members, *later}))
-    load_later(module, **dict(later))
+    import_lazily(module, **dict(later))
     sys.modules[module.__name__] = module
     return module
 
@@ -182,7 +182,7 @@ utils = _namespace(
     **_OBJECTS,
 )
 
-load_later(sys.modules[__name__], ops="tapewright.keras_ops")
+import_lazily(sys.modules[__name__], ops="tapewright.keras_ops")
 # the config of a model may name functions of it
 register_later("keras.ops.", lambda: importlib.import_module("tapewright.keras_ops"))
 

@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 
 from tapewright.core.dtypes import DType
-from tapewright.core.module import unique_name
+from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor
 from tapewright.layers.symbolic import KerasTensor, OpCall, refuse_variables

@@ -1,7 +1,7 @@
 """`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.module import snake_case, unique_name
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.layers.configs import BuildShapes

@@ -12,7 +12,7 @@ import pytest
 
 from tapewright.core import config
 
-SWITCHES = [name for name in config.VARIABLES if not name.startswith("LD_")]
+SWITCHES = [name for name in config.ENVIRONMENT if not name.startswith("LD_")]
 
 
 def run(code, **variables):
@@ -166,7 +166,7 @@ print(function().decode())
 def test_the_report_can_be_written_as_json_and_names_every_switch():
     report = json.loads(json.dumps(config.report()))
     assert report["numpy"] == np.__version__
-    assert list(report["environment"]) == list(config.VARIABLES)
+    assert list(report["environment"]) == list(config.ENVIRONMENT)
     assert set(report["malloc"]) == {"tuned", "note"}
 
 

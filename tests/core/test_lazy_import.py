@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import tapewright as tw
-from tapewright.core.lazy_import import load_later
+from tapewright.core.lazy_import import import_lazily
 
 SAVING = "tapewright.saving"
 FILES = f"{SAVING}.keras_files"  # some of them are about the configs of models
@@ -108,6 +108,6 @@ def test_another_name_is_an_attribute_error():
 
 def test_a_name_is_looked_up_once():
     space = ModuleType("space")
-    load_later(space, text="json")
+    import_lazily(space, text="json")
     assert "text" not in vars(space)
     assert space.text is vars(space)["text"]

@@ -3,7 +3,6 @@
 import pytest
 
 import tapewright as tw
-from tapewright.core.module import snake_case
 
 
 class Dense(tw.Module):
@@ -78,18 +77,3 @@ def test_names_default_to_the_class_and_must_be_identifiers():
     for wrong in ("a b", "", "1st", "a/b"):
         with pytest.raises(ValueError, match="identifier"):
             Dense(name=wrong)
-
-
-@pytest.mark.parametrize(
-    ("camel", "snake"),
-    [
-        ("Dense", "dense"),
-        ("BatchNormalization", "batch_normalization"),
-        ("LSTM", "lstm"),
-        ("LSTMCell", "lstm_cell"),
-        ("Conv2D", "conv2d"),
-        ("already_snake", "already_snake"),
-    ],
-)
-def test_snake_case(camel, snake):
-    assert snake_case(camel) == snake

@@ -8,7 +8,7 @@ alphabetical order, private ones last; what was met once does not come again.
 
 from typing import NamedTuple
 
-from tapewright.core.module import snake_case
+from tapewright.core.naming import snake_case
 from tapewright.core.nest import is_nested
 
 __all__ = ["Place", "places"]

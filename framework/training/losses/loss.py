@@ -7,7 +7,7 @@ divides by the number of entries that count.
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
-from tapewright.core.module import snake_case, unique_name
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast

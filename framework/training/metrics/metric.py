@@ -9,7 +9,8 @@ from tapewright.core.interpreters import (
     active_interpreters,
     use_interpreters,
 )
-from tapewright.core.module import Module, snake_case, unique_name
+from tapewright.core.module import Module
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import owned_leaves
 from tapewright.core.tape import Tape
 from tapewright.core.variable import Variable

@@ -1,6 +1,6 @@
 """Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
 
-from tapewright.core.module import snake_case
+from tapewright.core.naming import snake_case
 from tapewright.serialization import registry
 from tapewright.serialization.registry import custom_object_scope, named, register
 

@@ -1,0 +1,29 @@
+"""Default names of layers, metrics and modules."""
+
+import itertools
+import re
+
+__all__ = ["reset_name_counts", "snake_case", "unique_name"]
+
+_counts = {}  # default name -> an iterator that counts its uses
+
+
+def unique_name(stem: str) -> str:
+    """The default name of an object: ``stem``, then ``stem_1``, ``stem_2`` and so on."""
+    count = next(_counts.setdefault(stem, itertools.count()))
+    return f"{stem}_{count}" if count else stem
+
+
+def reset_name_counts() -> None:
+    """Let the next default name of each stem be the stem itself again."""
+    _counts.clear()
+
+
+def snake_case(name: str) -> str:
+    """``BatchNormalization`` as ``batch_normalization``.
+
+    >>> snake_case("MyDense2D")
+    'my_dense2d'
+    """
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
