@@ -142,9 +142,7 @@ def saturate_cast(
     array([  0,   7, 255], dtype=uint8)
     """
     value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
-    for name, given in (("value", value.dtype), ("dtype", dtype)):
-        if given.is_bool or given == dtypes.string:
-            raise TypeError(f"saturate_cast: {name} must be numeric, got {given.name}")
+    _check_numeric("saturate_cast", value=value.dtype, dtype=dtype)
     if not dtype.is_complex:
         return _saturate_cast(real(value), dtype=dtype.name)
     if value.dtype.is_complex and value.dtype.size <= dtype.size:
@@ -152,6 +150,12 @@ def saturate_cast(
     parts = [_saturate_cast(part, dtype=dtype.real_dtype.name)
              for part in (real(value), imag(value))]  # fmt: skip
     return _complex(*parts)
+
+
+def _check_numeric(who, **given):
+    for name, dtype in given.items():
+        if dtype.is_bool or dtype == dtypes.string:
+            raise TypeError(f"{who}: {name} must be numeric, got {dtype.name}")
 
 
 @primitive(view=True, no_gradient=True, batch=batch_leading)
@@ -195,9 +199,7 @@ def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tens
     np.int32(1065353216)
     """
     input, to = convert_to_tensor(input), dtypes.as_dtype(type)
-    for name, given in (("input", input.dtype), ("type", to)):
-        if given.is_bool or given == dtypes.string:
-            raise TypeError(f"bitcast: {name} must be numeric, got {given.name}")
+    _check_numeric("bitcast", input=input.dtype, type=to)
     return _bitcast(input, type=to.name)
 
 

@@ -15,13 +15,7 @@ from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
 
 from ..array.shape import reshape, transpose
 from .correlation import convolve, input_gradient
-from .windows import (
-    CHANNELS_LAST,
-    is_channels_first,
-    positions,
-    spatial_numbers,
-    spatial_padding,
-)
+from .windows import CHANNELS_LAST, is_channels_first, positions, window_arguments
 
 __all__ = [
     "atrous_conv2d",
@@ -68,6 +62,16 @@ def _operands(who, rank, x, filters, kind="input"):
     return x, filters, lead
 
 
+def _filters_of_any_rank(who, input, filters):
+    """The filters as a tensor, and the number of spatial axes that they have."""
+    hint = input.dtype if is_tensor(input) else None
+    filters = convert_to_tensor(filters, dtype_hint=hint)
+    rank = len(filters.shape) - 2
+    if rank not in CHANNELS_LAST:
+        raise ShapeError(who, "filters must have rank 3, 4 or 5", filters=filters)
+    return filters, rank
+
+
 def _unfolded(out, lead):
     return reshape(out, (*lead, *tuple(out.shape)[1:])) if len(lead) > 1 else out
 
@@ -75,11 +79,10 @@ def _unfolded(out, lead):
 def _convolve(
     who, rank, input, filters, strides, padding, data_format, dilations, depthwise=False
 ):
-    first = is_channels_first(who, data_format, rank)
+    first, strides, padding, dilations = window_arguments(
+        who, rank, strides, padding, data_format, dilations
+    )
     x, filters, lead = _operands(who, rank, input, filters)
-    strides = spatial_numbers(who, "strides", strides, rank, first)
-    dilations = spatial_numbers(who, "dilations", dilations, rank, first)
-    padding = spatial_padding(who, padding, rank, first)
     channels = x.shape[1 if first else -1]
     *window, depth, count = filters.shape
     if depthwise:
@@ -122,12 +125,7 @@ def convolution(
     Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters``
     ``[*window, channels, filters]``; the rank of ``filters`` tells how many axes.
     """
-    hint = input.dtype if is_tensor(input) else None
-    filters = convert_to_tensor(filters, dtype_hint=hint)
-    rank = len(filters.shape) - 2
-    if rank not in CHANNELS_LAST:
-        raise ShapeError("convolution", "filters must have rank 3, 4 or 5",
-                         filters=filters)  # fmt: skip
+    filters, rank = _filters_of_any_rank("convolution", input, filters)
     return _convolve(
         "convolution", rank, input, filters, strides, padding, data_format, dilations
     )
@@ -275,11 +273,10 @@ def separable_conv2d(
 def _convolve_transpose(
     who, rank, input, filters, output_shape, strides, padding, data_format, dilations
 ):
-    first = is_channels_first(who, data_format, rank)
+    first, strides, padding, dilations = window_arguments(
+        who, rank, strides, padding, data_format, dilations
+    )
     g, filters, lead = _operands(who, rank, input, filters)
-    strides = spatial_numbers(who, "strides", strides, rank, first)
-    dilations = spatial_numbers(who, "dilations", dilations, rank, first)
-    padding = spatial_padding(who, padding, rank, first)
     if first:
         g = _moved(g, False)
     dims = as_shape(output_shape)
@@ -320,12 +317,7 @@ def conv_transpose(
     name: str | None = None,
 ) -> Tensor:
     """As `conv1d_transpose`, `conv2d_transpose`, `conv3d_transpose`, by rank of ``filters``."""
-    hint = input.dtype if is_tensor(input) else None
-    filters = convert_to_tensor(filters, dtype_hint=hint)
-    rank = len(filters.shape) - 2
-    if rank not in CHANNELS_LAST:
-        raise ShapeError("conv_transpose", "filters must have rank 3, 4 or 5",
-                         filters=filters)  # fmt: skip
+    filters, rank = _filters_of_any_rank("conv_transpose", input, filters)
     return _convolve_transpose(
         "conv_transpose", rank, input, filters, output_shape, strides, padding,
         data_format, dilations,

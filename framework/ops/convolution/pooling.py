@@ -45,12 +45,11 @@ from .windows import (
     Margin,
     as_margin,
     at,
-    is_channels_first,
     is_everywhere,
     resized,
     spatial_numbers,
-    spatial_padding,
     taps,
+    window_arguments,
     window_positions,
 )
 
@@ -450,6 +449,14 @@ def _(c, axis, size, stride, padding, dilation):
 # --------------------------------------------------------------------- as in TensorFlow
 
 
+def _max_pool(rank, *arguments):
+    return _pool(f"max_pool{rank}d", window_max_p, rank, *arguments)
+
+
+def _avg_pool(rank, *arguments):
+    return _pool(f"avg_pool{rank}d", _window_mean, rank, *arguments)
+
+
 def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=None):
     x = convert_to_tensor(input)
     for axis, *window in _windows(
@@ -465,11 +472,10 @@ def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
     if found != (rank or found) or found not in CHANNELS_LAST:
         wanted = "3, 4 or 5" if rank is None else rank + 2
         raise ShapeError(who, f"input must have rank {wanted}", input=x)
-    first = is_channels_first(who, data_format, found)
+    first, strides, padding, dilations = window_arguments(
+        who, found, strides, padding, data_format, dilations
+    )
     sizes = spatial_numbers(who, "ksize", ksize, found, first)
-    strides = spatial_numbers(who, "strides", strides, found, first)
-    dilations = spatial_numbers(who, "dilations", dilations, found, first)
-    padding = spatial_padding(who, padding, found, first)
     paddings = [padding] * found if isinstance(padding, str) else padding
     windows = []
     for i in reversed(range(found)):
@@ -515,9 +521,7 @@ def max_pool1d(
     name: str | None = None,
 ) -> Tensor:
     """`max_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
-    return _pool(
-        "max_pool1d", window_max_p, 1, input, ksize, strides, padding, data_format
-    )
+    return _max_pool(1, input, ksize, strides, padding, data_format)
 
 
 @composite
@@ -541,9 +545,7 @@ def max_pool2d(
     >>> max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
     array([4.], dtype=float32)
     """
-    return _pool(
-        "max_pool2d", window_max_p, 2, input, ksize, strides, padding, data_format
-    )
+    return _max_pool(2, input, ksize, strides, padding, data_format)
 
 
 @composite
@@ -556,9 +558,7 @@ def max_pool3d(
     name: str | None = None,
 ) -> Tensor:
     """`max_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
-    return _pool(
-        "max_pool3d", window_max_p, 3, input, ksize, strides, padding, data_format
-    )
+    return _max_pool(3, input, ksize, strides, padding, data_format)
 
 
 @composite
@@ -589,9 +589,7 @@ def avg_pool1d(
     name: str | None = None,
 ) -> Tensor:
     """`avg_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
-    return _pool(
-        "avg_pool1d", _window_mean, 1, input, ksize, strides, padding, data_format
-    )
+    return _avg_pool(1, input, ksize, strides, padding, data_format)
 
 
 @composite
@@ -611,9 +609,7 @@ def avg_pool2d(
     array([[3. , 3.5],
            [4.5, 5. ]], dtype=float32)
     """
-    return _pool(
-        "avg_pool2d", _window_mean, 2, input, ksize, strides, padding, data_format
-    )
+    return _avg_pool(2, input, ksize, strides, padding, data_format)
 
 
 @composite
@@ -626,9 +622,7 @@ def avg_pool3d(
     name: str | None = None,
 ) -> Tensor:
     """`avg_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
-    return _pool(
-        "avg_pool3d", _window_mean, 3, input, ksize, strides, padding, data_format
-    )
+    return _avg_pool(3, input, ksize, strides, padding, data_format)
 
 
 def pool(

@@ -217,6 +217,14 @@ def is_channels_first(who, data_format, rank):
     )
 
 
+def window_arguments(who, rank, strides, padding, data_format, dilations):
+    """``(channels first, strides, padding, dilations)``: plain values for the spatial axes."""
+    first = is_channels_first(who, data_format, rank)
+    strides = spatial_numbers(who, "strides", strides, rank, first)
+    dilations = spatial_numbers(who, "dilations", dilations, rank, first)
+    return first, strides, spatial_padding(who, padding, rank, first), dilations
+
+
 def spatial_numbers(who, name, value, rank, first, default=1):
     """One positive int for each spatial axis.
 

@@ -31,12 +31,13 @@ from ..math.reduction import reduce_max, reduce_sum
 from .linear_systems import (
     NO_CONVERGENCE,
     by_lapack,
-    check_floating,
-    check_square,
+    infer_square,
+    lapack_dims,
     solve_primitive,
+    square_size,
     triangular_solve_primitive,
 )
-from .matmul import adjoint, beside, matmul_primitive, matrix_dims, triangle
+from .matmul import adjoint, beside, matmul_primitive, triangle
 
 __all__ = [
     "cholesky",
@@ -80,7 +81,13 @@ def _gaps(values, dtype):
 # ------------------------------------------------------------------------- Cholesky
 
 
-@primitive(floating=True, may_raise=True, cost=cubic(1 / 3), batch=batch_leading)
+@primitive(
+    floating=True,
+    may_raise=True,
+    cost=cubic(1 / 3),
+    infer=infer_square,
+    batch=batch_leading,
+)
 def cholesky(xp, input: TensorLike):
     """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
 
@@ -98,13 +105,6 @@ def cholesky(xp, input: TensorLike):
     hermitian = (input + xp.swapaxes(input.conj(), -1, -2)) * 0.5
     what = "the matrix is not positive definite (of a batch, one of them)"
     return by_lapack("cholesky", what, xp.linalg.cholesky, hermitian)
-
-
-@cholesky.infer
-def _(input):
-    check_square("cholesky", input, "input")
-    check_floating(cholesky, input)
-    return input
 
 
 @cholesky.vjp("input")
@@ -128,8 +128,7 @@ def _qr(xp, input: TensorLike, full_matrices: bool = False):
 
 @_qr.infer
 def _(input, full_matrices):
-    rows, columns = matrix_dims(input, False, "qr", "input")
-    check_floating(_qr, input)
+    rows, columns = lapack_dims(_qr.primitive, input)
     lead, inner = input.shape[:-2], _shorter(rows, columns)
     inner = rows if full_matrices else inner
     return (
@@ -204,8 +203,7 @@ def _svd(xp, tensor: TensorLike, full_matrices: bool = False):
 
 @_svd.infer
 def _(tensor, full_matrices):
-    rows, columns = matrix_dims(tensor, False, "svd", "tensor")
-    check_floating(_svd, tensor)
+    rows, columns = lapack_dims(_svd.primitive, tensor)
     lead, inner = tensor.shape[:-2], _shorter(rows, columns)
     return (
         TensorSpec(lead + (inner,), tensor.dtype.real_dtype),
@@ -246,8 +244,7 @@ def singular_values(xp, tensor: TensorLike):
 
 @singular_values.infer
 def _(tensor):
-    rows, columns = matrix_dims(tensor, False, "svd", "tensor")
-    check_floating(_svd, tensor)
+    rows, columns = lapack_dims(_svd.primitive, tensor)
     shape = tensor.shape[:-2] + (_shorter(rows, columns),)
     return TensorSpec(shape, tensor.dtype.real_dtype)
 
@@ -339,8 +336,7 @@ def _eigh(xp, tensor: TensorLike):
 
 @_eigh.infer
 def _(tensor):
-    rows = check_square("eigh", tensor, "tensor")
-    check_floating(_eigh, tensor)
+    rows = square_size(_eigh.primitive, tensor)
     values = TensorSpec(tensor.shape[:-2] + (rows,), tensor.dtype.real_dtype)
     return values, tensor
 
@@ -367,8 +363,7 @@ def _eigvalsh(xp, tensor: TensorLike):
 
 @_eigvalsh.infer
 def _(tensor):
-    rows = check_square("eigvalsh", tensor, "tensor")
-    check_floating(_eigvalsh, tensor)
+    rows = square_size(_eigvalsh.primitive, tensor)
     return TensorSpec(tensor.shape[:-2] + (rows,), tensor.dtype.real_dtype)
 
 
@@ -422,8 +417,7 @@ def complex_of(dtype):
 
 @_eig.infer
 def _(tensor):
-    rows = check_square("eig", tensor, "tensor")
-    check_floating(_eig, tensor)
+    rows = square_size(_eig.primitive, tensor)
     kind = complex_of(tensor.dtype)
     return (
         TensorSpec(tensor.shape[:-2] + (rows,), kind),

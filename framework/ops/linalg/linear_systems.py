@@ -27,23 +27,38 @@ NO_CONVERGENCE = "the iteration did not converge; are there NaN or infinities in
 NOT_INVERTIBLE = "the matrix is not invertible (of a batch, one of them)"
 
 
-def check_square(who, matrix, name="matrix"):
-    """Its rows. Raises: ``ShapeError`` unless the last two axes have one size."""
-    rows, columns = matrix_dims(matrix, False, who, name)
+def lapack_dims(op, x):
+    """Rows and columns of an input of `op`.
+
+    Raises: ``ShapeError`` for less than two axes, ``DTypeError`` for integers, and half
+    precision, which LAPACK lacks.
+    """
+    dims = matrix_dims(x, False, op.name, op.inputs[0])
+    if not x.dtype.is_differentiable:
+        raise op.dtype_error(x)
+    if x.dtype == "float16":
+        what = f"{op.inputs[0]} must not be of half precision; cast converts it"
+        raise DTypeError(op.name, what, x=x)
+    return dims
+
+
+def square_size(op, x):
+    """`lapack_dims` of a square matrix, one number."""
+    rows, columns = lapack_dims(op, x)
     if None not in (rows, columns) and rows != columns:
-        raise ShapeError(who, f"{name} must be square", **{name: matrix})
+        name = op.inputs[0]
+        raise ShapeError(op.name, f"{name} must be square", **{name: x})
     return rows
 
 
-def check_floating(op, x):
-    """Raises: ``DTypeError`` for integers, and half precision, which LAPACK lacks."""
-    if not x.dtype.is_differentiable:
-        raise op.primitive.dtype_error(x)
-    if x.dtype == "float16":
-        what = (
-            f"{op.primitive.inputs[0]} must not be of half precision; cast converts it"
-        )
-        raise DTypeError(op.primitive.name, what, x=x)
+def infer_square(op):
+    """The infer rule of ops from square matrices to such."""
+
+    def _(input):
+        square_size(op, input)
+        return input
+
+    return _
 
 
 class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
@@ -113,7 +128,7 @@ def _alike(xp, matrix, rhs):
 
 def _infer_system(op):
     def infer(matrix, rhs, **attributes):
-        rows = check_square(op.name, matrix)
+        rows = square_size(op, matrix)
         height, columns = matrix_dims(rhs, False, op.name, "rhs")
         if None not in (rows, height) and rows != height:
             raise ShapeError(op.name, "matrix and rhs must have as many rows",
@@ -121,7 +136,6 @@ def _infer_system(op):
         lead = checked_broadcast(op.name, matrix.shape[:-2], rhs.shape[:-2],
                                  matrix=matrix, rhs=rhs)  # fmt: skip
         dtype = same_dtype(op.name, matrix=matrix, rhs=rhs)
-        check_floating(op.entry, matrix)
         return TensorSpec(lead + (height if rows is None else rows, columns), dtype)
 
     return infer
@@ -180,17 +194,11 @@ def solve(
     floating=True,
     may_raise=True,
     cost=cubic(2),
+    infer=infer_square,
     batch=batch_leading,
 )
 def _inv(xp, input: TensorLike):
     return by_lapack("inv", NOT_INVERTIBLE, xp.linalg.inv, input)
-
-
-@_inv.infer
-def _(input):
-    check_square("inv", input, "input")
-    check_floating(_inv, input)
-    return input
 
 
 @_inv.vjp("input")
@@ -218,8 +226,7 @@ def _pinv(xp, a: TensorLike, rcond: float):
 
 @_pinv.infer
 def _(a, rcond):
-    rows, columns = matrix_dims(a, False, "pinv", "a")
-    check_floating(_pinv, a)
+    rows, columns = lapack_dims(_pinv.primitive, a)
     return TensorSpec(a.shape[:-2] + (columns, rows), a.dtype)
 
 

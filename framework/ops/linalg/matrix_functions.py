@@ -30,11 +30,11 @@ from .decompositions import cholesky, singular_values
 from .linear_systems import (
     NOT_INVERTIBLE,
     by_lapack,
-    check_floating,
-    check_square,
     cholesky_solve,
+    infer_square,
     inv,
     pinv,
+    square_size,
 )
 from .matmul import adjoint, beside, matmul, matmul_primitive, matrix_transpose, pair
 
@@ -79,8 +79,7 @@ def _unless_infinite(xp, matrix, found, singular):
 
 @det.infer
 def _(input):
-    check_square("det", input, "input")
-    check_floating(det, input)
+    square_size(det.primitive, input)
     return TensorSpec(input.shape[:-2], input.dtype)
 
 
@@ -89,7 +88,7 @@ def _(g, input):
     return g[..., None, None] * cofactor(input)
 
 
-@primitive(floating=True, may_raise=True, batch=batch_leading)
+@primitive(floating=True, may_raise=True, infer=infer_square, batch=batch_leading)
 def cofactor(xp, x: TensorLike):
     """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
@@ -116,12 +115,6 @@ def _products_of_others(xp, s):
     return before * xp.cumprod(behind, axis=-1)[..., ::-1]
 
 
-@cofactor.infer
-def _(x):
-    check_square("det", x, "x")
-    return x
-
-
 @cofactor.vjp("x")
 def _(g, x):
     return cofactor_slope(g, x)
@@ -146,7 +139,6 @@ def cofactor_slope(xp, h: TensorLike, x: TensorLike):
 
 @cofactor_slope.infer
 def _(h, x):
-    check_square("det", x, "x")
     return x
 
 
@@ -193,8 +185,7 @@ def _slogdet(xp, input: TensorLike):
 
 @_slogdet.infer
 def _(input):
-    check_square("slogdet", input, "input")
-    check_floating(_slogdet, input)
+    square_size(_slogdet.primitive, input)
     spec = TensorSpec(input.shape[:-2], input.dtype)
     return spec, spec
 
@@ -249,6 +240,7 @@ PADE = {
     type_name="MatrixExponential",
     ignores_float_errors=True,
     floating=True,
+    infer=infer_square,
     batch=batch_leading,
 )
 def expm(xp, input: TensorLike):
@@ -284,13 +276,6 @@ def _pade(xp, a, coefficients):
         powers = powers @ squared if d > 1 else None
     odd = a @ odd
     return by_lapack("expm", NOT_INVERTIBLE, xp.linalg.solve, even - odd, even + odd)
-
-
-@expm.infer
-def _(input):
-    check_square("expm", input, "input")
-    check_floating(expm, input)
-    return input
 
 
 @expm.vjp("input")

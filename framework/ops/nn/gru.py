@@ -18,7 +18,7 @@ from ..array.joining import concat, pad
 from ..math.reduction import reduce_sum
 from .recurrence import (
     check_cell,
-    drives,
+    driven_by,
     linear_pair,
     longer,
     only_counted,
@@ -93,10 +93,7 @@ def _(g, values, out):
         n, z, r, k = _parts(gates)
         slope = concat([1.0 - n * n, z * (1.0 - z), r * (1.0 - r), ones_like(k)], 2)
         of_gates = only_counted(of_gates * slope, *(mask or (None,)))
-    found, parts = drives([of_gates, of_h])
-    d_gates, d_h = _gru_vjp(
-        [gates, h, values[2], *mask, *parts], given="m" * len(mask) + found
-    )
+    d_gates, d_h = driven_by([of_gates, of_h], _gru_vjp, gates, h, values[2], mask)
     units = h.shape[-1]
     d_x, d_product = d_gates[..., : 3 * units], d_gates[..., units:]
     by_kernel, by_bias = outer(h[:-1], d_product), reduce_sum(d_product, (0, 1))

@@ -17,7 +17,7 @@ from ..array.joining import concat, pad
 from ..math.trigonometry import tanh
 from .recurrence import (
     check_cell,
-    drives,
+    driven_by,
     linear_pair,
     longer,
     only_counted,
@@ -85,10 +85,8 @@ def _(g, values, out):
     *of_states, of_gates = g
     if of_gates is not None:
         of_gates = only_counted(of_gates * _slope(gates), *(mask or (None,)))
-    found, parts = drives([of_gates, *of_states])
-    d_x, d_h, d_c = _lstm_vjp(
-        [gates, c, values[3], *mask, *parts], given="m" * len(mask) + found
-    )
+    drives = [of_gates, *of_states]
+    d_x, d_h, d_c = driven_by(drives, _lstm_vjp, gates, c, values[3], mask)
     return d_x, d_h[0], d_c[0], outer(h[:-1], d_x), *[None for _ in mask]
 
 

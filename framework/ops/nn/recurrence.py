@@ -27,7 +27,7 @@ from ..math.scan import cumsum
 
 __all__ = [
     "check_cell",
-    "drives",
+    "driven_by",
     "linear_pair",
     "longer",
     "only_counted",
@@ -82,20 +82,20 @@ def _linear(name, steps, states):
 def _attach_rule(op, other, by_coefficients, states, is_vjp):
     @op.vjp("values")
     def _(g, values, out, given):
-        found, parts = drives(g)
         masks = values[3:4] if "m" in given else ()
         mask = masks[0] if masks else None
-        turned = other([*values[:3], *masks, *parts], given="m" * len(masks) + found)
+        turned = driven_by(g, other, *values[:3], masks)
         back, forth = (out, turned) if is_vjp else (turned, out)
         cotangents = by_coefficients(*values[:3], mask, back, forth)
         driven = [turned[i] for i in range(states + 1) if str(i) in given]
         return *cotangents, *[None for _ in masks], *driven
 
 
-def drives(parts):
-    """The numbers of those that are not None, as ``given`` has them, and these alone."""
-    there = [(str(i), part) for i, part in enumerate(parts) if part is not None]
-    return "".join([i for i, _ in there]), [part for _, part in there]
+def driven_by(drives, op, gates, track, kernel, masks):
+    """One of a `linear_pair`, of those drives that are not None; one mask or none."""
+    there = [(str(i), drive) for i, drive in enumerate(drives) if drive is not None]
+    given = "m" * len(masks) + "".join([i for i, _ in there])
+    return op([gates, track, kernel, *masks, *[d for _, d in there]], given=given)
 
 
 # --------------------------------------------------------------- for kernels and rules

@@ -16,7 +16,7 @@ from ..array.creation import ones_like
 from ..math.comparison import where_positive
 from .recurrence import (
     check_cell,
-    drives,
+    driven_by,
     linear_pair,
     longer,
     only_counted,
@@ -72,10 +72,8 @@ def _(g, values, out, activation):
         slope = where_positive(slope, gates) if activation == "relu" else slope
     if of_gates is not None:
         of_gates = only_counted(of_gates * slope, *(mask or (None,)))
-    found, parts = drives([of_gates, of_h])
-    d_x, d_h = _simple_rnn_vjp(
-        [slope, h, values[2], *mask, *parts], given="m" * len(mask) + found
-    )
+    drives = [of_gates, of_h]
+    d_x, d_h = driven_by(drives, _simple_rnn_vjp, slope, h, values[2], mask)
     return d_x, d_h[0], outer(h[:-1], d_x), *[None for _ in mask]
 
 

@@ -20,7 +20,7 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, normalize_axis
+from tapewright.core.rules import batch_leading, infer_like_input, normalize_axis
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -180,11 +180,6 @@ def _(g, input_shape):
     return _from_half_spectrum(halved, count) * float(count)
 
 
-@_half_spectrum.diagonal
-def _(axes, input):
-    return None if axes[0] == -1 else axes[0]
-
-
 @primitive(
     name="irfft", type_name="IRFFT", linear=True, cost=_cost, batch=batch_leading
 )
@@ -214,12 +209,15 @@ def _(g, length):
     return doubled * (1.0 / max(length, 1))
 
 
+@_half_spectrum.diagonal
 @_from_half_spectrum.diagonal
-def _(axes, input, *, length):
+def _(axes, input, **attributes):
     return None if axes[0] == -1 else axes[0]
 
 
-@primitive(name="weigh_half_spectrum", linear=True, batch=batch_leading)
+@primitive(
+    name="weigh_half_spectrum", linear=True, infer=infer_like_input, batch=batch_leading
+)
 def _weighed(xp, x: TensorLike, length: int, weight: float):
     """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
     result = x * x.dtype.type(weight)
@@ -229,11 +227,6 @@ def _weighed(xp, x: TensorLike, length: int, weight: float):
     if length % 2 == 0:
         result[..., -1] = x[..., -1]
     return result
-
-
-@_weighed.infer
-def _(x, length, weight):
-    return x
 
 
 @_weighed.vjp("x")
@@ -256,14 +249,10 @@ def _lengths(who, fft_length, count, default):
         raise
     except TypeError:
         given = ()
-    if len(given) != count:
+    if len(given) != count or any([n < 0 for n in given]):
         raise InvalidArgumentError(
-            f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, got "
-            f"{fft_length}"
-        )
-    if any([n < 0 for n in given]):
-        raise InvalidArgumentError(
-            f"{who}: fft_length must not be negative, got {fft_length}"
+            f"{who}: fft_length must be {count} integer{'s' * (count > 1)}, 0 or more, "
+            f"got {fft_length}"
         )
     return list(given)
 

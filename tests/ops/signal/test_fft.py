@@ -194,7 +194,9 @@ def test_too_few_axes_are_named():
 
 @pytest.mark.parametrize("length", [[4, 4], 2.5, [[4]]])
 def test_a_length_that_is_none_is_explained(length):
-    with pytest.raises(ValueError, match="fft_length must be 1 integer, got"):
+    with pytest.raises(
+        ValueError, match="fft_length must be 1 integer, 0 or more, got"
+    ):
         signal.rfft(tw.ones(8), length)
 
 
