@@ -1,9 +1,9 @@
 """The backward pass: from cotangents of targets, over the records of a tape, to sources.
 
-It carries the conjugates of TensorFlow's cotangents, so that rules need not know of
-complex numbers (see `core.record`); they are conjugated on the way in and out. It runs on
-arrays (``on_arrays``) when nobody watches, and through ops when an outer tape or a batcher
-does, so that gradients of gradients come from the same rules.
+It works on the conjugates of TensorFlow's cotangents, so that rules need not treat complex
+numbers apart (see `core.record`). It runs on arrays (``on_arrays``) if no interpreter is
+active, and through ops under an outer tape or a batcher, so that gradients of gradients
+come from the same rules.
 """
 
 from tapewright.core.interpreters import use_interpreters
@@ -18,9 +18,9 @@ from .batching import NotDiagonal
 
 __all__ = [
     "backward_pass",
-    "collect",
-    "ends",
-    "finished",
+    "sum_cotangents",
+    "endpoints",
+    "to_gradient",
     "reachable",
     "seed_cotangent",
     "source_keys",
@@ -28,18 +28,17 @@ __all__ = [
 
 
 def source_keys(tape, source):
-    """The keys under which the tape knows a source: a variable has one for each read."""
+    """The keys of a source on the tape: a variable has one for each read."""
     if isinstance(source, Variable):
         return tuple(tape.keys_of.get(id(source), ()))
     return (source.key,) if source.key in tape.known else ()
 
 
-def ends(tape, targets, sources):
-    """Pairs of each target's tensor and key, and the keys of each source.
+def endpoints(tape, targets, sources):
+    """Pairs of the tensor and key of each target, and the keys of each source.
 
-    A variable as target stands for its latest read on the tape. A target without a path
-    has None as key. One that is a source, too, leads to itself: where the tape does not
-    know it, both have a key of their own.
+    A variable as target is its latest read on the tape. A target that the tape does not
+    know has None as key, unless it is also a source: then both get a new key.
     """
     tensors, own, keys = {}, {}, []
     for target in targets:
@@ -63,7 +62,7 @@ def ends(tape, targets, sources):
 
 
 def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
-    """Add the cotangent of a target, ones if ``seed`` is None, if it has a key."""
+    """Add the cotangent of a target, ones if ``seed`` is None; nothing without a key."""
     if key is None:
         return
     if seed is None:
@@ -80,13 +79,13 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 
 
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
-    """Go back over the records; the cotangents of the sources are left in the dict.
+    """Pull cotangents back through the records; those of the sources stay in the dict.
 
-    ``step(record, g, cotangents, useful)`` takes the place of the records' pullbacks.
+    ``step(record, g, cotangents, useful)`` replaces the pullbacks of the records.
     """
     wanted = {key for each in keys for key in each}
     records, kept = tape.records, {}
-    # With every leaf wanted, every record is on a path; else only those from a source.
+    # If every leaf is wanted, every record is on a path; else only those from a source.
     useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
@@ -106,7 +105,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
         if g.__class__ is IndexedSlices:
             g = dense(g)
         if useful is not None and useful.isdisjoint(inputs):
-            continue  # nothing behind it is asked for
+            continue  # no source is behind it
         pull_back = step or (pullback.on_arrays if on_arrays else pullback.on_tensors)
         try:
             pull_back(record, g, cotangents, useful)
@@ -123,7 +122,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
 
 
 def reachable(records, wanted):
-    """The keys that depend on a wanted one."""
+    """The keys that depend on one of these."""
     useful = set(wanted)
     for _, output, inputs, _ in records:
         if not useful.isdisjoint(inputs):
@@ -131,7 +130,7 @@ def reachable(records, wanted):
     return useful
 
 
-def collect(cotangents, keys):
+def sum_cotangents(cotangents, keys):
     """The sum of the cotangents under these keys, or None."""
     total = None
     for key in keys:
@@ -141,8 +140,8 @@ def collect(cotangents, keys):
     return total
 
 
-def finished(g, on_arrays):
-    """A cotangent as the user gets it: a tensor (or slices), in TensorFlow's convention."""
+def to_gradient(g, on_arrays):
+    """A cotangent as a gradient for the user: a tensor or slices, conjugated."""
     if g is None:
         return None
     if isinstance(g, IndexedSlices):

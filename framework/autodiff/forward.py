@@ -1,9 +1,8 @@
-"""Derivatives forward: Jacobian-vector products, and what is made of them.
+"""Forward mode: Jacobian-vector products; also Hessian-vector products and `ravel`.
 
-A `ForwardAccumulator` carries a tangent beside every tensor that depends on its primals.
-No op needs a further rule for that: a VJP rule is linear in the cotangent, and its
-transpose, found by walking back over the rule itself, is the JVP. Ops that work entry by
-entry and ops that are linear know a shorter way.
+A `ForwardAccumulator` keeps a tangent for every tensor that depends on its primals. Ops
+need no further rules for it: a VJP rule is linear in the cotangent, and its transpose, a
+backward pass over the rule itself, is the JVP. Elementwise and linear ops have shortcuts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from tapewright.core import devices, nest
+from tapewright.core import nest
 from tapewright.core.errors import DTypeError, GradientLookupError, ShapeError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -36,13 +35,13 @@ from tapewright.core.tensor import (
     next_key,
 )
 from tapewright.core.typing import Gradient, R, TensorLike, TensorNest
-from tapewright.core.variable import Variable, unwrapped
+from tapewright.core.variable import Variable, on_device_of, unwrap_value
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.gather import dense
 from tapewright.ops.array.joining import concat, split
 from tapewright.ops.array.shape import broadcast_to, reshape
 
-from .backward import backward_pass, collect
+from .backward import backward_pass, sum_cotangents
 from .gradient_tape import GradientTape, UnconnectedGradients
 
 __all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
@@ -54,10 +53,10 @@ class ForwardAccumulator:
     Args: ``primals``: a tensor or variable, or any nest of them; ``tangents``: as many
     values, nested alike, each of the shape and dtype of its primal.
 
-    Where a tape costs one backward pass for each output of a function, an accumulator costs one
-    pass for each input, and keeps nothing but the tangents of tensors still in use.
-    Accumulators nest, and mix with tapes: what is inside is differentiated by what is
-    outside. A custom gradient counts forward as it does backward.
+    A tape takes one backward pass for each output of a function, an accumulator one forward
+    pass for each input, and it keeps only the tangents of tensors still in use.
+    Accumulators nest, and mix with tapes: the outer differentiates the inner. A custom
+    gradient is used forward, too.
 
     Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes twice.
 
@@ -103,13 +102,13 @@ class ForwardAccumulator:
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any: ...
     def jvp(self, primals, unconnected_gradients=UnconnectedGradients.NONE):
-        """The tangents of ``primals``, which are computed while the accumulator is active.
+        """The tangents of ``primals``, which were computed while the accumulator was active.
 
-        Returns: a nest like ``primals``; None, or zeros under "zero", for what does not
-        depend on the accumulator's primals, and for integers.
+        Returns: a nest like ``primals``; None, or zeros under "zero", for integers and for
+        tensors that do not depend on the primals of the accumulator.
 
         Raises: ``LookupError`` if an op on the way has no gradient; ``ValueError`` for
-        unknown ``unconnected_gradients``; ``TypeError`` for what is no tensor.
+        unknown ``unconnected_gradients``; ``TypeError`` for anything but tensors.
         """
         zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
         return nest.map_structure(lambda x: self._tangent_of(x, zero), primals)
@@ -132,14 +131,14 @@ def jvp(
     Args: ``primals``: one tensor or variable, or a list or tuple of them; they are the
     arguments of ``f``, which may return any nest; ``tangents``: nested like ``primals``.
 
-    Returns: ``(f(*primals), derivative)``; zeros where nothing depends on the primals.
+    Returns: ``(f(*primals), derivative)``; zeros for outputs that do not depend on them.
 
     >>> y, dy = jvp(lambda x: x * x, convert_to_tensor(3.0), 2.0)
     >>> y.numpy(), dy.numpy()
     (np.float32(9.0), np.float32(12.0))
     """
     with ForwardAccumulator(primals, tangents) as accumulator:
-        value = nest.map_structure(convert_to_tensor, _called(f, primals))
+        value = nest.map_structure(convert_to_tensor, _call(f, primals))
     return value, accumulator.jvp(value, UnconnectedGradients.ZERO)
 
 
@@ -148,13 +147,13 @@ def hvp(
 ) -> Any:
     """The Hessian of ``f`` (of the sum of its outputs) times ``tangents``.
 
-    At the cost of a few gradients, and without the Hessian: the gradient of the gradient,
-    back along ``tangents``. (The tangent of the gradient, forward over reverse, is the
-    same; it keeps less in memory, but makes more ops.)
+    It costs a few gradients, and never forms the Hessian: it is reverse over reverse, with
+    ``tangents`` as the second cotangent. (Forward over reverse takes less memory, but more
+    ops.)
 
     Args: as for `jvp`; variables that ``f`` reads by itself may be primals too.
 
-    Returns: a nest like ``primals``; None for what ``f`` does not depend on.
+    Returns: a nest like ``primals``; None for those that ``f`` does not depend on.
 
     >>> x = convert_to_tensor([1.0, 2.0])
     >>> hvp(lambda x: x[0] * x[1] * x[1], x, [1.0, 0.0]).numpy()
@@ -166,7 +165,7 @@ def hvp(
         outer.watch(sources)
         with GradientTape(watch_accessed_variables=False) as inner:
             inner.watch(sources)
-            value = _called(f, primals)
+            value = _call(f, primals)
         gradients = [_dense(g) for g in inner.gradient(value, sources)]
     targets = [(g, t) for g, (_, t) in zip(gradients, pairs) if g is not None]
     products = outer.gradient(
@@ -180,16 +179,15 @@ def hvp(
         for source, product, g in zip(sources, products, gradients)
         if g is not None
     }
-    found = [by_id.get(id(primal)) for primal in nest.flatten(primals)]
-    return nest.pack(primals, found) if nest.is_nested(primals) else found[0]
+    return nest.pack(primals, [by_id.get(id(x)) for x in nest.flatten(primals)])
 
 
-def _called(f, primals):
+def _call(f, primals):
     return f(*primals) if isinstance(primals, (list, tuple)) else f(primals)
 
 
 def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
-    """All entries of a nest of tensors as one vector, and the way back.
+    """All entries of a nest of tensors as one vector, and the inverse function.
 
     Returns: ``(vector, unravel)``; ``unravel(vector)`` gives a nest like ``values``, of
     tensors. Both pass gradients.
@@ -204,10 +202,10 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
     [TensorShape([1, 2]), TensorShape([])]
     """
     flat = nest.flatten(values)
-    if None in [v if v is None else True for v in flat]:
+    if any([v is None for v in flat]):
         raise ValueError(
-            "ravel: a value is None: a gradient of a source that does not matter? Take it "
-            "with unconnected_gradients='zero'"
+            "ravel: a value is None. If it is a gradient by a source that the target does "
+            "not depend on, take it with unconnected_gradients='zero'"
         )
     tensors = [convert_to_tensor(_dense(v)) for v in flat]
     for tensor in tensors[1:]:
@@ -231,7 +229,7 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
 
 def _pairs(primals, tangents):
     """Primals with their tangents, checked."""
-    flat = [unwrapped(x) for x in nest.flatten(primals)]
+    flat = [unwrap_value(x) for x in nest.flatten(primals)]
     if len({id(primal) for primal in flat}) < len(flat):
         raise ValueError(
             "A tensor or variable was specified as a primal multiple times. If that was "
@@ -241,7 +239,7 @@ def _pairs(primals, tangents):
         nest.assert_same_structure(primals, tangents)
         given = nest.flatten(tangents)
     else:
-        given = [tangents]  # which may be a list of numbers
+        given = [tangents]  # a list of numbers is one tangent
     pairs = []
     for primal, tangent in zip(flat, given, strict=True):
         if not isinstance(primal, (Tensor, Variable)):
@@ -249,7 +247,7 @@ def _pairs(primals, tangents):
                 f"primals must be a tensor or variable, or a nest of them, got "
                 f"{type(primal).__name__}; make one with convert_to_tensor first"
             )
-        with devices.use_module(module_of(convert_to_tensor(primal))):
+        with on_device_of(primal):
             tangent = convert_to_tensor(_dense(tangent), dtype=primal.dtype)
         if tangent.shape != primal.shape:
             raise ShapeError("tangents", "each must have the shape of its primal",
@@ -270,10 +268,9 @@ def _dense(value):
 
 
 class Tangents(Interpreter):
-    """The interpreter behind an accumulator: the tangent of each tensor that has one.
+    """The interpreter of an accumulator: keeps the tangent of each tensor that has one.
 
-    They follow the convention of the backward pass, without a conjugate: the tangent of
-    ``f(z)`` is ``f'(z)`` times that of ``z``.
+    Tangents are not conjugated: that of ``f(z)`` is ``f'(z)`` times that of ``z``.
     """
 
     __slots__ = ("known", "failed", "variables", "forget", "__weakref__")
@@ -281,7 +278,7 @@ class Tangents(Interpreter):
 
     def __init__(self):
         self.known = {}  # key of a tensor -> (its tangent, a weak reference to it)
-        self.failed = {}  # key of a tensor -> why its tangent is not known
+        self.failed = {}  # key of a tensor -> the error of asking for its tangent
         self.variables = {}  # id -> (variable, tangent)
         self.forget = _forgetter(self)
 
@@ -292,7 +289,7 @@ class Tangents(Interpreter):
             self.put(primal, tangent)
 
     def put(self, tensor, tangent):
-        """The tangent of a tensor, kept as long as somebody keeps the tensor."""
+        """Keep a tangent as long as its tensor lives."""
         if tangent is None:
             self.known.pop(tensor.key, None)
             return
@@ -332,11 +329,11 @@ class Tangents(Interpreter):
             return outputs
         with use_interpreters(below), np.errstate(all="ignore"):
             try:
-                found = _pushed(op, inputs, attributes, outputs, tangents, below)
+                found = _jvp_of_op(op, inputs, attributes, outputs, tangents, below)
             except (
                 GradientLookupError
-            ) as missing:  # raised for whoever asks for the tangent
-                self._fail(each, missing)
+            ) as error:  # raised by `tangent_of`: it may not matter
+                self._fail(each, error)
                 return outputs
         for out, tangent in zip(each, found):
             if out.array.dtype.kind in "fc":
@@ -344,11 +341,11 @@ class Tangents(Interpreter):
         return outputs
 
     def process_record(self, record, outputs, below):
-        """The tangents of a call with a gradient of its own, in place of any others."""
+        """Replace the tangents of the outputs of a call that has a custom gradient."""
         _, _, inputs, _ = record
         tangents = {key: self.known[key][0] for key in inputs}
         with use_interpreters(below), np.errstate(all="ignore"):
-            found = _transposed(record, outputs, tangents, below)
+            found = _transposed_vjp(record, outputs, tangents, below)
         for out, tangent in zip(outputs, found):
             self.failed.pop(out.key, None)
             self.put(out, tangent)
@@ -366,13 +363,13 @@ class Tangents(Interpreter):
 
 
 class _Place(weakref.ref):
-    """A weak reference to a tensor that remembers its key."""
+    """A weak reference to a tensor, with its key."""
 
     __slots__ = ("key",)
 
 
 def _forgetter(tangents):
-    """Drops the tangent of a tensor that is no more; keeps nothing alive itself."""
+    """A callback that drops the tangent of a dead tensor, and keeps nothing alive."""
     owner = weakref.ref(tangents)
 
     def forget(place):
@@ -388,29 +385,31 @@ def _forgetter(tangents):
 # ---------------------------------------------------------------------- the JVP of an op
 
 
-def _pushed(op, inputs, attributes, outputs, tangents, below):
-    """The tangents of the outputs, from those of the inputs (None where there is none)."""
+def _jvp_of_op(op, inputs, attributes, outputs, tangents, below):
+    """The tangents of the outputs of an op, from those of its inputs (None: no tangent)."""
     several = type(outputs) is tuple
     if (
         op.elementwise
         and op.registered is None
         and not (several or op.variadic)
-        and _of_one_real(inputs, tangents, outputs)
+        and _share_real_dtype(inputs, tangents, outputs)
     ):
-        return [_entry_by_entry(op, inputs, attributes, outputs, tangents)]
-    if op.linear and op.rules:  # without rules it has no derivative on purpose
-        found = _through_itself(op, inputs, attributes, tangents)
+        return [_elementwise_jvp(op, inputs, attributes, outputs, tangents)]
+    if (
+        op.linear and op.rules
+    ):  # a linear op without rules passes no gradient on purpose
+        found = _linear_jvp(op, inputs, attributes, tangents)
         if found is not None:
             return found if several else [found]
     recorder = op.recorders[tuple([t is not None for t in tangents])]
     record = recorder(attributes, outputs, *inputs)
     by_key = {x.key: t for x, t in zip(inputs, tangents) if t is not None}
     each = outputs if several else (outputs,)
-    return _transposed(record, each, by_key, below)
+    return _transposed_vjp(record, each, by_key, below)
 
 
-def _of_one_real(inputs, tangents, out):
-    """Return whether the output and what has a tangent are real numbers of one dtype."""
+def _share_real_dtype(inputs, tangents, out):
+    """Return whether the output and the inputs with a tangent are real, of one dtype."""
     dtype = out.array.dtype
     given = [
         x.array.dtype for x, tangent in zip(inputs, tangents) if tangent is not None
@@ -418,8 +417,8 @@ def _of_one_real(inputs, tangents, out):
     return dtype.kind == "f" and all([each == dtype for each in given])
 
 
-def _entry_by_entry(op, inputs, attributes, out, tangents):
-    """A diagonal Jacobian is its own transpose: the VJP rule of each input is its JVP."""
+def _elementwise_jvp(op, inputs, attributes, out, tangents):
+    """The JVP by the VJP rules: a diagonal Jacobian is its own transpose."""
     total, shape = None, out.array.shape
     for i, (x, tangent) in enumerate(zip(inputs, tangents)):
         if tangent is None:
@@ -434,43 +433,35 @@ def _entry_by_entry(op, inputs, attributes, out, tangents):
     return total if total.array.shape == shape else broadcast_to(total, shape)
 
 
-def _through_itself(op, inputs, attributes, tangents):
-    """The op on the tangents, group by group of inputs in which it is linear.
+def _linear_jvp(op, inputs, attributes, tangents):
+    """The op on the tangents of each group of inputs in which it is linear, summed.
 
     None if it is not linear in all inputs that have a tangent.
     """
     left = {i for i, t in enumerate(tangents) if t is not None}
-    groups = []
+    rows = []
     for group in op.linear_groups(inputs):
-        groups.append((group, left & group))
-        left = left - group
+        moving, left = left & group, left - group
+        if moving:
+            row = list(inputs)
+            for i in group:
+                if i in moving:
+                    row[i] = tangents[i]
+                elif row[i].array.dtype.kind in "fc":
+                    row[i] = _zeros(row[i])
+            rows.append(row)
     if left:
         return None
-    parts = []
-    for group, moving in groups:
-        if moving:
-            row = [
-                tangents[i]
-                if i in moving
-                else _zeros(x)
-                if i in group and _floats(x)
-                else x
-                for i, x in enumerate(inputs)
-            ]
-            parts.append(op.general(row, attributes))
+    parts = [op.general(row, attributes) for row in rows]
     if type(parts[0]) is tuple:
         return [sum(each[1:], each[0]) for each in zip(*parts)]
     return sum(parts[1:], parts[0])
 
 
-def _floats(x):
-    return x.array.dtype.kind in "fc"
-
-
-def _transposed(record, outputs, tangents, below):
+def _transposed_vjp(record, outputs, tangents, below):
     """The JVP as the transpose of the VJP, which is linear in the cotangent.
 
-    ``tangents`` of the inputs are given by key; one for each output comes back.
+    ``tangents`` are those of the inputs, by key. Returns one for each output.
     """
     inner = Tape(accessed=False)
     cotangents = [_zeros(out) for out in outputs]
@@ -491,7 +482,7 @@ def _transposed(record, outputs, tangents, below):
     keys = [(c.key,) for c in cotangents]
     with use_interpreters(below or (ARRAY_EVAL,)):
         backward_pass(inner, seeds, keys, on_arrays, release=True)
-        results = [_dense(collect(seeds, k)) for k in keys]
+        results = [_dense(sum_cotangents(seeds, k)) for k in keys]
     return [g if g is None or not on_arrays else new_tensor(g) for g in results]
 
 

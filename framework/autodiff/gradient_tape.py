@@ -1,7 +1,7 @@
-"""`GradientTape`: watches, records, and gives derivatives.
+"""`GradientTape`: watches, records and differentiates.
 
-The interpreter that records is `core.tape.Tape`; `backward_pass` goes back over its records,
-`jacobian` with many cotangents at once.
+The interpreter that records is `core.tape.Tape`. Gradients pull one cotangent back through
+its records (`backward`), Jacobians many at once (`jacobian`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.errors import RecordingError, ShapeError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -23,20 +22,26 @@ from tapewright.core.interpreters import (
     set_interpreters,
     use_interpreters,
 )
-from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.nest import flatten, pack
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.provenance import paused
 from tapewright.core.source_lines import lines_are_recorded
 from tapewright.core.tape import Tape, TapeWithLines
-from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, module_of
+from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
 from tapewright.core.typing import Gradient, TensorNest
 from tapewright.core.user_gradients import conjugate
-from tapewright.core.variable import Variable, unwrapped
+from tapewright.core.variable import Variable, on_device_of, unwrap_value
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
 
-from .backward import backward_pass, collect, ends, finished, seed_cotangent
+from .backward import (
+    backward_pass,
+    endpoints,
+    seed_cotangent,
+    sum_cotangents,
+    to_gradient,
+)
 from .explain import Report, Summary, explain, summarize
 from .jacobian import (
     JacobianPass,
@@ -65,9 +70,9 @@ class GradientTape:
     Trainable variables are watched when they are read; tensors on `watch`. Tapes nest
     and run side by side; a gradient taken inside an outer tape is itself recorded.
 
-    Args: ``persistent``: more than one gradient may be taken; what was recorded then
-    lives as long as the tape. ``watch_accessed_variables``: False watches nothing that
-    was not named to `watch`.
+    Args: ``persistent``: more than one gradient may be taken; the records then live as
+    long as the tape. ``watch_accessed_variables``: False watches only the arguments of
+    `watch`.
 
     >>> x = Variable(3.0)
     >>> with GradientTape() as tape:
@@ -122,19 +127,19 @@ class GradientTape:
 
     @property
     def _here(self):
-        """Recording in this thread; another one may have entered the tape."""
+        """Return whether it records in this thread, not one entered by another thread."""
         return self._active and self._pushed in active_interpreters()
 
     def watch(self, tensor: TensorNest) -> None:
-        """Traces a tensor or variable, or any nest of them, from here on.
+        """Watch a tensor or variable, or any nest of them, from here on.
 
-        Raises: ``ValueError`` for what is neither: an array or number is not on a tape.
+        Raises: ``ValueError`` for anything else, such as an array or a number.
         """
         if self._tape is None:
             if self._spent:
                 raise self._spent_error()
             self._tape = self._new_tape()
-        things = [unwrapped(x) for x in flatten(tensor)]
+        things = [unwrap_value(x) for x in flatten(tensor)]
         for thing in things:
             if not isinstance(thing, (Tensor, Variable)):
                 raise ValueError(
@@ -156,32 +161,32 @@ class GradientTape:
     def stop_recording(self) -> AbstractContextManager[None]:
         """A context in which this tape does not record.
 
-        Raises: ``RecordingError`` (a RuntimeError) if it is not recording anyway.
+        Raises: ``RecordingError`` (a RuntimeError) if it is not recording.
         """
         return _Pause(self)
 
     def reset(self) -> None:
-        """Forgets everything recorded and watched, and goes on recording if it was."""
+        """Forget all records and watched values; a tape that is recording goes on."""
         if self._tape is not None:
             self._tape.forget()
         self._watched = ()
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The watched variables, a tuple in order of construction."""
+        """The watched variables, in order of construction."""
         if self._tape is not None:
             self._watched = self._tape.variables.values()
         self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
         return self._watched
 
-    # --- looking inside
+    # --- inspection
 
     def explain(self, target: TensorNest, sources: TensorNest) -> Report:
-        """Says for each source why its gradient is what it is, or None: a `Report`.
+        """Explain for each source why its gradient is what it is, or None: a `Report`.
 
         It prints as text; ``report[i].reason`` is one word for programs ("connected",
         "not_watched", "stop_gradient", ...: `tapewright.explain.REASONS`), and
         ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
-        on, the user's lines are named too. Takes no gradient and changes nothing; ask
+        on, it also has the user's lines. It takes no gradient and changes nothing; call it
         before `gradient`, or make the tape persistent.
 
         Raises: ``RuntimeError`` if `gradient` has spent the tape.
@@ -201,16 +206,16 @@ class GradientTape:
         return explain(self._kept(), targets[0], flat_sources)
 
     def summary(self) -> Summary:
-        """The contents of the tape: ops, how many of each, the bytes that they keep alive.
+        """The contents of the tape: the count of each op, and the bytes that it keeps alive.
 
-        Prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
+        It prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
         if ``debugging.enable_traceback`` is on.
         """
         return summarize(self._kept())
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the arrays that the tape keeps alive; those of variables apart."""
+        """The bytes of the arrays that the tape keeps alive, without those of variables."""
         return self.summary().nbytes
 
     def _kept(self):
@@ -268,7 +273,8 @@ class GradientTape:
 
         Args: ``target``, ``sources``: a tensor or variable, or any nest of them;
         ``output_gradients``: a cotangent for each target, of its shape (default ones);
-        ``unconnected_gradients``: "none" or "zero", for sources that do not matter.
+        ``unconnected_gradients``: "none" or "zero", the gradient of a source that the
+        target does not depend on.
 
         Returns: a nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or
         None. The gradient of a floating target by itself is its cotangent, watched or not.
@@ -283,7 +289,7 @@ class GradientTape:
         flat_sources = _checked(sources, "sources")
         seeds = _seeds(targets, output_gradients)
         tape, interpreters = self._begin()
-        pairs, keys = ends(tape, targets, flat_sources)
+        pairs, keys = endpoints(tape, targets, flat_sources)
         on_arrays = not interpreters and not kernels_are_wrapped()
         cotangents = {}
         for (tensor, key), seed in zip(pairs, seeds):
@@ -295,13 +301,13 @@ class GradientTape:
             backward_pass(
                 tape, cotangents, keys, on_arrays, release=not self._persistent
             )
-            found = [collect(cotangents, k) for k in keys]
-        results = [finished(g, on_arrays) for g in found]
+            found = [sum_cotangents(cotangents, k) for k in keys]
+        results = [to_gradient(g, on_arrays) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
             ]
-        return pack(sources, results) if is_nested(sources) else results[0]
+        return pack(sources, results)
 
     @overload
     def jacobian(
@@ -359,12 +365,12 @@ class GradientTape:
     ):
         """All derivatives of ``target``, one tensor, by ``sources``.
 
-        Shape: that of the target, then that of the source. All cotangents go back in one
-        batched pass; in chunks of ``parallel_iterations``, if that is given, or so many
-        that the pass works on no more than ``memory_limit`` bytes beside its result (or
-        one by one, if that is not enough). Where rows of the target depend on one row of
-        a source only, zeros are not computed. ``experimental_use_pfor=False`` goes back once
-        for each entry of the target.
+        Shape: that of the target, then that of the source. All cotangents are pulled back
+        in one batched pass, or in chunks: of ``parallel_iterations``, or of as many as the
+        pass needs to stay within ``memory_limit`` bytes beside its result (one, if no
+        chunk does). Where a row of the target depends on one row of a source only, zeros
+        are not computed. ``experimental_use_pfor=False`` does a pass for each entry of the
+        target.
 
         Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
         ``experimental_use_pfor=False`` on a tape that is not persistent.
@@ -382,7 +388,7 @@ class GradientTape:
                 _zeros(target.shape + s.shape, s) if j is None else j
                 for j, s in zip(results, flat_sources)
             ]
-        return pack(sources, results) if is_nested(sources) else results[0]
+        return pack(sources, results)
 
     def batch_jacobian(
         self,
@@ -398,10 +404,10 @@ class GradientTape:
         """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
-        derivative of the sum over the batch. Costs as many cotangents as one example of
-        the target has entries. ``check=True`` makes sure first that examples are
-        independent: at no cost where the ops show it, else by the full Jacobian.
-        ``parallel_iterations`` and ``memory_limit`` are those of `jacobian`.
+        derivative of the sum over the batch. The pass has a cotangent for each entry of one
+        example. ``check=True`` first checks that the examples are independent: at no cost
+        if the ops show it, else by the full Jacobian. ``parallel_iterations`` and
+        ``memory_limit`` are those of `jacobian`.
 
         Raises: ``ValueError`` if a rank is below 2, if the first dimensions differ or
         if a check fails, and as `jacobian`.
@@ -467,7 +473,7 @@ class GradientTape:
         if flat and len({s.dtype for s in flat_sources}) > 1:
             raise TypeError("hessian: flat=True needs sources of one dtype")
         tape, interpreters = self._begin()
-        ((tensor, key),), keys = ends(tape, [target], flat_sources)
+        ((tensor, key),), keys = endpoints(tape, [target], flat_sources)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
             blocks = second_derivatives(
                 tape, tensor, key, flat_sources, keys, interpreters, *bounds
@@ -484,8 +490,6 @@ class GradientTape:
                 ]
                 for row, s in zip(blocks, flat_sources)
             ]
-        if not is_nested(sources):
-            return blocks[0][0]
         return pack(sources, [pack(sources, row) for row in blocks])
 
     # --- the parts of a Jacobian
@@ -499,7 +503,7 @@ class GradientTape:
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
         tape, interpreters = self._begin()
-        ((tensor, key),), keys = ends(tape, [target], sources)
+        ((tensor, key),), keys = endpoints(tape, [target], sources)
         if key is None:
             return [None] * len(sources)
         passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
@@ -509,7 +513,7 @@ class GradientTape:
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
         tape, interpreters = self._begin()
-        ((tensor, key),), keys = ends(tape, [target], [source])
+        ((tensor, key),), keys = endpoints(tape, [target], [source])
         if key is None:
             return None
         passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
@@ -560,7 +564,7 @@ class GradientTape:
         )
 
     def _begin(self):
-        """The tape to go back over, and the interpreters around; spends it if for one use."""
+        """The tape, which is spent unless it is persistent, and the active interpreters."""
         if self._tape is None:
             if self._spent:
                 raise self._spent_error()
@@ -582,7 +586,7 @@ class GradientTape:
         return tape, active_interpreters()
 
 
-# Keyword-only arguments are additions: tools that compare signatures see TensorFlow's.
+# The signatures are TensorFlow's, for tools that compare them: without our own arguments.
 for _method in (GradientTape.jacobian, GradientTape.batch_jacobian):
     _signature = inspect.signature(_method)
     _method.__signature__ = _signature.replace(
@@ -608,7 +612,7 @@ class _Pause:
 
     def __exit__(self, *exc: object) -> None:
         paused.reset(self._token)
-        if self._tape._tape is not None:  # no gradient has released the tape
+        if self._tape._tape is not None:  # no gradient has spent the tape
             self._tape._push(self._place)
 
 
@@ -628,7 +632,7 @@ def _unconnected(value):
 
 def _checked(structure, name):
     """The leaves, all tensors or variables."""
-    leaves = [unwrapped(x) for x in flatten(structure)]
+    leaves = [unwrap_value(x) for x in flatten(structure)]
     for leaf in leaves:
         if isinstance(leaf, IndexedSlices):
             raise TypeError(
@@ -643,7 +647,7 @@ def _checked(structure, name):
 
 
 def _single(value, who, name):
-    value = unwrapped(value)
+    value = unwrap_value(value)
     if not isinstance(value, (Tensor, Variable)):
         raise TypeError(
             f"{who}: {name} must be a single tensor, got {type(value).__name__}; "
@@ -674,8 +678,9 @@ def _seeds(targets, output_gradients):
     seeds = []
     for seed, target in zip(given, targets):
         if seed is not None:
-            with _device_of(target):
-                seed = convert_to_tensor(seed, dtype_hint=target.dtype)
+            if not isinstance(seed, Tensor):
+                with on_device_of(target):
+                    seed = convert_to_tensor(seed, dtype_hint=target.dtype)
             if seed.shape != target.shape or seed.dtype != target.dtype:
                 raise ShapeError("output_gradients", "each must have the shape and dtype of "
                                  "its target", output_gradient=seed, target=target)  # fmt: skip
@@ -685,31 +690,26 @@ def _seeds(targets, output_gradients):
 
 def _zeros(shape, source):
     """Zeros in the dtype and on the device of a source."""
-    with _device_of(source):
+    with on_device_of(source):
         return zeros(shape, source.dtype)
 
 
 def _unit_cotangents(target, picks):
-    """A cotangent for each list of entries, 1 there and 0 elsewhere; of none, zeros.
+    """A cotangent for each list of entries, 1 there and 0 elsewhere.
 
-    A pass with zeros shows which sources an empty target depends on.
+    Zeros for an empty target: their pass shows the sources that it depends on.
     """
     shape = tuple(target.shape)
     for entries in picks or [()]:
         seed = np.zeros(math.prod(shape), target.dtype.dtype)
         seed[list(entries)] = 1
-        with _device_of(target):
+        with on_device_of(target):
             yield convert_to_tensor(seed.reshape(shape))
 
 
 def _stacked(rows, size, shape):
-    """The first ``size`` gradients in one tensor of this shape; None if one is missing."""
+    """The first ``size`` gradients as one tensor of this shape; None if one is None."""
     if any([row is None for row in rows]):
         return None
     rows = [convert_to_tensor(row) for row in rows]
     return reshape(stack(rows)[:size], shape)
-
-
-def _device_of(value):
-    """A context in which new tensors are made beside a tensor or variable."""
-    return devices.use_module(module_of(convert_to_tensor(value)))

@@ -29,7 +29,13 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal
 
-from .backward import backward_pass, collect, finished, seed_cotangent, source_keys
+from .backward import (
+    backward_pass,
+    seed_cotangent,
+    source_keys,
+    sum_cotangents,
+    to_gradient,
+)
 from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
 
 __all__ = [
@@ -152,7 +158,7 @@ class JacobianPass:
         with use_interpreters((*self.interpreters, batcher)):
             cotangents = {self.key: seeds}
             backward_pass(self.tape, cotangents, self.keys, False, False, step)
-            return [collect(cotangents, keys) for keys in self.keys]
+            return [sum_cotangents(cotangents, keys) for keys in self.keys]
 
 
 def _entrywise_step(batcher):
@@ -387,7 +393,7 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
     The backward pass is recorded in a copy of the tape, which then holds all
     that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
     other one is computed, that with the shorter gradient. ``key`` is the target's, ``own``
-    are those of each source: see `backward.ends`.
+    are those of each source: see `backward.endpoints`.
     """
     count = len(sources)
     blocks = [[None] * count for _ in range(count)]
@@ -398,9 +404,9 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
         cotangents = {}
         seed_cotangent(cotangents, key, target, None, False)
         backward_pass(both, cotangents, own, False, False)
-        found = [collect(cotangents, keys) for keys in own]
+        found = [sum_cotangents(cotangents, keys) for keys in own]
         found = [
-            g if g is None else convert_to_tensor(finished(g, False)) for g in found
+            g if g is None else convert_to_tensor(to_gradient(g, False)) for g in found
         ]
     keys = [source_keys(both, s) or k for s, k in zip(sources, own)]
     shapes = [tuple(s.shape) for s in sources]

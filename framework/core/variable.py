@@ -1,10 +1,11 @@
-"""Variables: values that change, and tell the tapes when they are read."""
+"""Variables: values that can be assigned, and notify tapes when they are read."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +29,7 @@ from .tensor import (
     Reference,
     Tensor,
     convert_to_tensor,
+    module_of,
     new_tensor,
     to_array,
 )
@@ -37,8 +39,8 @@ from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 __all__ = ["Variable", "changes", "writing"]
 
 next_serial = itertools.count().__next__
-# Another object after each change of several variables at once: who finds the same one
-# before and after reading these has values that belong together.
+# The version of all variables: a new object after each change of several at once. Code that
+# reads several variables, and finds the same version before and after, has consistent values.
 changes: list[object] = [object()]
 
 
@@ -46,15 +48,15 @@ class Variable(Operators):
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
     Args: ``initial_value``, anything `constant` takes, or a function that returns it;
-    ``trainable``; ``name``; ``dtype``; ``shape``, to demand one. While a function is
-    traced, such a function runs at once, outside of the trace.
+    ``trainable``; ``name``; ``dtype``; ``shape``, which the value must have. While a
+    function is traced, the initial value is computed at once, outside of the trace.
 
     An assignment binds a new array and never writes into the old one, which tapes and
-    tensors may still hold. Integers can be variables, but have no gradient.
+    tensors may still hold. Variables may hold integers, which have no gradient.
 
-    Threads: a read gives a whole value, the one before a change or the one after it;
-    `assign_add` and `assign_sub` of several threads all count. Values of two variables,
-    read while another thread trains, may be those of two steps.
+    Threads: a read gives the value before or after a change, never part of both;
+    `assign_add` and `assign_sub` of several threads all count. Two variables that are read
+    while another thread trains may have values of two steps.
 
     >>> v = Variable([1.0, 2.0])
     >>> v.assign_add([1.0, 1.0]).numpy()
@@ -67,7 +69,7 @@ class Variable(Operators):
         "serial",
         "_name",
         "_path",
-        "_lost",
+        "_unwatched_key",
         "_lock",
         "__weakref__",
         "__dict__",
@@ -107,13 +109,12 @@ class Variable(Operators):
         self.serial = next_serial()  # tapes list variables in order of construction
         self._name = name or "Variable"
         self._path = None
-        # The key of what is read while no tape watches: for explanations only.
-        self._lost = self._mark()
+        self._unwatched_key = self._new_unwatched_key()
 
     # --- reading
 
     def read(self) -> Tensor:
-        """The value now, as a tensor; tapes that watch this variable record the read."""
+        """The current value as a tensor; tapes that watch this variable record the read."""
         interpreter = active_interpreter()
         if type(interpreter) is Tape:
             known = interpreter.reads.get(id(self))
@@ -138,13 +139,14 @@ class Variable(Operators):
             each.read_variable(self, tensor)
         return tensor
 
-    def _mark(self):
+    def _new_unwatched_key(self):
+        """The key of reads that no tape watches, for `GradientTape.explain`."""
         return Provenance((Origin("variable", self.serial, self.path),))
 
     def _value(self):
-        """The value, for no tape."""
+        """The value, without a notice to tapes."""
         tensor = new_tensor(self._array)
-        tensor.key = self._lost
+        tensor.key = self._unwatched_key
         return tensor
 
     read_value = read
@@ -152,7 +154,7 @@ class Variable(Operators):
 
     @property
     def value(self) -> VariableValue:
-        """The value now: a property as in Keras, and a method as in TensorFlow.
+        """The current value: a property as in Keras, and a method as in TensorFlow.
 
         >>> v = Variable(2.0)
         >>> v.value.numpy(), v.value().numpy()
@@ -179,17 +181,17 @@ class Variable(Operators):
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
-        self._lost = self._mark()
+        self._unwatched_key = self._new_unwatched_key()
 
     @property
     def path(self) -> str:
-        """The name with those of the owners in front: ``dense/kernel``."""
+        """The name after those of its owners: ``dense/kernel``."""
         return self._path or self._name
 
     @path.setter
     def path(self, path: str | None) -> None:
         self._path = path
-        self._lost = self._mark()
+        self._unwatched_key = self._new_unwatched_key()
 
     def get_shape(self) -> TensorShape:
         return self.shape
@@ -199,14 +201,14 @@ class Variable(Operators):
         return self._value().numpy()
 
     def to_numpy(self) -> Array:
-        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        """`numpy`, for Matplotlib and pandas."""
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._value().__array__(dtype, copy)
 
     def ref(self) -> Reference:
-        """A hashable stand-in, for sets and dict keys."""
+        """A hashable reference, for sets and dict keys."""
         return Reference(self)
 
     def __float__(self) -> float:
@@ -269,7 +271,7 @@ class Variable(Operators):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Takes ``value``, of the same shape and dtype, as the value. Returns self.
+        """Assign ``value``, of the same shape and dtype. Returns self.
 
         Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
         """
@@ -287,7 +289,7 @@ class Variable(Operators):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Adds ``delta``. Returns self."""
+        """Add ``delta`` to the value. Returns self."""
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_add", delta)
@@ -304,7 +306,7 @@ class Variable(Operators):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Subtracts ``delta``. Returns self."""
+        """Subtract ``delta`` from the value. Returns self."""
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_sub", delta)
@@ -315,7 +317,7 @@ class Variable(Operators):
         return self
 
     def _fitting(self, method, value):
-        """The array of ``value``, checked; interpreters see where it will go."""
+        """Convert ``value`` to an array that fits, and notify the interpreters."""
         own = self._array
         if hasattr(type(value), "__tensor__"):
             value = convert_to_tensor(value)
@@ -324,7 +326,7 @@ class Variable(Operators):
             interpreter.before_assign(self, method, key)
         if isinstance(value, Tensor):
             array = value.array
-            if not devices.is_array(array):  # it stands for many, and will say so
+            if not devices.is_array(array):  # a batched tensor, which raises here
                 array = np.asarray(value)
         else:
             module = devices.array_module(type(own))
@@ -333,7 +335,7 @@ class Variable(Operators):
         return array
 
     def check_assigned(self, method: str, array: Any) -> None:
-        """Raises unless an array, or what is known of one, fits the variable."""
+        """Raise unless an array, or the spec of one, fits the variable."""
         own, who = self._array, f"Variable.{method}"
         if array.dtype != own.dtype:
             raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}", value=array)
@@ -344,14 +346,14 @@ class Variable(Operators):
             )  # fmt: skip
 
     def _bind(self, array):
-        """The array becomes the value; nobody may write to it afterwards."""
+        """Make the array the value; nobody may write to it afterwards."""
         if isinstance(array, np.generic):
             array = np.asarray(array)
-        with self._lock:  # an optimizer may be about to give its own array back
+        with self._lock:  # an optimizer may be about to put its own array back
             self._array = array
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_array":  # an optimizer writes into it: wait until it is back
+        if name == "_array":  # an optimizer has taken it to write into it
             with self._lock:
                 return object.__getattribute__(self, name)
         raise AttributeError(
@@ -384,41 +386,40 @@ class Variable(Operators):
 
 
 class writing:  # noqa: N801  (used as a statement)
-    """``with writing(variables):`` no other thread writes to them; reading goes on.
+    """``with writing(variables):`` locks them for writing; other threads may read.
 
-    All take locks in one order, so that two threads never wait for each other. It may be
-    entered again, inside too, and by any thread.
+    Locks are acquired in one order, so that there are no deadlocks, and may be acquired
+    again by the thread that holds them.
     """
 
-    __slots__ = ("takes", "gives")
+    __slots__ = ("acquires", "releases")
 
     def __init__(self, variables: Iterable[Variable]):
         locks = {id(v._lock): v._lock for v in variables}  # some variables share one
         ordered = [locks[number] for number in sorted(locks)]
-        self.takes = [lock.acquire for lock in ordered]
-        self.gives = [lock.release for lock in ordered]
+        self.acquires = [lock.acquire for lock in ordered]
+        self.releases = [lock.release for lock in ordered]
 
     def __enter__(self) -> None:
-        taken = 0
+        count = 0
         try:
-            for take in self.takes:
-                take()
-                taken += 1
+            for acquire in self.acquires:
+                acquire()
+                count += 1
         except BaseException:
-            for give in self.gives[:taken]:
-                give()
+            for release in self.releases[:count]:
+                release()
             raise
 
     def __exit__(self, *exc: object) -> None:
-        for give in self.gives:
-            give()
+        for release in self.releases:
+            release()
 
 
 class VariableValue(Operators):
-    """The tensor of `Variable.value`, which gives itself when it is called.
+    """The tensor of `Variable.value`, which a call returns, too.
 
-    Every op takes it for the tensor, which it stays when the variable changes; attributes
-    are the tensor's.
+    Ops and attributes treat it as the tensor; it keeps its value when the variable changes.
     """
 
     __slots__ = ("_tensor",)
@@ -432,7 +433,7 @@ class VariableValue(Operators):
     __tensor__ = __call__
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_tensor":  # while it is being copied
+        if name == "_tensor":  # of an object that `copy` has not filled yet
             raise AttributeError(name)
         return getattr(self._tensor, name)
 
@@ -440,9 +441,16 @@ class VariableValue(Operators):
         return VariableValue, (self._tensor,)
 
 
-def unwrapped(value: Any) -> Any:
-    """The tensor that a `VariableValue` stands for; anything else as it is."""
+def unwrap_value(value: Any) -> Any:
+    """The tensor of a `VariableValue`; anything else as it is."""
     return value._tensor if type(value) is VariableValue else value
+
+
+def on_device_of(value: Tensor | Variable) -> AbstractContextManager[Any]:
+    """A context that creates new arrays on the device of a tensor or variable."""
+    if isinstance(value, Variable):
+        return devices.use_module(devices.array_module(type(value._array)))
+    return devices.use_module(module_of(value))
 
 
 def _delegated(name):
@@ -466,7 +474,7 @@ def _rebuild(array, trainable, name, path):
 
 
 def _is_value(known, array, tensor):
-    """Return whether an earlier read of a variable gave the value that it has now."""
+    """Return whether an earlier read of a variable gave its current value."""
     if known.array is array:
         return True
     symbol = getattr(tensor, "symbol", None)  # in a trace

@@ -21,7 +21,7 @@ from tapewright.core.tensor import (
     is_tensor,
     new_tensor,
 )
-from tapewright.core.variable import Variable, VariableValue, unwrapped
+from tapewright.core.variable import Variable, VariableValue, unwrap_value
 from tapewright.ops.random.generators import is_lent
 
 from ..tracing.handles import Resource
@@ -135,8 +135,8 @@ def _with_tensors(x):
     """An argument with the tensors themselves where it has a variable's ``value``."""
     if is_nested(x):
         found = any([type(leaf) is VariableValue for leaf in flatten(x)])
-        return map_structure(unwrapped, x) if found else x
-    return unwrapped(x)
+        return map_structure(unwrap_value, x) if found else x
+    return unwrap_value(x)
 
 
 class Same:
