@@ -407,12 +407,14 @@ def _traced(call, run, specs):
     with use_interpreters(()):
         concrete = Function(run).get_concrete_function(*specs)
     if isinstance(concrete, UntracedFunction):
-        raise NeedsSize(concrete.sizes.reason)
+        raise NeedsSize(concrete.specializations.reason)
     outputs = map_structure(_plain, concrete.structured_outputs)
     if not isinstance(call, OpCall):
         return outputs, True
     refuse_variables(call.kind, concrete.variables)  # no weights of the model
-    traces = [] if concrete.sizes is None else concrete.sizes.traces[:1]
+    traces = (
+        [] if concrete.specializations is None else concrete.specializations.traces[:1]
+    )
     conditions = [each for t in traces for each in t.guards.conditions.items()]
     return outputs, all(
         [relation == "==" and is_so for (relation, _), is_so in conditions]

@@ -127,7 +127,7 @@ class Update:
             inputs += parts
         step = TracedUpdate(self, rule, places)
         if not rule.updates_blocks:
-            tracer.hand_over()  # its code may look at any variable
+            tracer.flush_variables()  # its code may look at any variable
         tracer.effect(KIND, step, inputs, reads=step.reads, writes=step.writes)
 
     def _warn_of_missing(self):

@@ -537,8 +537,10 @@ class Primitive:
         if isinstance(error, NumericsError):  # not about shapes
             return error
         for x in inputs:
-            if hasattr(x, "stray"):  # a traced tensor outside of its trace
-                x.stray()
+            if hasattr(
+                x, "raise_outside_trace"
+            ):  # a traced tensor outside of its trace
+                x.raise_outside_trace()
         unchecked = self.infer_rule is None
         if not (unchecked or isinstance(error, (MemoryError, RecursionError))):
             specs = [TensorSpec(x.shape, x.dtype) for x in inputs]

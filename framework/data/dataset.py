@@ -364,7 +364,7 @@ class DatasetIterator(Resource):
     def __init__(self, node):
         self._node = node
         self._lock = threading.RLock()  # one element goes to one thread
-        self._ahead = deque()  # elements that were foreseen, and the place after each
+        self._ahead = deque()  # elements that were peeked at, and the place after each
         self._go_to(node.begin())
 
     def _go_to(self, place):
@@ -399,8 +399,8 @@ class DatasetIterator(Resource):
             self._elements = _failed()
             raise
 
-    def foresee(self, number):
-        """The spec of the element after ``number`` more; None if there is none."""
+    def peek_spec(self, number):
+        """Return the spec of the element after ``number`` others; None if there is none."""
         element = self._peek(number)
         return None if element is None else spec_of(element)
 

@@ -9,7 +9,7 @@ import numpy as np
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.control_flow.printing import assert_true
 from tapewright.compiler.control_flow.while_loop import while_loop
-from tapewright.compiler.tracing.handles import Unforeseen, handle_of
+from tapewright.compiler.tracing.handles import UnexpectedElement, handle_of
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -49,10 +49,10 @@ def is_settled(spec):
 
 
 def _settled(handle, spec):
-    """The spec, or that of the very element, where that can be foreseen."""
+    """Return the spec, or that of the very element, where it can be peeked at."""
     if is_settled(spec):
         return spec
-    return active_tracer().foresee(handle, NEXT) or spec
+    return active_tracer().peek_spec(handle, NEXT) or spec
 
 
 def next_element(handle, spec):
@@ -115,14 +115,14 @@ def _specs(leaves):
 def _taken(array, leaves):
     """The arrays of the next element of an iterator, which is in an array; or None.
 
-    They are copies: a variable may be bound to them. Raises: `Unforeseen` if the element
+    They are copies: a variable may be bound to them. Raises: `UnexpectedElement` if the element
     is of another spec; then it is still to come.
     """
 
     def check(element):
         arrays = [leaf.array for leaf in flatten(element)]
         if [(a.shape, a.dtype) for a in arrays] != _specs(leaves):
-            raise Unforeseen(
+            raise UnexpectedElement(
                 f"the iterator was traced for elements of {leaves}, but the next has "
                 f"{described(element)}"
             )

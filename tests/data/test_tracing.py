@@ -309,7 +309,7 @@ def test_a_trace_keeps_no_iterator_that_was_an_argument():
         assert reference() is None
 
 
-def test_elements_that_were_foreseen_are_given_once():
+def test_elements_that_were_peeked_at_are_given_once():
     iterator = iter(batches(20))
     f = tw.function(lambda it: (next(it), next(it)))
     found = [x.numpy()[0] for x in f(iterator)] + [next(iterator).numpy()[0]]

@@ -21,7 +21,7 @@ from tapewright.ops.math.reduction import reduce_any
 from ..tracing.graph import spec_of
 from .cond_node import branch
 from .printing import assert_true
-from .regions import described, is_seen
+from .regions import any_traced, described
 from .tensor_array import flatten_components, pack_components
 
 __all__ = ["case", "cond", "switch_case"]
@@ -54,7 +54,7 @@ def cond(
     if not is_tensor(pred):
         return true_fn() if pred else false_fn()
     pred = convert_to_tensor(pred)
-    if not is_seen([pred]):
+    if not any_traced([pred]):
         return true_fn() if pred else false_fn()
     _check_scalar("cond", "pred", pred)
     return _traced("cond", pred != 0 if pred.dtype.dtype.kind != "b" else pred,
@@ -89,7 +89,7 @@ def switch_case(
         )
     last = default if default is not None else functions[-1]
     _check_scalar("switch_case", "branch_index", index)
-    if not is_seen([index]):
+    if not any_traced([index]):
         number = int(index)
         return functions[number]() if 0 <= number < len(functions) else last()
     named = {f"branch {i}": function for i, function in enumerate(functions)}

@@ -11,7 +11,7 @@ from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
 from .recording import emit
 from .region_node import RegionNode, named_cotangents, region_executable
-from .regions import is_seen, join, numbers_of_variables, seal, trace_region
+from .regions import any_traced, join, numbers_of_variables, seal, trace_region
 
 __all__ = ["Cond", "branch"]
 
@@ -61,7 +61,7 @@ class Cond(RegionNode):
         return cond
 
     def is_traced(self, operands):
-        return is_seen(operands[:1])
+        return any_traced(operands[:1])
 
     def run(self, operands):
         choice = operands[0]  # which raises if it stands for many values

@@ -35,7 +35,7 @@ from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
 from .recording import emit, is_list
 from .region_node import RegionNode, named_cotangents, region_executable
-from .regions import is_seen, join, numbers_of_variables, seal, trace_region
+from .regions import any_traced, join, numbers_of_variables, seal, trace_region
 from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
@@ -121,7 +121,7 @@ class Loop(RegionNode):
     # --- step by step, through ops
 
     def is_traced(self, operands):
-        return is_seen(operands) or (self.is_effect and active_tracer() is not None)
+        return any_traced(operands) or (self.is_effect and active_tracer() is not None)
 
     def run(self, operands):
         count, carried, sliced, constants = self.grouped(self.OPERANDS, operands)

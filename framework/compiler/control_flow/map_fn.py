@@ -26,7 +26,7 @@ from tapewright.ops.array.shape import expand_dims
 from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
 from .loop_node import LoopTrace
-from .regions import described, is_seen, traced_or_none
+from .regions import any_traced, described, traced_or_none
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
@@ -256,7 +256,7 @@ class _Rows:
     def run(self, step, state, reverse, stacked):
         """Return the last state, and what ``step(state, row)`` gives beside it, stacked."""
         many = is_symbolic(self.count) or self.count > UNROLLED_ROWS
-        if many and is_seen([*self.tensors, *state]):
+        if many and any_traced([*self.tensors, *state]):
             return self.written(step, state, reverse)
         found = self.if_traced(step, state, reverse) if many else None
         if found is not None:
@@ -300,7 +300,9 @@ class _Rows:
 
         trace = LoopTrace(self.who, body, state, self.tensors)
         node, inputs = trace.node(length=self.count, reverse=reverse)
-        if only_if_traced and not (node.is_effect or node.variables or is_seen(inputs)):
+        if only_if_traced and not (
+            node.is_effect or node.variables or any_traced(inputs)
+        ):
             return None
         found = trace.emit(node, inputs)
         return found.carried, found.stacked

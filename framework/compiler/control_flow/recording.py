@@ -47,10 +47,10 @@ def emit(node, tensors):
     _refuse_new_paths(node, above)
     above = [r for r in above if _tracked(r, node, tensors).count(True)]
     if not above:
-        return node.append_to(interpreters[at], tensors)
+        return interpreters[at].append_with_variables(node, tensors)
     count = len(node.outputs)
     node, gradient = node.recorded()
-    outputs = node.append_to(interpreters[at], tensors)
+    outputs = interpreters[at].append_with_variables(node, tensors)
     for i, interpreter in enumerate(interpreters[at + 1 :], at + 1):
         if interpreter in above:
             _record(interpreter, node, tensors, outputs, gradient, interpreters[:i])

@@ -26,7 +26,6 @@ from ..tracing.binding import now_bound
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import ListValue, list_value, zeros_of
 from .recording import emit, region_gradients
-from .regions import RegionTracer
 
 __all__ = ["RegionNode", "named_cotangents", "region_executable"]
 
@@ -64,7 +63,7 @@ class RegionNode(Node):
             _unique([v for node in nodes for v in node.writes]),
             any([node.is_host_call for node in nodes]),
         )
-        self.give(specs)
+        self.make_outputs(specs)
 
     name = property(lambda self: self.title)
     is_effect = property(lambda self: self._touched[0])
@@ -183,21 +182,6 @@ class RegionNode(Node):
     def run(self, operands):
         """Compute the results through the ops of the regions."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
-
-    def append_to(self, tracer, tensors):
-        """Add the node to a trace; return its outputs as tensors."""
-        touched = (*self.reads, *self.writes)
-        for variable in touched:
-            tracer.store(variable)
-        if isinstance(tracer, RegionTracer):
-            tracer.touch(touched)
-        self.inputs = tuple([tracer.value_of(x) for x in tensors])
-        self.line = tracer.here()
-        outputs = tracer.append(self, self.outputs, True)
-        for variable in self.writes:
-            tracer.current.pop(id(variable), None)
-            tracer.unread.discard(id(variable))
-        return outputs
 
     # --- in an executable
 

@@ -1,4 +1,4 @@
-"""Functions traced into regions: graphs that one node runs as its branches or its body.
+"""Trace functions into regions: the graphs that a node runs as its branches or its body.
 
 A region has inputs only, no captures: tensors of the traces around it, and variables that
 it reads, become operands of the node; variables that it assigns become results. Variables
@@ -18,8 +18,8 @@ from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer
 
 __all__ = [
     "RegionTracer",
+    "any_traced",
     "described",
-    "is_seen",
     "join",
     "numbers_of_variables",
     "seal",
@@ -37,49 +37,47 @@ class RegionTracer(Tracer):
         super().__init__(graph)
         self.outside = outside
         self.of_variables = {}  # id -> (variable, the value under which it came in)
-        self.touched = {}  # id -> variable, for those of effects
+        self.touched = {}  # id -> variable, that effects access in place
         self.called_host = False
         self.results = None  # what the function returned
 
     def value_of_variable(self, variable):
         name = id(variable)
-        if name in self.current or name in self.touched or self.outside is None:
+        if name in self.bindings or name in self.touched or self.outside is None:
             return super().value_of_variable(variable)
         with use_interpreters(self.outside):
             outer = variable.read()
-        if self.called_host and not self._is_followed(outer):
+        if self.called_host and not self._is_tracked(outer):
             self.touch((variable,))
             return super().value_of_variable(variable)
         value = Value(*spec_of(outer), None, variable.path)
         self.graph.captures[value] = outer
         self.of_variables[name] = variable, value
-        tensor = self.current[name] = SymbolicTensor(value, self)
+        tensor = self.bindings[name] = SymbolicTensor(value, self)
         return tensor
 
-    def effect(
-        self, kind, call, inputs=(), attributes=None, specs=(), reads=(), writes=()
-    ):
-        self.touch((*reads, *writes))
-        return super().effect(kind, call, inputs, attributes, specs, reads, writes)
+    def append_with_variables(self, node, tensors):
+        self.touch((*node.reads, *node.writes))
+        return super().append_with_variables(node, tensors)
 
-    def hand_over(self):
-        """Read and write variables where they are, but for those that a tape outside
-        follows: Python is not to assign to them."""
+    def flush_variables(self):
+        """Read and write variables in place, except those that a tape outside tracks:
+        Python code must not assign to them."""
         self.called_host = True
-        self.touch([*self.assigned.values(), *self.unfollowed()])
-        super().hand_over()
+        self.touch([*self.assigned.values(), *self.untracked()])
+        super().flush_variables()
         for name, (_, value) in self.of_variables.items():
             if name not in self.touched:
-                self.current[name] = SymbolicTensor(value, self)
+                self.bindings[name] = SymbolicTensor(value, self)
 
-    def unfollowed(self):
-        """Return the variables that came in, and that no tape outside follows."""
+    def untracked(self):
+        """Return the variables that are arguments, and that no tape outside tracks."""
         captures = self.graph.captures
         pairs = self.of_variables.values()
-        return [v for v, value in pairs if not self._is_followed(captures[value])]
+        return [v for v, value in pairs if not self._is_tracked(captures[value])]
 
     def touch(self, variables):
-        """Note variables that are read and written where they are."""
+        """Note variables that are read and written in place."""
         self.touched.update((id(v), v) for v in variables)
 
     def keep_in_memory(self, touched):
@@ -88,8 +86,8 @@ class RegionTracer(Tracer):
         for name, variable in touched.items():
             if name in self.of_variables:
                 _, value = self.of_variables.pop(name)
-                self._refuse_followed(variable, self.graph.captures.pop(value))
-                node = Read(variable, self.here())
+                self._refuse_tracked(variable, self.graph.captures.pop(value))
+                node = Read(variable, self.current_line())
                 node.outputs, value.node = (value,), node
                 first.append(node)
             self.store(variable)
@@ -97,14 +95,14 @@ class RegionTracer(Tracer):
 
     def now(self, variable):
         """Return the value of a variable at the end of the region."""
-        known = self.current.get(id(variable))
+        known = self.bindings.get(id(variable))
         return self.value_of_variable(variable) if known is None else known
 
-    def _is_followed(self, outer):
+    def _is_tracked(self, outer):
         return any([r.takes_records and outer.key in r.known for r in self.outside])
 
-    def _refuse_followed(self, variable, outer):
-        if self._is_followed(outer):
+    def _refuse_tracked(self, variable, outer):
+        if self._is_tracked(outer):
             raise TracingError(
                 f"the variable '{variable.path}' is updated in place (by an optimizer, "
                 f"say) in '{self.graph.name}', and read there under a tape that is "
@@ -117,11 +115,11 @@ def described(x):
     return f"shape {tuple(x.shape)}, {x.dtype.name}"
 
 
-def is_seen(tensors):
-    """Return whether a tracer would write down an op on one of these tensors."""
+def any_traced(tensors):
+    """Return whether an op on one of these tensors would be traced."""
     tracer = active_tracer()
     return tracer is not None and any(
-        type(x) is SymbolicTensor or (type(x.key) is int and x.key < tracer.birth)
+        type(x) is SymbolicTensor or (type(x.key) is int and x.key < tracer.first_key)
         for x in tensors
         if is_tensor(x)
     )
@@ -131,7 +129,7 @@ def trace_region(name, function, specs, outside):
     """Trace ``function(*tensors)`` for tensors of these specs; return the tracer."""
     parent = next(r for r in reversed(outside) if r.traces)
     tracer = RegionTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
-    tracer.created, tracer.line, tracer.around = parent.created, parent.line, parent
+    tracer.created, tracer.line, tracer.outer = parent.created, parent.line, parent
     tracer.captured_constants = parent.captured_constants
     arguments = [tracer.input(*spec) for spec in specs]
     with use_interpreters((tracer,)):
@@ -161,7 +159,7 @@ def join(tracers):
     host_called = any([tracer.called_host for tracer in tracers])
     for tracer in tracers:
         if host_called:
-            tracer.touch([*tracer.assigned.values(), *tracer.unfollowed()])
+            tracer.touch([*tracer.assigned.values(), *tracer.untracked()])
         touched |= tracer.touched
     for tracer in tracers:
         tracer.keep_in_memory(touched)

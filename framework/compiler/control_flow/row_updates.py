@@ -29,7 +29,7 @@ class WriteRows(Node):
     """Write rows, or zeros, into the first input at the indices of the second."""
 
     __slots__ = ()
-    overwrites = 0
+    donates = 0
 
     @property
     def name(self):

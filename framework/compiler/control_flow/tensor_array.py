@@ -23,7 +23,7 @@ from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, split, stack, unstack
 from tapewright.ops.array.scatter import put_row
 
-from .regions import is_seen
+from .regions import any_traced
 
 __all__ = ["TensorArray", "as_tensors", "flatten_components", "pack_components"]
 
@@ -110,7 +110,7 @@ class TensorArray:
         """
         value = self._fitting("write", value)
         index = convert_to_tensor(index)
-        if self._rows is None and not is_seen([index]):
+        if self._rows is None and not any_traced([index]):
             array = self._open(value)
             array._put(int(index), value)
             return array
@@ -165,7 +165,7 @@ class TensorArray:
                 f"the array has {self._count()} elements",
                 value=value,
             )
-        if count == self._count() and is_seen([value]):
+        if count == self._count() and any_traced([value]):
             array = self._open()
             array._shape = self._shape.merge_with(value.shape[1:])
             array._rows, array._items = self._fitting_rows(value), []
@@ -219,7 +219,7 @@ class TensorArray:
         Raises: ``IndexError`` for an index out of range.
         """
         index = convert_to_tensor(index)
-        if self._rows is not None or is_seen([index]):
+        if self._rows is not None or any_traced([index]):
             return gather(self._as_rows("read"), index)
         number = int(index)
         if not 0 <= number < len(self._items):

@@ -21,10 +21,10 @@ from tapewright.core.typing import IntLike, TensorLike
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.math.comparison import logical_and
 
-from ..tracing.graph import Graph, Node, is_value, spec_of
+from ..tracing.graph import Node, spec_of
 from ..tracing.interpret import interpret
 from .loop_node import LoopTrace
-from .regions import described, is_seen, trace_region, traced_or_none
+from .regions import any_traced, described, trace_region, traced_or_none
 from .tensor_array import as_tensors, flatten_components, pack_components
 
 __all__ = ["while_loop"]
@@ -74,7 +74,7 @@ def while_loop(
             f"{loop_vars!r}"
         )
     steps = _While(cond, body, loop_vars, shape_invariants)
-    if maximum_iterations is not None and is_seen([maximum_iterations]):
+    if maximum_iterations is not None and any_traced([maximum_iterations]):
         found = _bounded(steps, convert_to_tensor(maximum_iterations))
     else:
         limit = None if maximum_iterations is None else int(maximum_iterations)
@@ -122,11 +122,11 @@ class _While:
         while limit is None or steps < limit:
             rest = None if limit is None else limit - steps
             go = self.cond(*now)
-            if traced and is_seen([go]):
+            if traced and any_traced([go]):
                 return self.written(now, rest)
             if not go:
                 break
-            if traced and is_seen(flatten_components(now)):
+            if traced and any_traced(flatten_components(now)):
                 if not counted:
                     counted, found = True, self.if_long(now, rest)
                     if found is not None:
@@ -257,61 +257,40 @@ def known_length(test, body, carried):
     states = [body.value_of(x) for x in body.results[0]]
     condition = test.value_of(test.results)
     places = {value: k for k, value in enumerate(body.graph.inputs[: len(carried)])}
-    known, wanted = {}, [(test, condition)]
     places |= {value: k for k, value in enumerate(test.graph.inputs)}
-    constants, nodes = {}, {test: set(), body: set()}
+    known, constants, wanted = {}, {}, [(test, condition)]
     while wanted:
         tracer, value = wanted.pop()
-        for leaf in _leaves(tracer.graph, value, nodes[tracer]):
-            if leaf is None:
+        part = tracer.graph.ancestors([value])
+        if any([type(node) is not Node for node in part.nodes]):
+            return None
+        for x in part.inputs:
+            k = places.get(x)
+            outside = tracer.graph.captures.get(x) if k is None else carried[k]
+            if outside is None or any_traced([outside]):
                 return None
-            if leaf in places:
-                k = places[leaf]
-                if k not in known:
-                    if is_seen([carried[k]]):
-                        return None
-                    known[k] = carried[k]
-                    wanted.append((body, states[k]))
-                continue
-            tensor = tracer.graph.captures.get(leaf)
-            if tensor is None or is_seen([tensor]):
-                return None
-            constants[leaf] = tensor
-    return _counted(test, body, condition, states, known, constants, nodes)
-
-
-def _leaves(graph, value, nodes):
-    """Yield the inputs and captures on which a value depends; None for no plain op."""
-    seen, stack = set(), [value]
-    while stack:
-        x = stack.pop()
-        if not is_value(x) or x in seen:
-            continue
-        seen.add(x)
-        if x.node is None:
-            yield x
-        elif type(x.node) is not Node:
-            yield None
-        else:
-            nodes.add(x.node)
-            stack += x.node.inputs
-
-
-def _counted(test, body, condition, states, known, constants, nodes):
+            if k is None:
+                constants[x] = outside
+            elif k not in known:
+                known[k] = outside
+                wanted.append((body, states[k]))
     numbers = sorted(known)
-    goes_on = _part(test, nodes[test], numbers, [condition])
-    after = _part(body, nodes[body], numbers, [states[k] for k in numbers])
-    now, count = [known[k] for k in numbers], 0
+    goes_on = _part(test.graph, numbers, [condition])
+    after = _part(body.graph, numbers, [states[k] for k in numbers])
+    return _count_steps(goes_on, after, [known[k] for k in numbers], constants)
+
+
+def _part(graph, numbers, outputs):
+    """Return the part of a graph that computes outputs from the inputs of these numbers."""
+    part = graph.ancestors(outputs)
+    part.inputs = [graph.inputs[k] for k in numbers]
+    return part
+
+
+def _count_steps(goes_on, after, state, constants):
+    count = 0
     with use_interpreters(()):
-        while count < MANY and bool(interpret(goes_on, now, dict(constants))[0]):
-            now = interpret(after, now, dict(constants))
+        while count < MANY and bool(interpret(goes_on, state, dict(constants))[0]):
+            state = interpret(after, state, dict(constants))
             count += 1
     return count
-
-
-def _part(tracer, nodes, numbers, outputs):
-    graph = Graph(tracer.graph.name)
-    graph.inputs = [tracer.graph.inputs[k] for k in numbers]
-    graph.nodes = [node for node in tracer.graph.nodes if node in nodes]
-    graph.outputs = outputs
-    return graph

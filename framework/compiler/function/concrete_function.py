@@ -154,8 +154,8 @@ class ConcreteFunction:
         self.structure = structure  # of the outputs: a nest of their numbers and None
         self.form, self.tracer = form, tracer
         self.is_compiled = None  # False: interpreted, as arrays are not NumPy's
-        self.foresight = (), ()  # iterators, and the sizes that they were to give
-        self.sizes = None  # where sizes are open: what finds the trace for those given
+        self.peeks = (), ()  # peeked elements and their specs: see `Function`
+        self.specializations = None  # `Specializations`, if sizes are open
         self.created = () if tracer is None else tracer.created  # variables
         self.captured_constants = (
             {} if tracer is None else _alive(tracer.captured_constants)
@@ -238,8 +238,8 @@ class ConcreteFunction:
 
     def flat_call(self, tensors):
         """Output tensors for input tensors, whoever watches."""
-        if self.sizes is not None:
-            return self.sizes.pick(tensors).flat_call(tensors)
+        if self.specializations is not None:
+            return self.specializations.pick(tensors).flat_call(tensors)
         interpreter = active_interpreter()
         if self.is_compiled is None and not any(
             [type(x) is SymbolicTensor for x in tensors]
@@ -279,8 +279,8 @@ class ConcreteFunction:
 
     def borrows(self, tensors):
         """Return whether a replay keeps nothing of the memory of its inputs."""
-        if self.sizes is not None:
-            return self.sizes.pick(tensors).borrows(tensors)
+        if self.specializations is not None:
+            return self.specializations.pick(tensors).borrows(tensors)
         if not self.is_compiled or active_interpreter() is not None:
             return False
         if self._borrows is None:
@@ -347,7 +347,7 @@ class ConcreteFunction:
 
         Of a trace for all sizes, that for the sizes of the latest call.
         """
-        if self.sizes is not None:
+        if self.specializations is not None:
             return self._latest("pretty").pretty()
         from ..inspection.pretty import executable_text
 
@@ -360,8 +360,12 @@ class ConcreteFunction:
         ``repeats``: how many replays. Variables have their values again afterwards.
         """
         tensors = [convert_to_tensor(x) for x in args]
-        if self.sizes is not None:
-            sized = self.sizes.pick(tensors) if tensors else self._latest("explain")
+        if self.specializations is not None:
+            sized = (
+                self.specializations.pick(tensors)
+                if tensors
+                else self._latest("explain")
+            )
             return sized.explain(*tensors, repeats=repeats)
         tensors += self.graph.captures.values() if tensors else ()
         arrays = [x.array for x in tensors] or None
@@ -378,19 +382,19 @@ class ConcreteFunction:
     @property
     def peak_bytes(self) -> int:
         """The most memory that a replay holds beside its inputs and the variables."""
-        if self.sizes is not None:
+        if self.specializations is not None:
             return self._latest("peak_bytes").peak_bytes
         from ..inspection.timings import peak_bytes
 
         return peak_bytes(self.executable)
 
     def _latest(self, who):
-        if self.sizes.latest is None:
+        if self.specializations.latest is None:
             raise ValueError(
                 f"{who}: '{self.name}' is compiled for the sizes that it is called with, "
                 "and was not called yet: call it first"
             )
-        return self.sizes.latest
+        return self.specializations.latest
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Parameters, output and captures, as TensorFlow prints them."""
@@ -428,12 +432,12 @@ class UntracedFunction(ConcreteFunction):
     """
 
     def run(self, tensors):
-        return self.sizes.pick(tensors).run(tensors)
+        return self.specializations.pick(tensors).run(tensors)
 
     def _unknown(self):
         raise TracingError(
             f"'{self.name}' is traced for the sizes that it is called with, so that its "
-            f"outputs and variables are not known before: {self.sizes.reason}"
+            f"outputs and variables are not known before: {self.specializations.reason}"
         )
 
     outputs = structured_outputs = variables = property(_unknown)

@@ -1,4 +1,4 @@
-"""`function`: Python traced once for each kind of arguments, then replayed."""
+"""`function`: Python code traced once for each kind of arguments, then replayed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tapewright.core.typing import P, R
 from tapewright.ops.random.generators import is_lent
 
 from ..tracing.graph import Graph, Value, is_value
-from ..tracing.handles import Resource, Unforeseen
-from ..tracing.lifting import value_now
+from ..tracing.handles import Resource, UnexpectedElement
+from ..tracing.lifting import concrete_value
 from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
 from .arguments import map_tensors, named_leaves, quick_key, revived
 from .concrete_function import ConcreteFunction, Form, UntracedFunction
@@ -45,10 +45,10 @@ __all__ = ["ConcreteFunction", "Function", "function"]
 
 Q = ParamSpec("Q")
 
-NO_FORESIGHT = (), ()
+NO_PEEKS = (), ()
 
-# So many shapes of arguments are found at once; more take a longer way.
-QUICK = 1024
+# The number of argument kinds in the cache of the fast path.
+FAST_KEYS = 1024
 
 
 @overload
@@ -79,16 +79,15 @@ def function(
     experimental_compile=None,
     experimental_follow_type_hints=None,
 ):
-    """Decorator: the function runs once for each kind of arguments, then is replayed.
+    """Decorator: trace a function once for each kind of arguments, then replay it.
 
-    What it does to tensors is written down while it runs, and made into a flat list of
-    array calls; that list is what further calls run. Tensors are told apart by shape and
-    dtype, Python values by type and value, other objects by identity. Python itself (a
-    ``print``, an ``append``) runs while tracing only; `Variable` assignments, random
-    numbers, ``tw.print`` and updates of optimizers happen in every call, and iterators of
-    data sets go on. A call runs eagerly where no trace can know what comes: in a loop of
-    Python over a data set, with iterators of Python itself, and with a `py_function` whose
-    ``Tout`` has no shape.
+    Its ops are recorded while it runs, and compiled into a flat list of array calls, which
+    further calls run. Tensors are distinguished by shape and dtype, Python values by type
+    and value, other objects by identity. Python itself (a ``print``, an ``append``) runs
+    while tracing only; `Variable` assignments, random numbers, ``tw.print`` and updates of
+    optimizers happen in every call, and iterators of data sets go on. A call runs eagerly
+    if results have no shape before they run: in a Python loop over a data set, with
+    iterators of Python itself, and with a `py_function` whose ``Tout`` has no shape.
 
     Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
     all calls, and arguments are converted or refused with a ``TypeError``;
@@ -140,7 +139,7 @@ class Function(Generic[P, R]):
             else input_signature
         )
         self.reduce_retracing = reduce_retracing
-        self._owner = owner  # a function without arguments that gives it, or None
+        self._owner = owner  # a function without arguments that returns it, or None
         self._home = None  # the class of which it is a method
         self._owners = {}  # id of an owner -> a reference to it, and its own `Function`
         self._lock = threading.RLock()
@@ -152,10 +151,10 @@ class Function(Generic[P, R]):
     def _forget_traces(self):
         self._concrete = {}  # key of arguments -> trace
         self._eager = {}  # key of arguments -> why their calls run eagerly
-        self._foresight = {}  # key -> the iterators that are asked what they will give
-        self._general = {}  # what the specs of arguments have in common, by their kind
-        self._quick = {}  # for plain tensors: shapes and dtypes -> trace
-        self._watched = {}  # key -> references that tell when an argument is gone
+        self._peeked = {}  # key -> the iterators whose next elements select the trace
+        self._general = {}  # kind of arguments -> their specs with differing sizes open
+        self._fast = {}  # `quick_key` of arguments -> trace
+        self._watched = {}  # key -> weak references to arguments, with callbacks
         self._tracing = set()
         self._may_create = True  # variables
         self._count = self._calls = 0
@@ -184,7 +183,7 @@ class Function(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs and active_interpreter() is None:
             key, tensors = quick_key(args)
-            found = self._quick.get(key)
+            found = self._fast.get(key)
             if found is not None and not config.functions_run_eagerly():
                 self._calls += 1
                 return found.run(tensors)
@@ -205,7 +204,7 @@ class Function(Generic[P, R]):
             if type(x) is not Tensor:
                 _check_usable(x, self._name)
         if self._eager and active_tracer() is None:
-            if self._key(arguments) in self._eager:  # the quick way
+            if self._key(arguments) in self._eager:  # without an exception
                 return self._run_eagerly(arguments)
         try:
             concrete = self._find(arguments)
@@ -215,18 +214,18 @@ class Function(Generic[P, R]):
             return self._run_eagerly(arguments)
         if not kwargs and concrete.is_steady:
             key, tensors = quick_key(args)
-            # Numbers that became tensors, and defaults, are not among those found.
+            # The fast path knows neither numbers that became tensors nor defaults.
             if key is not None and len(tensors) == len(arguments.tensors):
-                if len(self._quick) >= QUICK:
-                    self._quick.clear()
-                self._quick[key] = concrete
+                if len(self._fast) >= FAST_KEYS:
+                    self._fast.clear()
+                self._fast[key] = concrete
         if arguments.borrowed and not concrete.borrows(arguments.tensors):
             arguments.copy_borrowed()
-        if len(concrete.foresight[0]) != 1:
+        if len(concrete.peeks[0]) != 1:
             return concrete.run(arguments.tensors)
         try:
             return concrete.run(arguments.tensors)
-        except Unforeseen:  # another thread has taken the element that was to come
+        except UnexpectedElement:  # another thread has taken the element
             return self._call(args, kwargs)
 
     def _run_python(self, args, kwargs):
@@ -235,7 +234,7 @@ class Function(Generic[P, R]):
         return self.python_function(*args, **kwargs)
 
     def _run_eagerly(self, arguments):
-        """The Python code run on the values of a call; its results as a trace gives them."""
+        """Run the Python code on the values of a call; return results as a replay would."""
         arguments.copy_borrowed()
         tensors = iter(arguments.tensors)
         names = self.signature.names
@@ -245,7 +244,7 @@ class Function(Generic[P, R]):
         return packer(structure)([convert_to_tensor(x) for x in leaves])
 
     def _find(self, arguments):
-        """The trace for these arguments, made if there is none."""
+        """Return the trace for these arguments; make it if there is none."""
         if self.reduce_retracing:
             self._relax(arguments)
         key = self._key(arguments)
@@ -256,36 +255,34 @@ class Function(Generic[P, R]):
             with self._lock:
                 concrete = self._concrete.get(key)
                 if concrete is None or not concrete.holds():
-                    concrete = self._trace_and_keep(key, arguments)
+                    concrete = self._trace_and_cache(key, arguments)
         tracer = active_tracer()
         if tracer is not None:
             tracer.captured_constants.update(concrete.captured_constants)
         return concrete
 
     def _key(self, arguments):
-        """The key of the trace: arguments, surroundings, and elements to come if asked."""
-        surroundings = current_module(), is_lent()
-        key = arguments.static, arguments.specs, surroundings
-        sources = self._foresight.get(key)
+        """Return the key of the trace: arguments, context, and specs of peeked elements."""
+        key = arguments.static, arguments.specs, (current_module(), is_lent())
+        sources = self._peeked.get(key)
         if sources is None:
             return key
         if active_tracer() is not None:
-            fall_back(f"'{self._name}' is traced for the sizes of the elements to come")
-        return *key, _foreseen(sources, arguments.tensors)
+            fall_back(f"'{self._name}' is traced for the sizes of the next elements")
+        return *key, _peek_again(sources, arguments.tensors)
 
-    def _keep_foresight(self, key, foresight):
-        """The key of a trace for which iterators were asked what they will give."""
-        sources, found = foresight
+    def _key_with_peeks(self, key, peeks):
+        """Return the key of a trace that depends on the specs of peeked elements."""
+        sources, found = peeks
         if not sources:
             return key
-        known = self._foresight.setdefault(key[:3], sources)
-        if known != sources:
+        if self._peeked.setdefault(key[:3], sources) != sources:
             self._eager[key] = f"'{self._name}' takes other elements for other sizes"
             fall_back(self._eager[key])
         return *key[:3], found
 
     def _relax(self, arguments):
-        """Leaves open in the specs what differs from those of earlier calls."""
+        """Leave sizes open in the specs that differ from those of earlier calls."""
         specs = arguments.specs
         ranks = tuple([(None if s is None else len(s), *rest) for s, *rest in specs])
         kind = arguments.static, ranks
@@ -298,7 +295,7 @@ class Function(Generic[P, R]):
 
     # --- tracing
 
-    def _trace_and_keep(self, key, arguments):
+    def _trace_and_cache(self, key, arguments):
         if key in self._tracing:
             raise TracingError(
                 f"{user_line(always=True)}: function '{self._name}' calls itself with "
@@ -309,17 +306,17 @@ class Function(Generic[P, R]):
         self._tracing.add(key)
         try:
             self._refuse_iterators(arguments)
-            concrete = self._traced(arguments)
+            concrete = self._concrete_for(arguments)
         except EagerFallback as error:
-            kept = self._keep_foresight(key, error.foresight)
-            self._eager[kept] = str(error)
-            self._watch(kept, arguments)
+            key = self._key_with_peeks(key, error.peeks)
+            self._eager[key] = str(error)
+            self._watch(key, arguments)
             raise
         finally:
             self._tracing.discard(key)
-        key = self._keep_foresight(key, concrete.foresight)
+        key = self._key_with_peeks(key, concrete.peeks)
         self._concrete[key] = concrete
-        self._quick.clear()
+        self._fast.clear()
         self._watch(key, arguments)
         if not self._tracing:  # a recursion is one call
             names = self.signature.names
@@ -330,9 +327,9 @@ class Function(Generic[P, R]):
         return concrete
 
     def _refuse_iterators(self, arguments):
-        """Ends the trace if Python's own iterators are among arguments and captures.
+        """End the trace if there are iterators of Python among arguments and captures.
 
-        A trace would give what they gave while tracing for ever.
+        Every replay would see the elements that they gave while tracing.
         """
         names = _named(self.signature.names, arguments.values)
         owner = None if self._owner is None else self._owner()
@@ -344,19 +341,21 @@ class Function(Generic[P, R]):
                     "(tw.data.Dataset.from_generator), and iterate over that"
                 )
 
-    def _traced(self, arguments):
-        """The trace for these arguments; for all sizes, where their specs leave it open."""
+    def _concrete_for(self, arguments):
+        """Trace for these arguments; for all sizes, if their specs leave sizes open."""
         shapes = tuple([shape for shape, *_ in arguments.specs])
         if not is_open(shapes):
             return self.trace_for(arguments, shapes)
         latest = [arguments]
-        family = Specializations(lambda s: self.trace_for(latest[0], s), shapes)
-        given = None
+        specializations = Specializations(
+            lambda shapes: self.trace_for(latest[0], shapes), shapes
+        )
+        sizes = None
         if all([type(x) is Tensor for x in arguments.tensors]):
-            given = tuple([x.array.shape for x in arguments.tensors])
-        concrete = family.first(given) or self._untraced(arguments, shapes)
+            sizes = tuple([x.array.shape for x in arguments.tensors])
+        concrete = specializations.first(sizes) or self._untraced(arguments, shapes)
         latest[0] = arguments.released()
-        concrete.sizes = family
+        concrete.specializations = specializations
         return concrete
 
     def _untraced(self, arguments, shapes):
@@ -377,10 +376,10 @@ class Function(Generic[P, R]):
         return UntracedFunction(graph, form=form)
 
     def trace_for(self, arguments, shapes):
-        """The trace for tensors of these shapes; variables are made in the first only."""
+        """Trace for tensors of these shapes; only the first trace may make variables."""
         concrete = self._trace(arguments, shapes)
         if concrete.created and self._may_create:
-            _use_up(concrete.drawn)
+            _advance_generators(concrete.advanced_generators)
             concrete = self._trace(arguments, shapes)
         if concrete.created:
             raise ValueError(self._creation_message(concrete.created))
@@ -388,10 +387,10 @@ class Function(Generic[P, R]):
         return concrete
 
     def _keep_created(self, tracer):
-        """Settles the variables of a trace that is given up: they live on."""
+        """Keep the variables of a trace that is given up."""
         if tracer.created and not self._may_create:
             raise ValueError(self._creation_message(tracer.created))
-        _use_up([(v, value_now(state)) for v, state in tracer.drawn.values()])
+        _advance_generators(_advanced_generators(tracer))
         self._may_create = False
 
     def _creation_message(self, created):
@@ -403,10 +402,10 @@ class Function(Generic[P, R]):
         )
 
     def _trace(self, arguments, shapes):
-        """The function run once, and what it did written down."""
+        """Run the function once under a tracer."""
         graph = Graph(self._name)
         tracer = Tracer(graph)
-        tracer.foreseen = [] if active_tracer() is None else None
+        tracer.peeks = [] if active_tracer() is None else None
         tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
         taken = set()
 
@@ -414,7 +413,7 @@ class Function(Generic[P, R]):
             tensor, shape, own_name = next(tensors)
             name = _unique(own_name or name, taken)
             made = tracer.input(shape, tensor.dtype.dtype, name)
-            tracer.given[made.symbol] = tensor
+            tracer.call_tensors[made.symbol] = tensor
             return made
 
         names = self.signature.names
@@ -424,31 +423,31 @@ class Function(Generic[P, R]):
             with use_interpreters((tracer,)), inside():
                 answer = self._run_python(*self.signature.as_call(values))
                 leaves, structure = numbered(answer, self._name)
-                drawn = [(v, value_now(state)) for v, state in tracer.drawn.values()]
+                advanced = _advanced_generators(tracer)
                 tracer.finish([convert_to_tensor(x) for x in leaves])
-        except Exception:  # of code that has caught the fallback, it may be another
+        except Exception:  # code that catches the fallback may raise another
             error = graph.fallback
             if error is None:
                 raise
             self._count += 1
             self._keep_created(tracer)
-            error.foresight = _foresight(tracer)
+            error.peeks = _peeks_of(tracer)
             raise error from None
         finally:
             graph.finished = True
         self._count += 1
         form = Form.of(self.signature, values, arguments.names)
         concrete = ConcreteFunction(graph, structure, form, tracer)
-        concrete.foresight = _foresight(tracer)
-        concrete.is_steady &= concrete.foresight == NO_FORESIGHT
+        concrete.peeks = _peeks_of(tracer)
+        concrete.is_steady &= concrete.peeks == NO_PEEKS
         modules = {current_module(), *[module for *_, module in arguments.specs]}
-        concrete.drawn = drawn
+        concrete.advanced_generators = advanced
         if modules != {np}:
             concrete.is_compiled = False
         return concrete
 
     def _watch(self, key, arguments):
-        """Drops the trace when an object among its arguments is gone."""
+        """Drop the trace when an object among its arguments is garbage collected."""
         if not arguments.objects:
             return
         me = weakref.ref(self)
@@ -488,14 +487,14 @@ class Function(Generic[P, R]):
         return Method(found[1], owner)
 
     def _own(self, owner):
-        """The `Function` of one owner, which has traces of its own."""
+        """Return the `Function` of one owner, which has traces of its own."""
         number, owners = id(owner), self._owners
         found = owners.get(number)
         if found is not None and found[0]() is owner:
             return found
         try:
             reference = weakref.ref(owner, lambda _: owners.pop(number, None))
-        except TypeError:  # it lives as long as this function
+        except TypeError:  # not weakly referable: it lives as long as this function
             reference = Always(owner)
         own = Function(
             self.python_function,
@@ -577,13 +576,13 @@ class Function(Generic[P, R]):
 
 
 def _named(names, values):
-    """Pairs of a name and a leaf of the arguments."""
+    """Return pairs of a name and a leaf of the arguments."""
     pairs = zip(names, values, strict=True)
     return [pair for name, x in pairs for pair in named_leaves(x, name)]
 
 
 def _captures(function, owner):
-    """Pairs of a name and an object that the code of a function names outside of it."""
+    """Yield pairs of a name and an object: closure variables, globals and attributes."""
     code = getattr(function, "__code__", None)
     if code is None:
         return
@@ -594,28 +593,35 @@ def _captures(function, owner):
         yield from [(name, space[name]) for name in code.co_names if name in space]
 
 
-def _foresight(tracer):
-    """Questions of a trace to iterators, ``(handle, number)`` each, and the answers.
+def _peeks_of(tracer):
+    """Return the elements that a trace has peeked at, and the texts of their specs.
 
-    A handle is a tensor, or the number of an input of the trace.
+    An element is ``(handle, number)``, the latter counted from the next one; a handle is a
+    tensor, or the number of an input of the trace.
     """
-    asked, tracer.foreseen = tracer.foreseen or (), None
+    peeks, tracer.peeks = tracer.peeks or (), None
     inputs = tracer.graph.inputs
-    sources = [(inputs.index(x) if is_value(x) else x, n) for x, n, *_ in asked]
-    return tuple(sources), tuple([repr(found) for _, _, found, _ in asked])
+    sources = [(inputs.index(x) if is_value(x) else x, n) for x, n, *_ in peeks]
+    return tuple(sources), tuple([repr(spec) for _, _, spec, _ in peeks])
 
 
-def _foreseen(sources, tensors):
-    """The answers to the questions of a trace, for the tensors of another call."""
+def _peek_again(sources, tensors):
+    """Peek at the same elements for the tensors of another call."""
     handles = [tensors[x] if type(x) is int else x for x, _ in sources]
     pairs = zip(handles, sources, strict=True)
-    return tuple([repr(x.array.item().foresee(n)) for x, (_, n) in pairs])
+    return tuple([repr(x.array.item().peek_spec(n)) for x, (_, n) in pairs])
 
 
-def _use_up(drawn):
-    """Moves generators on, behind the numbers of which variables were made."""
-    for state, advanced in drawn:
-        state.assign(advanced)
+def _advanced_generators(tracer):
+    """Return pairs of the state of a generator and its value after initial values."""
+    found = tracer.advanced_generators.values()
+    return [(state, concrete_value(value)) for state, value in found]
+
+
+def _advance_generators(advanced):
+    """Move generators on, past the numbers that initial values of variables have used."""
+    for state, value in advanced:
+        state.assign(value)
 
 
 def _unwrapped_kind(function):
@@ -624,9 +630,9 @@ def _unwrapped_kind(function):
 
 
 def _seems_method(function):
-    """Return whether the first parameter may be an owner: then its signature can wait.
+    """Return whether the first parameter may be an owner: the signature is read later.
 
-    So it is of what stands in the body of a class, whatever the parameter is called.
+    That holds for functions in the body of a class, whatever the parameter is called.
     """
     code = getattr(function, "__code__", None)
     home = getattr(function, "__qualname__", "").rpartition(".")[0]
@@ -642,7 +648,7 @@ def _common(a, b):
 
 
 def _unique(name, taken):
-    """The name, with a number behind it if it is taken."""
+    """Return the name, with a number appended if it is taken."""
     found, n = name, 0
     while found in taken:
         n += 1
@@ -652,11 +658,11 @@ def _unique(name, taken):
 
 
 def _check_usable(x, name):
-    """Raises where a function is called with what has no value, and no trace."""
+    """Raise if a function is called with a spec, or with a tensor of no active trace."""
     if isinstance(x, TensorSpec):
         raise TypeError(
             f"function '{name}' was called with {x}: a spec has no value. Call it with a "
             "tensor, or trace it with get_concrete_function"
         )
     if type(x) is SymbolicTensor and not any([r.traces for r in active_interpreters()]):
-        x.stray()
+        x.raise_outside_trace()

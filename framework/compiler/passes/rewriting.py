@@ -66,7 +66,7 @@ class Rewriter:
             specs = [TensorSpec(shaped(x).shape, shaped(x).dtype) for x in inputs]
             inferred = op.infer_rule(*specs, **node.attributes)
             spec = tuple(inferred.shape), inferred.dtype.dtype
-        (value,) = node.give([spec])
+        (value,) = node.make_outputs([spec])
         value.name = f"{op.name}_new{len(self.nodes)}"
         self.nodes.append(node)
         return value

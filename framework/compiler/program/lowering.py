@@ -76,7 +76,7 @@ def _lowered_node(program, node, operands):
     elif node.is_effect:
         instruction = EffectCall(node.kernel(), operands, node)
     else:
-        instruction = Opaque(node.kernel(), operands, node, donates=node.overwrites)
+        instruction = Opaque(node.kernel(), operands, node, donates=node.donates)
     return program.append(instruction, *_specs(node))
 
 

@@ -21,7 +21,7 @@ def bind(graph, sizes):
     tracer = Tracer(twin)
     with use_interpreters((tracer,)), with_sizes(sizes):
         env = {value: tracer.capture(x) for value, x in graph.captures.items()}
-        tracer.birth = 0
+        tracer.first_key = 0
         inputs = [
             tracer.input(substitute(v.shape, sizes), v.dtype, v.name)
             for v in graph.inputs

@@ -69,7 +69,7 @@ class CustomCall(Node):
         self._backward = self._failure = None
         self._lock = threading.RLock()
         specs = [x if is_value(x) else x.array for x in values]
-        self.give([(x.shape, x.dtype) for x in specs])
+        self.make_outputs([(x.shape, x.dtype) for x in specs])
 
     @property
     def name(self):
@@ -114,7 +114,7 @@ class CustomCall(Node):
     def _traced(self):
         graph = Graph(f"gradient of {self.title}", parent=self.tracer.graph)
         tracer = type(self.tracer)(graph)
-        tracer.around = self.tracer
+        tracer.outer = self.tracer
         with use_interpreters((tracer,)):
             cotangents = [
                 tracer.input(v.shape, v.dtype, f"cotangent_{i}")

@@ -1,13 +1,11 @@
-"""The traced program: a `Graph` is a list of nodes in the order in which they ran.
+"""`Graph`: a traced function as a list of nodes, in the order in which they ran.
 
-A `Value` is what a node gives, or an input of the graph; a `Node` applies an op to values
-(or to constants, which are plain tensors). Everything is written once: a variable that is
-assigned to stands for another value from there on, so that only three kinds of node know
-of variables: `Read`, `Store` at the end of a program, and `Effect`, what the world
-outside notices (an optimizer's update, random numbers drawn, a line printed).
+A `Value` is an output of a node, or an input of the graph; a `Node` applies an op to values
+(or to constants, which are plain tensors). The graph is in SSA form: an assignment gives a
+variable another value, so that only few kinds of node access variables: `Read`, `Store` at
+the end of a graph, and `Effect`, which the world outside notices (an optimizer's update,
+random numbers drawn, a line printed).
 """
-
-import itertools
 
 from tapewright.core.errors import TracingError
 from tapewright.core.tensor import Tensor
@@ -27,7 +25,7 @@ __all__ = [
 
 
 class Value:
-    """An array that is not there yet: its shape and dtype, and the node that gives it."""
+    """An array of the graph: its shape and dtype, and the node that computes it."""
 
     __slots__ = ("shape", "dtype", "node", "name")
 
@@ -66,18 +64,18 @@ class Node:
     __slots__ = ("op", "inputs", "attributes", "outputs", "line")
 
     is_effect = False
-    is_host_call = False  # of Python that may look at variables, and assign to any
+    is_host_call = False  # of Python code, which may read and assign any variable
     regions = ()  # graphs that a node of control flow runs
     is_alias = False  # its outputs are its first inputs; only tapes tell them apart
-    overwrites = None  # the number of an input that its kernel changes and hands on
+    donates = None  # the number of an input that its kernel overwrites and returns
     reads = writes = ()  # variables
 
     def __init__(self, op, inputs, attributes, line=None):
         self.op, self.inputs, self.attributes = op, inputs, attributes
         self.outputs, self.line = (), line
 
-    def give(self, specs):
-        """Makes the outputs, of these ``(shape, dtype)``."""
+    def make_outputs(self, specs):
+        """Make and return the outputs, of these ``(shape, dtype)``."""
         self.outputs = tuple([Value(shape, dtype, self) for shape, dtype in specs])
         return self.outputs
 
@@ -89,7 +87,7 @@ class Node:
         """Raise ``ValueError`` unless its regions fit its inputs and outputs."""
 
     def narrowed(self, used):
-        """A smaller node that gives the ``used`` outputs, if it has regions; or None."""
+        """Return a smaller node with the ``used`` outputs, if it has regions; or None."""
         return None
 
     def __repr__(self):
@@ -104,7 +102,7 @@ class Read(Node):
     def __init__(self, variable, line=None):
         super().__init__(None, (), {}, line)
         self.variable = variable
-        self.give([(tuple(variable._array.shape), variable._array.dtype)])
+        self.make_outputs([(tuple(variable._array.shape), variable._array.dtype)])
 
     @property
     def name(self):
@@ -116,9 +114,9 @@ class Read(Node):
 
 
 class ReadAgain(Node):
-    """The value of a variable that was assigned to before: that value, for a replay.
+    """The value of a variable that was assigned before: an alias of that value.
 
-    For a tape it is where a path starts: an assignment is nothing that it sees.
+    Gradients do not flow through assignments: for a tape it is a source of its own.
     """
 
     __slots__ = ("variable",)
@@ -127,7 +125,7 @@ class ReadAgain(Node):
     def __init__(self, variable, value, line=None):
         super().__init__(None, (value,), {}, line)
         self.variable = variable
-        self.give([(tuple(variable._array.shape), variable._array.dtype)])
+        self.make_outputs([(tuple(variable._array.shape), variable._array.dtype)])
 
     @property
     def name(self):
@@ -139,7 +137,7 @@ class ReadAgain(Node):
 
 
 class Store(Node):
-    """A value becomes that of a variable."""
+    """Store a value in a variable."""
 
     __slots__ = ("variable",)
     is_effect = True
@@ -158,21 +156,31 @@ class Store(Node):
 
 
 class Effect(Node):
-    """A call of the world outside, in its place in the order of all effects.
+    """A call with side effects, ordered among all effects.
 
-    ``call(*arrays)`` is what a replay does; it returns as many arrays as ``specs`` has.
-    ``reads`` and ``writes`` are the variables that it touches by itself. ``kind`` and
-    ``attributes`` say in plain values what is done.
+    A replay calls ``call(*arrays)``, which returns an array for each of ``specs``.
+    ``reads`` and ``writes`` are the variables that it accesses in place. ``kind`` and
+    ``attributes`` describe the call in plain values.
     """
 
     __slots__ = ("kind", "call", "_reads", "_writes")
     is_effect = True
 
-    def __init__(self, kind, call, inputs, attributes, specs, reads, writes, line=None):
+    def __init__(
+        self,
+        kind,
+        call,
+        attributes,
+        specs=(),
+        reads=(),
+        writes=(),
+        inputs=(),
+        line=None,
+    ):
         super().__init__(None, tuple(inputs), attributes, line)
         self.kind, self.call = kind, call
         self._reads, self._writes = tuple(reads), tuple(writes)
-        self.give(specs)
+        self.make_outputs(specs)
 
     @property
     def name(self):
@@ -188,52 +196,57 @@ class Effect(Node):
 
     @property
     def is_host_call(self):
-        """Nothing says what the call does."""
+        """Return whether nothing is declared of the call."""
         return not (self.attributes or self._reads or self._writes)
 
 
 class Graph:
-    """Nodes in order, the values that they start from, and what comes out.
+    """Nodes in order, input values and outputs.
 
-    ``inputs`` are values; ``captures`` maps further ones to the tensors outside for which
-    they stand; ``outputs`` are values or constant tensors.
+    ``inputs`` are values; ``captures`` maps further input values to tensors outside;
+    ``outputs`` are values or constant tensors.
     """
 
     def __init__(self, name="graph", parent=None):
         self.name, self.parent = name, parent
         self.nodes, self.inputs, self.outputs = [], [], []
         self.captures = {}
-        self.aliases = {}  # values of other graphs -> those that stand for them here
+        self.aliases = {}  # values of other graphs -> the same values in this graph
         self.finished = False
         self.fallback = None  # the error that ended the trace, if one did
-        self.passes = ()  # names of those that made it of the graph as it was traced
+        self.passes = ()  # names of the passes that have run
 
     def variables(self):
-        """The variables that the program reads or writes, each once, in that order."""
+        """Return the variables that the nodes read or write, each once, in that order."""
         found = {}
         for node in self.nodes:
             for variable in (*node.reads, *node.writes):
                 found.setdefault(id(variable), variable)
         return list(found.values())
 
-    def uses(self):
-        """Count how often each value is an input or output: value -> count."""
-        count = {}
-        for x in itertools.chain(*[n.inputs for n in self.nodes], self.outputs):
-            if is_value(x):
-                count[x] = count.get(x, 0) + 1
-        return count
-
     def live_values(self, outputs):
-        """The values on which these outputs, and all effects, depend."""
+        """Return the values on which these outputs, and all effects, depend."""
         live = {x for x in outputs if is_value(x)}
         for node in reversed(self.nodes):
             if node.is_effect or not live.isdisjoint(node.outputs):
                 live.update([x for x in node.inputs if is_value(x)])
         return live
 
+    def ancestors(self, outputs):
+        """Return the part that computes these outputs; its inputs are those that it needs."""
+        part, needed = Graph(self.name), {x for x in outputs if is_value(x)}
+        for node in reversed(self.nodes):
+            if not needed.isdisjoint(node.outputs):
+                part.nodes.append(node)
+                needed.update([x for x in node.inputs if is_value(x)])
+        part.nodes.reverse()
+        made = {out for node in part.nodes for out in node.outputs}
+        part.inputs, part.outputs = [x for x in needed if x not in made], list(outputs)
+        part.finished = True
+        return part
+
     def replaced(self, nodes, outputs=None):
-        """A graph with the same inputs and other nodes."""
+        """Return a graph with the same inputs and other nodes."""
         twin = Graph(self.name, self.parent)
         twin.nodes, twin.inputs = nodes, self.inputs
         twin.captures, twin.finished = self.captures, self.finished
@@ -242,14 +255,14 @@ class Graph:
         return twin
 
     def within(self, other):
-        """Return whether it is a region in another graph, at any depth."""
+        """Return whether this is a region of another graph, at any depth."""
         graph = self.parent
         while graph is not None and graph is not other:
             graph = graph.parent
         return graph is other
 
     def check(self):
-        """Raises ``TracingError`` unless every value is made before it is used, once."""
+        """Raise ``TracingError`` unless every value is defined once, before its uses."""
         known = {*self.inputs, *self.captures}
         for node in self.nodes:
             for x in node.inputs:
@@ -267,10 +280,10 @@ class Graph:
 
 
 def reads_by_time(graph):
-    """``(initial, later, inner)``: the nodes that read variables.
+    """Return ``(initial, later, inner)``: the nodes that read variables.
 
-    Those that see what a variable holds before the graph runs; those after an assignment
-    to it, or after an effect of any kind; those in graphs of other nodes.
+    Initial reads see the value from before the graph runs; later ones come after an
+    assignment to the variable, or after an effect of any kind; inner ones are in regions.
     """
     initial, later, inner = [], [], []
     written, seen_effect = set(), False

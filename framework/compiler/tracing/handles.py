@@ -1,7 +1,7 @@
-"""Objects as one value: arrays of rank 0 that go through graphs.
+"""Handles: Python objects in arrays of rank 0, so that graphs can pass them on.
 
 A `ListValue` is a list of arrays: the states of a loop whose length is not known before
-it runs. A `Resource` is an object with a state of its own, which effects change.
+it runs. A `Resource` is an object with state, which effects change: an iterator.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from tapewright.ops.array.creation import zeros
 __all__ = [
     "ListValue",
     "Resource",
-    "Unforeseen",
+    "UnexpectedElement",
     "handle_of",
     "list_items",
     "list_value",
@@ -31,8 +31,8 @@ class ListValue:
         self.items = items
 
 
-class Unforeseen(InvalidArgumentError):
-    """A resource would give something of another spec; it has kept it."""
+class UnexpectedElement(InvalidArgumentError):
+    """The next element of a resource has another spec than the trace; it was not taken."""
 
 
 class Resource:
@@ -43,24 +43,24 @@ class Resource:
 
     @property
     def handle(self):
-        """The tensor that stands for the object."""
+        """A tensor that holds the object."""
         return new_tensor(handle_of(self))
 
     @property
     def resource_spec(self):
-        """A hashable description of all that a trace depends on."""
+        """A hashable description of all properties that a trace depends on."""
         raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
 
-    def foresee(self, number):
-        """The spec of what it will give after ``number`` more; None if nothing."""
-        raise NotImplementedError(f"{type(self).__name__} must define foresee")
+    def peek_spec(self, number):
+        """Return the spec of the element after ``number`` others; None if there is none."""
+        raise NotImplementedError(f"{type(self).__name__} must define peek_spec")
 
     def with_handle(self, handle):
-        """The object of a handle: itself, or a stand-in like this one in a trace."""
+        """Return the object in a handle; for a traced handle, a stand-in for it."""
         return handle.array.item() if type(handle) is Tensor else self.stand_in(handle)
 
     def stand_in(self, handle):
-        """An object of the same spec without a state; ``handle`` may be None."""
+        """Return an object of the same spec without state; ``handle`` may be None."""
         raise NotImplementedError(f"{type(self).__name__} must define stand_in")
 
 
@@ -85,13 +85,13 @@ def sum_of_lists(x, y):
 
 
 def zeros_of(spec):
-    """Zeros of a shape and dtype; in the place of a list or an object the number 0."""
+    """Return zeros of a shape and dtype; for a list or another object, the number 0."""
     shape, dtype = spec
     return new_tensor(handle_of(0)) if dtype.kind == "O" else zeros(shape, dtype)
 
 
 class _Zeros:
-    """Stands for the items of a list where no cotangent came: zeros of one spec."""
+    """The items of a list of cotangents that are all zero."""
 
     def __init__(self, shape, dtype):
         self.zeros = np.zeros(shape, dtype)

@@ -1,9 +1,9 @@
-"""The interpreter that writes ops down instead of computing them.
+"""`Tracer`: the interpreter that adds ops to a graph instead of computing them.
 
 While a function is traced its tensors are `SymbolicTensor`: shape and dtype are known, values
-are not. Ops on them become nodes of a `Graph`; ops on other tensors just run, and what
-they give is a constant of the graph. Tapes work as ever above a tracer: the backward pass
-is a matter of ops, and so is written down too.
+are not. Ops on them become nodes of a `Graph`; ops on other tensors run at once, and their
+results are constants of the graph. Tapes above a tracer work as usual: the backward pass
+consists of ops, which are traced too.
 """
 
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ from tapewright.ops.array.sizes import known_result, known_sizes
 from .custom_calls import CustomCall
 from .graph import Effect, Node, Read, ReadAgain, Store, Value
 from .graph_verifier import verify_graph
-from .lifting import generators, value_now
+from .lifting import concrete_value, generators
 
 __all__ = [
     "AbstractValue",
@@ -49,20 +49,17 @@ __all__ = [
 
 
 class EagerFallback(TracingError):
-    """A trace meets a result that has no shape before it runs: the call runs eagerly.
+    """The trace has met a result whose shape is not known before it runs.
 
-    `Function` catches it and runs the Python code on the values of the call. It reaches
-    the user where there is no call: ``get_concrete_function``, and what is made of it.
+    `Function` catches it and runs the Python code eagerly, on the values of the call. It
+    reaches the user where there is no call: in ``get_concrete_function`` and its callers.
     """
 
-    foresight = (), ()  # questions of the trace to iterators: see `Function`
+    peeks = (), ()  # see `Function`
 
 
 def fall_back(reason):
-    """Ends the traces that are going on with an `EagerFallback`.
-
-    They end even if the code that is being traced catches the exception.
-    """
+    """End all active traces with an `EagerFallback`, even if user code catches it."""
     error = EagerFallback(f"{user_line(always=True)}: {reason}")
     for interpreter in active_interpreters():
         graph = interpreter.graph if interpreter.traces else None
@@ -72,7 +69,7 @@ def fall_back(reason):
 
 
 class AbstractValue:
-    """Shape and dtype of an array that is not there yet."""
+    """Shape and dtype of an array that a traced function will compute."""
 
     __slots__ = ("shape", "dtype")
 
@@ -137,8 +134,8 @@ class SymbolicTensor(Tensor):
             f"its tensors have a shape and a dtype, no value yet. {ways}"
         )
 
-    def stray(self):
-        """Raises: it is used where the trace does not see it."""
+    def raise_outside_trace(self):
+        """Raise ``TracingError``: an op that the tracer does not see uses the tensor."""
         self._no_value(
             "an op outside of the trace",
             "Leave tw.init_scope first, or pass the tensor to what uses it",
@@ -159,7 +156,7 @@ class SymbolicTensor(Tensor):
         )
 
     def known_sizes(self):
-        """The sizes that it holds, where it is made of nothing else; else None."""
+        """Return the sizes in the tensor, if it consists of sizes only; else None."""
         return known_sizes(self)
 
     def _scalar(self, kind):
@@ -209,7 +206,7 @@ class SymbolicTensor(Tensor):
 
 
 def _shape(dims, op=None):
-    """A shape as graphs have it: a tuple of ints and formulas."""
+    """Return a shape in the form of graphs: a tuple of ints and formulas."""
     if type(dims) is UnrankedShape:
         return dims
     if getattr(dims, "rank", 0) is None or any([d is None for d in dims]):
@@ -222,50 +219,51 @@ def _shape(dims, op=None):
 
 
 class Tracer(Interpreter):
-    """Writes the ops that it sees into ``graph``.
+    """Adds the ops that it processes to ``graph``.
 
-    A tensor of another trace that is still going on, or one that a tape follows outside,
+    A tensor of another trace that is still active, or one that a tape tracks outside,
     becomes a captured input.
     """
 
     __slots__ = (
         "graph",
-        "current",
+        "bindings",
         "assigned",
         "unread",
         "captured",
-        "around",
+        "outer",
         "created",
-        "birth",
+        "first_key",
         "line",
-        "given",
-        "drawn",
+        "call_tensors",
+        "advanced_generators",
         "captured_constants",
-        "foreseen",
+        "peeks",
     )
     traces = True
 
     def __init__(self, graph):
         self.graph = graph
-        self.current = {}  # id of a variable -> the tensor that it stands for
-        self.assigned = {}  # id -> variable, where that tensor is still to be stored
-        self.unread = set()  # ids of variables that were not read since
-        self.captured = {}  # id of a tensor -> its symbol here
-        self.around = None  # the tracer around it, for traces that are over by now
+        self.bindings = {}  # id of a variable -> the tensor that is its value
+        self.assigned = {}  # id -> variable, if that tensor is not stored yet
+        self.unread = set()  # ids of variables that were assigned and not read since
+        self.captured = {}  # id of a tensor -> its value in this graph
+        self.outer = None  # the tracer around this one, for traces that have ended
         self.created = []  # variables made while tracing
-        self.drawn = {}  # id -> generator's state, its value after drawing for variables
-        self.birth = next_key()  # a tape outside knows tensors by smaller keys only
-        self.given = {}  # value of an input -> the tensor of the call, where there is one
-        self.foreseen = None  # or a list: (value of a handle, number, answer, object)
-        self.captured_constants = {}  # id -> weak reference: a tape may know them later
-        self.line = None  # of the nodes to come, where they are copied from a graph
+        # id -> state of a generator that initial values have used, and its new value
+        self.advanced_generators = {}
+        self.first_key = next_key()  # tapes outside know tensors by smaller keys only
+        self.call_tensors = {}  # value of an input -> the tensor of the call, if there is one
+        self.peeks = None  # or a list: (value of a handle, number, spec, object)
+        self.captured_constants = {}  # id -> weak reference: a tape may track them later
+        self.line = None  # of the next nodes, if they are copied from another graph
 
-    def here(self):
-        """The line of the node that is written now."""
+    def current_line(self):
+        """Return the line of user code to note in a node."""
         return self.line or user_line(always=True)
 
     def input(self, shape, dtype, name=None):
-        """A further input of the graph, as a tensor."""
+        """Add an input to the graph; return it as a tensor."""
         value = Value(_shape(shape), np.dtype(dtype), None, name)
         self.graph.inputs.append(value)
         return SymbolicTensor(value, self)
@@ -274,7 +272,7 @@ class Tracer(Interpreter):
 
     def process(self, op, inputs, attributes, below):
         for x in inputs:
-            if type(x) is not Tensor or (type(x.key) is int and x.key < self.birth):
+            if type(x) is not Tensor or (type(x.key) is int and x.key < self.first_key):
                 break
         else:
             if not has_symbolic_shape(attributes):
@@ -289,8 +287,8 @@ class Tracer(Interpreter):
         specs = [TensorSpec(x.array.shape, x.array.dtype) for x in inputs]
         inferred = op.output_specs(specs, attributes)
         many = type(inferred) in (tuple, list)
-        node = Node(op, tuple(values), attributes, self.here())
-        outputs = node.give(
+        node = Node(op, tuple(values), attributes, self.current_line())
+        outputs = node.make_outputs(
             [
                 (_shape(spec.shape, op), spec.dtype.dtype)
                 for spec in (inferred if many else (inferred,))
@@ -299,12 +297,12 @@ class Tracer(Interpreter):
         return self.append(node, outputs, many)
 
     def append(self, node, outputs, many):
-        """Adds a node; its outputs as tensors."""
+        """Add a node; return its outputs as tensors."""
         nodes = self.graph.nodes
         if self.graph.finished:
-            raise TracingError(f"the trace of '{self.graph.name}' is over")
+            raise TracingError(f"the trace of '{self.graph.name}' has ended")
         if node.is_host_call:
-            self.hand_over()
+            self.flush_variables()
         for out in outputs:
             out.name = f"{node.name}_{len(nodes)}"
         nodes.append(node)
@@ -313,32 +311,32 @@ class Tracer(Interpreter):
         return SymbolicTensor(outputs[0], self)
 
     def value_of(self, x):
-        """The value, or constant, for which a tensor stands in this graph."""
+        """Return the value of a tensor in this graph, or the tensor itself as a constant."""
         if type(x) is SymbolicTensor:
             if x.tracer is self:
                 return x.symbol
-            x = self._from_around(x)
-        elif type(x) is Tensor and (type(x.key) is not int or x.key > self.birth):
+            x = self._known_outside(x)
+        elif type(x) is Tensor and (type(x.key) is not int or x.key > self.first_key):
             self.capture_constants((x,))
             return x
-        elif type(x.array) is AbstractValue:  # of a model that is being put together
+        elif type(x.array) is AbstractValue:  # of a functional model
             x._no_value("a traced function")
         found = self.captured.get(id(x))
         return self.capture(x).symbol if found is None else found
 
     def capture(self, x):
-        """A tensor from outside as a further input, to be taken from there."""
+        """Add an input that takes its value from a tensor outside; return it as a tensor."""
         value = Value(x.array.shape, x.array.dtype, None, "captured")
         self.graph.captures[value] = x
         self.captured[id(x)] = value
         return SymbolicTensor(value, self)
 
-    def _from_around(self, x):
-        """A tensor of a trace further out: what the trace around knows it by, if need be.
+    def _known_outside(self, x):
+        """Return a tensor of another trace as the one by which the outer trace knows it.
 
-        That is over where a gradient is traced that was not asked for before.
+        The outer trace has ended if this one is of a gradient that is first needed later.
         """
-        around, graph = self.around, x.tracer.graph
+        around, graph = self.outer, x.tracer.graph
         if self.graph.within(graph):
             return x
         if around is not None and around.graph.finished:
@@ -352,7 +350,7 @@ class Tracer(Interpreter):
         return SymbolicTensor(around.value_of(x), around)
 
     def capture_constants(self, tensors):
-        """Notes constants: a tape may come to know those that live on outside."""
+        """Note constants that a tape may track later, as they live on outside."""
         for x in tensors:
             if x.array.dtype.kind in "fc" and type(x.key) is not int:
                 self.captured_constants[id(x)] = ref(x)
@@ -360,37 +358,36 @@ class Tracer(Interpreter):
     # --- variables
 
     def create(self, variable, initial_value):
-        """A variable is made: its initial value, as one that is known now."""
+        """Note a new variable; return its initial value, computed now."""
         for interpreter in active_interpreters():
             if interpreter.traces:
                 interpreter.created.append(variable)
-        value = value_now(initial_value)
+        value = concrete_value(initial_value)
         for state in generators(initial_value):
-            self.drawn[id(state)] = state, self.current[id(state)]
+            self.advanced_generators[id(state)] = state, self.bindings[id(state)]
         return value
 
     def value_of_variable(self, variable):
-        """Return the tensor that a variable stands for at this point."""
+        """Return the value that a variable has at this point of the trace."""
         name = id(variable)
-        tensor = self.current.get(name)
+        tensor = self.bindings.get(name)
         if tensor is not None and name not in self.unread:
-            if (
-                type(tensor) is SymbolicTensor
-            ):  # each read is one's own, and no tape's yet
+            # Each read is a tensor of its own, which no tape tracks yet.
+            if type(tensor) is SymbolicTensor:
                 return SymbolicTensor(tensor.symbol, self)
             return new_tensor(tensor.array)
         if tensor is None:
-            node = Read(variable, self.here())
+            node = Read(variable, self.current_line())
         else:
-            node = ReadAgain(variable, self.value_of(tensor), self.here())
+            node = ReadAgain(variable, self.value_of(tensor), self.current_line())
         tensor = self.append(node, node.outputs, False)
         tensor.symbol.name = variable.path
-        self.current[name] = tensor
+        self.bindings[name] = tensor
         self.unread.discard(name)
         return tensor
 
     def assign(self, variable, method, value):
-        """The variable stands for another value from here on."""
+        """Give a variable another value from this point of the trace on."""
         if hasattr(type(value), "__tensor__"):
             value = value.__tensor__()
         if not isinstance(value, Tensor):
@@ -403,28 +400,28 @@ class Tracer(Interpreter):
                 value = self.value_of_variable(variable) + value
             elif method == "assign_sub":
                 value = self.value_of_variable(variable) - value
-        self.current[id(variable)] = self.own(value)
+        self.bindings[id(variable)] = self.fresh(value)
         self.assigned[id(variable)] = variable
         self.unread.add(id(variable))
 
-    def hand_over(self):
-        """Variables have their values from here on: Python will look at them, or assign."""
+    def flush_variables(self):
+        """Store all assigned values, as Python may now read or assign any variable."""
         for variable in list(self.assigned.values()):
             self.store(variable)
-        self.current.clear()
+        self.bindings.clear()
         self.unread.clear()
 
     @contextmanager
     def assigning_nothing(self):
-        """Variables assigned to inside stand for what they stood for, afterwards."""
-        kept = self.current.copy(), self.assigned.copy(), self.unread.copy()
+        """Give variables that are assigned inside their values back afterwards."""
+        kept = self.bindings.copy(), self.assigned.copy(), self.unread.copy()
         try:
             yield
         finally:
-            self.current, self.assigned, self.unread = kept
+            self.bindings, self.assigned, self.unread = kept
 
-    def own(self, tensor):
-        """A tensor of this trace that no other name goes by: keys are one's own."""
+    def fresh(self, tensor):
+        """Return a new tensor object of the same value, which no tape tracks yet."""
         value = self.value_of(tensor)
         if type(value) is Value:
             return SymbolicTensor(value, self)
@@ -433,61 +430,68 @@ class Tracer(Interpreter):
     def effect(
         self, kind, call, inputs=(), attributes=None, specs=(), reads=(), writes=()
     ):
-        """Adds an `Effect`; its outputs as a tuple of tensors."""
-        for variable in (*reads, *writes):
+        """Add an `Effect`; return its outputs as a tuple of tensors."""
+        node = Effect(kind, call, attributes or {}, specs, reads, writes)
+        return self.append_with_variables(node, inputs)
+
+    def append_with_variables(self, node, tensors):
+        """Add a node that accesses variables in place; return its outputs as tensors."""
+        for variable in (*node.reads, *node.writes):
             self.store(variable)
-        values = [self.value_of(x) for x in inputs]
-        line = self.here()
-        node = Effect(kind, call, values, attributes or {}, specs, reads, writes, line)
+        node.inputs = tuple([self.value_of(x) for x in tensors])
+        node.line = self.current_line()
         outputs = self.append(node, node.outputs, True)
-        for variable in writes:
-            self.current.pop(id(variable), None)
+        for variable in node.writes:
+            self.bindings.pop(id(variable), None)
             self.unread.discard(id(variable))
         return outputs
 
-    def foresee(self, handle, kind):
-        """The spec of the result that an object will give to the next effect of a kind.
+    def peek_spec(self, handle, kind):
+        """Return the spec of the element that the next effect of this kind will take.
 
-        None if it may depend on what the trace does before, or on another trace.
+        ``handle``: of the object that gives elements, a `Resource`. Returns None if the
+        element may depend on earlier effects of the trace, or on another trace.
         """
-        if self.foreseen is None or self.assigned:
+        if self.peeks is None or self.assigned:
             return None
         if any([node.is_effect and node.name != kind for node in self.graph.nodes]):
             return None
         value = self.value_of(handle)
-        given = self.given.get(value) if type(value) is Value else value
-        if type(given) is not Tensor:
+        tensor = self.call_tensors.get(value) if type(value) is Value else value
+        if type(tensor) is not Tensor:
             return None
-        resource = given.array.item()
-        number = len([x for *_, x in self.foreseen if x is resource])
-        found = resource.foresee(number)
-        self.foreseen.append((value, number, found, resource))
+        resource = tensor.array.item()
+        number = len([x for *_, x in self.peeks if x is resource])
+        found = resource.peek_spec(number)
+        self.peeks.append((value, number, found, resource))
         return found
 
     def custom_call(self, name, outputs, sources, variables, gradient):
-        """Marks tensors as what a call with a gradient of its own gave: a `CustomCall`.
+        """Mark tensors as the outputs of a call with a custom gradient: a `CustomCall`.
 
         ``sources`` are its arguments: tensors, variables, or None for anything else.
         """
         values = [self.value_of(x) for x in outputs]
         given = [self.value_of(x) if isinstance(x, Tensor) else x for x in sources]
-        node = CustomCall(self, name, values, given, variables, gradient, self.here())
+        node = CustomCall(
+            self, name, values, given, variables, gradient, self.current_line()
+        )
         return self.append(node, node.outputs, True)
 
     def store(self, variable):
-        """Writes the value that was assigned to a variable, if there is one."""
+        """Add a `Store` of the value that was assigned to a variable, if there is one."""
         if self.assigned.pop(id(variable), None) is not None:
-            value = self.value_of(self.current[id(variable)])
-            self.graph.nodes.append(Store(variable, value, self.here()))
+            value = self.value_of(self.bindings[id(variable)])
+            self.graph.nodes.append(Store(variable, value, self.current_line()))
 
     def finish(self, outputs):
-        """Ends the trace with these outputs, tensors."""
+        """End the trace with these outputs, tensors."""
         if self.graph.fallback is not None:
             raise self.graph.fallback
         self.graph.outputs = [self.value_of(x) for x in outputs]
         for variable in list(self.assigned.values()):
             self.store(variable)
-        self.given.clear()  # the tensors of this very call are not to be kept
+        self.call_tensors.clear()  # their memory is not to be held
         self.graph.finished = True
         if config.functions_are_verified():
             verify_graph(self.graph, "tracing")

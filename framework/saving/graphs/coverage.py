@@ -53,7 +53,7 @@ def covered(concrete, shapes, retrace, path, gradients=True):
 
     Raises: `SavingError` if there is none.
     """
-    family = None if concrete is None else concrete.sizes
+    family = None if concrete is None else concrete.specializations
     if getattr(family, "saved", None) is not None:  # it was loaded
         return family.saved, family.refusals
     if not is_open(shapes):

@@ -131,7 +131,7 @@ class _Call:
     @classmethod
     def of_concrete(cls, concrete, path, signature=None):
         """That of a trace which is there."""
-        family, form = concrete.sizes, concrete.form
+        family, form = concrete.specializations, concrete.form
         if family is None:
             shapes = tuple([tuple(v.shape) for v in concrete.graph.inputs])
         else:
@@ -337,7 +337,7 @@ def _read_call(group, name, variables, constants, optimizers):
     if is_open(shapes):
         refusals = [(list(ranks), str(why)) for ranks, why in call["refusals"]]
         first = RestoredConcrete(first.graph, structure)
-        first.sizes = SavedSizes(name, shapes, traces, refusals)
+        first.specializations = SavedSizes(name, shapes, traces, refusals)
     elif len(traces) > 1 or traces[0].guards is not None:
         raise ValueError("one signature without open sizes must have one trace")
     return first, values, [x if isinstance(x, str) else None for x in call["named"]]

@@ -197,7 +197,7 @@ class GraphReader:
         found = op.infer_rule(*specs, **attributes)
         many = type(found) in (tuple, list)
         node = Node(op, tuple(inputs), attributes, line)
-        node.give(
+        node.make_outputs(
             [(dims_of(s.shape), s.dtype.dtype) for s in (found if many else (found,))]
         )
         return node
@@ -231,8 +231,8 @@ class GraphReader:
         places = self._variable, self._optimizer
         call = made_effect(kind, attributes, inputs, *places)
         if not isinstance(call, VariableUpdate):
-            return Effect(kind, call, inputs, attributes, (), (), (), line)
-        return Effect(kind, call, inputs, {}, (), call.reads, call.writes, line)
+            return Effect(kind, call, attributes, inputs=inputs, line=line)
+        return Effect(kind, call, {}, (), call.reads, call.writes, inputs, line)
 
     # --- gradients of the user's own
 

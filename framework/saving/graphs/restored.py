@@ -18,7 +18,7 @@ from .values import nested_alike
 
 __all__ = ["Restored", "SavedSizes"]
 
-QUICK = 1024
+FAST_KEYS = 1024
 
 
 class NoSuchCall(TypeError, ValueError):
@@ -86,9 +86,9 @@ class Restored(Function):
             key, found = quick_key(args)
             plain = key is not None and len(found) == len(tensors)
             if plain and all(x is y for x, y in zip(found, tensors)):
-                if len(self._quick) >= QUICK:
-                    self._quick.clear()
-                self._quick[key] = concrete
+                if len(self._fast) >= FAST_KEYS:
+                    self._fast.clear()
+                self._fast[key] = concrete
         return concrete.run(tensors)
 
     def _find(self, arguments):

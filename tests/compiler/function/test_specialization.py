@@ -365,7 +365,7 @@ def sum_of_rows(x):
 
 def test_code_that_needs_a_size_is_traced_for_each():
     traced = check(sum_of_rows, [X], sizes=(3, 2, 5, 3, 2), traces=3)
-    family = traced.get_concrete_function().sizes
+    family = traced.get_concrete_function().specializations
     assert "test_specialization.py" in family.reason and "range()" in family.reason
 
 
@@ -459,7 +459,9 @@ def test_code_that_asks_for_the_rank_is_traced_for_each_rank():
     traced = check(f, [None], shapes=shapes, traces=3)
     assert (
         "rank"
-        in traced._find(traced.signature.arguments((tw.ones(3),), {})).sizes.reason
+        in traced._find(
+            traced.signature.arguments((tw.ones(3),), {})
+        ).specializations.reason
     )
 
 
@@ -555,7 +557,7 @@ def test_reduce_retracing_leaves_dimensions_open_that_vary():
 def test_a_size_that_comes_again_takes_the_executable_that_was_made():
     traced = tw.function(lambda x: x * 2.0, input_signature=[Spec(X)])
     traced(tw.ones([3, 4]))
-    family = traced.get_concrete_function().sizes
+    family = traced.get_concrete_function().specializations
     first = family.latest
     traced(tw.ones([5, 4]))
     traced(tw.ones([3, 4]))
@@ -567,7 +569,7 @@ def test_executables_are_kept_for_the_latest_sizes_only(monkeypatch):
     traced = tw.function(lambda x: x * 2.0, input_signature=[Spec(X)])
     for n in range(1, 50):
         assert traced(tw.ones([n, 4])).shape == (n, 4)
-    family = traced.get_concrete_function().sizes
+    family = traced.get_concrete_function().specializations
     assert len(family._fixed) == 32
     assert traced.experimental_get_tracing_count() == 1
 

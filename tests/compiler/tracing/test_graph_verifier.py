@@ -263,7 +263,7 @@ def widened(graph):
     nodes = list(graph.nodes)
     sine = nodes[0]
     twin = Node(sine.op, sine.inputs, sine.attributes, sine.line)
-    twin.give([(v.shape, np.dtype("f8")) for v in sine.outputs])
+    twin.make_outputs([(v.shape, np.dtype("f8")) for v in sine.outputs])
     nodes[0] = twin
     for i, node in enumerate(nodes[1:], 1):
         inputs = [twin.outputs[0] if x is sine.outputs[0] else x for x in node.inputs]
