@@ -310,7 +310,7 @@ def serialize(activation):
 
 
 def deserialize(config, custom_objects=None):
-    """What `serialize` gave: an activation by its name, or a layer by its config.
+    """The inverse of `serialize`: an activation by its name, or a layer by its config.
 
     ``custom_objects``: names and functions to look among first.
     """
@@ -323,7 +323,7 @@ def deserialize(config, custom_objects=None):
 
 
 def keeps_shape(activation):
-    """Whether the outputs are known to have the shape and dtype of the inputs.
+    """Return whether the outputs are known to have the shape and dtype of the inputs.
 
     >>> keeps_shape(relu), keeps_shape(glu), keeps_shape(lambda x: x)
     (True, False, False)

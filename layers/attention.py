@@ -181,7 +181,7 @@ def _places(count, axis):
 
 
 def both(first, second):
-    """What two masks let through; None lets everything through."""
+    """The mask of what two masks let through; None lets everything through."""
     if first is None or second is None:
         return second if first is None else first
     return logical_and(first, second)

@@ -294,7 +294,7 @@ class RandomCrop(_RandomLayer):
         return tuple([cast(start, "int32") for start in starts])
 
     def _in_the_middle(self, rows, columns):
-        """Where the largest box with the sides' ratio begins."""
+        """The corner of the largest box with the sides' ratio, in the middle."""
         inner = max(min(rows, columns * self.height // self.width), 1)
         across = max(min(columns, rows * self.width // self.height), 1)
         return (rows - inner) // 2, (columns - across) // 2

@@ -97,7 +97,7 @@ class BuildShapes:
 
 
 def is_shape(value):
-    """Whether ``value`` is one shape, not a nest of them."""
+    """Return whether ``value`` is one shape, not a nest of them."""
     if value is None or isinstance(value, dict):
         return False
     return all([n is None or not hasattr(n, "__iter__") for n in value])
@@ -115,7 +115,7 @@ def _shape_of_lists(shape):
 
 
 def dtype_of(dtype):
-    """That of a name, a dtype, or the config of a policy of one dtype."""
+    """The dtype of a name, a dtype, or the config of a policy of one dtype."""
     if isinstance(dtype, dict):
         config = dtype.get("config", dtype)
         dtype = config.get("name") if isinstance(config, dict) else config

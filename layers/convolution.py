@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ConvolutionBase(Layer):
-    """What all layers with a sliding window share: the window, the bias, the activation.
+    """Base of the layers with a sliding window: the window, the bias, the activation.
 
     Args: ``kernel_size``, ``strides``, ``dilation_rate``: an int, or one for each spatial
     axis; ``padding``: "valid" (windows inside the inputs only), "same" (zeros around, so

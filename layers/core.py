@@ -14,7 +14,7 @@ __all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
 
 
 class _Projection(Layer):
-    """What has a ``kernel``, perhaps a ``bias``, and an activation behind them."""
+    """Base of the layers with a ``kernel``, perhaps a ``bias``, and an activation."""
 
     supports_masking = True
     bias = None

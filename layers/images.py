@@ -15,7 +15,7 @@ __all__ = ["CenterCrop", "Resizing"]
 
 
 class ImageLayer(Layer):
-    """What layers share whose inputs are images, one or a batch.
+    """Base of the layers whose inputs are images, one or a batch.
 
     Shapes: ``[batch, height, width, channels]`` or ``[height, width, channels]``, the
     channels before the height for ``data_format`` "channels_first".

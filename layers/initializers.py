@@ -293,7 +293,7 @@ class VarianceScaling(_Random):
 
 
 def _fans(shape, input_axes, output_axes):
-    """How many inputs an output sums up, and how many outputs an input goes to."""
+    """Fan in and fan out: the inputs that an output sums up, the outputs of an input."""
     if input_axes is not None and output_axes is not None:
         return [
             math.prod([shape[a] for a in axes]) for axes in (input_axes, output_axes)

@@ -6,7 +6,7 @@ __all__ = ["InputSpec"]
 
 
 class InputSpec:
-    """What a layer demands of an input: its rank, the sizes of axes, its dtype.
+    """The demands of a layer on an input: its rank, the sizes of axes, its dtype.
 
     ``shape`` gives rank and sizes together, None where a size is open;
     ``allow_last_axis_squeeze``: a last axis of size 1 counts on neither side.
@@ -39,7 +39,7 @@ class InputSpec:
             self.axes |= {i: n for i, n in enumerate(self.shape) if n is not None}
 
     def problem(self, shape, dtype=None):
-        """What is wrong with this shape, and dtype if it is given; or None."""
+        """Say what is wrong with this shape, and dtype if it is given; None if nothing is."""
         rank = len(shape)
         if self.allow_last_axis_squeeze and self.shape is not None:
             if not _same(_squeezed(self.shape), _squeezed(shape)):

@@ -115,7 +115,7 @@ class Lambda(Layer):
 
 
 def _found(argument, value):
-    """What a name stands for; anything but a name is that itself."""
+    """The object that a name stands for; anything but a name as it is."""
     if not isinstance(value, str):
         return value
     for kind in _KINDS:

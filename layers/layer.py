@@ -47,7 +47,7 @@ _MISSING = object()
 
 
 class _Call:
-    """What a call hands to the calls inside of it."""
+    """The settings that a call hands to the calls inside of it."""
 
     __slots__ = ("training",)
 
@@ -213,7 +213,7 @@ class Layer(Operation, Tracked, LayerConfig):
         return type(self).compute_output_shape is not Layer.compute_output_shape
 
     def _is_plain(self, x):
-        """Whether ``x`` is a tensor for which no trace is needed to know the outputs."""
+        """Return whether ``x`` is a tensor whose outputs are known without a trace."""
         return (
             type(x) is KerasTensor
             and x.mask_spec is None

@@ -13,7 +13,7 @@ _seen = False
 
 
 def in_use(inputs=None):
-    """Whether a mask was ever attached, be it by hand to one of these inputs."""
+    """Return whether a mask was ever attached, be it by hand to one of these inputs."""
     global _seen
     if not _seen:
         tensors = inputs if isinstance(inputs, (list, tuple)) else (inputs,)

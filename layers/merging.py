@@ -173,7 +173,7 @@ class Multiply(_Merge):
 
 
 class _Extremum(_Merge):
-    """Where a mask leaves one input out, the other counts."""
+    """Base of `Maximum` and `Minimum`: an input that its mask leaves out does not count."""
 
     def _merged(self, inputs):
         outputs, kept = inputs[0], _along(mask_of(inputs[0]))

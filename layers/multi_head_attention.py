@@ -33,7 +33,7 @@ _SETTINGS = (
 
 
 class _Heads(Layer):
-    """What both kinds share: projections, masks, the softmax between them.
+    """Base of both kinds of attention by heads: projections, masks, the softmax.
 
     Call arguments: ``query``, ``value`` and, if it is not ``value``, ``key``; their masks
     ``query_mask``, ``value_mask`` and ``key_mask`` ``[batch, length]``, by default those

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class BaseNoise(Layer):
-    """What draws random numbers in training, and keeps the shape of its inputs."""
+    """Base of the layers that draw random numbers in training, and keep the shape."""
 
     supports_masking = True
     _shape_tells = True

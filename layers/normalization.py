@@ -31,7 +31,7 @@ __all__ = [
 
 
 class _ScaleAndShift(Layer):
-    """What has a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
+    """Base of the layers with a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
 
     supports_masking = True
     _shape_tells = True

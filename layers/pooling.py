@@ -48,7 +48,7 @@ __all__ = [
 
 
 class _Pooling(Layer):
-    """What a window of ``pool_size`` shows, by ``pooled``, windows ``strides`` apart.
+    """Reduce each window of ``pool_size`` by ``pooled``, windows ``strides`` apart.
 
     Args: ``pool_size``, ``strides`` (by default the pool size): an int, or one for each
     spatial axis; ``padding``: "valid", or "same" with margins that do not count;

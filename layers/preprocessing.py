@@ -129,7 +129,7 @@ class Normalization(Layer):
         )
 
     def _align(self, statistic):
-        """What the user gave in a shape that meets the inputs, its last axes last."""
+        """Shape a statistic of the user's to meet the inputs, its last axes last."""
         statistic = np.asarray(statistic, self._dtype.dtype)
         shape = [1] * len(self._aligned)
         for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):

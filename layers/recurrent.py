@@ -71,8 +71,8 @@ class _WithCell(RNN):
         return states[0] if mask is None else outputs[:, -1], states
 
     def _is_one_op(self, training=True):
-        """Whether one op makes all steps: that is with the usual activations, and unless
-        dropout needs masks for the state, or for each gate."""
+        """Return whether one op makes all steps: with the usual activations, and without
+        dropout that needs masks for the state, or for each gate."""
         cell = self.cell
         gate = getattr(cell, "recurrent_activation", activations.sigmoid)
         by_gate = cell.recurrent_dropout or cell.implementation == 1

@@ -23,7 +23,7 @@ __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 
 
 class _Cell(Layer):
-    """What the cells share: two kernels, a bias, and dropout in front of the kernels.
+    """Base of the cells: two kernels, a bias, and dropout in front of the kernels.
 
     ``gates``: how many blocks of columns the kernels have. With ``implementation`` 1, or
     ``recurrent_dropout``, each block has masks of its own.
@@ -373,7 +373,7 @@ class StackedRNNCells(Layer):
 
 
 def size_of_output(cell):
-    """What ``output_size`` of a cell says, or else the size of its first state."""
+    """The ``output_size`` of a cell, or else the size of its first state."""
     size = getattr(cell, "output_size", None)
     if size is None:
         size = cell.state_size

@@ -41,14 +41,14 @@ class SavedLayer(Layer):
         return False  # all stay in the order that they had in the layer
 
     def filed_weights(self):
-        """Where files have the weights: pairs of a path below the layer and variables."""
+        """The places of weights in files: pairs of a path below the layer and variables."""
         return self._filed.pairs
 
     def call(self, inputs, training=None):
         return self.saved_calls[bool(training)](inputs)
 
     def get_config(self):
-        """That of the layer that was saved."""
+        """The config of the layer that was saved."""
         return self.config
 
     @classmethod

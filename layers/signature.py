@@ -1,4 +1,4 @@
-"""What `Layer.__call__` must know of a ``call`` method: its arguments."""
+"""The arguments of a ``call`` method, as `Layer.__call__` needs to know them."""
 
 import math
 

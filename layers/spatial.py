@@ -65,7 +65,7 @@ def from_channels_last(shape, data_format):
 
 
 def window_counts(layer, sizes, window, strides, padding, dilations=None):
-    """How many windows there are along axes of these sizes; None where one is None.
+    """The number of windows along axes of these sizes; None where one is None.
 
     Raises: ``ShapeError`` if a window is larger than the inputs.
     """

@@ -83,7 +83,7 @@ _DTYPES = {dtype: _DType(dtype.name, dtype.dtype) for dtype in BY_NUMPY.values()
 
 
 class KerasTensor(Tensor):
-    """What flows between the layers of a model: a shape and a dtype, no values.
+    """A symbolic tensor between the layers of a model: a shape and a dtype, no values.
 
     Layers and ops take it, and note that they were called; see `Input`. ``mask_spec`` is
     the `TensorSpec` of the mask that the tensors it stands for will carry, or None.
@@ -122,7 +122,7 @@ class KerasTensor(Tensor):
         )
 
     def record_op(self, op, inputs, attributes):
-        """What an op gives for this: the call is noted.
+        """Note the call of an op, and return its symbolic outputs.
 
         As one of the function of `keras.ops` that does the same, if there is one.
         """
@@ -132,7 +132,7 @@ class KerasTensor(Tensor):
         return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
 
     def record_function(self, function, args, kwargs):
-        """What a function of several ops gives for this: one call, or those of its ops."""
+        """Note the call of a function of several ops, as one call or as those of its ops."""
         refuse_variables(function.__name__, args)
         translate = registry.find("translation", "keras.ops.translate_function")
         outputs = translate(function, args, kwargs)
@@ -225,7 +225,7 @@ class OpCall(Operation):
 
     @property
     def kind(self):
-        """What it is called in Keras, or the name of the op."""
+        """The name in Keras, or that of the op."""
         return kind_of(self.op)
 
     def __call__(self, *args, **kwargs):
@@ -325,7 +325,7 @@ def node_of(tensor):
 
 
 def symbolic_outputs(call, args, kwargs):
-    """What ``call`` returns for these arguments, with a `KerasTensor` for each tensor.
+    """Trace ``call`` on these arguments: its result, with a `KerasTensor` for each tensor.
 
     `KerasTensor`s among the arguments stand for tensors with their shapes, dtypes and
     masks, of any size where that is None. The call is traced, and nothing computed.

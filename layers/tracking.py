@@ -27,7 +27,7 @@ _PARTS = (Variable, Module, Generator)
 
 
 class Tracked(Module):
-    """What is known of a layer by its attributes: weights, layers inside, penalties."""
+    """Find weights, layers inside and penalties of a layer by its attributes."""
 
     built = False
 
@@ -137,7 +137,7 @@ class Tracked(Module):
 
     @property
     def trainable(self):
-        """Whether the weights are to be trained; setting it reaches the layers inside."""
+        """True if the weights are to be trained; setting it reaches the layers inside."""
         return self._trainable
 
     @trainable.setter
@@ -155,7 +155,7 @@ class Tracked(Module):
 
     @property
     def losses(self):
-        """What was given to `add_loss` in the latest call, then the penalties of
+        """The losses given to `add_loss` in the latest call, then the penalties of
         regularized trainable weights: one scalar each."""
         added, penalties = [], []
         for layer, _ in self._walk():

@@ -420,7 +420,7 @@ right_shift = bitwise_right_shift = binary(comparison.right_shift, names=_XY)
 
 
 def isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether ``|x1 - x2| <= atol + rtol * |x2|``; NaN is close to NaN if ``equal_nan``.
+    """``|x1 - x2| <= atol + rtol * |x2|``; NaN is close to NaN if ``equal_nan``.
 
     >>> isclose([1.0, 2.0], [1.0, 2.1]).numpy()
     array([ True, False])
@@ -439,7 +439,7 @@ def isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def allclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all entries are close; see `isclose`."""
+    """Return whether all entries are close; see `isclose`."""
     return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
 
 

@@ -17,7 +17,7 @@ _RULES = {}
 
 
 def translate_function(function, args, kwargs):
-    """What the function that does the same gives for symbolic tensors, or None."""
+    """Call the function of `keras.ops` that does the same; None if there is none."""
     rule = _RULES.get(function.__name__)
     if rule is None:
         return None

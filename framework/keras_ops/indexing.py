@@ -95,7 +95,7 @@ def _places_by_axis(x):
 
 @sized_by_values(_places_by_axis)
 def nonzero(x):
-    """Where ``x`` is not 0: a tuple with the indices along each axis, int32."""
+    """The places where ``x`` is not 0: a tuple of the indices along each axis, int32."""
     places = _where(cast(x, "bool"))
     return tuple([cast(places[:, i], int32) for i in range(places.shape[-1])])
 
@@ -217,12 +217,12 @@ def top_k(x, k, sorted=True):
 
 
 def in_top_k(targets, predictions, k):
-    """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
+    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
     return sorting.in_top_k(targets, predictions, k)
 
 
 def searchsorted(sorted_sequence, values, side="left"):
-    """Where ``values`` would be inserted into a sorted vector, int32."""
+    """The places at which ``values`` would be inserted into a sorted vector, int32."""
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
         what = "sorted_sequence must be a vector; vectorized_map takes several"
@@ -312,7 +312,7 @@ def _of_size(x, size, axis, fill):
 
 
 def isin(x1, x2, assume_unique=False, invert=False):
-    """Whether each entry of ``x1`` is among those of ``x2``; whether not, if ``invert``."""
+    """True where an entry of ``x1`` is among those of ``x2``; the opposite if ``invert``."""
     x1, x2 = together(x1, x2)
     found = reduce_any(equal(x1[..., None], ravel(x2)), -1)
     return logical_not(found) if invert else found
@@ -328,7 +328,7 @@ def _specs_of_bincount(x, weights=None, minlength=0, sparse=False):
 
 @sized_by_values(_specs_of_bincount)
 def bincount(x, weights=None, minlength=0, sparse=False):
-    """How often each number 0, 1, ... comes in each row of ``x``, or its ``weights``' sum.
+    """Count each number 0, 1, ... in each row of ``x``, or sum up its ``weights``.
 
     Raises: ``ValueError`` for ``sparse``: there are no such tensors.
     """

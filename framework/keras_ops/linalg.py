@@ -69,7 +69,7 @@ def pinv(x, rcond=None):
 
 
 def matrix_rank(x, tol=None):
-    """How many singular values are above ``tol``, int32."""
+    """The number of singular values above ``tol``, int32."""
     return cast(decompositions.matrix_rank(floating(x), tol), "int32")
 
 

@@ -87,7 +87,7 @@ def _of_functions(function, whole):
 
 
 class Whole:
-    """What an `OpCall` finds under the name of a function: how to call it by its node."""
+    """A function of several ops as the op of an `OpCall`: how to call it by its node."""
 
     def __init__(self, name, function):
         self.name, self.function = name, function

@@ -1,4 +1,4 @@
-"""What the functions of `keras.ops` share: Keras' dtypes.
+"""Keras' promotion of dtypes, which the functions of `keras.ops` share.
 
 Operands of several dtypes meet in the smallest that holds both, where a Python number
 brings its kind along and no size, and an integer meets a float in the float's dtype. The

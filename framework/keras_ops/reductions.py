@@ -134,7 +134,7 @@ def ptp(x, axis=None, keepdims=False):
 
 
 def count_nonzero(x, axis=None):
-    """How many entries over ``axis`` are not 0, int32."""
+    """The number of entries over ``axis`` that are not 0, int32."""
     return reduction.count_nonzero(x, axis, dtype=int32)
 
 

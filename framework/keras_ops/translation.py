@@ -19,7 +19,7 @@ _RULES = {}  # name of an op -> (kinds of dtypes, as NumPy abbreviates them, rul
 
 
 def translate(op, inputs, attributes):
-    """What the function that does the same gives for symbolic tensors, or None."""
+    """Call the function of `keras.ops` that does the same; None if there is none."""
     kinds, rule = _RULES.get(op, ("", None))
     if rule is None or inputs[0].dtype.dtype.kind not in kinds:
         return None
@@ -189,7 +189,7 @@ def _(x, k, index_type):
 
 
 def _known(sizes):
-    """Whether sizes are numbers, and no formulas or tensors."""
+    """Return whether sizes are numbers, and no formulas or tensors."""
     return isinstance(sizes, (tuple, list)) and all(
         [type(n) is int and not is_symbolic(n) for n in sizes]
     )

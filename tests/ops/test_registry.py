@@ -88,3 +88,18 @@ def test_no_file_but_that_of_its_family_knows_an_op_by_its_name():
             if strings & names:
                 found[path.relative_to(root).as_posix()] = strings & names
     assert found == MEANT
+
+
+def test_every_rule_is_named_after_its_op_also_where_several_share_it():
+    names = {}
+    for op in OURS:
+        for place, rule in op.rules.items():
+            stem, _, inputs = rule.__name__.partition(".vjp[")
+            assert stem == op.name and place in inputs[:-1].split(", "), rule
+            names[rule] = rule.__name__
+        for kind in ("infer", "batch", "batch_arrays", "densify", "diagonal"):
+            rule = getattr(op, f"{kind}_rule")
+            if rule is not None:
+                names[rule] = f"{op.name}.{kind}"
+    wrong = [rule for rule, name in names.items() if rule.__code__.co_name != name]
+    assert not wrong

@@ -204,7 +204,7 @@ def _(xp, g, indices, *, shape, axis=0):
 
 
 def _are_distinct(picks, size):
-    """Whether no index comes twice. Raises: ``IndexError`` if one is out of range."""
+    """Return whether no index comes twice. Raises: ``IndexError`` if one is out of range."""
     if not picks.size:
         return True
     if picks.min() < 0 or picks.max() >= size:

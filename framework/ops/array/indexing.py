@@ -264,7 +264,7 @@ def _is_array_index(item):
 
 
 def _is_number(item):
-    """Whether a tensor of rank 0 is one number for an index: known, or as a size."""
+    """Return whether a tensor of rank 0 is one known number, or a size, for an index."""
     known = getattr(item, "known_sizes", None)
     return is_eager(item) if known is None else known() is not None
 

@@ -204,7 +204,7 @@ def _(g, indices):
 
 @primitive(may_raise=True, no_gradient=True)
 def is_last(xp, indices: TensorLike, count: int):
-    """Whether no later one of the ``indices`` is the same, as a column."""
+    """True where no later one of the ``indices`` is the same, as a column."""
     places = xp.arange(len(indices), dtype=xp.int32)
     return (_last_writers(xp, indices, count)[indices] == places)[:, None]
 
@@ -330,7 +330,7 @@ def _(g, matrix, indices, rows, out):
 
 
 def _ties(matrix, indices, rows, out):
-    """How many have the value of each entry of ``out``, and which of the ``rows`` do."""
+    """Count those with the value of each entry of ``out``, and mark them in the ``rows``."""
     winners = cast(equal(rows, gather_p(out, indices, 0)), matrix.dtype)
     others = scatter_rows(winners, indices, shape=tuple(matrix.shape), axis=0)
     return others + cast(equal(matrix, out), matrix.dtype), winners

@@ -142,7 +142,7 @@ _WIDE = ("int32", "int64")
 
 
 def known_result(op, inputs, attributes):
-    """What an op gives for tensors known as formulas, as tensors; None if it is unknown."""
+    """The result of an op on tensors known as formulas, as tensors; None if it is unknown."""
     if not op.sizes or has_symbolic_shape(attributes):
         return None
     arrays = []
@@ -170,7 +170,7 @@ def known_result(op, inputs, attributes):
 
 
 def known_as_sizes(*values):
-    """Whether one of these numbers and tensors is a formula, and the others are known."""
+    """Return whether one of these numbers is a formula, and the others are known."""
     if not any([is_symbolic(v) or hasattr(v, "symbol") for v in values]):
         return False
     unknown = False

@@ -92,7 +92,7 @@ def _sortable(values):
 
 
 def _opposite(xp, values):
-    """What sorts in the opposite order; twice gives the values back."""
+    """Values that sort in the opposite order; applied twice, the values themselves."""
     return xp.negative(values) if values.dtype.kind == "f" else xp.invert(values)
 
 
@@ -237,7 +237,7 @@ def top_k(
 
 @primitive(type_name="InTopKV2", same_dtype=(), no_gradient=True)
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
-    """Whether the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
+    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
     All classes tied with the last of them count. A row that is not finite, or whose
     target is no class, gives False.
@@ -461,7 +461,7 @@ def searchsorted(
     out_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Where each value would go in its sorted row: how many entries are smaller.
+    """The place of each value in its sorted row: the number of entries that are smaller.
 
     With ``side="right"``: how many are smaller or equal. Rows are the last axis; the axes
     before it must be the same, or ``sorted_sequence`` be a single row.
@@ -511,7 +511,7 @@ def _(mapped, x):
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each entry of ``x``, flattened, is as large as the one before; NaN is not.
+    """True if each entry of ``x``, flattened, is as large as the one before; NaN is not.
 
     >>> is_non_decreasing([1, 1, 2]).numpy()
     np.True_
@@ -521,7 +521,7 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each entry of ``x``, flattened, is larger than the one before; NaN is not.
+    """True if each entry of ``x``, flattened, is larger than the one before; NaN is not.
 
     >>> is_strictly_increasing([1, 1, 2]).numpy()
     np.False_

@@ -1,4 +1,4 @@
-"""What the windows of a convolution see, as the columns of matrices.
+"""The windows of a convolution as columns of matrices (im2col).
 
 The memory order is ``[channels, width, height, batch]``: windows then move long runs of
 neighbours. A block of columns is made at a time, in scratch memory that a caller may give.
@@ -103,7 +103,7 @@ def blocks_of(xp, depth, counts, batch):
 
 
 def _met(tap, size, stride, dilation, before, count, first=0):
-    """Which of ``count`` windows meet an entry with this tap, and what they meet."""
+    """Slices: those of ``count`` windows that meet an entry with this tap, and the entries."""
     offset = tap * dilation - before + first * stride
     start = max(0, -(offset // stride))
     stop = min(count, (size - 1 - offset) // stride + 1)
@@ -141,7 +141,7 @@ def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
 
 
 def shared_taps(window, strides, depth, count):
-    """How many taps share columns: those along the width, where it pays.
+    """The number of taps that share columns: those along the width, where it pays.
 
     Sharing saves copies of the input, but the output is summed up from several products.
     """
@@ -150,7 +150,7 @@ def shared_taps(window, strides, depth, count):
 
 
 def columns(xp, x, window, strides, dilations, margins, counts, groups, shifts, room):
-    """What the windows see, a block at a time: ``(start, stop, matrices)``.
+    """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
     A matrix is ``[groups, taps * depth, places]``. With stride 1 a tap further along the
     width sees what its neighbour sees one place later: the same columns, shifted.
@@ -192,7 +192,7 @@ def columns(xp, x, window, strides, dilations, margins, counts, groups, shifts, 
 
 
 def columns_size(image, filters, strides, padding, dilations, groups=1):
-    """How many numbers the columns take, for an image and filters of these shapes."""
+    """The size of the columns, in numbers, for an image and filters of these shapes."""
     *window, depth, count = filters
     _, counts = positions(image[1:-1], window, strides, padding, dilations)
     shifts = shared_taps(window, strides, depth, count // groups)

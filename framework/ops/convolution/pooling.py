@@ -219,7 +219,7 @@ def _hits(xp, input, maxima, axis, found):
 
 
 def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
-    """Whether windows of two cover an axis, as `spread_to_halves` has it."""
+    """Return whether windows of two cover an axis, as `spread_to_halves` has it."""
     if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
         return False
     count, found = taps(shape[axis], size, stride, padding, dilation)

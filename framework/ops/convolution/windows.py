@@ -105,7 +105,7 @@ def taps(extent, size, stride, padding, dilation):
 
 
 def is_everywhere(found, count):
-    """Whether each tap meets an entry in every window: no margins."""
+    """Return whether each tap meets an entry in every window: no margins."""
     return bool(found) and all(windows == slice(0, count) for _, windows, _ in found)
 
 
@@ -206,7 +206,7 @@ CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def is_channels_first(who, data_format, rank):
-    """Whether the channels stand behind the batch. Raises: ``ValueError`` if unknown."""
+    """Return whether the channels follow the batch. Raises: ``ValueError`` if unknown."""
     if data_format in (None, CHANNELS_LAST[rank]):
         return False
     if data_format == CHANNELS_FIRST[rank]:

@@ -613,7 +613,7 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """How alike two images look, from -1 to 1, one number for each image.
+    """The structural similarity of two images, from -1 to 1, one number for each image.
 
     Means, variances and the covariance under a Gaussian window of ``filter_size`` pixels
     are compared, with ``c1 = (k1 * max_val) ** 2`` and ``c2 = (k2 * max_val) ** 2`` added

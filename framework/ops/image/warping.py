@@ -87,7 +87,7 @@ def _check_names(who, interpolation, fill_mode, data_format):
 
 
 def _sources(transform, height, width):
-    """Where each pixel comes from, ``[batch, height, width]``, and whether that exists."""
+    """The source of each pixel, ``[batch, height, width]``, and whether it exists."""
     transform = cast(transform, dtypes.float32)
     a0, a1, a2, b0, b1, b2, c0, c1 = [
         reshape(getitem(transform, (slice(None), i)), (-1, 1, 1)) for i in range(8)

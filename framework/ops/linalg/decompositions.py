@@ -298,7 +298,7 @@ def matrix_rank(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """How many singular values lie above ``tol``, an int32.
+    """The number of singular values above ``tol``, an int32.
 
     ``tol`` broadcasts against the singular values, ``[..., k]``. The default is
     the largest one times the longer side times the rounding error.

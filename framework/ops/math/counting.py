@@ -48,7 +48,7 @@ def _bincount(
     dtype: DTypeLike = "int32",
     binary_output: bool = False,
 ):
-    """How often each number below ``size`` comes in each row (the last axis)."""
+    """Count each number below ``size`` in each row (the last axis)."""
     if arr.dtype.kind not in "iu":
         raise TypeError("only integers can be counted")
     if arr.size and arr.min() < 0:
@@ -82,7 +82,7 @@ def bincount(
     axis: Axis | None = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """How often each number 0, 1, ... comes in ``arr``, or the sum of its ``weights``.
+    """Count each number 0, 1, ... in ``arr``, or sum up its ``weights``.
 
     Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result has
     their dtype. ``minlength``, ``maxlength``: bounds for the length of the result, which
@@ -186,7 +186,7 @@ def histogram_fixed_width(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How many values fall into each bin; see `histogram_fixed_width_bins`.
+    """The number of values in each bin; see `histogram_fixed_width_bins`.
 
     Raises: ``ValueError`` for NaN.
 

@@ -110,7 +110,7 @@ def _diagonal(op):
 
 
 def expand_reduced(g, shape, axis, keepdims):
-    """What a reduction made of ``shape``, repeated to that shape again."""
+    """Repeat the output of a reduction to the ``shape`` that it had before."""
     if axis is None and keepdims:
         g = reshape(g, ())
     return broadcast_to(_restored(g, shape, axis, keepdims), shape)
@@ -354,7 +354,7 @@ def _products_of_others(x):
     no_gradient=True,
 )
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """Whether all entries over ``axis`` are true."""
+    """True where all entries over ``axis`` are true."""
     _check_axis(input_tensor, axis)
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
@@ -367,7 +367,7 @@ def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     no_gradient=True,
 )
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """Whether any entry over ``axis`` is true."""
+    """True where any entry over ``axis`` is true."""
     _check_axis(input_tensor, axis)
     return input_tensor.any(axis=axis, keepdims=keepdims)
 
@@ -393,7 +393,7 @@ def count_nonzero(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """How many entries over ``axis`` are not zero (not false, not the empty string).
+    """The number of entries over ``axis`` that are not zero (false, the empty string).
 
     >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
     array([1, 2])

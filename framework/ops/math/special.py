@@ -239,7 +239,7 @@ _OUTMOST = (
 
 
 def _normal_quantile(xp, q, tail):
-    """Where the normal distribution function is ``0.5 + q``; ``tail`` is ``0.5 - |q|``."""
+    """The quantile ``0.5 + q`` of the normal distribution; ``tail`` is ``0.5 - |q|``."""
 
     def inner(q, tail):
         return q * ratio(0.180625 - q * q, *_INNER)

@@ -102,7 +102,7 @@ def _for_heads(x, heads):
 
 
 def _visible(mask, is_causal, logits):
-    """Where a query may look: the mask, the past, or both; None is everywhere."""
+    """The places at which a query may look: the mask, the past, or both; None is all."""
     if mask is not None:
         with devices.use_module(module_of(logits)):
             mask = cast(convert_to_tensor(mask), dtypes.bool)

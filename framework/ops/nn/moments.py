@@ -30,7 +30,7 @@ __all__ = [
 
 
 def count_over(shape, axes):
-    """How many entries lie along ``axes``; 1 where there is none, a divisor."""
+    """The number of entries along ``axes``, a divisor: 1 where there is none."""
     return max(math.prod([shape[a] for a in axes]), 1)
 
 
@@ -144,7 +144,7 @@ def sufficient_statistics(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What `normalize_moments` needs: ``(count, sum, sum of squares, shift)`` over ``axes``.
+    """``(count, sum, sum of squares, shift)`` over ``axes``, for `normalize_moments`.
 
     With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
     """

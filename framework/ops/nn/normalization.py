@@ -166,7 +166,7 @@ def _(places, g, normal, inverse, slope, shift, *, axes, centred):
 
 
 def _is_zero(array):
-    """Whether all entries are known to be zero: not while they are traced."""
+    """Return whether all entries are known to be zero: not while they are traced."""
     return devices.is_array(array) and not array.any()
 
 

@@ -1,4 +1,4 @@
-"""What the fused recurrent ops share: the two linear maps behind their derivatives.
+"""The two linear maps behind the derivatives of fused recurrent ops, which these share.
 
 A recurrent op runs a nonlinear map over the steps of sequences, time first. Its VJP is a
 linear recurrence that runs backwards, and the transpose of that one runs forwards, with

@@ -1,6 +1,6 @@
-"""How draws become tensors, and how they depend on parameters.
+"""Distributions: tensors from draws, and their dependence on parameters.
 
-The functions take a `Stream` first: the integers that `drawing` turns into numbers, and
+The functions take a `Stream` first: the integers that `philox` turns into numbers, and
 what they are. A gradient passes to ``mean``, ``stddev``, floating bounds and ``beta``
 through the ops that scale a draw, and to the ``alpha`` of a gamma draw implicitly.
 """
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Stream(NamedTuple):
-    """Where the numbers of one draw come from; see `drawing`."""
+    """The source of the numbers of one draw; see `philox`."""
 
     state: Tensor
     purpose: int = GENERATOR
@@ -192,7 +192,7 @@ def checked_floating(who, dtype):
 
 
 def has_value(x):
-    """Whether ``x`` is more than a description: neither traced nor mapped."""
+    """Return whether ``x`` is more than a description: neither traced nor mapped."""
     return not isinstance(x, Tensor) or devices.is_array(x.array)
 
 

@@ -231,7 +231,7 @@ class Generator:
         dtype: DTypeLike = dtypes.int32,
         name: str | None = None,
     ) -> Tensor:
-        """How many of ``counts`` trials succeed, each with probability ``probs``.
+        """The number of successes in ``counts`` trials, each with probability ``probs``.
 
         Both broadcast to ``shape``, the shape of the result.
         """

@@ -353,7 +353,7 @@ def random_binomial(
     dtype: DTypeLike = "int32",
     purpose: IntLike = 0,
 ):
-    """How many of ``counts`` trials succeed, each with probability ``probs``."""
+    """The number of successes in ``counts`` trials, each with probability ``probs``."""
     counts = devices.to_numpy(counts).astype(np.int64)
     probs = np.asarray(devices.to_numpy(probs), np.float64)
     if (counts < 0).any() or not ((probs >= 0) & (probs <= 1)).all():

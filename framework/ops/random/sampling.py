@@ -2,7 +2,7 @@
 
 A `Generator` holds both; every draw takes the next value of the counter, so that a seed
 gives the same numbers anywhere. The ``stateless`` functions are told their key, a seed of
-two integers, and count nothing. NumPy's Philox does the drawing (`drawing`).
+two integers, and count nothing. NumPy's Philox does the drawing (`philox`).
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def stateless_binomial(
     output_dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How many of ``counts`` trials succeed, the same for the same ``seed``."""
+    """The number of successes in ``counts`` trials, the same for the same ``seed``."""
     stream = stateless_stream("stateless_binomial", seed)
     return draw_binomial(stream, shape, counts, probs, output_dtype)
 
