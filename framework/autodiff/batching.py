@@ -1,11 +1,11 @@
 """The interpreter that applies batching rules: one call of an op for many values at once.
 
-Its values are `BatchedTensor`: tensors with a mapped axis in front. Jacobians send all
-cotangents through one backward pass this way. A Jacobian has a cotangent for each index of
-each axis of its target. Where each index of such an axis matters to one index of an axis
-of a value, that axis may stay *sparse*, held as a diagonal (see `rules`): the value stands
-for one value an index, and the zeros beside the diagonal are never computed. An op that
-mixes the indices makes the axis *dense*: its indices then line up in the mapped axis.
+Its values are `BatchedTensor`: tensors with a mapped axis in front. Jacobians pull all
+cotangents back in one batched backward pass: one for each index of each axis of the target.
+Such an axis of the target is *sparse* in a value while each of its indices affects one
+index of one axis of the value only. It is then held as a diagonal (see `rules`), and the
+zeros off the diagonal are never computed. An op that mixes the indices makes the axis
+*dense*: its indices become part of the mapped axis.
 """
 
 import math
@@ -30,9 +30,9 @@ __all__ = ["BatchInterpreter", "BatchedTensor", "NotDiagonal"]
 
 
 class NotDiagonal(Exception):
-    """An op mixes the indices of an axis that was to stay diagonal.
+    """An op mixes the indices of an axis that must stay diagonal.
 
-    ``op_name`` is that of the op whose rule was at work, when a tape raises it.
+    In a backward pass ``op_name`` is the op whose VJP rule called it.
     """
 
     def __init__(self, op):
@@ -41,7 +41,7 @@ class NotDiagonal(Exception):
 
 
 class _AbstractValue:
-    """Shape and dtype of a batched tensor without the mapped axis, for ops to ask."""
+    """The ``array`` of a batched tensor: shape and dtype without the mapped axis."""
 
     __slots__ = ("shape", "dtype", "ndim")
 
@@ -57,15 +57,13 @@ class _AbstractValue:
 
 
 class BatchedTensor(Tensor):
-    """Many tensors of one shape, as one; to the code that uses it, any one of them."""
+    """Many tensors of one shape, with the shape and dtype of one of them."""
 
     __slots__ = ("value", "axes", "owner")
 
     def __init__(self, value, owner, axes):
         self.value = value  # the tensor with the mapped axis in front
-        self.axes = (
-            axes  # for each size of the owner: the diagonal axis, or None (dense)
-        )
+        self.axes = axes  # for each size of the owner: the diagonal axis; None: dense
         self.owner = owner
         self.array = _AbstractValue(value.array)
         self.key = None
@@ -80,7 +78,7 @@ class BatchedTensor(Tensor):
 
     @property
     def axis(self):
-        """The first axis where it is diagonal, counted from the end; None if nowhere."""
+        """The first diagonal axis, counted from the end, or None."""
         return next((axis for axis in self.axes if axis is not None), None)
 
     def _no_value(self, *args, **kwargs):
@@ -103,13 +101,14 @@ class BatchedTensor(Tensor):
 class BatchInterpreter(Interpreter):
     """Runs batch rules on `BatchedTensor` inputs.
 
-    Args: ``sizes``: of the axes in which values may be sparse, 1 where none is. The mapped
-    axis holds the indices of the dense ones, in this order, and last the mapped axis that
-    `map` was given. ``strict``: the positions in ``sizes`` that must stay sparse.
+    Args: ``sizes``: of the axes of the target that may be sparse, 1 for the others. The
+    mapped axis of a value is the product of its dense ones, in this order, and last of the
+    mapped axis of the argument of `map`. ``strict``: positions in ``sizes`` of the axes
+    that must stay sparse.
     """
 
     __slots__ = ("sizes", "strict")
-    sees_plain_tensors = False  # only what is `BatchedTensor` concerns it
+    sees_plain_tensors = False
     no_value = (
         "This tensor stands for many at once (all cotangents of a Jacobian), so it has "
         "no one value: code that looks at values needs experimental_use_pfor=False"
@@ -119,7 +118,7 @@ class BatchInterpreter(Interpreter):
         self.sizes, self.strict = tuple(sizes), strict
 
     def map(self, value, axes=None):
-        """A batched tensor, dense, or diagonal in ``axes`` (one or many)."""
+        """Make a batched tensor, dense, or diagonal in ``axes`` (one or many)."""
         if axes is None:
             axes = (None,) * len(self.sizes)
         elif type(axes) is int:
@@ -164,7 +163,7 @@ class BatchInterpreter(Interpreter):
         return self.wrap(result, axes)
 
     def _run_on_arrays(self, op, inputs, values, mapped, attributes, deferred):
-        """The result of a faster rule on arrays, or None."""
+        """The result of a faster rule on arrays, or None if there is none."""
         if deferred is not None:
             at = mapped.index(True)
             x, arrays = inputs[at], [v.array for v in values]
@@ -181,16 +180,17 @@ class BatchInterpreter(Interpreter):
         return None
 
     def check_cost(self, op, inputs, mapped, attributes, axes, deferred):
-        """Hook before an op runs; may refuse by raising."""
+        """Hook before an op runs, which may raise."""
 
     def wrap(self, value, axes):
         """The result of an op as a batched tensor."""
         return BatchedTensor(value, self, axes)
 
     def _resolve_axes(self, op, inputs, mapped, attributes, op_densifies):
-        """The sparse axes of the output, and inputs densified so far that the op applies.
+        """Find the sparse axes of the output; densify inputs until the op applies.
 
-        Between them, if ``op_densifies``: the axis that the op makes dense, at less cost.
+        Returns these axes, the position of the one that the op makes dense itself (if
+        ``op_densifies``, else None), and the inputs.
         """
         inputs, count = list(inputs), mapped.count(True)
         axes, deferred = [None] * len(self.sizes), None
@@ -216,17 +216,17 @@ class BatchInterpreter(Interpreter):
         return tuple(axes), deferred, inputs
 
     def before_densify(self, x, t):
-        """Hook before a sparse axis becomes dense; may refuse by raising."""
+        """Hook before a sparse axis becomes dense, which may raise."""
 
     def densify(self, x, t):
-        """A batched tensor with the zeros beside one diagonal written out."""
+        """A batched tensor with one sparse axis made dense, zeros and all."""
         self.before_densify(x, t)
         axes = (*x.axes[:t], None, *x.axes[t + 1 :])
         value = self._merge_rows(embed_diagonal(x.value, x.axes[t]), x, t)
         return self.wrap(value, axes)
 
     def _merge_rows(self, full, x, t):
-        """``[n, m, ...]`` with the n indices of position ``t`` in their place among m."""
+        """``[n, m, ...]`` with the n indices of axis ``t`` merged into the mapped axis m."""
         n, m, *rest = full.array.shape
         outer = 1
         for size, axis in zip(self.sizes[:t], x.axes[:t]):
@@ -238,8 +238,8 @@ class BatchInterpreter(Interpreter):
             return new_tensor(full.array.reshape(n * m, *rest))
         return reshape(full, (n * m, *rest))
 
-    def densify_beside(self, x, seeds):
-        """As `densify_all`; a value that does not depend on the seeds is repeated for each."""
+    def densify_like(self, x, seeds):
+        """As `densify_all`; a tensor that is not batched is repeated for each seed."""
         if type(x) is BatchedTensor and x.owner is self:
             return self.densify_all(x)
         x, count = convert_to_tensor(x), seeds.value.array.shape[0]
@@ -248,7 +248,7 @@ class BatchInterpreter(Interpreter):
         return broadcast_to(x, (count, *x.array.shape))
 
     def densify_all(self, x):
-        """The tensor behind a batched one, all of its sparse axes made dense."""
+        """The tensor of a batched one, with all of its sparse axes made dense."""
         for t, axis in enumerate(x.axes):
             if axis is not None:
                 x = self.densify(x, t)
@@ -256,14 +256,14 @@ class BatchInterpreter(Interpreter):
 
 
 def _axes_line_up(values, mapped):
-    """Return whether the axes behind the mapped one line up by themselves."""
+    """Return whether mapped inputs broadcast with the others without `lift`."""
     ranks = [v.array.ndim - m for v, m in zip(values, mapped)]
     most = max(ranks)
     return all([rank == most for rank, m in zip(ranks, mapped) if m])
 
 
 def _loop(op, values, mapped, attributes):
-    """The op once for each mapped value: for ops without a batch rule."""
+    """Run an op without a batch rule once for each mapped value."""
     count = next(v.array.shape[0] for v, m in zip(values, mapped) if m)
     results = []
     for i in range(count):

@@ -1,4 +1,4 @@
-"""Gradients of the user's own: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
+"""Gradients defined by users: `custom_gradient`, `RegisterGradient`, `recompute_grad`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.nest import flatten, pack
 from tapewright.core.primitive import register_gradient
 from tapewright.core.record import Pullback, add_cotangent, fill_missing
-from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tensor import next_key as new_key
+from tapewright.core.tensor import Tensor, convert_to_tensor, next_key
 from tapewright.core.typing import P, R
 from tapewright.core.user_gradients import from_user, to_user
 from tapewright.core.variable import Variable
@@ -28,13 +27,13 @@ from tapewright.ops.array.conversion import identity, set_apart
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.ops.math.reduction import reduce_sum
 
-from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
+from .batching import BatchedTensor, NotDiagonal
 from .gradient_tape import GradientTape
 
 __all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
 
 
-# A function that returns its value and the function that gives its gradient.
+# A function that returns its value and its gradient function.
 Differentiated: TypeAlias = Callable[P, tuple[R, Callable[..., Any]]]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +53,7 @@ class _VariableWatcher(Interpreter):
 
 
 def _pull_back(record, g, cotangents, useful):
-    """The cotangents that a user's gradient function gives."""
+    """The pullback of a call with a custom gradient."""
     pullback, _, keys, residuals = record
     gradient, variables, tracked, sources, outputs = residuals
     name = pullback.name
@@ -62,7 +61,7 @@ def _pull_back(record, g, cotangents, useful):
     with use_interpreters(() if on_arrays else active_interpreters()):
         given = [to_user(c, on_arrays) for c in fill_missing(g, outputs)]
         count = len(tracked) - len(variables)
-        gradients = ask_for_gradients(gradient, given, count, variables, name)
+        gradients = call_gradient_function(gradient, given, count, variables, name)
         parts = [
             from_user(_checked(name, i, gradient, sources[i]), on_arrays)
             for i, gradient in enumerate(gradients)
@@ -88,8 +87,8 @@ def _checked(name, i, gradient, source):
     return gradient
 
 
-def ask_for_gradients(gradient, cotangents, count, variables, name):
-    """Ask a gradient function: a gradient for each of ``count`` inputs, then each variable."""
+def call_gradient_function(gradient, cotangents, count, variables, name):
+    """Call a gradient function; the gradients of its ``count`` inputs, then of variables."""
     if variables:
         answer = gradient(*cotangents, variables=list(variables))
         if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -106,7 +105,7 @@ def ask_for_gradients(gradient, cotangents, count, variables, name):
             )
     else:
         gradients, of_variables = gradient(*cotangents), []
-    gradients = flatten(gradients) if is_nested(gradients) else [gradients]
+    gradients = flatten(gradients)
     if len(gradients) != count:
         raise ValueError(
             f"custom_gradient function expected to return {count} gradients, but "
@@ -122,11 +121,11 @@ def custom_gradient(
 @overload
 def custom_gradient(f: Differentiated[P, R]) -> Callable[P, R]: ...
 def custom_gradient(f=None):
-    """Decorator: ``f`` returns its value and the function that gives its gradient.
+    """Decorator: ``f`` returns its outputs and its gradient function.
 
-    ``f(*args)`` returns ``(outputs, gradient)``; ``gradient(*cotangents)`` takes one
-    cotangent for each output and returns one gradient (or None) for each argument. Only
-    the outputs reach the caller. If ``f`` reads trainable variables that are no
+    ``f(*args)`` returns ``(outputs, gradient)``, and the decorated function the outputs
+    alone. ``gradient(*cotangents)`` takes one cotangent for each output and returns one
+    gradient (or None) for each argument. If ``f`` reads trainable variables that are no
     arguments, ``gradient`` also takes ``variables=`` and returns
     ``(gradients, variable_gradients)``. Keyword arguments are passed on and have no
     gradient. Gradients of gradients come from the ops inside ``gradient``.
@@ -156,8 +155,8 @@ def custom_gradient(f=None):
                 )
         interpreters = active_interpreters()
         watcher = _VariableWatcher()
-        # The tapes see the ops inside f too: its gradient function may use their values,
-        # and be differentiated itself.
+        # Tapes record the ops inside f, too, since its gradient function may use their
+        # values, and be differentiated itself.
         with use_interpreters((*interpreters, watcher)):
             answer = f(*args, **kwargs)
         if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
@@ -178,41 +177,38 @@ def custom_gradient(f=None):
         results = record_custom_call(
             _name(f), inputs, variables, flatten(outputs), gradient
         )
-        return pack(outputs, results) if is_nested(outputs) else results[0]
+        return pack(outputs, results)
 
     return decorated
 
 
 def record_custom_call(name, inputs, variables, outputs, gradient):
-    """Record a call with a gradient of its own on tapes and in traces; its results."""
+    """Record a call with a custom gradient on tapes and in traces, and return its results."""
     interpreters = active_interpreters()
+    owners = [x.owner for x in (*inputs, *outputs) if type(x) is BatchedTensor]
     for at in range(len(interpreters) - 1, 0, -1):
-        batcher = interpreters[at]
-        if isinstance(batcher, BatchInterpreter) and any(
-            [
-                type(x) is BatchedTensor and x.owner is batcher
-                for x in (*inputs, *outputs)
-            ]
-        ):
-            if any([r.takes_records or r.traces for r in interpreters[:at]]):
-                call = _BatchedCall(name, batcher, variables, gradient)
-                with use_interpreters(interpreters[:at]):
-                    results = call.record(inputs, outputs)
-                break
+        below, batcher = interpreters[:at], interpreters[at]
+        batched = any([owner is batcher for owner in owners])
+        if batched and any([r.takes_records or r.traces for r in below]):
+            call = _BatchedCall(name, batcher, variables, gradient)
+            with use_interpreters(below):
+                results = call.record(inputs, outputs)
+            start = at + 1
+            break
     else:
-        at = -1
         with use_interpreters(_without_tapes(interpreters)):
-            # Wrapped anew: f may have returned its very argument.
+            # New tensors, since f may have returned an argument as it is.
             results = [identity(convert_to_tensor(out)) for out in outputs]
         tracer = active_tracer()
         if tracer is not None:
             results = tracer.custom_call(name, results, inputs, variables, gradient)
-    _record_on_tapes(name, inputs, variables, results, gradient, interpreters, at + 1)
+        start = 0
+    _record_on_tapes(name, inputs, variables, results, gradient, interpreters, start)
     return results
 
 
 class _BatchedCall:
-    """A call on batched tensors, for the interpreters below: one call on all values."""
+    """A call on batched tensors, as one call on all values for the interpreters below."""
 
     def __init__(self, name, batcher, variables, gradient):
         self.name, self.batcher = name, batcher
@@ -227,18 +223,18 @@ class _BatchedCall:
             batcher.densify_all(x) if m else x for x, m in zip(inputs, self.mapped)
         ]
         first = next(x for x in (*inputs, *outputs) if type(x) is BatchedTensor)
-        outputs = [batcher.densify_beside(x, first) for x in outputs]
+        outputs = [batcher.densify_like(x, first) for x in outputs]
         self.count = outputs[0].array.shape[0]
         results = record_custom_call(
-            self.name, values, self.variables, outputs, self._ask
+            self.name, values, self.variables, outputs, self._call_gradient
         )
         return [batcher.map(result) for result in results]
 
-    def _ask(self, *cotangents, variables=None):
+    def _call_gradient(self, *cotangents, variables=None):
         below, batcher = active_interpreters(), self.batcher
         count = len(self.mapped)
         with use_interpreters((*below, batcher)):
-            answer = ask_for_gradients(
+            answer = call_gradient_function(
                 self.gradient,
                 [batcher.map(c) for c in cotangents],
                 count,
@@ -250,7 +246,7 @@ class _BatchedCall:
         return found if variables is None else (found[:count], found[count:])
 
     def _gathered(self, gradient, is_mapped):
-        """The gradient of a mapped input, or the sum over those of any other."""
+        """The gradients of a mapped input, or their sum for any other input."""
         if gradient is None:
             return None
         if type(gradient) is BatchedTensor and gradient.owner is self.batcher:
@@ -262,7 +258,7 @@ class _BatchedCall:
 
 
 def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, start):
-    """Record the call on every tape, from number ``start``, that knows a source."""
+    """Record the call on every tape, from position ``start``, that knows a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
     specs = [s if s is None else (s.shape, s.dtype) for s in sources]
     outputs = [(r.array.shape, r.array.dtype) for r in results]
@@ -275,7 +271,7 @@ def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, s
             continue
         for result in results:
             if type(result.key) is not int:
-                result.key = new_key()
+                result.key = next_key()
         record = (
             Pullback(name, _pull_back),
             tuple([r.key for r in results]),
@@ -294,7 +290,7 @@ def _source(x):
 def _takes_variables(gradient):
     try:
         parameters = inspect.signature(gradient).parameters
-    except (TypeError, ValueError):  # of a builtin: the call will tell
+    except (TypeError, ValueError):  # a builtin has no signature: try the call
         return True
     return "variables" in parameters or any(
         p.kind is p.VAR_KEYWORD for p in parameters.values()
@@ -306,11 +302,11 @@ def _name(f):
 
 
 class RegisterGradient:
-    """Decorator: the gradient of an op that has none, by the op's name.
+    """Decorator: register the gradient of an op that has none, by the name of the op.
 
     The function gets the op (``inputs``, ``outputs``, ``get_attr(name)``) and one
-    cotangent for each output, and returns one gradient for each input. TensorFlow's op
-    types ("MatMul") and our own names ("matmul") both resolve.
+    cotangent for each output, and returns one gradient for each input. The name may be
+    TensorFlow's op type ("MatMul") or our own ("matmul").
 
     Raises: ``KeyError`` if the op has a gradient already.
     """
@@ -332,15 +328,15 @@ def _without_tapes(interpreters):
 
 
 def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
-    """``f`` computed again for its gradient, instead of keeping what it needs.
+    """``f``, computed again in the backward pass (gradient checkpointing).
 
-    Trades time for memory: nothing inside ``f`` is kept from the forward pass.
+    Trades time for memory: no residuals of ops inside ``f`` are kept.
     Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
     """
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
-        if any([hasattr(x, "record_op") for x in args]):  # a model keeps the ops alone
+        if any([hasattr(x, "record_op") for x in args]):  # a model consists of ops
             return f(*args, **kwargs)
 
         @custom_gradient
@@ -349,7 +345,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
             with use_interpreters((*_without_tapes(active_interpreters()), watcher)):
                 outputs = f(*args, **kwargs)
             for variable in watcher.variables.values():
-                variable.read()  # for the interpreters outside
+                variable.read()  # notifies the tapes
             return outputs, functools.partial(_recompute, f, args, kwargs)
 
         return forward(*args)
@@ -380,7 +376,7 @@ def _recompute(f, args, kwargs, *cotangents, variables=None):
 
 
 def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
-    """``f`` with the gradient of the identity: its cotangents pass unchanged.
+    """``f`` with the gradient of the identity (a straight-through estimator).
 
     >>> from tapewright import round
     >>> x = Variable(1.4)

@@ -1,13 +1,14 @@
-"""Why a gradient is what it is: the paths of a tape, where they end, and what it holds.
+"""Explanations of gradients from the paths of a tape, and the contents of a tape.
 
-`explain` follows the records forwards from each source and backwards from the target;
-where the two do not meet, what the tape lost sight of on the way says why.
+`explain` follows the records forwards from each source and backwards from the target. If
+the two do not meet, `Provenance` and the other notes of the tape give the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tapewright.core.devices import memory_owner
 from tapewright.core.provenance import Provenance
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
@@ -33,11 +34,11 @@ REASONS = {
 
 
 class Explanation:
-    """Why the gradient with respect to one source is what it is.
+    """The reason for the gradient with respect to one source, or for its absence.
 
     ``reason``: one of `REASONS`, for programs; ``text``: for people; ``path``: the names
-    of the ops from the source to the target, or to where the path ends; ``line``: the
-    user's line where it ends (None unless ``debugging.enable_traceback`` is on).
+    of the ops from the source to the target, or to the end of the path; ``line``: the
+    user's line at that end (None unless ``debugging.enable_traceback`` is on).
     """
 
     __slots__ = ("source", "reason", "text", "path", "line")
@@ -95,7 +96,7 @@ def _shortened(path):
     return " -> ".join(path)
 
 
-# --------------------------------------------------------------------- why a gradient is
+# ------------------------------------------------------------------------- explaining
 
 
 def explain(tape, target, sources):
@@ -115,7 +116,7 @@ class _Paths:
         for _, outs, ins in reversed(self.steps):
             if not self.behind.isdisjoint(outs):
                 self.behind.update(ins)
-        # What the target depends on beyond the records.
+        # Origins of the target that are not in the records.
         self.origins = [] if isinstance(target, Variable) else _origins(target.key)
         for key, lost in tape.untracked_inputs:
             if key in self.behind:
@@ -318,7 +319,7 @@ class _Paths:
         return "unrelated", text, (), None
 
     def _reached(self, starts):
-        """Keys that depend on these: key -> (pullback, the key before), None for a start."""
+        """Keys that depend on these: key -> (pullback, previous key); None for a start."""
         reached = dict.fromkeys(starts)
         for pullback, outs, ins in self.steps:
             before = next((key for key in ins if key in reached), None)
@@ -361,7 +362,7 @@ def _label(index, source):
     return f"sources[{index}], {kind} {tuple(source.shape)} {source.dtype.name}"
 
 
-# ------------------------------------------------------------------- what a tape holds
+# ------------------------------------------------------------------ contents of a tape
 
 
 class Summary:
@@ -387,16 +388,16 @@ class Summary:
 
 
 def summarize(tape):
-    """The `Summary` of a tape: each array counted once, for the op that kept it first.
+    """The `Summary` of a tape: each array counts once, for the op that kept it first.
 
-    Arrays that variables hold anyway are not counted.
+    Arrays of variables are not counted.
     """
-    seen = {id(_root(tensor.array)) for tensor in tape.reads.values()}
+    seen = {id(memory_owner(tensor.array)) for tensor in tape.reads.values()}
     rows = {}
     for pullback, output, _, residuals in tape.records:
         name, size = pullback.name, 0
         for array in _arrays(residuals):
-            root = _root(array)
+            root = memory_owner(array)
             if id(root) not in seen:
                 seen.add(id(root))
                 size += root.nbytes
@@ -416,10 +417,3 @@ def _arrays(residuals):
             yield from _arrays(value)
         elif hasattr(value, "inputs") and hasattr(value, "outputs"):  # an `OpCall`
             yield from _arrays([*value.inputs, *value.outputs])
-
-
-def _root(array):
-    """The array that owns the memory of a view."""
-    while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
-        array = array.base
-    return array

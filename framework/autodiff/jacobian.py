@@ -1,10 +1,10 @@
 """Jacobians: many cotangents of one target in one batched backward pass.
 
 A pass starts with one cotangent of ones, diagonal in every axis of the target (see
-`batching`): it stands for the unit cotangents of all entries. Axes that ops mix become
-dense on the way; the others arrive diagonal, and their zeros are never computed. Within
-bounds (a number of cotangents, or of bytes) axes whose dense form would be too large are
-gone through in chunks instead.
+`batching`), which stands for the unit cotangents of all entries. Axes that ops mix become
+dense on the way; the others arrive diagonal, and their zeros are never computed. With a
+bound (on the number of cotangents, or on bytes), an axis whose dense form would be too
+large is *explicit*: several passes go through its entries in chunks.
 """
 
 import math
@@ -50,7 +50,7 @@ __all__ = [
 class JacobianPass:
     """Backward passes over one tape with many cotangents for one target.
 
-    ``chunk`` bounds the cotangents of a pass, ``limit`` the bytes that it works on.
+    ``chunk`` bounds the number of cotangents of a pass, ``limit`` its bytes.
     """
 
     def __init__(self, tape, target, key, keys, interpreters, chunk=None, limit=None):
@@ -68,12 +68,12 @@ class JacobianPass:
             (self.shape + shape, places, shape, range(rank, rank + len(shape)))
             for shape in sources
         ]
-        return self._found(blocks)
+        return self._jacobians(blocks)
 
     def by_example(self, source, check):
         """``[batch, target..., source...]`` of each example: the sum over all examples.
 
-        ``check`` makes sure that there is one summand only. Raises: `ShapeError`.
+        ``check``: raise `ShapeError` unless the sum has only one summand.
         """
         rank, shape = len(self.shape), self.shape + source[1:]
         places = {t: t for t in range(rank)}
@@ -81,14 +81,14 @@ class JacobianPass:
         if check and self.shape[0] > 1:
             try:
                 block = (shape, places, source, source_places)
-                return self._found([block], strict=(0,))[0]
+                return self._jacobians([block], strict=(0,))[0]
             except NotDiagonal as mixing:
                 (full,) = self.full([source])
                 check_blocks(full, rank, mixing.op_name)
         del places[0]
-        return self._found([(shape, places, source, source_places)])[0]
+        return self._jacobians([(shape, places, source, source_places)])[0]
 
-    def _found(self, blocks, strict=()):
+    def _jacobians(self, blocks, strict=()):
         axes = [*blocks[0][1]]  # of the target: a cotangent for each of their entries
         explicit = [t for t in axes if self.shape[t] == 0]
         while True:
@@ -96,16 +96,16 @@ class JacobianPass:
             try:
                 self._all_passes(axes, sorted(explicit), given, strict)
                 return [block.result() for block in given]
-            except _TooLarge as wide:
-                explicit.append(wide.axis)
+            except _TooLarge as error:
+                explicit.append(error.axis)
 
     def _all_passes(self, axes, explicit, blocks, strict):
-        """Send all cotangents: the entries of ``explicit`` axes in chunks, others at once."""
+        """Pull back all cotangents: those of ``explicit`` axes in chunks, others at once."""
         sizes = [self.shape[t] for t in explicit]
         count = math.prod(sizes)
         step = count if self.chunk is None else min(self.chunk, count)
         if self.limit is not None and explicit:
-            step = min(1, count)  # the first one shows what each costs
+            step = min(1, count)  # the first pass measures the bytes of a cotangent
         start = 0
         while True:
             picks = ()
@@ -114,7 +114,8 @@ class JacobianPass:
                 picks = np.unravel_index(np.arange(start, stop), sizes)
             meter = None if self.limit is None else _Meter()
             seeds = self._seeds(axes, explicit, picks, strict, meter)
-            self._one_pass(seeds, blocks, explicit, picks, step >= count)
+            for block, g in zip(blocks, self._pull_back(seeds)):
+                block.add(g, seeds, explicit, picks, step >= count)
             if meter is not None and start == 0:
                 fit = max(1, int(self.limit // max(meter.most, 1)))
                 start, step = start + step, fit
@@ -122,10 +123,6 @@ class JacobianPass:
                 start += max(step, 1)
             if start >= count:
                 return
-
-    def _one_pass(self, seeds, blocks, explicit, picks, alone):
-        for block, g in zip(blocks, self._send(seeds)):
-            block.add(g, seeds, explicit, picks, alone)
 
     def _seeds(self, axes, explicit, picks, strict, meter):
         """The unit cotangents as one batched tensor: ones at the picked entries."""
@@ -151,7 +148,7 @@ class JacobianPass:
             ones = broadcast_to(ones, (1, *shape))
         return batcher.map(ones, axes)
 
-    def _send(self, seeds):
+    def _pull_back(self, seeds):
         batcher = seeds.owner
         plain = not self.interpreters and not kernels_are_wrapped()
         step = _entrywise_step(batcher) if plain else None
@@ -162,7 +159,7 @@ class JacobianPass:
 
 
 def _entrywise_step(batcher):
-    """A step that runs pullbacks on arrays where an op works entry by entry."""
+    """A ``step`` of `backward_pass` that runs the pullbacks of elementwise ops on arrays."""
 
     def step(record, g, cotangents, useful):
         pullback, *_ = record
@@ -181,18 +178,18 @@ def _entrywise_step(batcher):
     return step
 
 
-# ------------------------------------------------------------------------- within bounds
+# ------------------------------------------------------------------------------ bounds
 
 
 class _TooLarge(Exception):
-    """A pass would become too large if this axis of the target were dense."""
+    """A pass would exceed its bounds if this axis of the target were dense."""
 
     def __init__(self, axis):
         self.axis = axis
 
 
 class _Bounded(BatchInterpreter):
-    """A batch interpreter bounded in the number of cotangents, or of bytes."""
+    """A batch interpreter with a bound on the number of cotangents, or on bytes."""
 
     __slots__ = ("most", "limit", "meter")
 
@@ -222,7 +219,7 @@ class _Bounded(BatchInterpreter):
                 self._narrow(axes)
 
     def _narrow(self, axes):
-        """Ask for chunks along the longest dense axis, if there is one."""
+        """Raise `_TooLarge` for the longest dense axis, if there is one."""
         dense = [(n, t) for t, n in enumerate(self.sizes) if n > 1 and axes[t] is None]
         if dense:
             raise _TooLarge(max(dense)[1])
@@ -236,10 +233,10 @@ class _Bounded(BatchInterpreter):
 
 
 class _Meter:
-    """The bytes of the values of a pass that are alive, now and at most.
+    """The bytes of the live values of a pass, now and at most.
 
-    Values that share memory count once. An op is taken to need as much as it gives once
-    more while it works.
+    Values that share memory count once. While an op runs, it is assumed to need the bytes
+    of its output twice.
     """
 
     def __init__(self):
@@ -250,9 +247,7 @@ class _Meter:
     def see(self, tensor):
         if id(tensor) in self.seen:
             return
-        root = tensor.array
-        while isinstance(getattr(root, "base", None), type(root)):
-            root = root.base
+        root = devices.memory_owner(tensor.array)
         name, place = id(tensor), id(root)
         known = self.memory.setdefault(place, [0, root.nbytes])
         if not known[0]:
@@ -284,15 +279,15 @@ def _forget(owner, name):
 class _Block:
     """The Jacobian by one source, assembled from the results of backward passes.
 
-    ``places``: axis of the target -> axis of the block; ``source_places``: the same for
-    each axis of the source. Where two meet, the block is the diagonal of both.
+    ``places``: axis of the target -> axis of the block; ``source_places``: the axis of the
+    block for each axis of the source. If both are one axis, the block is their diagonal.
     """
 
     def __init__(self, passes, shape, places, source, source_places):
         self.passes, self.shape = passes, shape
         self.places, self.source, self.source_places = places, source, source_places
-        self.parts = []  # of the block, one for each chunk
-        self.whole = None  # an array to which the chunks are written
+        self.parts = []  # results to be concatenated, one for each chunk
+        self.whole = None  # or an array into which the chunks are written
 
     def add(self, g, seeds, explicit, picks, alone):
         """Add the result of one pass, of the chunk ``picks``; ``alone``: the only pass."""
@@ -301,10 +296,10 @@ class _Block:
         batcher, interpreters = seeds.owner, self.passes.interpreters
         with use_interpreters(interpreters):
             if not (type(g) is BatchedTensor and g.owner is batcher):
-                g = batcher.map(batcher.densify_beside(g, seeds))
+                g = batcher.map(batcher.densify_like(g, seeds))
             free = [t for t in self.places if t not in explicit]
             dense = [t for t in free if g.axes[t] is None]
-            apart = [  # diagonals of the block
+            apart = [  # diagonals, over two axes of the block
                 (t, g.axes[t])
                 for t in free
                 if g.axes[t] is not None
@@ -323,12 +318,12 @@ class _Block:
                 self._write(value, labels, apart, explicit, picks)
 
     def _chunk_first(self, value, sizes, count):
-        """The mapped axis, which has the chunk last, as ``[count, *sizes]``."""
+        """Split the mapped axis, ``[*sizes, count]``, and move the chunk to the front."""
         if count == 1 or not sizes:
-            return _reshaped(value, (count, *sizes, *self.source))
-        value = _reshaped(value, (*sizes, count, *self.source))
+            return _reshape(value, (count, *sizes, *self.source))
+        value = _reshape(value, (*sizes, count, *self.source))
         lead, rank = len(sizes), len(value.shape)
-        return _transposed(value, (lead, *range(lead), *range(lead + 1, rank)))
+        return _transpose(value, (lead, *range(lead), *range(lead + 1, rank)))
 
     def result(self):
         """The Jacobian as a tensor, or None."""
@@ -341,22 +336,22 @@ class _Block:
             if len(self.parts) > 1:
                 value = concat([part for part, *_ in self.parts], axis=0)
             sizes = [self.passes.shape[t] for t in explicit]
-            value = _reshaped(value, (*sizes, *value.shape[1:]))
+            value = _reshape(value, (*sizes, *value.shape[1:]))
             labels = [*[self.places[t] for t in explicit], *labels[1:]]
             for t, axis in diagonal:
                 value = embed_diagonal(value, axis)
                 labels.insert(0, self.places[t])
             order = [labels.index(place) for place in sorted(labels)]
-            value = _reshaped(_transposed(value, order), self.shape)
+            value = _reshape(_transpose(value, order), self.shape)
         return value if self.passes.interpreters else new_tensor(value)
 
     def _write(self, piece, labels, diagonal, explicit, picks):
-        """Write a piece to its place in the whole block."""
+        """Write a piece into its place in the whole block."""
         xp = self.passes.xp
         if self.whole is None:
             make = xp.zeros if diagonal else xp.empty
             self.whole = make(self.shape, piece.dtype)
-        # Indexed axes in front, of the block and of the piece: chunk, diagonals, others.
+        # Transpose both so that the indexed axes are in front: chunk, diagonals, others.
         homes, index, own, ndim = [], [], [], 1 + len(diagonal)
         for t, at in zip(explicit, picks):
             homes.append(self.places[t])
@@ -373,12 +368,12 @@ class _Block:
         self.whole.transpose(homes)[tuple(index)] = piece if explicit else piece[0]
 
 
-def _reshaped(value, shape):
-    """A tensor, by the op; or an array."""
+def _reshape(value, shape):
+    """A tensor or an array in another shape."""
     return reshape(value, shape) if isinstance(value, Tensor) else value.reshape(shape)
 
 
-def _transposed(value, order):
+def _transpose(value, order):
     if isinstance(value, Tensor):
         return transpose(value, order)
     return value.transpose(order)
@@ -390,10 +385,10 @@ def _transposed(value, order):
 def second_derivatives(tape, target, key, sources, own, interpreters, chunk, limit):
     """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
 
-    The backward pass is recorded in a copy of the tape, which then holds all
-    that a Jacobian of the gradient needs. Of two blocks that are the transpose of each
-    other one is computed, that with the shorter gradient. ``key`` is the target's, ``own``
-    are those of each source: see `backward.endpoints`.
+    The backward pass is recorded in a copy of the tape, which then holds all records for
+    a Jacobian of the gradient. Of two blocks that are transposes of each other only that
+    with the shorter gradient is computed. ``key`` is that of the target, ``own`` are those
+    of each source: see `backward.endpoints`.
     """
     count = len(sources)
     blocks = [[None] * count for _ in range(count)]
@@ -440,7 +435,7 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
 
 
 def side_by_side(blocks, shapes, like):
-    """Blocks of second derivatives as one matrix; zeros for those that are None."""
+    """Blocks of second derivatives as one matrix; None stands for zeros."""
     sizes = [math.prod(shape) for shape in shapes]
     rows = []
     for n, row in zip(sizes, blocks):
@@ -456,11 +451,11 @@ def _zeros(shape, like):
     return new_tensor(module_of(like).zeros(shape, like.array.dtype))
 
 
-# ----------------------------------------------------------------- examples on their own
+# --------------------------------------------------------------- independent examples
 
 
 def check_blocks(full, target_rank, op_name=None):
-    """Raises `ShapeError` unless the full Jacobian is zero between different examples."""
+    """Raise `ShapeError` unless the full Jacobian is zero between different examples."""
     if full is None:
         return
     array = devices.to_numpy(full.array)

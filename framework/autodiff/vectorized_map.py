@@ -33,16 +33,16 @@ def vectorized_map(
     """``fn`` of each element along the first axis, the results stacked; all in one call.
 
     The ops inside ``fn`` run once for all elements, by their batching rules: as fast as
-    code written for a batch. Gradients pass; tapes, and further maps, may be used inside.
+    code written for a batch. Gradients pass; ``fn`` may use tapes and further maps.
 
     Args: ``fn``: takes one element, nested like ``elems``, returns any nest of tensors;
-    what does not depend on the element is repeated. ``elems``: a tensor or a nest of
-    them, with one size of the first axis, or 1. ``fallback_to_while_loop``: what cannot
-    be mapped (``fn`` looks at values, draws random numbers or assigns a variable) runs
-    in a loop over the elements, with a warning if ``warn``.
+    results that do not depend on the element are repeated. ``elems``: a tensor or a nest of
+    them, with one size of the first axis, or 1. ``fallback_to_while_loop``: if ``fn``
+    cannot be vectorized (it needs values, draws random numbers or assigns a variable), it
+    runs in a loop over the elements, with a warning if ``warn``.
 
     Raises: ``ShapeError`` (a ValueError) if the first axes do not fit; ``ValueError``
-    for what cannot be mapped if ``fallback_to_while_loop`` is False.
+    if ``fn`` cannot be vectorized and ``fallback_to_while_loop`` is False.
 
     >>> outer = vectorized_map(lambda a: a[:, None] * a, convert_to_tensor([[1.0, 2.0]]))
     >>> outer.numpy()
@@ -52,7 +52,7 @@ def vectorized_map(
     tensors = [convert_to_tensor(x) for x in nest.flatten(elems)]
     count = _common_size(tensors)
     try:
-        return _at_once(fn, elems, tensors, count)
+        return _vectorized(fn, elems, tensors, count)
     except MappingError as error:
         why = f"{type(error).__name__}: {error}"
         if not fallback_to_while_loop:
@@ -60,7 +60,7 @@ def vectorized_map(
                 f"vectorized_map: fn cannot be applied to all elements at once ({why}); "
                 "fallback_to_while_loop=True applies it to one after the other"
             ) from error
-    results = _one_by_one(fn, elems, tensors, count)
+    results = _looped(fn, elems, tensors, count)
     if warn:
         warnings.warn(
             f"vectorized_map: fn was applied to one element after the other, because {why}",
@@ -99,11 +99,11 @@ class _Mapper(BatchInterpreter):
 
     def __init__(self):
         super().__init__()
-        get_global_generator()  # it is there before the map, so that draws are noticed
+        get_global_generator()  # created before `start`, so that draws are noticed
         self.start = next_serial()
 
     def before_assign(self, variable, method, key):
-        """Refuses what each element wants for itself; random numbers are among it."""
+        """Refuse assignments that would differ for each element, even those of draws."""
         if variable.serial < self.start:
             raise MappingError(
                 f"the variable '{variable.path}' is assigned to (drawing random numbers "
@@ -111,12 +111,12 @@ class _Mapper(BatchInterpreter):
             )
 
 
-def _at_once(fn, elems, tensors, count):
+def _vectorized(fn, elems, tensors, count):
     batcher = _Mapper()
     below = active_interpreters()
     values = [batcher.map(x) if x.shape[0] == count else getitem(x, 0) for x in tensors]
     with use_interpreters((*below, batcher)):
-        found = fn(_packed(elems, values))
+        found = fn(nest.pack(elems, values))
         flat = [x if x is None else convert_to_tensor(x) for x in nest.flatten(found)]
     results = []
     for x in flat:
@@ -125,14 +125,14 @@ def _at_once(fn, elems, tensors, count):
         elif x is not None:
             x = broadcast_to(x, (count, *x.array.shape))
         results.append(x)
-    return _packed(found, results)
+    return nest.pack(found, results)
 
 
-def _one_by_one(fn, elems, tensors, count):
+def _looped(fn, elems, tensors, count):
     rows, found = [], None
     for i in range(count):
         element = [getitem(x, i if x.shape[0] == count else 0) for x in tensors]
-        found = fn(_packed(elems, element))
+        found = fn(nest.pack(elems, element))
         rows.append(nest.flatten(found))
     if not rows:
         raise ValueError("vectorized_map: there is no element to apply fn to")
@@ -140,8 +140,4 @@ def _one_by_one(fn, elems, tensors, count):
         None if parts[0] is None else stack([convert_to_tensor(x) for x in parts])
         for parts in zip(*rows, strict=True)
     ]
-    return _packed(found, results)
-
-
-def _packed(structure, leaves):
-    return nest.pack(structure, leaves) if nest.is_nested(structure) else leaves[0]
+    return nest.pack(found, results)

@@ -27,6 +27,7 @@ __all__ = [
     "device",
     "is_array",
     "list_physical_devices",
+    "memory_owner",
     "register_array_module",
     "to_numpy",
 ]
@@ -151,6 +152,13 @@ def copy_to(module: Any, array: Any) -> Any:
 
 
 # -------------------------------------------------------------------------- memory
+
+
+def memory_owner(array: Any) -> Any:
+    """The array that owns the memory of a view; any other array itself."""
+    while isinstance(getattr(array, "base", None), type(array)):
+        array = array.base
+    return array
 
 
 def check_fits(who: str, shape: Sequence[Any], dtype: Any) -> None:

@@ -33,17 +33,17 @@ def jacobians(function, x, **options):
 def widths(monkeypatch):
     """The most cotangents of each pass, in a list that grows."""
     found = []
-    send, made = jacobian.JacobianPass._send, jacobian._Bounded.wrap
+    pull_back, made = jacobian.JacobianPass._pull_back, jacobian._Bounded.wrap
 
-    def counted_send(self, seeds):
+    def counted_pull_back(self, seeds):
         found.append(seeds.value.array.shape[0])
-        return send(self, seeds)
+        return pull_back(self, seeds)
 
     def counted_made(self, value, axes):
         found[-1] = max(found[-1], value.array.shape[0])
         return made(self, value, axes)
 
-    monkeypatch.setattr(jacobian.JacobianPass, "_send", counted_send)
+    monkeypatch.setattr(jacobian.JacobianPass, "_pull_back", counted_pull_back)
     monkeypatch.setattr(jacobian._Bounded, "wrap", counted_made)
     return found
 

@@ -7,7 +7,10 @@ by then is a graph, too.
 
 import threading
 
-from tapewright.autodiff.custom_gradient import ask_for_gradients, record_custom_call
+from tapewright.autodiff.custom_gradient import (
+    call_gradient_function,
+    record_custom_call,
+)
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.symbolic_shape import sizes_in_use, with_sizes
@@ -120,7 +123,7 @@ class CustomCall(Node):
                 tracer.input(v.shape, v.dtype, f"cotangent_{i}")
                 for i, v in enumerate(self.outputs)
             ]
-            answer = ask_for_gradients(
+            answer = call_gradient_function(
                 self.gradient, cotangents, len(self.sources), self.variables, self.title
             )
             return graph, finish_gradients(tracer, answer)
