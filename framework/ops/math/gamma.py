@@ -1,24 +1,30 @@
-"""The gamma function and its kin: zeta, lgamma, digamma, polygamma, lbeta.
+"""The gamma function and its kin: zeta, lgamma, digamma, polygamma, lbeta, igamma.
 
 Kernels work in double precision and answer in the dtype of their input. Source:
 
     Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapters 6 and 23
+    DLMF, "Digital Library of Mathematical Functions", https://dlmf.nist.gov, chapter 8
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 
+from tapewright.core.errors import GradientLookupError
 from tapewright.core.primitive import get_primitive
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from .approximation import either, in_double, polynomial, special_function
-from .elementwise import zero_safe_multiply
+from .comparison import greater, less, logical_and, where_p
+from .elementwise import log, zero_safe_divide, zero_safe_multiply
+from .special import normal_tail
 
-__all__ = ["digamma", "lbeta", "lgamma", "polygamma", "zeta"]
+__all__ = ["digamma", "igamma", "igammac", "lbeta", "lgamma", "polygamma", "zeta"]
 
 
 # ----------------------------------------------------- the zeta function of Hurwitz
@@ -137,16 +143,22 @@ def _lgamma(xp, x):
         t, factor = xp.where(tiny, x, x - 1.0), xp.where(tiny, x * (x + 1.0), x)
         return t * polynomial(t, _ABOUT_2) - xp.log(factor)
 
-    def above_two(x):  # gamma(x) = gamma(x - 1) * (x - 1), until 2.5
-        product = xp.ones_like(x)
-        for _ in range(6):
-            large = x > 2.5
-            x = xp.where(large, x - 1.0, x)
-            product = xp.where(large, product * x, product)
-        t = x - 2.0
+    def above_two(x):
+        x, product = _stepped_down(xp, x - 1.0, 6)
+        t = x - 1.0
         return t * polynomial(t, _ABOUT_2) + xp.log(product)
 
     return either(xp, x < 0, reflected, positive, x)
+
+
+def _stepped_down(xp, x, steps):
+    """``(y, product)``: ``y`` at most 1.5, and ``gamma(x + 1) = gamma(y + 1) * product``."""
+    product = xp.ones_like(x)
+    for _ in range(steps):
+        large = x > 1.5
+        product = xp.where(large, product * x, product)
+        x = xp.where(large, x - 1.0, x)
+    return x, product
 
 
 def _digamma(xp, x):
@@ -253,3 +265,305 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """
     reduce_sum = get_primitive("reduce_sum").entry  # of a family that comes later
     return reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1))
+
+
+# -------------------------------------------------------- incomplete gamma functions
+
+
+def _incomplete_gamma(xp, a, x, upper):
+    """P(a, x), or Q = 1 - P: by Temme's expansion where ``a`` is large and ``x`` near it,
+    else P by its series or Q by a continued fraction."""
+
+    def by_series(a, x):  # DLMF 8.11.4
+        total = xp.ones_like(x)
+        for n in range(80, 0, -1):
+            total = total * (x / (a + n)) + 1.0
+        p = _power_over_gamma(xp, a, x) * total
+        if not upper:
+            return p
+        return either(xp, (p > 0.5) & (x < 1.1), by_difference, rest_of, a, x, p)
+
+    def rest_of(a, x, p):
+        return 1.0 - p
+
+    def by_difference(a, x, p):  # DLMF 8.7.3, where 1 - P loses digits
+        term, total = a, xp.zeros_like(x)
+        for n in range(1, 20):
+            term = term * (x / -n)
+            total = total + term / (a + n)
+        exponent = a * xp.log(x) - _log_gamma_of_next(xp, a)
+        return -xp.expm1(exponent) - xp.exp(exponent) * total
+
+    def by_fraction(a, x):  # DLMF 8.9.2
+        rest = xp.zeros_like(x)
+        for n in range(80, 0, -1):
+            rest = n * (a - n) / (x - a + (2 * n + 1) + rest)
+        q = _power_over_gamma(xp, a, x) * (a / (x - a + 1.0 + rest))
+        return q if upper else 1.0 - q
+
+    def by_temme(a, x):  # DLMF 8.12.3 f., 8.12.7
+        _, eta, tail, decay = _temme_variables(xp, a, x)
+        total = 0.0
+        for c, _ in _temme_series():
+            total = total / a + polynomial(eta, c)
+        smaller = tail + xp.where(x < a, -total, total) * decay
+        return xp.where((x < a) != upper, smaller, 1.0 - smaller)
+
+    def anywhere(a, x):
+        # from this x on the fraction has converged, or below it Q has kept its digits
+        limit = xp.maximum(a, 1.1 if upper else 5.0)
+        return _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction)
+
+    beyond = (x == xp.inf) if upper else (x == xp.inf) & (a < xp.inf)  # as TensorFlow
+    value = _in_domain(xp, a, x, anywhere, xp.where(beyond != upper, 1.0, 0.0))
+    return value if upper else xp.where(x == 0, 0.0, value)
+
+
+def _slope_by_a(xp, a, x):
+    """The derivative of P(a, x) by ``a``: of the same series, fraction and expansion."""
+
+    def by_series(a, x):
+        total, slope = xp.ones_like(x), xp.zeros_like(x)
+        for n in range(80, 0, -1):
+            ratio = x / (a + n)
+            slope = ratio * (slope - total / (a + n))
+            total = ratio * total + 1.0
+        slope = slope + total * (xp.log(x) - _digamma(xp, a + 1.0))
+        return _power_over_gamma(xp, a, x) * slope
+
+    def by_fraction(a, x):
+        rest, slope = xp.zeros_like(x), xp.zeros_like(x)
+        for n in range(80, 0, -1):
+            below = x - a + (2 * n + 1) + rest
+            rest = n * (a - n) / below
+            slope = (n - rest * (slope - 1.0)) / below
+        below = x - a + 1.0 + rest
+        slope = xp.log(x) - _digamma(xp, a) + (1.0 - slope) / below
+        return -_power_over_gamma(xp, a, x) * slope * (a / below)
+
+    def by_temme(a, x):
+        shift, eta, _, decay = _temme_variables(xp, a, x)
+        middle, log_ratio = eta == 0, xp.log1p(shift)
+        divisor = xp.where(middle, 1.0, eta)
+        eta_slope = xp.where(middle, 1.0, shift / divisor) / -a
+        total, slope = 0.0, 0.0
+        for c, c_slope in _temme_series():
+            by_eta = polynomial(eta, c_slope) * eta_slope
+            slope = (slope - total / a) / a + by_eta
+            total = total / a + polynomial(eta, c)
+        slope = slope + total * (log_ratio - 0.5 / a)
+        return -decay * (slope + xp.where(middle, 1.0, log_ratio / divisor))
+
+    def anywhere(a, x):
+        limit = xp.maximum(a, 1.1)
+        return _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction)
+
+    return _in_domain(xp, a, x, anywhere, 0.0)
+
+
+def _in_domain(xp, a, x, compute, edge):
+    """``compute(a, x)`` for positive numbers, ``edge`` where one is 0 or infinite; else NaN."""
+    inside = (a > 0) & (x > 0) & (a < xp.inf) & (x < xp.inf)
+    value = compute(xp.where(inside, a, 1.0), xp.where(inside, x, 1.0))
+    return xp.where(inside, value, xp.where((a > 0) & (x >= 0), edge, xp.nan))
+
+
+def _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction):
+    """Each where it converges: near a large ``a``, below a limit of ``x``, above it."""
+
+    def apart(a, x, limit):
+        return either(xp, x < limit, by_series, by_fraction, a, x)
+
+    near = (a >= 20.0) & (xp.abs(x - a) <= 0.4 * a)
+    return either(xp, near, lambda a, x, _: by_temme(a, x), apart, a, x, limit)
+
+
+def _temme_variables(xp, a, x):
+    """``x / a - 1``; eta; the tail of the normal distribution; the factor of the series."""
+    shift = (x - a) / a
+    root = xp.sqrt(2.0 * _excess(xp, shift))
+    tail, decay = normal_tail(xp, root * xp.sqrt(a))
+    return shift, xp.sign(shift) * root, tail, decay / xp.sqrt(2.0 * math.pi * a)
+
+
+@cache
+def _temme_series():
+    """Coefficients of ``eta ** n / a ** k``, and of its derivative by eta: DLMF 8.12.12 f.
+
+    For each ``k``, from the highest powers on.
+    """
+    orders, count = 12, 22
+    alpha = [Fraction(0), Fraction(1)]  # x / a - 1 in powers of eta
+    for n in range(2, count + 2 * orders + 2):
+        rest = sum([j * alpha[j] * alpha[n + 1 - j] for j in range(2, n)])
+        alpha.append((alpha[n - 1] - rest) / (n + 1))
+    first = [(n + 2) * c - (n == 0) for n, c in enumerate(alpha[2:])]
+    rows = [first]
+    for k in range(1, orders):
+        stirling = (-1) ** k * math.prod(range(1, 2 * k + 2, 2)) * alpha[2 * k + 1]
+        before = enumerate(rows[-1][2:], 2)
+        rows.append([stirling * c + n * d for c, (n, d) in zip(first, before)])
+    found = []
+    for k, row in enumerate(rows):
+        row = row[: count - k]
+        slopes = [n * c for n, c in enumerate(row)][1:]
+        found.append(([float(c) for c in row[::-1]], [float(c) for c in slopes[::-1]]))
+    return found[::-1]
+
+
+def _power_over_gamma(xp, a, x, over=None):
+    """``x ** a * exp(-x) / gamma(a + 1)``, divided by ``over``."""
+
+    def small(a, x, over):
+        y, product = _stepped_down(xp, a, 9)
+        half = root_of_power(a, x)
+        return half / over * half / (product * xp.exp(_log_gamma_of_next(xp, y)))
+
+    def large(a, x, over):  # gamma by Stirling's series
+        rest = xp.exp(polynomial(1.0 / (a * a), _STIRLING) / a)
+        decay = either(xp, a < 100.0, by_powers, by_excess, a, x)
+        return decay / over / (xp.sqrt(2.0 * math.pi * a) * rest)
+
+    def by_powers(a, x):
+        half = root_of_power(a, x)
+        return half * (xp.exp(a) * xp.power(a, -a)) * half
+
+    def root_of_power(a, x):  # of x ** a * exp(-x), which may overflow on the way
+        x = xp.minimum(x, 1e4)
+        return xp.power(x, 0.5 * a) * xp.exp(-0.5 * x)
+
+    def by_excess(a, x):
+        return xp.exp(-a * either(xp, (x < 2.5 * a) & (x > 0.4 * a), near, far, a, x))
+
+    def near(a, x):
+        return _excess(xp, (x - a) / a)
+
+    def far(a, x):
+        return (x - a) / a - xp.log(x / a)
+
+    return either(
+        xp, a < 10.0, small, large, a, x, xp.ones_like(x) if over is None else over
+    )
+
+
+_ARTANH = [1.0 / (2 * k + 3) for k in range(24)][::-1]
+
+
+def _excess(xp, shift):
+    """``shift - log(1 + shift)``, exact relative to its size between -0.6 and 1.5."""
+    half = shift / (shift + 2.0)  # the logarithm is twice its artanh
+    square = half * half
+    return half * (shift - 2.0 * square * polynomial(square, _ARTANH))
+
+
+def _log_gamma_of_next(xp, x):
+    """``log(gamma(x + 1))`` for ``x`` from 0 to 1.5, exact relative to its size near 0."""
+    tiny = x < 0.5
+    t = xp.where(tiny, x, x - 1.0)
+    return t * polynomial(t, _ABOUT_2) - xp.where(tiny, xp.log1p(x), 0.0)
+
+
+_IN_DOMAIN = "positive a, and x that is not negative"
+
+
+@special_function(zero_when=[{"x"}, {"a", "x"}], stable_form=_IN_DOMAIN)
+def igamma(xp, a: TensorLike, x: TensorLike):
+    """The regularized lower incomplete gamma function P(a, x).
+
+    The integral of ``t ** (a - 1) * exp(-t)`` from 0 to ``x``, divided by ``gamma(a)``: the
+    distribution function of the gamma distribution. Exact to some units in the last place,
+    in its tail to about ``1e-15 * |log(P)|``. ``a`` and ``x`` broadcast; 0 where ``x`` is 0,
+    else NaN where ``a`` is not positive or ``x`` is negative. It has derivatives of every
+    order by ``x``, and of the first by ``a``.
+
+    Raises: ``TypeError`` if they are not real floating numbers; ``LookupError`` where a
+    second derivative by ``a`` is asked for.
+
+    Reference: Temme, "The asymptotic expansion of the incomplete gamma functions" (1979).
+
+    >>> igamma(2.0, [0.0, 1.0, 5.0]).numpy()  # 1 - (1 + x) * exp(-x)
+    array([0.        , 0.26424113, 0.9595723 ], dtype=float32)
+    """
+    return in_double("igamma", xp, partial(_incomplete_gamma, upper=False), a=a, x=x)
+
+
+@igamma.vjp("a")
+def _(g, a, x):
+    return zero_safe_multiply(g, _igamma_slope(a, x))
+
+
+@igamma.vjp("x")
+def _(g, a, x):
+    return zero_safe_multiply(g, _gamma_density(a, x))
+
+
+@special_function(stable_form=_IN_DOMAIN)
+def igammac(xp, a: TensorLike, x: TensorLike):
+    """The regularized upper incomplete gamma function: ``1 - igamma(a, x)``.
+
+    Exact to some units in the last place where it is tiny, too; NaN where ``a`` is not
+    positive or ``x`` is negative. For errors see `igamma`.
+
+    >>> igammac(2.0, [0.0, 1.0, 5.0]).numpy()  # (1 + x) * exp(-x)
+    array([1.        , 0.7357589 , 0.04042768], dtype=float32)
+    """
+    return in_double("igammac", xp, partial(_incomplete_gamma, upper=True), a=a, x=x)
+
+
+@igammac.vjp("a")
+def _(g, a, x):
+    return -zero_safe_multiply(g, _igamma_slope(a, x))
+
+
+@igammac.vjp("x")
+def _(g, a, x):
+    return -zero_safe_multiply(g, _gamma_density(a, x))
+
+
+@special_function(type_name="IgammaGradA", stable_form=_IN_DOMAIN)
+def _igamma_slope(xp, a: TensorLike, x: TensorLike):
+    return in_double("igamma_slope", xp, _slope_by_a, a=a, x=x)
+
+
+@_igamma_slope.vjp("a")
+def _(g):
+    raise GradientLookupError("igamma_slope", "IgammaGradA", "a")
+
+
+@_igamma_slope.vjp("x")
+def _(g, a, x):
+    return zero_safe_multiply(g, _density_slope(a, x, _gamma_density(a, x)))
+
+
+def _density_slope(a, x, density):
+    return zero_safe_multiply(density, log(x) - digamma(a))
+
+
+@special_function(stable_form=_IN_DOMAIN)
+def _gamma_density(xp, a: TensorLike, x: TensorLike):
+    """``x ** (a - 1) * exp(-x) / gamma(a)``."""
+
+    def kernel(xp, a, x):
+        def anywhere(a, x):
+            return a * _power_over_gamma(xp, a, x, x)
+
+        start = xp.where(a > 1, 0.0, xp.where(a == 1, 1.0, xp.inf))
+        return _in_domain(xp, a, x, anywhere, xp.where(x == 0, start, 0.0))
+
+    return in_double("gamma_density", xp, kernel, a=a, x=x)
+
+
+@_gamma_density.vjp("a")
+def _(g, a, x, out):
+    return zero_safe_multiply(g, _density_slope(a, x, out))
+
+
+@_gamma_density.vjp("x")
+def _(g, a, x, out):
+    # The density of a - 1 less this one: (a - 1) / x times this, but for small x, where
+    # this may be 0 beside it.
+    near = logical_and(greater(a, 1.0), less(x, 1.0))
+    lower = _gamma_density(where_p(near, a - 1.0, a), x)
+    factor = zero_safe_divide(a - 1.0, x) - 1.0
+    slope = where_p(near, lower - out, zero_safe_multiply(out, factor))
+    return zero_safe_multiply(g, slope)

@@ -7,6 +7,8 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.gradient_check import case, check_op, floats
+from tapewright.core.errors import GradientLookupError
+from tapewright.core.primitive import get_primitive
 
 POSITIVE = {"low": 0.4, "high": 2.2}
 
@@ -35,6 +37,26 @@ def polygamma(a, x):
     return (-1.0) ** (a + 1) * factorial * tail_sum(a + 1.0, np.asarray(x))
 
 
+def lower(a, x):
+    """P(a, x) by its power series, A&S 6.5.29."""
+    a, x, n = a[..., None], x[..., None], np.arange(300.0)
+    return np.exp((a + n) * np.log(x) - x - lgamma(a + n + 1.0)).sum(-1)
+
+
+def upper(a, x):
+    return 1.0 - lower(a, x)
+
+
+def density(a, x):
+    return x ** (a - 1.0) * np.exp(-x - lgamma(a))
+
+
+def by_x(f):
+    """``f`` for some ``a``, which is varied no further."""
+    a = [0.5, 1.0, 1.7, 2.0, 3.3, 12.0, 21.0, 25.0, 30.0]
+    return lambda x: f(tw.constant(a, tw.float64), x)
+
+
 ORDERS = np.array([1.0, 2.0, 5.0])
 
 CASES = [
@@ -58,6 +80,26 @@ CASES = [
          expect=polygamma),
     case("zeta", np.array([1.5, 2.0, 7.0]), floats(2, 3, **POSITIVE), expect=tail_sum),
     case("zeta", np.array(2.0), floats(2, **POSITIVE), expect=tail_sum),
+    *[case(op, floats(*shapes[0], **POSITIVE), floats(*shapes[1], low=0.2, high=9.0),
+           order=1, single=False, expect=f)
+      for shapes in [((2, 3), (2, 3)), ((2, 1), (3,)), ((), (2,)), ((0,), ())]
+      for op, f in [("igamma", lower),
+                    ("igammac", upper)]],
+    *[case(op, floats(6, low=21.0, high=60.0), floats(6, low=9.0, high=90.0), order=1,
+           single=False, expect=f, label="large")
+      for op, f in [("igamma", lower),
+                    ("igammac", upper)]],
+    case("igamma", floats(3, **POSITIVE), floats(2, 3, low=0.2, high=9.0), order=0,
+         expect=lower, label="single precision"),
+    *[case(by_x(f), floats(9, low=0.2, high=31.0), single=False, label=name)
+      for name, f in [("igamma by x", tw.math.igamma), ("igammac by x", tw.math.igammac)]],
+    case("igamma_slope", floats(2, 3, **POSITIVE), floats(3, low=0.2, high=9.0), order=0),
+    case(by_x(get_primitive("igamma_slope").entry),
+         floats(9, low=0.2, high=31.0), single=False, label="igamma_slope by x"),
+    *[case("gamma_density", floats(2, 3, low=low, high=high), floats(3, low=0.2, high=top),
+           expect=density, label=label)
+      for low, high, top, label in [(0.4, 2.2, 3.0, ""), (21.0, 40.0, 50.0, "large")]],
+    case("gamma_density", floats(), floats(low=0.5, high=2.0), expect=density),
     case(tw.math.lbeta, floats(2, 3, **POSITIVE),
          expect=lambda x: lgamma(x).sum(-1) - lgamma(x.sum(-1))),
 ]  # fmt: skip
@@ -119,6 +161,51 @@ def test_polygamma_is_right_to_the_last_digits(a, x, value):
     np.testing.assert_allclose(by_tensor.numpy(), value, rtol=4e-15)
 
 
+# a, x, P, Q, the derivative of P by a, to 17 digits, from mpmath
+INCOMPLETE = [
+    (1e-08, 0.5, 0.9999999944022641, 5.597735977099587e-09, -0.5597736006437566),
+    (1e-08, 30.0, 1.0, 3.02155213184547e-23, -3.0215522530021292e-15),
+    (0.1, 1e-10, 0.10511370061022218, 0.8948862993897778, -2.375789951015582),
+    (0.5, 0.75, 0.7793286380801532, 0.2206713619198468, -0.5049932647035204),
+    (0.5, 1.25, 0.886153701993342, 0.11384629800665805, -0.29978036604510566),
+    (1.0, 1.1, 0.6671289163019205, 0.33287108369807955, -0.40985531127824537),
+    (1.5, 5.0, 0.9814338645369568, 0.018566135463043233, -0.03258463050623639),
+    (2.5, 0.125, 0.0015208185533684398, 0.9984791814466316, -0.004855885686395028),
+    (10.0, 9.5, 0.4781739777627926, 0.5218260222372074, -0.1288276416793082),
+    (19.5, 35.0, 0.9983210010300474, 0.001678998969952637, -0.0011132986750633607),
+    (20.0, 12.5, 0.03059412892699658, 0.9694058710730035, -0.016790173622846728),
+    (50.0, 50.0, 0.5188083154720433, 0.48119168452795674, -0.05651312752336055),
+    (100.0, 65.0, 3.372775722939482e-05, 0.9999662722427706, -1.5244052737512094e-05),
+    (150.0, 300.0, 1.0, 3.290836613617175e-22, -2.3134003149949967e-22),
+    (1000.0, 1000.0, 0.5042052441802155, 0.4957947558197845, -0.012616713994069625),
+    (10000.0, 9500.0, 1.862454651795155e-07, 0.9999998137545348, -9.892319012214694e-09),
+    (1e6, 1002000.0, 0.9771959041012301, 0.022804095898769864, -5.4080860028467676e-05),
+    (1e6, 2e6, 1.0, 0.0, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("a, x, p, q, by_a", INCOMPLETE)
+def test_incomplete_gamma_functions_are_right_to_the_last_digits(
+    slopes, a, x, p, q, by_a
+):
+    found = [
+        f(np.array(a), np.array(x)).numpy() for f in (tw.math.igamma, tw.math.igammac)
+    ]
+    np.testing.assert_allclose(found, [p, q], rtol=4e-15)
+    np.testing.assert_allclose(slopes(tw.math.igamma, a, x), by_a, rtol=6e-15)
+    np.testing.assert_allclose(slopes(tw.math.igammac, a, x), -by_a, rtol=6e-15)
+
+
+@pytest.mark.parametrize("f, a, x, value", [
+    (tw.math.igamma, 1000.0, 600.0, 2.324060057960917e-50),
+    (tw.math.igamma, 150.0, 1.0, 6.481830476248712e-264),
+    (tw.math.igammac, 50.0, 600.0, 6.390680383682107e-188),
+    (tw.math.igammac, 1e4, 1.4e4, 1.2615264204743979e-278),
+])  # fmt: skip
+def test_far_tails_of_the_gamma_distribution_keep_twelve_digits(f, a, x, value):
+    np.testing.assert_allclose(f(np.array(a), np.array(x)).numpy(), value, rtol=1e-12)
+
+
 # ---------------------------------------------------------------- poles, ends, infinity
 
 
@@ -143,10 +230,73 @@ def test_the_edges_are_tensorflows(f, points, values):
     np.testing.assert_array_equal(at(f, *points), values)
 
 
+POINTS = [0.0, 0.5, INF, -0.5, -INF, NAN]
+
+
+@pytest.mark.parametrize("a, lower, upper", [
+    (0.0, [0, NAN, NAN, NAN, NAN, NAN], [NAN] * 6),
+    (-0.5, [0, NAN, NAN, NAN, NAN, NAN], [NAN] * 6),
+    (0.5, [0, 0.6826894921370859, 1, NAN, NAN, NAN],
+     [1, 0.31731050786291415, 0, NAN, NAN, NAN]),
+    (1e-30, [0, 1, 1, NAN, NAN, NAN], [1, 5.597735947761608e-31, 0, NAN, NAN, NAN]),
+    (INF, [0, 0, 0, NAN, NAN, NAN], [1, 1, 0, NAN, NAN, NAN]),
+    (NAN, [0, NAN, NAN, NAN, NAN, NAN], [NAN] * 6),
+])  # fmt: skip
+def test_the_edges_of_incomplete_gamma_functions_are_tensorflows(a, lower, upper):
+    # but for igammac(1e-30, 0.5), which TensorFlow finds to be -2e-15
+    for f, values in ((tw.math.igamma, lower), (tw.math.igammac, upper)):
+        found = f(np.array(a), np.array(POINTS)).numpy()
+        np.testing.assert_allclose(found, values, rtol=1e-14)
+
+
+def igamma_by_x(x, a):
+    return tw.math.igamma(a, x)
+
+
+def igammac_by_x(x, a):
+    return tw.math.igammac(a, x)
+
+
+@pytest.mark.parametrize("a, wanted", [
+    (0.5, [INF, -INF, INF]), (1.0, [1.0, -1.0, 1.0]), (2.0, [0.0, 1.0, -2.0]),
+    (3.0, [0.0, 0.0, 1.0]), (4.5, [0.0, 0.0, 0.0]),
+])  # fmt: skip
+def test_the_slopes_of_igamma_at_0_are_limits(slopes, a, wanted):
+    for order, value in enumerate(wanted, 1):
+        assert slopes(igamma_by_x, 0.0, a, order=order) == value
+        assert slopes(igammac_by_x, 0.0, a, order=order) == -value
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 30.0])
+def test_the_slopes_of_igamma_vanish_at_infinity(slopes, a):
+    assert [slopes(igamma_by_x, INF, a, order=n) for n in (1, 2, 3)] == [0.0, 0.0, 0.0]
+    assert slopes(tw.math.igamma, a, INF) == slopes(tw.math.igamma, a, 0.0) == 0.0
+
+
+def test_mixed_derivatives_of_igamma_are_those_of_the_density(slopes):
+    def by_x(a, x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            p = tw.math.igamma(a, x)
+        return tape.gradient(p, x)
+
+    a, x = 2.5, 1.75
+    wanted = density(a, x) * (np.log(x) - digamma(a))
+    np.testing.assert_allclose(slopes(by_x, a, x), wanted, rtol=1e-9)
+
+
+def test_a_second_derivative_of_igamma_by_a_is_refused(slopes):
+    for f in (tw.math.igamma, tw.math.igammac):
+        with pytest.raises(GradientLookupError, match="'IgammaGradA'.*for 'a'"):
+            slopes(f, 2.0, 1.5, order=2)
+
+
 # f, and a point where it or its derivative is infinite, or it is not defined
 MASKED = [
     (tw.math.lgamma, 0.0), (tw.math.lgamma, -1.0), (tw.math.digamma, -2.0),
     (lambda x: tw.math.polygamma(2, x), 0.0),
+    *[(lambda x, a=a: tw.math.igamma(tw.constant([a], tw.float64), x), x)
+      for a, x in [(0.5, 0.0), (0.5, -1.0), (-1.0, 2.0), (2.0, INF)]],
 ]  # fmt: skip
 
 
@@ -177,6 +327,20 @@ def test_integers_are_refused():
         tw.math.polygamma(1, [2])
     with pytest.raises(TypeError, match="zeta: x and q must be real floating"):
         tw.math.zeta([2], [1])
+    for f in (tw.math.igamma, tw.math.igammac):
+        with pytest.raises(TypeError, match="igammac?: a and x must be real floating"):
+            f([2], [1])
+
+
+def test_incomplete_gamma_functions_are_there_in_half_precision():
+    a, x = (
+        np.array([0.5, 2.0, 40.0], np.float16),
+        np.array([0.25, 3.0, 35.0], np.float16),
+    )
+    for f in (tw.math.igamma, tw.math.igammac):
+        assert f(a, x).dtype == tw.float16
+        wide = f(a.astype(np.float64), x.astype(np.float64)).numpy()
+        np.testing.assert_array_equal(f(a, x).numpy(), wide.astype(np.float16))
 
 
 def test_the_order_of_polygamma_is_a_tensor_too():

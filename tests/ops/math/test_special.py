@@ -1,4 +1,4 @@
-"""The error function and its inverses: the op table, values to the last digits, ends."""
+"""Error functions, Bessel functions: the op table, values to the last digits, ends."""
 
 import math
 
@@ -30,6 +30,18 @@ def inverse(f):
 
 ndtri = inverse(lambda x: erfc(-x / math.sqrt(2)) / 2)
 
+
+def bessel(nu, derivative=0):
+    """A derivative of ``exp(-|x|) * I(x)`` by Bessel's integral, a mean over a circle."""
+
+    def of(x):
+        cosine = np.cos(np.linspace(0.0, 2 * np.pi, 400, endpoint=False))
+        weight = (cosine - np.sign(x)[..., None]) ** derivative * cosine**nu
+        return (np.exp(x[..., None] * cosine - np.abs(x)[..., None]) * weight).mean(-1)
+
+    return of
+
+
 CASES = [
     *[case(op, floats(*shape, **low), expect=f)
       for shape in [(2, 3), (), (0, 2)]
@@ -37,11 +49,16 @@ CASES = [
           ("erf", erf, {}), ("erfc", erfc, {}),
           ("erfinv", inverse(erf), {"low": -0.8, "high": 0.9}),
           ("erfcinv", inverse(erfc), {"low": 0.2, "high": 1.8}),
-          ("ndtri", ndtri, SHARE)]],
+          ("ndtri", ndtri, SHARE),
+          ("bessel_i0e", bessel(0), {}), ("bessel_i1e", bessel(1), {})]],
     case("erf", floats(40, low=-6.3, high=6.1), order=1, expect=erf),
     case("erfc", floats(40, low=-6.3, high=6.1), order=1, expect=erfc),
     case("exp_square", floats(2, 3), sign=-1.0, expect=lambda x: np.exp(-x * x)),
     case("exp_square", floats(4), sign=1.0, expect=lambda x: np.exp(x * x)),
+    case("bessel_i0e", floats(40, low=-33.0, high=31.0), expect=bessel(0)),
+    case("bessel_i1e", floats(40, low=-33.0, high=31.0), expect=bessel(1)),
+    *[case("bessel_slope", floats(8, low=-30.0, high=31.0), nu=n, derivative=k,
+           expect=bessel(n, k)) for n in (0, 1) for k in (1, 2, 5)],
 ]  # fmt: skip
 
 
@@ -70,6 +87,18 @@ VALUES = [
     ('ndtri', 1e-300, -37.0470962993612), ('ndtri', 1e-10, -6.361340902404057),
     ('ndtri', 0.0625, -1.5341205443525463), ('ndtri', 0.25, -0.6744897501960817),
     ('ndtri', 0.96875, 1.8627318674216515),
+    ('bessel_i0e', 1e-300, 1.0), ('bessel_i0e', 0.25, 0.7910171621397194),
+    ('bessel_i0e', 1.0, 0.46575960759364043),
+    ('bessel_i0e', 7.999999999999999, 0.14343178185685032),
+    ('bessel_i0e', 8.000000000000002, 0.1434317818568503),
+    ('bessel_i0e', 19.75, 0.09035429414193132), ('bessel_i0e', 20.0, 0.08978031188482602),
+    ('bessel_i0e', -1000.0, 0.012617240455891257),
+    ('bessel_i0e', 1e+300, 3.9894228040143264e-151), ('bessel_i1e', 1e-300, 5e-301),
+    ('bessel_i1e', 0.25, 0.09811262869736824), ('bessel_i1e', 1.0, 0.20791041534970844),
+    ('bessel_i1e', 7.999999999999999, 0.13414249329269817),
+    ('bessel_i1e', -19.75, -0.0880362924055135), ('bessel_i1e', 20.0, 0.08750622218328867),
+    ('bessel_i1e', 1000.0, 0.012610930256928629),
+    ('bessel_i1e', 1e+300, 3.9894228040143264e-151),
 ]  # fmt: skip
 
 
@@ -77,6 +106,54 @@ VALUES = [
 def test_values_are_right_to_the_last_digits(name, x, value):
     f = getattr(tw.math, name)
     np.testing.assert_allclose(f(np.array(x)).numpy(), value, rtol=2e-15, atol=3e-16)
+
+
+def test_scaled_bessel_functions_keep_their_digits_where_they_are_tiny():
+    for f in (tw.math.bessel_i0e, tw.math.bessel_i1e):
+        for x, value in [
+            (1e16, 3.989422804014327e-09),
+            (1e300, 3.9894228040143264e-151),
+        ]:
+            np.testing.assert_allclose(f(np.array(x)).numpy(), value, rtol=1e-15)
+    assert tw.math.bessel_i1e(np.array(-1e-300)).numpy() == -5e-301
+
+
+# order, order of the derivative, argument, value to 17 digits, from mpmath
+SLOPES = [
+    (0, 1, 0.5, -0.4886144672642784), (0, 1, 3.0, -0.046173640864524544),
+    (0, 1, 25.0, -0.0016206602281439364), (0, 1, 1e4, -1.9947862106984187e-07),
+    (0, 2, 0.5, 0.6643873281588133), (0, 2, 3.0, 0.026738377296615472),
+    (0, 2, 25.0, 9.82759235161619e-05), (0, 2, 1e4, 2.992254131753587e-11),
+    (0, 3, 0.5, -1.0546371653672098), (0, 3, 3.0, -0.025128698593116713),
+    (0, 3, 25.0, -9.9346935363444e-06), (0, 3, 1e4, -7.480822382680316e-15),
+    (1, 1, 0.5, 0.17577286089453498), (1, 1, 3.0, -0.01943526356790907),
+    (1, 1, 25.0, -0.0015223843046277745), (1, 1, 1e4, -1.9944869852852436e-07),
+    (1, 2, 0.5, -0.3902498372083965), (1, 2, 3.0, 0.0016096787034987584),
+    (1, 2, 25.0, 8.834122997981751e-05), (1, 2, 1e4, 2.991506049515319e-11),
+    (1, 3, 0.5, 0.7385868759823355), (1, 3, 3.0, 0.00569343502520764),
+    (1, 3, 25.0, -8.528327942526654e-06), (1, 3, 1e4, -7.478204029372813e-15),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n, order, x, value", SLOPES)
+def test_slopes_of_bessel_functions_are_right_to_the_last_digits(
+    slopes, n, order, x, value
+):
+    f = [tw.math.bessel_i0e, tw.math.bessel_i1e][n]
+    near = 2e-15 if x < 20.0 else 0.0  # sums of terms of the size of the function
+    np.testing.assert_allclose(slopes(f, x, order=order), value, rtol=1e-14, atol=near)
+    mirrored = value * (-1) ** (n + order)
+    np.testing.assert_allclose(
+        slopes(f, -x, order=order), mirrored, rtol=1e-14, atol=near
+    )
+
+
+def test_slopes_of_bessel_functions_at_their_corner_and_at_infinity(slopes):
+    # the slope of |x| at 0 counts as 0, as in TensorFlow
+    i0e, i1e = tw.math.bessel_i0e, tw.math.bessel_i1e
+    assert [slopes(i0e, 0.0, order=n) for n in (1, 2, 3)] == [0.0, 0.5, 0.0]
+    assert [slopes(i1e, 0.0, order=n) for n in (1, 2, 3)] == [0.5, 0.0, 0.375]
+    assert slopes(i0e, [INF, -INF]) == slopes(i1e, [INF, -INF]) == [0.0, 0.0]
 
 
 def test_the_error_function_is_right_in_single_precision():
@@ -109,6 +186,8 @@ INF, NAN = np.inf, np.nan
     (tw.math.erfinv, [-1.0, 0.0, 1.0, 1.5, NAN], [-INF, 0, INF, NAN, NAN]),
     (tw.math.erfcinv, [0.0, 1.0, 2.0, -0.5], [INF, 0, -INF, NAN]),
     (tw.math.ndtri, [0.0, 0.5, 1.0, 1.5], [-INF, 0, INF, NAN]),
+    (tw.math.bessel_i0e, [0.0, -0.0, INF, -INF, NAN], [1, 1, 0, 0, NAN]),
+    (tw.math.bessel_i1e, [0.0, -0.0, INF, -INF, NAN], [0, 0, 0, 0, NAN]),
 ])  # fmt: skip
 def test_the_edges_are_tensorflows(f, points, values):
     np.testing.assert_array_equal(at(f, *points), values)
@@ -133,7 +212,9 @@ def test_a_masked_point_has_no_slope_instead_of_nan(slopes, f, x, order):
 # --------------------------------------------------------------------------- dtypes
 
 
-@pytest.mark.parametrize("name", "erf erfc erfinv erfcinv ndtri".split())
+@pytest.mark.parametrize(
+    "name", "erf erfc erfinv erfcinv ndtri bessel_i0e bessel_i1e".split()
+)
 def test_half_precision_stays_half_and_others_are_refused(name):
     f = getattr(tw.math, name)
     assert f(np.array([0.5], np.float16)).dtype == tw.float16
