@@ -1,10 +1,10 @@
-"""Records: what a tape keeps of a call, and how cotangents are pulled back through it.
+"""Records: the entries of a tape, and the pullbacks of cotangents through them.
 
 A `Record` has a `Pullback`, the keys of a call's output and of its tracked inputs, and
 residuals. For each pattern of tracked inputs an op has one *recorder*, which makes the
 records of its calls; recorder and pullback are generated from the signatures of the VJP
-rules when the pattern is first met. The pullback exists in two forms, on arrays and on
-tensors, that differ in ``.array`` only.
+rules when the pattern is first met. The pullback has two forms, on arrays and on tensors,
+which differ only in ``.array``.
 
 Inside a backward pass cotangents are the conjugates of TensorFlow's, so that the rule of a
 holomorphic function is the same for real and for complex numbers; `autodiff.backward`
@@ -46,14 +46,14 @@ Record: TypeAlias = (
 class Pullback:
     """The linear map from the cotangent of a call's output to those of its inputs.
 
-    ``on_arrays(record, g, cotangents, useful)`` works on arrays, ``on_tensors`` on
-    tensors, where somebody records the ops. Both add to ``cotangents`` (key -> cotangent)
-    for the inputs of the record whose keys are ``useful``, all if that is None. Of
-    several outputs ``g`` has a cotangent, or None, for each.
+    ``on_arrays(record, g, cotangents, useful)`` works on arrays, ``on_tensors`` on tensors,
+    if an interpreter processes the ops. Both add to ``cotangents`` (key -> cotangent) for
+    the inputs of the record whose keys are ``useful`` (None: all). For several outputs
+    ``g`` is a list with a cotangent, or None, for each.
 
-    ``name`` is for messages; ``op`` is the `Primitive`, None if the call is of something
-    else. ``entrywise``: it works entry by entry, on cotangents with further axes in front
-    too.
+    ``name`` is for messages; ``op`` is the `Primitive`, None if the call is no op.
+    ``entrywise``: it works entry by entry, so that cotangents may have further axes in
+    front.
     """
 
     __slots__ = ("name", "op", "on_arrays", "on_tensors", "entrywise")
@@ -70,11 +70,11 @@ def parameters(function):
 
 
 class Recorders(dict):
-    """Pattern of tracked inputs -> recorder of an op, made when a call first has it.
+    """Pattern of tracked inputs -> recorder of an op, made when it is first needed.
 
-    ``recorder(attributes, out, *inputs)`` makes the record of one call. A pattern says of
-    each input whether it is tracked, ``(True, False)``. As a string it has the numbers of
-    those that are, ``"0"``: then no cotangent has to be summed down to another shape.
+    ``recorder(attributes, out, *inputs)`` makes the record of one call. A pattern is a
+    tuple, ``(True, False)`` if the first of two inputs is tracked. It is a string of
+    positions, ``"0"``, if no cotangent has to be summed down to the shape of its input.
     """
 
     __slots__ = ("op",)
@@ -101,7 +101,7 @@ def _make_recorder(op, tracked, unbroadcast):
     names = [n for n, is_tracked in zip(op.inputs, tracked) if is_tracked]
     residuals = _residuals(op, names, unbroadcast)
     pullback = Pullback(op.name, op=op, entrywise=op.elementwise and not unbroadcast)
-    # A file name of ours: a search for the user's line (`user_line`) passes it by.
+    # The file name is in our package, so that `user_line` skips these functions.
     source = Source(f"{__file__}:{op.name}")
     with source.function("recorder", ["attributes", "out", *op.inputs]):
         output = "tuple([o.key for o in out])" if op.multiple else "out.key"
@@ -127,12 +127,12 @@ def _tuple(expressions):
 
 
 def _residuals(op, names, unbroadcast):
-    """Names in the rules of these inputs -> the expressions of what they keep."""
+    """Residuals that the rules of these inputs name -> their source expressions."""
     residuals = {}
     for name in names:
         rule = op.rules.get(name)
         for wanted in parameters(rule)[1:] if rule else ():
-            residuals[wanted] = _source_of(op, wanted)
+            residuals[wanted] = _residual_source(op, wanted)
         if unbroadcast and rule:
             residuals[f"{name}_shape"] = f"{name}.array.shape"
     if op.multiple:
@@ -140,7 +140,7 @@ def _residuals(op, names, unbroadcast):
     return residuals
 
 
-def _source_of(op, wanted):
+def _residual_source(op, wanted):
     if wanted in op.attributes:
         return f"attributes[{wanted!r}]"
     for suffix in ("_shape", "_dtype"):
@@ -150,10 +150,10 @@ def _source_of(op, wanted):
 
 
 def _emit_cotangent(source, op, name, access, width, unbroadcast):
-    """Write the lines that add to the cotangent of one input, by its rule."""
+    """Write the lines that call the rule of one input and add to its cotangent."""
     rule, key = op.rules.get(name), f"{name}_key"
     if rule is None:
-        missing = source.bind("missing", _missing)
+        missing = source.bind("missing", _raise_missing)
         source.emit(f"{missing}({op.name!r}, {op.type_name!r}, {name!r})")
         return
     arguments = ["g"]
@@ -181,12 +181,12 @@ def _emit_cotangent(source, op, name, access, width, unbroadcast):
         source.emit(f"cotangents[{key}] = d if old is None else old + d")
 
 
-def _missing(op_name, type_name, input_name):
+def _raise_missing(op_name, type_name, input_name):
     raise GradientLookupError(op_name, type_name, input_name)
 
 
 def fill_missing(cotangents, out_like):
-    """Zeros where no cotangent arrived at one of several outputs."""
+    """Replace the missing cotangents (None) of some of several outputs by zeros."""
     present = next(c for c in cotangents if c is not None)
     tensors = isinstance(present, Tensor)
     xp = module_of(present) if tensors else devices.array_module(type(present))
@@ -204,7 +204,7 @@ def fill_missing(cotangents, out_like):
 
 
 def add_cotangent(cotangents, key, d, useful=None):
-    """Add ``d`` to what is there under ``key``, unless it is None or not asked for."""
+    """Add ``d`` to the cotangent under ``key``, unless it is None or not useful."""
     if d is None or (useful is not None and key not in useful):
         return
     old = cotangents.get(key)
@@ -215,9 +215,9 @@ def add_cotangent(cotangents, key, d, useful=None):
 
 
 def _variadic_recorder(op, tracked):
-    """The recorder of an op on a list: one rule gives the cotangents of all its items.
+    """The recorder of a variadic op, one rule of which gives all cotangents.
 
-    Of an op with several outputs it is given None for those that no cotangent reached.
+    If the op has several outputs, the rule gets None for those without a cotangent.
     """
     name = op.inputs[0]
     rule = op.rules.get(name)
@@ -235,18 +235,18 @@ def _variadic_recorder(op, tracked):
 
     def pull_back(unwrap, record, g, cotangents, useful):
         if rule is None:
-            _missing(op.name, op.type_name, name)
+            _raise_missing(op.name, op.type_name, name)
         _, _, keys, kept = record
         parts = rule(g, *map(unwrap, kept))
         _add_tracked(cotangents, keys, tracked, parts, useful)
 
-    pullback = Pullback(op.name, partial(pull_back, _arrays), op)
+    pullback = Pullback(op.name, partial(pull_back, _as_array), op)
     pullback.on_tensors = partial(pull_back, lambda residual: residual)
     return _recorder(pullback, tracked, residuals)
 
 
 def _registered_recorder(op, tracked):
-    """The recorder of an op whose gradient is a function of the user."""
+    """The recorder of an op whose gradient is a user's function."""
 
     def residuals(attributes, out, inputs):
         outputs = out if type(out) is tuple else (out,)
@@ -282,7 +282,7 @@ def _add_tracked(cotangents, keys, tracked, parts, useful):
             add_cotangent(cotangents, next(keys), part, useful)
 
 
-def _arrays(residual):
+def _as_array(residual):
     if isinstance(residual, Tensor):
         return residual.array
     if isinstance(residual, tuple) and residual and isinstance(residual[0], Tensor):

@@ -1,4 +1,4 @@
-"""`Tape`: the interpreter that records ops, and keeps what their gradients need."""
+"""`Tape`: the interpreter that records ops with the residuals of their gradients."""
 
 from . import tensor as tensors
 from .interpreters import Interpreter, active_interpreters, process_op
@@ -30,21 +30,21 @@ class Tape(Interpreter):
 
     def __init__(self, accessed=True):
         self.known = set()
-        self.leaves = set()  # watched tensors and reads of variables: where paths start
+        self.leaves = set()  # keys of watched tensors and reads of variables
         self.records = []
         self.reads = {}  # id of a variable -> the tensor of its latest read
         self.variables = {}  # id -> variable, for all that are watched
         self.keys_of = {}  # id -> keys of all reads
         self.accessed = accessed  # watch trainable variables when they are read
-        # For `explain` only: what the paths of the tape do not show.
+        # For `explain` only, beside the records:
         self.untracked_inputs = []  # (key of an output, `Provenance` of an input)
-        self.exports = []  # (key, how, line): values that left for NumPy or Python
+        self.exports = []  # (key, how, line): conversions to NumPy or Python
         self.assigned = []  # (variable, key of the assigned value, method, line)
         self.forgotten = None  # after a reset: (the newest key then, ids of variables)
         self.lines = None  # key of an output -> the user's line
 
     def copied(self):
-        """Another tape that knows the same, and goes its own way from here."""
+        """A copy, which does not see what this tape records later."""
         twin = Tape(self.accessed)
         for name in ("known", "leaves", "records", "reads", "variables"):
             setattr(twin, name, getattr(self, name).copy())
@@ -125,7 +125,7 @@ class Tape(Interpreter):
         self.records.append(recorder(attributes, outputs, *inputs))
 
     def _record_untracked(self, op, inputs, outputs, tracked):
-        """Remember inputs beside the tracked ones that came from something tracked."""
+        """Note the `Provenance` of the inputs that are not tracked."""
         beside = [x.key for x, is_tracked in zip(inputs, tracked) if not is_tracked]
         lost = merge_provenance(op, self, beside)
         if lost is not None:
@@ -137,14 +137,14 @@ class Tape(Interpreter):
             self.assigned.append((variable, key, method, user_line()))
 
     def forget(self):
-        """Drop all that was recorded or watched."""
+        """Drop all records and watched values."""
         variables = set(self.variables) | (self.forgotten or (0, set()))[1]
         self.__init__(self.accessed)
         self.forgotten = next_key(), variables
 
 
 class TapeWithLines(Tape):
-    """A tape that remembers the user's line of each op."""
+    """A tape that also records the user's line of each op."""
 
     __slots__ = ()
 
@@ -160,8 +160,8 @@ class TapeWithLines(Tape):
             self.lines[output] = user_line()
 
 
-def _exported(tensor, how):
-    """Tells the tapes that know a tensor that its value left for NumPy or Python."""
+def _record_export(tensor, how):
+    """Note a conversion to NumPy or Python on the tapes that know the tensor."""
     for interpreter in active_interpreters():
         if isinstance(interpreter, Tape) and (
             type(tensor.key) is Provenance or tensor.key in interpreter.known
@@ -169,4 +169,4 @@ def _exported(tensor, how):
             interpreter.exports.append((tensor.key, how, user_line()))
 
 
-tensors.export_hook = _exported
+tensors.export_hook = _record_export

@@ -1,9 +1,9 @@
-"""Values: `Tensor`, its static description `TensorSpec`, and how Python values become one.
+"""Values: `Tensor`, its static description `TensorSpec`, and the conversion to tensors.
 
-A Tensor is an array that is never written to, and a key by which tapes know it. It has
-no method named like one of ndarray's (``mean``, ``sum``, ``reshape``, ...): NumPy would
-call it, and ``np.mean(tensor)`` could not leave the tape. Its operators come from
-``ops/operators.py``.
+A Tensor is an array that is never written to, and a key that identifies it on tapes. It
+has no method named like one of ndarray (``mean``, ``sum``, ``reshape``, ...), since NumPy's
+functions would call it: ``np.mean(tensor)`` has to leave the tape. Its operators come
+from ``ops/operators.py``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
     "is_tensor",
 ]
 
-# A tape knows a tensor by its key, not by id(): tensors die early, and ids come back.
+# Tapes identify tensors by keys, not by id(): tensors die early, and ids are reused.
 next_key = itertools.count(1).__next__
 
 
 class Tensor(Operators):
-    """An immutable array with TensorFlow's face; made by `constant` and by every op."""
+    """An immutable array with TensorFlow's interface; made by `constant` and by every op."""
 
     __slots__ = ("array", "key", "_keras_mask", "__weakref__")
     array: Any
@@ -68,39 +68,39 @@ class Tensor(Operators):
         return self.shape
 
     def set_shape(self, shape: StaticShapeLike) -> None:
-        """Checks that the shape is what the caller says."""
+        """Raise ``ValueError`` unless the shape is compatible with this one."""
         self.shape.assert_is_compatible_with(shape)
 
     def numpy(self) -> Array:
-        """A copy as a NumPy array, or a NumPy scalar where the rank is 0.
+        """A copy as a NumPy array, or as a NumPy scalar if the rank is 0.
 
-        Strings come as bytes, in UTF-8.
+        Strings become bytes, in UTF-8.
         """
         if self.key is not None:
             export_hook(self, "numpy()")
-        array = _exported(self.array)
+        array = _host_array(self.array)
         if isinstance(array, np.generic):
             return array
         return array.copy() if array.ndim else array[()]
 
     def to_numpy(self) -> Array:
-        """`numpy`, under the name by which Matplotlib and pandas ask for it."""
+        """`numpy`, for Matplotlib and pandas."""
         return self.numpy()
 
     def ref(self) -> Reference:
-        """A hashable stand-in, for sets and dict keys; `deref` gives the tensor back."""
+        """A hashable reference, for sets and dict keys; `deref` returns the tensor."""
         return Reference(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.key is not None:
             export_hook(self, "a NumPy function")
-        array = np.asarray(_exported(self.array))
+        array = np.asarray(_host_array(self.array))
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         if copy:
             return array.copy()
         view = array.view()
-        view.flags.writeable = False  # the tensor, and tapes, still hold it
+        view.flags.writeable = False  # it shares the memory of the tensor
         return view
 
     def _scalar(self, kind):
@@ -164,7 +164,7 @@ class Tensor(Operators):
         )
 
     def _text(self, form):
-        array = _exported(self.array)
+        array = _host_array(self.array)
         if array.ndim == 0:
             return str(array[()])
         text = form(array)
@@ -180,15 +180,15 @@ class Tensor(Operators):
         return constant, (devices.to_numpy(self.array),)
 
 
-def _exported(array):
-    """The array for NumPy; strings as TensorFlow has them, objects that are bytes."""
+def _host_array(array):
+    """The array in host memory; strings as in TensorFlow, as objects that are bytes."""
     array = devices.to_numpy(array)
     if array.dtype.kind != "U":
         return array
     return np.char.encode(array, *_ENCODING).astype(object)
 
 
-# Bytes that are no text pass through strings unchanged.
+# Bytes that are no valid text survive the conversion to strings and back.
 _ENCODING = ("utf-8", "surrogateescape")
 
 
@@ -214,7 +214,7 @@ class Reference:
 
 
 class TensorSpec:
-    """Shape and dtype without values; either may be unknown in part.
+    """Shape and dtype without values; the shape may be unknown, or in part.
 
     >>> TensorSpec([None, 3], "float32")
     TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
@@ -241,7 +241,7 @@ class TensorSpec:
         return cls(tensor.shape, tensor.dtype, name)
 
     def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
-        """Return whether a tensor or spec could be one of these."""
+        """Return whether a tensor or spec fits this one."""
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:
@@ -263,7 +263,7 @@ class TensorSpec:
 class IndexedSlices:
     """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
 
-    Row ``indices[i]`` holds ``values[i]``; an index that comes twice counts twice.
+    Row ``indices[i]`` is ``values[i]``; rows of an index that occurs twice are added.
     ``convert_to_tensor`` makes it dense; optimizers apply it as it is.
     """
 
@@ -296,7 +296,7 @@ class IndexedSlices:
             return TensorShape(None)
         if has_symbolic_shape(self.dense_shape):
             return TensorShape(self.dense_shape)
-        if hasattr(self.dense_shape, "known_sizes"):  # of a trace: it may have no value
+        if hasattr(self.dense_shape, "known_sizes"):  # a traced tensor
             known = self.dense_shape.known_sizes()
             rank = self.dense_shape.shape[0]
             return TensorShape(
@@ -324,7 +324,7 @@ def is_tensor(value: object) -> bool:
 
 
 def new_tensor(array: Any) -> Tensor:
-    """A Tensor around an array that nobody will write to."""
+    """A Tensor of an array that nobody will write to."""
     tensor = Tensor()
     tensor.array = array
     tensor.key = None
@@ -332,22 +332,22 @@ def new_tensor(array: Any) -> Tensor:
 
 
 def module_of(tensor: Tensor) -> Any:
-    """The array module behind a tensor; behind one that stands for many, theirs."""
+    """The array module of a tensor, even of a batched one."""
     while not devices.is_array(tensor.array):
-        if not hasattr(tensor, "value"):  # it has no values, only a shape
+        if not hasattr(tensor, "value"):  # a traced or symbolic tensor
             return devices.current_module()
-        tensor = tensor.value
+        tensor = tensor.value  # of a batched tensor
     return devices.array_module(type(tensor.array))
 
 
 def export_hook(tensor: Tensor, how: str) -> None:
-    """Hook for values known to tapes that leave for NumPy or Python; see `tape`."""
+    """Hook for tensors that are converted to NumPy or Python values; see `tape`."""
 
 
-# Packs a list of tensors, cast to a dtype unless it is None; of `ops/array/joining.py`, so that
-# a gradient passes through ``[x, y]`` where a tensor is wanted.
+# ``hook(tensors, dtype)`` packs tensors, cast to a dtype unless it is None. It is an op of
+# `ops/array/joining.py`, so that gradients pass through a list ``[x, y]``.
 pack_hook = None
-# Makes a tensor of numbers that follow from unknown sizes: ``hook(value, dtype, hint)``.
+# ``hook(value, dtype, hint)`` makes a tensor of symbolic sizes; from `ops/array/sizes.py`.
 size_hook = None
 
 
@@ -357,7 +357,7 @@ def constant(
     shape: StaticShapeLike = None,
     name: str | None = None,
 ) -> Tensor:
-    """A tensor holding ``value``: a number, nested list, array or tensor.
+    """A tensor of ``value``: a number, nested list, array or tensor.
 
     Python floats become float32 and ints int32 (int64 if they need it); arrays keep
     their dtype. A tensor of the right dtype is returned as it is: gradients pass.
@@ -398,10 +398,11 @@ def convert_to_tensor(
 ) -> Tensor:
     """``value`` as a tensor: itself if it is one, its value if it is a Variable.
 
-    ``dtype`` demands an element type; ``dtype_hint`` is only followed where that loses
-    nothing. A list may hold tensors: gradients pass through it.
+    ``dtype``: the element type of the result; a tensor must have it already. ``dtype_hint``
+    is ignored if the conversion to it would lose information. A list may hold tensors:
+    gradients pass through it.
 
-    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than demanded.
+    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than ``dtype``.
     """
     if isinstance(value, Tensor):
         tensor = value
@@ -447,9 +448,9 @@ _NARROW = {
     np.dtype(np.int64): np.dtype(np.int32),
 }
 _INT32 = np.iinfo(np.int32)
-# What may become what without a word: "f" to "f" or "c", an int to anything but bool;
+# Implicit conversions between kinds of dtypes: "f" to "f" or "c", an int to all but bool;
 # True and False count as 1 and 0, so that a mask may be a factor.
-_FREE = {
+_IMPLICIT = {
     "b": "biufc",
     "i": "iufc",
     "u": "iufc",
@@ -470,8 +471,8 @@ def to_array(
         value = value.__tensor__()
     if isinstance(value, Tensor):
         tensor, value = value, value.array
-        if not devices.is_array(value):  # it stands for many, or for none yet
-            value = np.asarray(tensor)  # which raises, and says so
+        if not devices.is_array(value):  # a batched or traced tensor
+            value = np.asarray(tensor)  # raises the error of that tensor
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
@@ -492,9 +493,9 @@ def _copied(value, dtype, hint, module):
 
 
 def _from_python(value, dtype, hint):
-    """Numbers, strings and nested lists as an array of NumPy."""
+    """Numbers, strings and nested lists as a NumPy array."""
     if isinstance(value, TensorShape):
-        value, dtype = _known_dims(value, dtype)
+        value, dtype = _dims_of(value, dtype)
     try:
         array = np.array(value)
     except ValueError as error:
@@ -502,7 +503,9 @@ def _from_python(value, dtype, hint):
             f"Cannot convert a ragged sequence to a tensor: {error}"
         ) from None
     if array.dtype.kind in "US" and array.size:
-        array = _as_strings(np.array(value, dtype=object))  # no numbers among them
+        array = _as_strings(
+            np.array(value, dtype=object)
+        )  # raises if there are numbers
     if array.dtype.kind not in "biufcU":
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise TypeError(
@@ -514,7 +517,9 @@ def _from_python(value, dtype, hint):
         natural = _NARROW.get(natural, natural)
         if natural.kind == "i" and array.size and not _fits_int32(array):
             natural = array.dtype
-        if not array.size and (dtype or hint) is not None:  # of any kind, then
+        if (
+            not array.size and (dtype or hint) is not None
+        ):  # an empty list has any dtype
             natural = as_dtype(dtype or hint).dtype
     elif first.kind == natural.kind == "f":
         natural = first
@@ -533,8 +538,8 @@ def _from_python(value, dtype, hint):
     return fitted
 
 
-def _known_dims(shape, dtype):
-    """The dimensions of a shape, and their dtype: int32, or int64 where they need it."""
+def _dims_of(shape, dtype):
+    """The dimensions of a shape, and their dtype: int32, or int64 if they need it."""
     if dtype not in (None, "int32", "int64"):
         raise TypeError(f"Cannot convert {shape!r} to {as_dtype(dtype).name}")
     if not shape.is_fully_defined():
@@ -545,13 +550,13 @@ def _known_dims(shape, dtype):
 
 
 def _as_strings(array):
-    """An array of bytes or of objects as one of strings."""
+    """An array of bytes or of objects as an array of strings."""
     if array.dtype.kind == "S":
         return np.char.decode(array, *_ENCODING)
     if array.dtype.kind == "O" and all(
         [isinstance(x, str | bytes) for x in array.flat]
     ):
-        return _texts(array)
+        return _decoded(array)
     hint = ""
     if array.dtype.kind == "O":
         hint = (
@@ -563,8 +568,8 @@ def _as_strings(array):
     )
 
 
-def _texts(array):
-    """An array of strings from one of objects that are strings or bytes."""
+def _decoded(array):
+    """An array of objects that are strings or bytes as an array of strings."""
     texts = [x.decode(*_ENCODING) if isinstance(x, bytes) else x for x in array.flat]
     return np.array(texts, dtype=str).reshape(array.shape)
 
@@ -586,12 +591,12 @@ def _wanted_dtype(natural, value, dtype, hint):
     if dtype is not None:
         wanted = as_dtype(dtype).dtype
         is_strict = natural.kind == "U" or not devices.is_array(value)
-        if is_strict and wanted.kind not in _FREE.get(natural.kind, ""):
+        if is_strict and wanted.kind not in _IMPLICIT.get(natural.kind, ""):
             raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
         return wanted
     if hint is not None:
         wanted = as_dtype(hint).dtype
-        if wanted.kind in _FREE.get(natural.kind, ""):
+        if wanted.kind in _IMPLICIT.get(natural.kind, ""):
             return wanted
     return natural
 
