@@ -5,9 +5,7 @@ of other dtypes, shapes and layouts, valid or not: a line of each op is tried on
 them, with ``TAPEWRIGHT_TRY_ALL=1`` every line.
 """
 
-import importlib.util
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,16 +22,13 @@ from tapewright.autodiff.gradient_check import (
 from tapewright.core.errors import TracingError
 from tapewright.core.primitive import get_primitive, list_ops
 
-OPS = Path(__file__).parents[1] / "ops"
+from ..op_table import op_table
 
 
 def table():
     """All cases of the op table, by the name of what is called."""
-    spec = importlib.util.spec_from_file_location("op_table", OPS / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     found = {}
-    for each in module._table():
+    for each in op_table():
         found.setdefault(str(each).partition("(")[0], []).append(each)
     return found
 

@@ -1,6 +1,5 @@
 """Graphs in files: ops, loops, branches and custom gradients are read back as they were."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -16,23 +15,16 @@ from tapewright.saving.graphs.signature_functions import call_of
 from tapewright.saving.storage.reader import opened
 from tapewright.saving.storage.writer import writing
 
+from ...compiler import test_every_op as every_op
+
 HERE = Path(__file__).parent.parent
 ROWS = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
 
 
-def every_op():
-    path = HERE.parent / "compiler" / "test_every_op.py"
-    spec = importlib.util.spec_from_file_location("every_op", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-EVERY = every_op()
 CASES = [
     each
-    for name in sorted(EVERY.TABLE.keys() - EVERY.SIZED_BY_VALUES)
-    for each in EVERY.TABLE[name][:2]
+    for name in sorted(every_op.TABLE.keys() - every_op.SIZED_BY_VALUES)
+    for each in every_op.TABLE[name][:2]
 ]
 
 
@@ -85,7 +77,7 @@ def same(found, wanted, rtol=0.0):
 def test_every_op_with_its_gradient_gives_the_same_bits_from_a_file(start, tmp_path):
     functions, inputs = [], []
     for each in CASES[start::4]:
-        functions.append(tw.function(EVERY.with_gradients(each)))
+        functions.append(tw.function(every_op.with_gradients(each)))
         inputs.append([tw.constant(a) for a in each.inputs])
         functions[-1].get_concrete_function(*inputs[-1])
     loaded = through_a_file(functions, tmp_path)
