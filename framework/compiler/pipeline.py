@@ -14,8 +14,8 @@ from .passes.constant_folding import constant_folding
 from .passes.dead_code import dead_nodes, dead_stores, narrow_control
 from .passes.pooling_passes import cropped_convolutions, pool_first
 from .passes.shared_weights import shared_weights
-from .program.blocks import row_blocks
 from .program.lowering import lower
+from .program.map_fusion import row_blocks
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
 from .targets.numpy.executable import Executable

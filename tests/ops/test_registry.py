@@ -50,7 +50,6 @@ MEANT = {
     "compiler/program/array_tracer.py": {
         *("abs", "add", "floordiv", "invert", "matmul", "reshape", "transpose")
     },
-    "compiler/program/lowering_rules.py": {"dropout_mask"},
     "compiler/program/scalar_functions.py": {"cast"},
     "compiler/targets/numpy/source.py": {"reshape", "transpose"},
     # titles of loops, and names of arguments, attributes and dtypes

@@ -52,7 +52,7 @@ def instruction_cost(instruction) -> Cost:
 def _operations(instruction, inputs, outputs):
     """The flops and transcendentals of an op's kernel, or of a function of arrays."""
     op, name = instruction.node.op, instruction.name
-    if instruction.memory is Memory.OWN:
+    if instruction.memory is Memory.ALLOCATED:
         is_op = isinstance(op, Primitive)
         return (
             op_cost(op, inputs, outputs, instruction.keywords)[:2] if is_op else (0, 0)

@@ -3,7 +3,7 @@
 import os
 import re
 
-from ..targets.numpy.blocks import BlockFunction
+from ..targets.numpy.fused_maps import BlockFunction
 from ..tracing.graph import Effect, Graph, Read, Store, is_value
 from .costs import instruction_cost, instruction_name
 

@@ -1,4 +1,4 @@
-"""`Rewriter`: a new list of nodes made in one walk over a graph, which stays as it is.
+"""`GraphRewriter`: a new list of nodes made in one walk over a graph, which stays as it is.
 
 Each pass that changes nodes uses one. Nodes whose inputs stay are taken over as they are;
 others are made again, so that nothing that holds the graph as it was sees a change.
@@ -11,7 +11,7 @@ from tapewright.core.tensor import TensorSpec
 from ..tracing.graph import Node, Value, is_value
 
 __all__ = [
-    "Rewriter",
+    "GraphRewriter",
     "is_op",
     "is_static",
     "maker",
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-class Rewriter:
+class GraphRewriter:
     """The nodes of a graph that is to be, and what stands for the values of the old one."""
 
     def __init__(self, graph):
@@ -90,7 +90,7 @@ def rewrite(graph, rule):
     there on, one by one, None for one that nobody uses. ``inputs`` are those of the node
     as they are by then.
     """
-    rewriter = Rewriter(graph)
+    rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         inputs = rewriter.inputs(node)
         found = rule(rewriter, node, inputs)

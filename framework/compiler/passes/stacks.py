@@ -7,7 +7,7 @@ from tapewright.ops.array import joining
 from tapewright.ops.array.indexing import getitem_p
 
 from ..tracing.graph import is_value
-from .rewriting import Rewriter, shaped
+from .rewriting import GraphRewriter, shaped
 
 __all__ = ["Pair", "Sum", "Writer"]
 
@@ -36,7 +36,7 @@ class Sum:
         self.node, self.inputs = node, inputs  # the first of the two terms; pairs
 
 
-class Writer(Rewriter):
+class Writer(GraphRewriter):
     """Writes the graph anew, each thing after all that it needs."""
 
     def __init__(self, stacker):

@@ -1,4 +1,4 @@
-"""Instructions on arrays of which a target knows every entry: maps, sums, products, views."""
+"""Instructions whose meaning is known entry by entry: maps, sums, products, views."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def identity(function):
-    """A key for a function: ``np.add.reduce`` is a new object at each look."""
+    """Return a key for a function: ``np.add.reduce`` is a new object at each access."""
     owner = getattr(function, "__self__", None)
     return (
         (id(owner), function.__name__) if isinstance(owner, np.ufunc) else id(function)
@@ -31,10 +31,10 @@ def identity(function):
 
 
 class _Computed(Instruction):
-    """``function(*operands, **keywords, out=output)``, a call of NumPy or one like them."""
+    """``function(*operands, **keywords, out=output)``, of NumPy or with the same signature."""
 
     __slots__ = ("function", "keywords")
-    memory, is_pure, is_free = Memory.GIVEN, True, False
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
 
     def __init__(self, function, operands, node, keywords=None):
@@ -84,15 +84,15 @@ class Map(_Computed):
 
 
 class FusedMap(Instruction):
-    """Several maps on arrays of one shape, some rows at a time: see `blocks`.
+    """Several maps on arrays of one shape, a block of rows at a time: see `map_fusion`.
 
-    ``steps`` are maps, ``rows`` the number of rows taken at once. ``scratch_specs`` are
-    shape and dtype of memory for rows that only the steps need; ``places`` has the number
-    of it for each such buffer.
+    ``steps`` are maps, ``rows`` the number of rows in a block. ``scratch_specs`` are shapes
+    and dtypes of memory for blocks of intermediate results; ``places`` has the number of
+    the memory of each such buffer.
     """
 
     __slots__ = ("steps", "rows", "scratch_specs", "places")
-    memory, is_pure, is_free = Memory.GIVEN, True, False
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
 
     def __init__(self, steps, operands, outputs, rows, scratch_specs, places):
@@ -104,10 +104,8 @@ class FusedMap(Instruction):
 
     @property
     def name(self):
-        listed = [step.name for step in self.steps[:3]] + ["..."] * (
-            len(self.steps) > 3
-        )
-        return f"block_of_{'_'.join(listed)}"
+        names = [step.name for step in self.steps]
+        return f"block_of_{'_'.join(names[:3] + ['...'] * (len(names) > 3))}"
 
     def substitute(self, stands_for):
         super().substitute(stands_for)
@@ -115,7 +113,7 @@ class FusedMap(Instruction):
             step.substitute(stands_for)
 
     def is_cut(self, buffer):
-        """Return whether a buffer is taken row by row; others are read whole."""
+        """Return whether a buffer is cut into rows; others are read whole."""
         shape = self.outputs[0].shape
         return len(buffer.shape) == len(shape) and buffer.shape[0] == shape[0]
 
@@ -130,10 +128,10 @@ class FusedMap(Instruction):
         return reads[-1] <= made[0]
 
     def verify(self, place_of, fail):
-        """Follow the rows: each step reads those that it names.
+        """Check that each step reads the rows that it names.
 
-        An operand in whose place an output is written must be cut into rows like it, and
-        not be read once they are.
+        An operand in whose place an output is written must be cut into the same rows, and
+        not be read after that.
         """
         places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
@@ -174,7 +172,7 @@ class Reduce(_Computed):
 
 
 class Contract(_Computed):
-    """Sums of products of entries of the two first operands, as ``maps`` say.
+    """Sums of products of entries of the first two operands, given by ``maps``.
 
     A third operand is scratch memory of the function.
     """
@@ -205,27 +203,27 @@ class Copy(_Computed):
 
 
 class Routine(_Computed):
-    """A function that takes several passes over its operands, known by its code alone.
+    """A function of arrays whose entries are not described, such as `clip_by_norm`.
 
-    ``overwrites`` is the number of the operand in whose place the output may be, or None.
+    ``in_place`` is the number of the operand in whose place the output may be, or None.
     """
 
-    __slots__ = ("overwrites",)
+    __slots__ = ("in_place",)
 
-    def __init__(self, function, operands, node, keywords=None, overwrites=None):
+    def __init__(self, function, operands, node, keywords=None, in_place=None):
         super().__init__(function, operands, node, keywords)
-        self.overwrites = overwrites
+        self.in_place = in_place
 
     @property
     def in_place_operands(self):
-        return () if self.overwrites is None else (self.operands[self.overwrites],)
+        return () if self.in_place is None else (self.operands[self.in_place],)
 
 
 # ------------------------------------------------------------------------------- views
 
 
 class View(Instruction):
-    """Another look at the memory of an operand: ``function(operand, *parameters)``.
+    """A view of the memory of an operand: ``function(operand, *parameters)``.
 
     ``function`` is the ``reshape``, ``transpose`` or ``__getitem__`` of arrays, or
     ``np.broadcast_to``.

@@ -6,8 +6,8 @@ update; what leaves the program (outputs, values of variables) is new in each re
 """
 
 from .arena import lay_out
-from .blocks import buffers_in_other_order
 from .instruction import Memory
+from .map_fusion import buffers_in_other_order
 from .program import Kind
 
 __all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_updates"]
@@ -36,7 +36,9 @@ class BufferAssignment:
 
     def takes_memory(self, base):
         """Return whether a buffer is written into memory that is given."""
-        made = base.instruction is not None and base.instruction.memory is Memory.GIVEN
+        made = (
+            base.instruction is not None and base.instruction.memory is Memory.ASSIGNED
+        )
         return made and base.kind is Kind.NEW and base not in self._in_other_order
 
     def _assign(self):

@@ -1,4 +1,4 @@
-"""Instructions that call a kernel as it is, touch variables, or reach the world outside."""
+"""Instructions that call a whole kernel, access variables, or have other side effects."""
 
 from .instruction import Instruction, Memory
 
@@ -14,18 +14,18 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------- kernels as they are
+# ----------------------------------------------------------------------- whole kernels
 
 
 class Opaque(Instruction):
-    """A kernel as it is: ``function(*operands, **keywords)``, for one output or a tuple.
+    """A whole kernel: ``function(*operands, **keywords)``, for one output or a tuple.
 
     ``new_memory``: no output ever shares memory with an operand. ``donates``: the number
-    of the operand that it changes in place and hands on, or None.
+    of the operand that it overwrites and returns, or None.
     """
 
     __slots__ = ("function", "keywords", "new_memory", "donates")
-    memory, is_pure, is_free, has_effect = Memory.OWN, False, False, False
+    memory, is_pure, is_free, has_effect = Memory.ALLOCATED, False, False, False
 
     def __init__(
         self, function, operands, node, keywords=None, new_memory=False, donates=None
@@ -56,6 +56,7 @@ class Gather(Opaque):
     """``take(source, indices, axis)``; raises for an index that is out of range."""
 
     __slots__ = ()
+    may_alias = False
 
     source = property(lambda self: self.operands[0])
     indices = property(lambda self: self.operands[1])
@@ -66,6 +67,7 @@ class Scatter(Opaque):
     """Rows put into an array of zeros along ``axis``, at ``indices``; equal ones add up."""
 
     __slots__ = ()
+    may_alias = False
 
     rows = property(lambda self: self.operands[0])
     indices = property(lambda self: self.operands[1])
@@ -80,25 +82,26 @@ class Draw(Opaque):
     kind of numbers, ``parameters`` are its attributes, further operands its inputs.
     """
 
-    __slots__ = ("distribution",)
-
-    def __init__(self, distribution, function, operands, node, keywords):
-        super().__init__(function, operands, node, keywords, new_memory=True)
-        self.distribution = distribution
+    __slots__ = ()
+    may_alias = False
 
     state = property(lambda self: self.operands[0])
     purpose = property(lambda self: self.keywords["purpose"])
+
+    @property
+    def distribution(self):
+        return self.node.op.name.removeprefix("random_")
 
     @property
     def parameters(self):
         return {k: v for k, v in self.keywords.items() if k != "purpose"}
 
 
-# ------------------------------------------------------------- variables and the outside
+# ------------------------------------------------------------ variables, other effects
 
 
 class _OnVariables:
-    """The variables are those that the node declares."""
+    """Accesses the variables that the node declares."""
 
     __slots__ = ()
 
@@ -112,7 +115,7 @@ class _OnVariables:
 
 
 class Load(_OnVariables, Instruction):
-    """The array of a variable, as it is now."""
+    """The array of a variable at this point of the program."""
 
     __slots__ = ()
     memory, is_pure, is_free = Memory.VARIABLE, False, True
@@ -141,9 +144,9 @@ class Store(_OnVariables, Instruction):
 
 
 class Update(_OnVariables, Instruction):
-    """A step of an optimizer: changes variables in place by gradients, the operands.
+    """A step of an optimizer: updates variables in place; the operands are gradients.
 
-    ``update`` is the `VariableUpdate`, which says what it reads and writes.
+    ``update`` is the `VariableUpdate`: its variables and its arithmetic.
     """
 
     __slots__ = ("update",)
@@ -170,13 +173,13 @@ class Update(_OnVariables, Instruction):
 
 
 class EffectCall(_OnVariables, Instruction):
-    """A call that the world outside notices: Python's, or a loop with effects in it.
+    """A call with side effects: of Python, or of a branch or loop with effects inside.
 
     Its outputs are new arrays.
     """
 
     __slots__ = ("function",)
-    memory, is_pure, is_free = Memory.OWN, False, False
+    memory, is_pure, is_free = Memory.ALLOCATED, False, False
     has_effect, may_alias = True, False
 
     def __init__(self, function, operands, node):

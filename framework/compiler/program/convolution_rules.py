@@ -180,7 +180,7 @@ def lower_spread_to_maxima(
         axis = back.index(axis % input.ndim) - input.ndim
     wins = builder.scratch(g.shape, bool)
     operands = (g.buffer, input.buffer, wins)
-    instruction = Routine(spread, operands, builder.node, {"axis": axis}, overwrites=1)
+    instruction = Routine(spread, operands, builder.node, {"axis": axis}, in_place=1)
     return builder.made(instruction, input.shape, g.dtype).transpose(axes)
 
 
@@ -204,7 +204,7 @@ def lower_add_to_maxima(builder, maxima, bias, input, *, windows):
         inner, order = inner.instruction.viewed, axes
     keywords = {"windows": windows, "axes": order}
     operands = (inner, bias.buffer, input.buffer)
-    instruction = Routine(with_nan, operands, builder.node, keywords, overwrites=0)
+    instruction = Routine(with_nan, operands, builder.node, keywords, in_place=0)
     made = builder.made(instruction, inner.shape, inner.dtype)
     return made if axes is None else made.transpose(axes)
 

@@ -1,9 +1,8 @@
 """`Instruction`: what passes, targets, verifier and printer ask of each step of a program.
 
 A class of instructions declares the buffers that it reads and makes, whose memory the
-outputs take, whether it may be merged, moved or left out. Nothing asks an instruction for
-its class in order to learn that; a class that leaves a question open is refused when it is
-defined.
+outputs take, and whether it may be merged, moved or left out, so that nobody has to ask for
+the class itself. A class that does not declare all of it is refused when it is defined.
 """
 
 from enum import Enum
@@ -14,21 +13,20 @@ __all__ = ["Instruction", "Memory"]
 class Memory(Enum):
     """The memory that the outputs of an instruction take."""
 
-    GIVEN = "written into an array that is given, in C order, or into a new one"
+    ASSIGNED = "an array in C order that the program assigns, or a new one"
     SHARED = "that of the first operand"
-    OWN = "made by the call, in an order that it chooses"
+    ALLOCATED = "made by the call, in an order that it chooses"
     VARIABLE = "that of a variable"
     NONE = "there are no outputs"
 
 
 class Instruction:
-    """``outputs = instruction(*operands)``; ``node`` is the graph's node that it is from.
+    """``outputs = instruction(*operands)``; ``node`` is the node of the graph behind it.
 
-    Every class declares ``memory``; ``is_pure``, that equal operands give equal outputs
-    and nothing else happens; ``is_free``, that no entry of an array is touched;
-    ``has_effect``, that something happens besides its outputs, so that it stays in its
-    place; and ``may_alias``, that outputs may share memory with operands unknown to the
-    program.
+    Every class declares ``memory``; ``is_pure``: equal operands give equal outputs, without
+    side effects; ``is_free``: no entry of an array is read or written; ``has_effect``: it
+    has side effects, and stays in its place; ``may_alias``: outputs may share memory with
+    operands without the program knowing.
     """
 
     __slots__ = ("operands", "outputs", "node")
@@ -38,15 +36,13 @@ class Instruction:
     is_free: bool
     has_effect: bool
     may_alias: bool
-    donated = (
-        None  # the operand that it changes, and whose memory the output takes over
-    )
+    donated = None  # the operand that it overwrites, whose memory the output takes
     viewed = None  # the operand of which the output is a view
-    kept = ()  # operands whose memory is held when the replay has ended
+    kept = ()  # operands whose memory a variable holds after the replay
     broadcasts = False  # operands broadcast to the shape of the output
     steps = ()  # the instructions that were fused to this one
     in_place_operands = ()  # an output may be written in their place, entry for entry
-    copies_overlaps = False  # other overlaps of outputs and operands do no harm
+    copies_overlaps = False  # other overlaps of outputs and operands are safe, too
     gradient_slots = ()  # pairs of an operand and its number, see `Update`
     variables_read = variables_written = ()
     variables_overwritten = ()  # those written whose very arrays it may change
@@ -62,7 +58,7 @@ class Instruction:
 
     @property
     def name(self):
-        """The function that is called, or what the node is called."""
+        """The name of the function, or of the node."""
         return self.node.name
 
     @property
@@ -77,19 +73,16 @@ class Instruction:
 
     @property
     def touches_variables(self):
-        """Return whether its place among what changes variables matters."""
+        """Return whether its order among accesses to variables matters."""
         return self.has_effect or bool(self.variables_read)
 
     @property
     def is_droppable(self):
-        """Return whether it may go where nobody reads its outputs."""
+        """Return whether it may be removed if its outputs are not read."""
         return self.is_pure
 
     def merge_key(self, operands):
-        """Something equal for instructions that compute the same of the same operands.
-
-        None: it is never merged.
-        """
+        """Return a key that is equal for equal computations; None: it is never merged."""
         return None
 
     def substitute(self, stands_for):
@@ -98,8 +91,8 @@ class Instruction:
             self.operands = tuple([stands_for.get(a, a) for a in self.operands])
 
     def is_done_with(self, operand, out):
-        """Return whether an operand is no more read once entries of ``out`` are written,
-        but for those in their place."""
+        """Return whether ``out`` may lie in the place of an operand: each entry of the operand
+        is read before that of ``out`` is written."""
         return True
 
     def verify(self, place_of, fail):

@@ -1,7 +1,7 @@
-"""From a graph to a `Program`: the instructions of each node.
+"""Lower a graph to a `Program`.
 
-An op becomes what its lowering rule says, or what its kernel does to arrays that are
-traced (`array_tracer`), or, where neither can be written down, one call of its kernel.
+An op is lowered by its rule (`lowering_rules`), else by tracing its kernel (`array_tracer`),
+else, if the kernel cannot be traced, to one call of the kernel.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__ = ["lower"]
 
 
 def lower(graph, array_type=np.ndarray, aliases_inputs=False, donated_inputs=()):
-    """The `Program` of a graph for arrays of a type; for the rest see `Program`."""
+    """Return the `Program` of a graph for arrays of a type; see there for the rest."""
     program = Program(graph, aliases_inputs, donated_inputs)
     known = {}  # value -> buffer
     for value in (*graph.inputs, *graph.captures):
@@ -58,7 +58,7 @@ def _specs(node):
 
 
 def _lowered_node(program, node, operands):
-    """The outputs of a node that is no op."""
+    """Lower a node that is no op; return its outputs."""
     if type(node) is Read:
         (loaded,) = program.append(Load((), node), *_specs(node))
         loaded.kind, loaded.source = Kind.VARIABLE, node.variable
@@ -92,7 +92,7 @@ def _may_be_an_input(buffer):
 
 
 def _lowered_op(program, node, operands, array_type):
-    """The outputs of an op."""
+    """Lower an op; return its outputs."""
     op = node.op
     if array_type is np.ndarray:
         rule = LOWERING_RULES.get(op)
@@ -102,17 +102,14 @@ def _lowered_op(program, node, operands, array_type):
         if outputs:
             return outputs
     function = op.kernels.plain(array_type)
-    make = KERNEL_INSTRUCTIONS.get(op, _kernel_call)
-    return program.append(make(function, operands, node), *_specs(node))
-
-
-def _kernel_call(function, operands, node):
-    attributes, new_memory = dict(node.attributes), node.op.new_memory
-    return Opaque(function, operands, node, attributes, new_memory)
+    kind = KERNEL_INSTRUCTIONS.get(op, Opaque)
+    attributes = dict(node.attributes)
+    instruction = kind(function, operands, node, attributes, op.new_memory)
+    return program.append(instruction, *_specs(node))
 
 
 def _traced(builder, operands, function, *first):
-    """The outputs of a rule or kernel, as instructions; None if it cannot be traced."""
+    """Trace a rule or kernel; return its outputs, or None if it cannot be traced."""
     program, node = builder.program, builder.node
     count = len(program.instructions)
     tracers = [ArrayTracer(a, builder) for a in operands]
@@ -122,7 +119,7 @@ def _traced(builder, operands, function, *first):
         results = result if type(result) is tuple else (result,)
         buffers = [builder.buffer(r) for r in results]
     except Exception as error:
-        # NumPy makes a ValueError of a refusal where values are put into its own array.
+        # NumPy turns a refusal into a ValueError if values are put into its own array.
         if not (isinstance(error, NotTraceable) or builder.refused):
             raise node.op.explain_kernel(error, operands) from None
         del program.instructions[count:]

@@ -1,7 +1,7 @@
-"""Lowering rules: ops that become other instructions than their kernels would.
+"""Lowering rules: ops that are not lowered by tracing their kernels.
 
-A rule gets a `Builder`, the arrays of a node, and the attributes, and gives what the
-kernel would give. It may refuse (`NotTraceable`): then the kernel is traced, or called.
+A rule gets a `Builder`, the arrays of a node and the attributes, and returns the outputs of
+the kernel. It may refuse (`NotTraceable`): then the kernel is traced, or called.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ __all__ = ["KERNEL_INSTRUCTIONS", "LOWERING_RULES"]
 
 
 def lower_where_positive(builder, x, y):
-    """The bits of ``x``, masked by those that say whether ``y`` is positive."""
+    """Mask the bits of ``x`` by those that tell whether ``y`` is positive."""
     plain = x.dtype == y.dtype and x.dtype.char in "fd" and x.shape == y.shape
     if not plain or not x.size:
         raise NotTraceable
@@ -32,7 +32,7 @@ def lower_where_positive(builder, x, y):
 
 
 def limited(t, clip_norm, out=None):
-    """``t``, scaled down to the norm ``clip_norm`` if it is longer."""
+    """Return ``t``, scaled down to the norm ``clip_norm`` if it is longer."""
     length = np.sqrt(sum_of_squares(np, t))
     if not length <= clip_norm:  # NaN in either
         return np.multiply(t, clip_norm / length, out=out)
@@ -44,23 +44,23 @@ def limited(t, clip_norm, out=None):
 
 
 def lower_clip_by_norm(builder, t, clip_norm, axes):
-    """One pass for the norm, one for what is longer."""
+    """Compute the norm in one pass; scale in a second one, if need be."""
     if axes is not None or t.dtype.char not in "fd" or clip_norm.dtype != t.dtype:
         raise NotTraceable
     if not t.ndim or t.ndim > 2:
         raise NotTraceable
     operands = (t.buffer, clip_norm.buffer)
-    instruction = Routine(limited, operands, builder.node, overwrites=0)
+    instruction = Routine(limited, operands, builder.node, in_place=0)
     return builder.made(instruction, t.shape, t.dtype)
 
 
 def joined(*values, axis, out=None):
-    """``values`` one behind the other along ``axis``."""
+    """Concatenate ``values`` along ``axis``."""
     return np.concatenate(values, axis, out)
 
 
 def lower_concat(builder, *values, axis):
-    """A copy of all, where they have one dtype."""
+    """Copy all values of one dtype into one array."""
     if len({v.dtype for v in values}) > 1 or not values[0].ndim:
         raise NotTraceable
     shape = list(values[0].shape)
@@ -77,36 +77,18 @@ LOWERING_RULES = {
     **convolution_rules.LOWERING_RULES,
 }
 
-# --------------------------------------------- kernels whose meaning is known as a whole
-
-
-def _of(cls):
-    def instruction(function, operands, node):
-        attributes = dict(node.attributes)
-        return cls(function, operands, node, attributes, new_memory=True)
-
-    return instruction
-
-
-def _draw(distribution):
-    def instruction(function, operands, node):
-        attributes = dict(node.attributes)
-        return Draw(distribution, function, operands, node, attributes)
-
-    return instruction
-
-
-KERNEL_INSTRUCTIONS = {  # primitive -> ``instruction(function, operands, node)``
-    gather_p.primitive: _of(Gather),
-    scatter_rows.primitive: _of(Scatter),
-    philox.dropout_mask.primitive: _draw("dropout_mask"),
-    philox.random_binomial.primitive: _draw("binomial"),
-    philox.random_categorical.primitive: _draw("categorical"),
-    philox.random_integers.primitive: _draw("integers"),
-    philox.random_normal.primitive: _draw("normal"),
-    philox.random_permutation.primitive: _draw("permutation"),
-    philox.random_poisson.primitive: _draw("poisson"),
-    philox.random_seeds.primitive: _draw("seeds"),
-    philox.random_standard_gamma.primitive: _draw("standard_gamma"),
-    philox.random_uniform.primitive: _draw("uniform"),
+# Whole kernels of which a target knows the meaning: primitive -> class of instructions.
+KERNEL_INSTRUCTIONS = {
+    gather_p.primitive: Gather,
+    scatter_rows.primitive: Scatter,
+    philox.dropout_mask.primitive: Draw,
+    philox.random_binomial.primitive: Draw,
+    philox.random_categorical.primitive: Draw,
+    philox.random_integers.primitive: Draw,
+    philox.random_normal.primitive: Draw,
+    philox.random_permutation.primitive: Draw,
+    philox.random_poisson.primitive: Draw,
+    philox.random_seeds.primitive: Draw,
+    philox.random_standard_gamma.primitive: Draw,
+    philox.random_uniform.primitive: Draw,
 }

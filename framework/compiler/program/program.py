@@ -1,7 +1,7 @@
-"""`Program`: what will be done, as instructions over buffers.
+"""`Program`: instructions over buffers, the input of a target.
 
-A graph says what was meant; a program says which arrays are computed by which calls, and
-in which memory they lie. Everything that a target needs in order to run it is here.
+A graph consists of ops on values; a program of array calls on buffers, with the memory of
+each. It has everything that a target needs.
 """
 
 import math
@@ -11,28 +11,28 @@ import numpy as np
 
 __all__ = ["Buffer", "Kind", "Program"]
 
-SMALL = 64  # bytes of constants that are compared by value
+SMALL = 64  # bytes of constants that are compared by content
 
 
 class Kind(Enum):
-    """The memory that a buffer has. A view has that of its base."""
+    """The kind of memory of a buffer. A view has that of its base."""
 
     INPUT = "an argument of the program"
-    CONSTANT = "known beforehand"
+    CONSTANT = "known at compile time"
     VARIABLE = "the array of a variable"
-    SCRATCH = "of one instruction, which neither reads nor leaves values there"
-    NEW = "made anew in each replay"
-    ESCAPING = "made anew in each replay, and alive when it has ended"
-    ARENA = "a part of the memory that belongs to an instance of the program"
-    SLOT = "memory that an update keeps for a gradient"
+    SCRATCH = "work space of one instruction"
+    NEW = "allocated in each replay"
+    ESCAPING = "allocated in each replay, and alive at its end"
+    ARENA = "a part of the memory of an instance of the program"
+    SLOT = "memory that an update owns for a gradient"
 
 
 class Buffer:
     """An array of the program: a shape, a dtype, and memory of some `Kind`.
 
-    ``instruction`` is the one that makes it, if one does; ``base`` the buffer whose memory
-    it is a view of, or itself. ``source`` is the graph's value of an input, the array of a
-    constant, or the variable.
+    ``instruction`` is the one that makes it, or None; ``base`` the buffer of which it is a
+    view, or itself. ``source`` is the graph's value of an input, the array of a constant,
+    or the variable.
     """
 
     __slots__ = ("shape", "dtype", "instruction", "base", "source", "_kind", "offset")
@@ -86,10 +86,10 @@ class Buffer:
 class Program:
     """Instructions in order; ``inputs`` and ``outputs`` are buffers.
 
-    ``aliases_inputs``: outputs may lie in the memory of inputs, which the caller goes on
-    writing to: so no variable may keep it. ``donated_inputs``: the numbers of inputs that
-    the program may write to. ``restored``: two lists of variables that get their values
-    back if a replay fails, those that are written in place and others.
+    ``aliases_inputs``: it runs inside of another program, with that program's memory as
+    inputs: outputs may lie there, variables may not keep it. ``donated_inputs``: the
+    numbers of inputs that it may write to. ``restored``: two lists of variables to restore
+    if a replay fails, those that are written in place and those that are rebound.
     """
 
     def __init__(self, graph, aliases_inputs=False, donated_inputs=()):
@@ -101,8 +101,8 @@ class Program:
         self.restored = ([], [])
 
     def constant(self, value):
-        """The buffer of a constant array, one for each; small ones are one by value."""
-        key = id(value)  # it is kept, so that no other gets its id
+        """Return the buffer of a constant array; equal small arrays share one."""
+        key = id(value)  # the buffer keeps it alive, so that the id stays its own
         if type(value) is np.ndarray and value.nbytes <= SMALL:
             key = value.dtype, value.shape, value.tobytes()
         known = self.constants.get(key)
@@ -113,18 +113,11 @@ class Program:
         return known
 
     def append(self, instruction, *specs):
-        """Add an instruction; returns the buffers of these shapes and dtypes it makes."""
-        base = instruction.viewed
+        """Add an instruction; return its outputs, buffers of these shapes and dtypes."""
+        viewed = instruction.viewed
+        base = None if viewed is None else viewed.base
         instruction.outputs = tuple(
-            [
-                Buffer(
-                    shape,
-                    dtype,
-                    instruction=instruction,
-                    base=None if base is None else base.base,
-                )
-                for shape, dtype in specs
-            ]
+            [Buffer(*spec, instruction=instruction, base=base) for spec in specs]
         )
         self.instructions.append(instruction)
         return instruction.outputs

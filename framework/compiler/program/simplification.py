@@ -1,19 +1,15 @@
-"""Passes that make a program smaller; they change a `Program` in place.
-
-All of them keep every bit of the result: what would round elsewhere than the ops do is not
-done.
-"""
+"""Passes that make a program smaller, in place. They keep every bit of the results."""
 
 import numpy as np
 
-from .rewriter import Rewriter
+from .program_rewriter import ProgramRewriter
 
 __all__ = ["drop_unused", "merge_equal", "uniform_constants"]
 
 
 def merge_equal(program):
-    """One instruction in place of several that compute the same of the same."""
-    rewriter, known = Rewriter(program), {}
+    """Keep one of several instructions that compute the same of the same operands."""
+    rewriter, known = ProgramRewriter(program), {}
     for instruction in program.instructions:
         key = instruction.merge_key(rewriter.operands(instruction))
         first = known.get(key)
@@ -27,8 +23,8 @@ def merge_equal(program):
 
 
 def drop_unused(program):
-    """Without instructions whose results nobody reads."""
-    rewriter, needed = Rewriter(program), set(program.outputs)
+    """Remove instructions whose outputs are not read."""
+    rewriter, needed = ProgramRewriter(program), set(program.outputs)
     for instruction in reversed(program.instructions):
         if instruction.is_droppable and needed.isdisjoint(instruction.outputs):
             rewriter.drop(instruction)
@@ -38,7 +34,7 @@ def drop_unused(program):
 
 
 def uniform_constants(program):
-    """A constant that holds one number throughout, as that number, where it broadcasts."""
+    """Replace constants that are a broadcast number by the number, where it broadcasts."""
     for instruction in program.instructions:
         if not instruction.broadcasts:
             continue

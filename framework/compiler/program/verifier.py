@@ -223,7 +223,9 @@ class _Checker:
         """The memory of a buffer is this program's to write to."""
         base = buffer.base
         owned = [self.program.inputs[i] for i in self.program.donated_inputs]
-        made = base.instruction is not None and base.instruction.memory is Memory.GIVEN
+        made = (
+            base.instruction is not None and base.instruction.memory is Memory.ASSIGNED
+        )
         if not made and base not in owned:
             self.fail(f"{buffer} is changed, but its memory is not the program's own")
 
@@ -240,9 +242,9 @@ class _Checker:
 
 
 _STEPS = {
-    Memory.GIVEN: _Checker.step_given,
+    Memory.ASSIGNED: _Checker.step_given,
     Memory.SHARED: _Checker.step_shared,
-    Memory.OWN: _Checker.step_own,
+    Memory.ALLOCATED: _Checker.step_own,
     Memory.VARIABLE: _Checker.step_new,
     Memory.NONE: _Checker.step_new,
 }

@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.inspection.pretty import dot_text, graph_text, spec_text
-from tapewright.compiler.program import blocks
+from tapewright.compiler.program import map_fusion
 from tapewright.core.costs import op_cost
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive
@@ -172,8 +172,8 @@ def test_a_graph_with_a_custom_gradient_is_listed():
 
 
 def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch):
-    monkeypatch.setattr(blocks, "LEAST", 1 << 16)
-    monkeypatch.setattr(blocks, "ROWS", 1 << 16)
+    monkeypatch.setattr(map_fusion, "LEAST", 1 << 16)
+    monkeypatch.setattr(map_fusion, "ROWS", 1 << 16)
 
     def f(x, y):
         z = x * y + x

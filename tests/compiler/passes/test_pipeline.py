@@ -8,7 +8,7 @@ from tapewright.compiler.passes.algebra import algebra
 from tapewright.compiler.passes.common_subexpressions import common_subexpressions
 from tapewright.compiler.passes.constant_folding import constant_folding
 from tapewright.compiler.passes.dead_code import dead_nodes, dead_stores
-from tapewright.compiler.passes.rewriting import Rewriter, plain
+from tapewright.compiler.passes.rewriting import GraphRewriter, plain
 from tapewright.compiler.passes.shared_weights import shared_weights
 from tapewright.compiler.pipeline import GRAPH_PASSES, optimize
 from tapewright.compiler.tracing.graph import Read, Store, is_value
@@ -248,7 +248,7 @@ def with_constant_input(function, array, *arrays):
     """A graph whose first input is a constant, as rules leave it behind."""
     graph = graph_of(function, array, *arrays)
     value, constant = graph.inputs[0], tw.constant(array)
-    rewriter = Rewriter(graph)
+    rewriter = GraphRewriter(graph)
     rewriter.replace(value, constant)
     for node in graph.nodes:
         rewriter.keep(node)

@@ -33,7 +33,7 @@ def test_a_class_that_leaves_a_question_open_is_refused():
     with pytest.raises(TypeError, match="is_free"):
 
         class Incomplete(Instruction):
-            memory, is_pure = Memory.OWN, True
+            memory, is_pure = Memory.ALLOCATED, True
 
 
 # ------------------------------------------------------------------------ contractions

@@ -7,8 +7,8 @@ import tapewright as tw
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import simplification
 from tapewright.compiler.program.array_instructions import FusedMap
-from tapewright.compiler.program.blocks import LEAST, row_blocks
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.map_fusion import LEAST, row_blocks
 
 
 def program_of(function, *args):

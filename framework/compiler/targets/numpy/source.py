@@ -34,7 +34,7 @@ from ...program.call_instructions import (
     Update,
 )
 from ...program.program import Kind
-from .blocks import BlockFunction
+from .fused_maps import BlockFunction
 
 __all__ = ["LARGE", "METHODS", "PerInstance", "write"]
 

@@ -1,4 +1,4 @@
-"""The function of a `FusedMap`: NumPy's calls on some rows at a time."""
+"""The function of a `FusedMap`: calls of NumPy on a block of rows at a time."""
 
 import threading
 
@@ -28,7 +28,7 @@ class BlockFunction:
         run(*arrays)
 
     def _made(self):
-        """The function with scratch memory of its own."""
+        """Return the function with scratch memory of its own."""
         scope = {
             name: np.empty(*value.spec) if type(value) is _Scratch else value
             for name, value in self.source.bound.items()
@@ -38,7 +38,7 @@ class BlockFunction:
 
 
 class _Scratch:
-    """Stands for scratch memory of this shape and dtype."""
+    """A placeholder for scratch memory of this shape and dtype."""
 
     def __init__(self, spec):
         self.spec = spec

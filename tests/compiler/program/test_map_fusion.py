@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program import blocks
+from tapewright.compiler.program import map_fusion
 from tapewright.compiler.program.array_instructions import FusedMap
 
 RNG = np.random.default_rng(0)
@@ -12,8 +12,8 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "LEAST", 1 << 10)
-    monkeypatch.setattr(blocks, "ROWS", 1 << 9)
+    monkeypatch.setattr(map_fusion, "LEAST", 1 << 10)
+    monkeypatch.setattr(map_fusion, "ROWS", 1 << 9)
 
 
 def normal(*shape):

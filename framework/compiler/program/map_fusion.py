@@ -1,49 +1,49 @@
-"""Chains of maps on large arrays, done row block by row block.
+"""Fuse chains of maps on large arrays, so that they run on a block of rows at a time.
 
-Done one by one, each map reads and writes whole arrays, which do not fit the cache. A
-`FusedMap` takes some rows through all of a chain before it goes on to the next ones; what
-only the chain needs is never whole in memory. Every entry is computed as before.
+One by one, each map reads and writes whole arrays, which do not fit the cache. A
+`FusedMap` takes some rows through the whole chain before it goes on to the next ones;
+intermediate results are never whole in memory. Every entry is computed as before.
 """
 
 import math
 
 from .array_instructions import FusedMap
 from .instruction import Memory
-from .rewriter import Rewriter
+from .program_rewriter import ProgramRewriter
 
 __all__ = ["buffers_in_other_order", "row_blocks"]
 
-# Bytes of an array from which on a chain pays, and of the rows that a block takes of it:
-# smaller arrays stay in the last cache anyway, and smaller blocks cost more calls than
-# they save.
+# The least size in bytes of arrays for which fusion pays, and the size of a block of rows:
+# smaller arrays stay in the last-level cache, and smaller blocks cost more calls than they
+# save.
 LEAST, ROWS = 1 << 22, 1 << 19
 
 
 def row_blocks(program):
     """Fuse neighbouring maps on large arrays of one shape."""
     instructions, at = program.instructions, 0
-    others_order, rewriter = buffers_in_other_order(program), Rewriter(program)
+    others_order, rewriter = buffers_in_other_order(program), ProgramRewriter(program)
     while at < len(instructions):
-        chain, between, stop = _chain(instructions, at, others_order)
+        chain, before, stop = _chain(instructions, at, others_order)
         if len(chain) < 2:
             at += 1
             continue
         for instruction in instructions[at:stop]:
             rewriter.drop(instruction)
         fused = _fused(program, chain, instructions[stop:])
-        rewriter.put(chain[0], [*between, fused])
+        rewriter.put(chain[0], [*before, fused])
         at = stop
     rewriter.apply()
 
 
 def buffers_in_other_order(program):
-    """Base buffers that may not be in C order.
+    """Return base buffers that may not be in C order.
 
-    Kernels may choose an order, which then is that of all maps of what they made.
+    Kernels choose the order of their outputs, and maps keep the order of their operands.
     """
     found = set()
     for instruction in program.instructions:
-        if instruction.memory is Memory.OWN:
+        if instruction.memory is Memory.ALLOCATED:
             found.update([out.base for out in instruction.outputs])
         elif instruction.broadcasts and len(instruction.outputs[0].shape) > 2:
             (out,) = instruction.outputs
@@ -54,23 +54,23 @@ def buffers_in_other_order(program):
 
 
 def _chain(instructions, at, others_order):
-    """``(chain, between, end)``: instructions from ``at`` on that can be fused, and those
-    between them that can as well be done before."""
+    """Return ``(chain, before, end)``: instructions from ``at`` on that can be fused, those
+    between them, which can run before the chain, and the end of both."""
     first = instructions[at]
     if not _fits(first, others_order):
         return [], [], at
     shape = first.outputs[0].shape
-    chain, before, waiting, end = [first], [], {first.outputs[0]}, at + 1
+    chain, before, made, end = [first], [], {first.outputs[0]}, at + 1
     between = []
     for i in range(at + 1, len(instructions)):
         each = instructions[i]
         seen = {a.base for a in each.operands} | set(each.operands)
         if _fits(each, others_order) and each.outputs[0].shape == shape:
             chain.append(each)
-            waiting.add(each.outputs[0])
+            made.add(each.outputs[0])
             before += between
             between, end = [], i + 1
-        elif each.is_pure and not seen & waiting:
+        elif each.is_pure and not seen & made:
             between.append(each)
         else:
             break
@@ -92,7 +92,7 @@ def _fits(instruction, others_order):
 
 
 def _fused(program, chain, later):
-    """One instruction for a chain; its outputs are what others read."""
+    """Return one instruction for a chain; its outputs are those that others read."""
     made = {step.outputs[0] for step in chain}
     needed = {a.base for a in program.outputs} | set(program.outputs)
     for instruction in later:
@@ -110,12 +110,12 @@ def _fused(program, chain, later):
 
 
 def _scratch(chain, outputs, rows):
-    """Memory for what only the chain needs: used again as soon as its reader is done.
+    """Assign scratch memory to intermediate results; it is reused after their last read.
 
-    Returns the number of the memory for each such buffer, and the shape and dtype of each.
+    Returns the number of the memory of each such buffer, and the specs of the memory.
     """
     places, specs, free = {}, [], []  # free: numbers of memory that holds nothing
-    left = {}  # buffer -> how often it is still read
+    left = {}  # buffer -> the number of reads to come
     for step in chain:
         for a in step.operands:
             left[a] = left.get(a, 0) + 1
