@@ -312,6 +312,7 @@ def random_standard_gamma(
     values = devices.to_numpy(alpha)
     if (values < 0).any():
         raise InvalidArgumentError(f"gamma: alpha must not be negative, got {values}")
+    values = np.abs(values)  # NumPy refuses -0.0
     drawn = _draw(state, purpose, lambda r: r.standard_gamma(values, values.shape))
     return _placed(drawn, alpha.dtype.name)
 
@@ -319,6 +320,10 @@ def random_standard_gamma(
 @random_standard_gamma.infer
 def _(state, alpha, purpose):
     return TensorSpec(alpha.shape, alpha.dtype)
+
+
+# Beyond it, numbers as large as ten deviations above the mean leave 64 bits.
+_LARGEST_MEAN = 2.0**63 - 10 * 2.0**31.5
 
 
 @random_op(may_raise=True)
@@ -332,8 +337,10 @@ def random_poisson(
 ):
     """Whole numbers with mean ``lam``, which broadcasts to ``shape``."""
     means = np.asarray(devices.to_numpy(lam), np.float64)
-    if not (means >= 0).all():
-        raise InvalidArgumentError(f"poisson: lam must not be negative, got {means}")
+    if not ((means >= 0) & (means <= _LARGEST_MEAN)).all():  # nor NaN
+        raise InvalidArgumentError(
+            f"poisson: lam must be from 0 to {_LARGEST_MEAN:.3}, got {means}"
+        )
     return _placed(_draw(state, purpose, lambda r: r.poisson(means, shape)), dtype)
 
 
@@ -354,13 +361,15 @@ def random_binomial(
     purpose: IntLike = 0,
 ):
     """The number of successes in ``counts`` trials, each with probability ``probs``."""
-    counts = devices.to_numpy(counts).astype(np.int64)
-    probs = np.asarray(devices.to_numpy(probs), np.float64)
-    if (counts < 0).any() or not ((probs >= 0) & (probs <= 1)).all():
+    counts, probs = devices.to_numpy(counts), devices.to_numpy(probs)
+    probs = np.asarray(probs, np.float64)
+    fits = ((counts >= 0) & (counts < 2.0**63)).all()  # nor NaN
+    if not (fits and ((probs >= 0) & (probs <= 1)).all()):
         raise InvalidArgumentError(
-            "binomial: counts must not be negative, and probs from 0 to 1, got counts "
-            f"{counts} and probs {probs}"
+            "binomial: counts must be from 0 to 2 ** 63 - 1, and probs from 0 to 1, got "
+            f"counts {counts} and probs {probs}"
         )
+    counts = counts.astype(np.int64)
     drawn = _draw(state, purpose, lambda rng: rng.binomial(counts, probs, shape))
     return _placed(drawn, dtype)
 

@@ -288,6 +288,12 @@ def test_gamma_numbers_have_the_mean_and_variance_of_their_distribution():
     np.testing.assert_allclose(x.var(0), [[0.125, 0.75], [0.5, 3.0]], rtol=0.1)
 
 
+def test_a_gamma_number_of_an_unknown_alpha_is_unknown_and_of_minus_0_as_of_0():
+    drawn = tw.random.gamma([50], [math.nan, -0.0, 0.0], seed=1).numpy()
+    assert np.isnan(drawn[:, 0]).all()
+    assert (drawn[:, 1:] == np.finfo(np.float32).tiny).all()
+
+
 def test_a_gamma_number_is_never_zero():
     assert (
         tw.random.gamma([1000], 1e-3, seed=0).numpy().min() >= np.finfo(np.float32).tiny
@@ -407,7 +413,12 @@ def test_tensors_can_be_the_bounds():
     (lambda: tw.random.gamma((2,), -1.0), ValueError, "alpha must not be negative"),
     (lambda: tw.random.gamma((2,), 1.0, dtype=tw.int32), TypeError, "gamma: dtype must be"),
     (lambda: tw.random.stateless_gamma((3,), SEED, [1.0, 2.0]), ShapeError, "broadcast"),
-    (lambda: tw.random.poisson((2,), -1.0), ValueError, "lam must not be negative"),
+    (lambda: tw.random.poisson((2,), -1.0), ValueError, "lam must be from 0 to"),
+    (lambda: tw.random.poisson((2,), [1.0, math.nan]), ValueError, "lam .* got .* nan"),
+    (lambda: tw.random.poisson((2,), 1e30), ValueError, "lam .* to 9.22e.18, got 1"),
+    (lambda: tw.random.stateless_binomial((2,), SEED, math.nan, 0.5), ValueError, "counts nan"),
+    (lambda: tw.random.stateless_binomial((2,), SEED, 1e30, 0.5), ValueError, "counts 1.*e.30"),
+    (lambda: tw.random.stateless_binomial((2,), SEED, 3, math.nan), ValueError, "probs nan"),
     (lambda: tw.random.stateless_binomial((2,), SEED, 3, 1.5), ValueError, "probs from 0 to 1"),
     (lambda: tw.random.stateless_normal((2,), [1, 2, 3]), ValueError, "seed must be two int"),
     (lambda: tw.random.stateless_normal((2,), [1.0, 2.0]), ValueError, "seed must be two int"),
