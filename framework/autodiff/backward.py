@@ -89,7 +89,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
-        pullback, key, inputs, _ = record
+        key = record[1]
         g = cotangents.pop(key, None)
         if g is None:
             if type(key) is not tuple:
@@ -104,18 +104,18 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
             kept[key] = g
         if g.__class__ is IndexedSlices:
             g = dense(g)
-        if useful is not None and useful.isdisjoint(inputs):
+        if useful is not None and useful.isdisjoint(record[2]):
             continue  # no source is behind it
-        pull_back = step or (pullback.on_arrays if on_arrays else pullback.on_tensors)
+        pull_back = step or (record[0].on_arrays if on_arrays else record[0].on_tensors)
         try:
             pull_back(record, g, cotangents, useful)
         except NotDiagonal as mixing:
-            mixing.op_name = pullback.name
+            mixing.op_name = record[0].name
             raise
         except FloatingPointError as error:  # from debugging.enable_check_numerics
             line = tape.lines.get(key) if tape.lines is not None else None
             error.add_note(
-                f"in the gradient of {pullback.name}" + (f", {line}" if line else "")
+                f"in the gradient of {record[0].name}" + (f", {line}" if line else "")
             )
             raise
     cotangents.update(kept)
@@ -124,7 +124,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
 def reachable(records, wanted):
     """The keys that depend on one of these."""
     useful = set(wanted)
-    for _, output, inputs, _ in records:
+    for _, output, inputs, *_ in records:
         if not useful.isdisjoint(inputs):
             useful.update(output if type(output) is tuple else (output,))
     return useful

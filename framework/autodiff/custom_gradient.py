@@ -54,8 +54,7 @@ class _VariableWatcher(Interpreter):
 
 def _pull_back(record, g, cotangents, useful):
     """The pullback of a call with a custom gradient."""
-    pullback, _, keys, residuals = record
-    gradient, variables, tracked, sources, outputs = residuals
+    pullback, _, keys, gradient, variables, tracked, sources, outputs = record
     name = pullback.name
     on_arrays = active_interpreter() is ARRAY_EVAL
     with use_interpreters(() if on_arrays else active_interpreters()):
@@ -276,7 +275,7 @@ def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, s
             Pullback(name, _pull_back),
             tuple([r.key for r in results]),
             tuple([s.key for s, is_tracked in zip(sources, tracked) if is_tracked]),
-            (gradient, variables, tracked, specs, outputs),
+            *(gradient, variables, tracked, specs, outputs),
         )
         interpreter.process_record(record, results, interpreters[:at])
 

@@ -331,7 +331,7 @@ class _Paths:
 
 def _step(record):
     """``(pullback, keys of the outputs, keys of the tracked inputs)`` of a record."""
-    pullback, output, inputs, _ = record
+    pullback, output, inputs, *_ = record
     return pullback, output if type(output) is tuple else (output,), inputs
 
 
@@ -394,7 +394,7 @@ def summarize(tape):
     """
     seen = {id(memory_owner(tensor.array)) for tensor in tape.reads.values()}
     rows = {}
-    for pullback, output, _, residuals in tape.records:
+    for pullback, output, _, *residuals in tape.records:
         name, size = pullback.name, 0
         for array in _arrays(residuals):
             root = memory_owner(array)

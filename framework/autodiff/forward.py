@@ -342,7 +342,7 @@ class Tangents(Interpreter):
 
     def process_record(self, record, outputs, below):
         """Replace the tangents of the outputs of a call that has a custom gradient."""
-        _, _, inputs, _ = record
+        _, _, inputs, *_ = record
         tangents = {key: self.known[key][0] for key in inputs}
         with use_interpreters(below), np.errstate(all="ignore"):
             found = _transposed_vjp(record, outputs, tangents, below)
@@ -469,7 +469,7 @@ def _transposed_vjp(record, outputs, tangents, below):
         inner.watch(cotangent)
     found, seeds, on_arrays = {}, {}, not below
     with use_interpreters((*below, inner)):
-        pullback, output, _, _ = record
+        pullback, output, *_ = record
         g = cotangents if type(output) is tuple else cotangents[0]
         pullback.on_tensors(record, g, found, None)
         found = {key: _dense(part) for key, part in found.items()}

@@ -155,8 +155,14 @@ def _binary_entry(op):
             out.array = result = kernels[type(a)](a, b)
         except Exception as error:
             raise op.explain(error, (x, y), {}) from None
-        out.key = None
-        known = () if interpreter is None else interpreter.known
+        if interpreter is None:
+            key, other = x.key, y.key
+            if type(key) is not int and (key is other or other is None):
+                out.key = key  # None, or the provenance of one of them
+            else:
+                out.key = merge_provenance(op, None, (key, other))
+            return out
+        out.key, known = None, interpreter.known
         if x.key in known:
             if y.key in known:
                 pattern = "01" if a.shape == b.shape else None

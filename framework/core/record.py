@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 
-# One call on a tape: ``pullback, output, inputs, residuals = record``. ``output`` is the
+# One call on a tape: ``pullback, output, inputs, *residuals = record``. ``output`` is the
 # key of the output, a tuple of keys if there are several; ``inputs`` is a tuple of the keys
-# of the tracked inputs; ``residuals`` is a tuple of the values that the pullback needs.
-# A plain tuple, as one is made in each eager call under a tape: objects with named
-# attributes take twice the time to make.
+# of the tracked inputs; ``residuals`` are the values that the pullback needs. A plain
+# tuple, as one is made in each eager call under a tape: to make an object with named
+# attributes takes twice the time.
 Record: TypeAlias = (
-    "tuple[Pullback, int | tuple[int, ...], tuple[int, ...], tuple[Any, ...]]"
+    "tuple[Pullback, int | tuple[int, ...], tuple[int, ...], *tuple[Any, ...]]"
 )
 
 
@@ -105,13 +105,14 @@ def _make_recorder(op, tracked, unbroadcast):
     source = Source(f"{__file__}:{op.name}")
     with source.function("recorder", ["attributes", "out", *op.inputs]):
         output = "tuple([o.key for o in out])" if op.multiple else "out.key"
-        keys, kept = _tuple([f"{n}.key" for n in names]), _tuple(residuals.values())
-        made_by = source.bind("pullback", pullback)
-        source.emit(f"return {made_by}, {output}, {keys}, {kept}")
+        fields = [source.bind("pullback", pullback), output]
+        fields += [_tuple([f"{n}.key" for n in names]), *residuals.values()]
+        source.emit(f"return {', '.join(fields)}")
     for form, access in (("on_arrays", ".array"), ("on_tensors", "")):
         with source.function(form, ["record", "g", "cotangents", "useful"]):
-            keys, kept = [f"{n}_key" for n in names], [f"r_{n}" for n in residuals]
-            source.emit(f"_, _, {_tuple(keys)}, {_tuple(kept)} = record")
+            keys = _tuple([f"{n}_key" for n in names])
+            fields = ["_", "_", keys, *[f"r_{name}" for name in residuals]]
+            source.emit(f"{', '.join(fields)} = record")
             if op.multiple:
                 source.emit(f"g = {source.bind('fill', fill_missing)}(g, r_out_like)")
             for name in names:
@@ -177,8 +178,8 @@ def _emit_cotangent(source, op, name, access, width, unbroadcast):
                 "sum_to_shape", get_primitive("sum_to_shape").entry
             )
             source.emit(f"if {differs}: d = {sum_to_shape}(d, {shape})")
-        source.emit(f"old = cotangents.get({key})")
-        source.emit(f"cotangents[{key}] = d if old is None else old + d")
+        source.emit(f"if {key} in cotangents: d = cotangents[{key}] + d")
+        source.emit(f"cotangents[{key}] = d")
 
 
 def _raise_missing(op_name, type_name, input_name):
@@ -236,7 +237,7 @@ def _variadic_recorder(op, tracked):
     def pull_back(unwrap, record, g, cotangents, useful):
         if rule is None:
             _raise_missing(op.name, op.type_name, name)
-        _, _, keys, kept = record
+        _, _, keys, *kept = record
         parts = rule(g, *map(unwrap, kept))
         _add_tracked(cotangents, keys, tracked, parts, useful)
 
@@ -253,7 +254,7 @@ def _registered_recorder(op, tracked):
         return (OpCall(op, inputs, outputs, attributes),)
 
     def pull_back(record, g, cotangents, useful):
-        _, _, keys, (call,) = record
+        _, _, keys, call = record
         parts = call_user_function(op.registered, call, g)
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         if len(parts) != len(tracked):
@@ -270,7 +271,7 @@ def _recorder(pullback, tracked, residuals):
     def recorder(attributes, out, *inputs):
         output = tuple([o.key for o in out]) if type(out) is tuple else out.key
         keys = tuple([x.key for x, is_tracked in zip(inputs, tracked) if is_tracked])
-        return pullback, output, keys, residuals(attributes, out, inputs)
+        return pullback, output, keys, *residuals(attributes, out, inputs)
 
     return recorder
 

@@ -156,7 +156,7 @@ class TapeWithLines(Tape):
         count = len(self.records)
         super().record(op, inputs, attributes, outputs)
         if len(self.records) > count:
-            _, output, _, _ = self.records[-1]
+            _, output, *_ = self.records[-1]
             self.lines[output] = user_line()
 
 

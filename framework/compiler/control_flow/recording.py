@@ -95,7 +95,7 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
         Pullback(node.name, _pull_back),
         tuple([out.key for out in outputs]),
         tuple([x.key for x, is_tracked in zip(tensors, tracked) if is_tracked]),
-        (node, gradient, tracked, tensors, outputs),
+        *(node, gradient, tracked, tensors, outputs),
     )
     interpreter.process_record(record, outputs, below)
     lists = [
@@ -114,7 +114,7 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
 
 def _pull_back(record, g, cotangents, useful):
     """Add the cotangents that the gradient of one node gives."""
-    _, _, inputs, (node, gradient, tracked, tensors, outputs) = record
+    _, _, inputs, node, gradient, tracked, tensors, outputs = record
     on_arrays = active_interpreter() is ARRAY_EVAL
     keys = dict(zip([i for i, t in enumerate(tracked) if t], inputs))
     wanted = [i for i, key in keys.items() if useful is None or key in useful]

@@ -33,7 +33,7 @@ def call_pullback(linearization, sources):
     position = {number: n for n, number in enumerate(linearization.residuals)}
 
     def pull_back(record, g, cotangents, useful):
-        _, _, inputs, kept = record
+        _, _, inputs, *kept = record
         keys = dict(zip(sources, inputs))
         wanted = sources
         if useful is not None:

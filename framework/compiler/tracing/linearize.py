@@ -274,7 +274,7 @@ class Linearization:
                 if pullback is None:
                     pullback = self.pullbacks.setdefault(own, call_pullback(self, own))
                 inputs = tuple([values[i].key for i in own])
-                tape.process_record((pullback, keys, inputs, residuals), targets, ())
+                tape.process_record((pullback, keys, inputs, *residuals), targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
                 known.update([t.key for t in targets if t.array.dtype == object])
         if self.lost:
