@@ -162,22 +162,22 @@ def _binary_entry(op):
             else:
                 out.key = merge_provenance(op, None, (key, other))
             return out
-        out.key, known = None, interpreter.known
+        known = interpreter.known
         if x.key in known:
             if y.key in known:
                 pattern = "01" if a.shape == b.shape else None
-            else:
-                plain = y.key is None and a.shape == result.shape
+            else:  # the rank is sooner known than two shapes
+                plain = y.key is None and (not b.ndim or a.shape == result.shape)
                 pattern = "0" if plain else None
         elif y.key in known:
-            plain = x.key is None and b.shape == result.shape
+            plain = x.key is None and (not a.ndim or b.shape == result.shape)
             pattern = "1" if plain else None
         else:
-            if x.key is not None or y.key is not None:
-                out.key = merge_provenance(op, interpreter, (x.key, y.key))
+            out.key = merge_provenance(op, interpreter, (x.key, y.key))
             return out
         # The general recorder sums cotangents down, and leaves out inputs without one.
         if pattern is None or no_gradient:
+            out.key = None
             interpreter.record(op, (x, y), {}, out)
         else:
             out.key = key = next_key()
