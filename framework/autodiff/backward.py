@@ -18,12 +18,12 @@ from .batching import NotDiagonal
 
 __all__ = [
     "backward_pass",
-    "sum_cotangents",
     "endpoints",
-    "to_gradient",
     "reachable",
     "seed_cotangent",
     "source_keys",
+    "sum_cotangents",
+    "to_gradient",
 ]
 
 
