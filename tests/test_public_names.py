@@ -1,11 +1,15 @@
 """The public face: what `__all__` lists is sorted, is there, and says what it does."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import pkgutil
+from pathlib import Path
 
 import tapewright as tw
+
+ROOT = Path(__file__).parent.parent
 
 
 def modules():
@@ -66,6 +70,24 @@ def test_every_public_function_and_class_says_in_its_first_line_what_it_does():
         assert own and own.strip(), name
         paragraph = own.strip().split("\n\n")[0]
         assert paragraph[-1] in ".:;,`)", f"{name}: {paragraph!r} is no sentence"
+
+
+# Folders whose docstrings, the private ones too, open with a verb or with the thing itself.
+PLAIN = ("core", "ops", "autodiff", "compiler", "keras_ops")
+OPENINGS = {"What", "Where", "Whether", "How", "Which", "That", "Those"}
+
+
+def test_no_docstring_opens_with_a_question_word():
+    folders = [ROOT / "layers", ROOT / "optimizers"]
+    folders += [ROOT / "framework" / name for name in PLAIN]
+    found = []
+    for path in [p for folder in folders for p in sorted(folder.rglob("*.py"))]:
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = ast.get_docstring(node) if isinstance(node, kinds) else None
+            if text and text.split()[0].rstrip(",;:") in OPENINGS:
+                found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert not found
 
 
 TOP = """
