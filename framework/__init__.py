@@ -91,7 +91,7 @@ from .training.sequential import Sequential as Sequential
 if TYPE_CHECKING:  # what is loaded when it is first asked for
     from .api import train as train
     from . import plot as plot, profiler as profiler
-    from .autodiff import gradient_check
+    from .autodiff import testing as testing
     from .ops.image import processing
     from .ops.random import sampling
     from .saving import saved_model as saved_model
@@ -99,8 +99,7 @@ if TYPE_CHECKING:  # what is loaded when it is first asked for
 
     image = processing
     random = sampling
-    test = gradient_check
-    testing = gradient_check
+    test = testing
 
 import_lazily(
     sys.modules[__name__],
@@ -113,8 +112,8 @@ import_lazily(
     profiler="tapewright.profiler",
     random="tapewright.ops.random.sampling",
     saved_model="tapewright.saving.saved_model",
-    test="tapewright.autodiff.gradient_check",
-    testing="tapewright.autodiff.gradient_check",
+    test="tapewright.autodiff.testing",
+    testing="tapewright.autodiff.testing",
     train="tapewright.api.train",
 )
 

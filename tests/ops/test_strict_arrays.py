@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.gradient_check import check_op
+from tapewright.autodiff.testing import check_op
 from tapewright.core import devices
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.autodiff.gradient_check import check_gradients
+from tapewright.autodiff.testing import check_gradients
 from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.batching import BatchInterpreter
-from tapewright.autodiff.gradient_check import (
+from tapewright.autodiff.testing import (
     booleans,
     case,
     check_op,

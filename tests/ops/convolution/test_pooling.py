@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.gradient_check import case, check_op, floats
+from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.ops.convolution.windows import window_positions
 

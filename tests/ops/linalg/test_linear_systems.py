@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.gradient_check import case, check_op, complexes, floats
+from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.core.errors import DTypeError, ShapeError
 
 REGULAR = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.4]])

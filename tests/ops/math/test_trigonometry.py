@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.gradient_check import case, check_op, complexes, floats
+from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.ops.math import trigonometry
 
 UNIT = {"low": -0.85, "high": 0.75}
