@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.compiler.control_flow.effects import made_by
+from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
@@ -299,7 +299,7 @@ class TracedUpdate(VariableUpdate):
         return {"optimizer": self.rule, "variables": variables, "gradients": kinds}
 
 
-@made_by(KIND)
+@effect_maker(KIND)
 def _traced_update(optimizer, variables, gradients):
     update = optimizer.update_of(tuple(variables), gradients)
     slices = IndexedSlices(None, None)

@@ -5,7 +5,7 @@ Both are off by default, cost nothing then, and hold for the whole process when 
 
 from __future__ import annotations
 
-from tapewright.compiler.control_flow.effects import lasting_effect, made_by
+from tapewright.compiler.control_flow.effects import effect_maker, serializable_effect
 from tapewright.core import devices
 from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import wrap_kernels
@@ -73,11 +73,11 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
     Raises: ``FloatingPointError`` with ``message``.
     """
     tensor = convert_to_tensor(tensor)
-    lasting_effect("check_numerics", [tensor], message=message)
+    serializable_effect("check_numerics", [tensor], message=message)
     return tensor
 
 
-@made_by("check_numerics")
+@effect_maker("check_numerics")
 def _numbers_checked(message):
     def check(array):
         found = _accident(array)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.compiler.control_flow.effects import lasting_effect, made_by
+from tapewright.compiler.control_flow.effects import effect_maker, serializable_effect
 from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
 from tapewright.core.dtypes import DType, as_dtype
@@ -48,7 +48,7 @@ __all__ = [
 
 def _held(who, given, message, summarize, **settings):
     """Raises, now or in each replay, unless the condition holds for all entries."""
-    lasting_effect(
+    serializable_effect(
         who, given.values(), names=list(given), message=message or "",
         summarize=3 if summarize is None else int(summarize), **settings,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def _held(who, given, message, summarize, **settings):
 def _condition(who, words, condition):
     """Lets `_held` know what ``who`` demands: in words, and of arrays."""
 
-    @made_by(who)
+    @effect_maker(who)
     def make(names, message, summarize):
         def check(*arrays):
             holds = np.asarray(condition(*arrays))
@@ -156,7 +156,7 @@ def assert_near(
     _held("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
 
 
-@made_by("assert_near")
+@effect_maker("assert_near")
 def _near(names, message, summarize, rtol, atol):
     words = f"abs(x - y) <= {atol:.3g} + {rtol:.3g} * abs(y)"
 

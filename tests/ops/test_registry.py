@@ -56,7 +56,7 @@ MEANT = {
     "autodiff/batching.py": {"sizes"},
     "compiler/control_flow/loop_node.py": {"maximum", "reverse"},
     "compiler/control_flow/loop_source.py": {"add"},
-    "compiler/control_flow/tensor_array.py": {"concat", "split", "stack"},
+    "compiler/control_flow/tensor_array.py": {"concat", "split", "stack", "unstack"},
     "compiler/inspection/pretty.py": {"complex"},
     "compiler/passes/stacks.py": {"stack"},
     "compiler/tracing/custom_calls.py": {"sizes"},

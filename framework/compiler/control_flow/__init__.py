@@ -1,6 +1,6 @@
 """Branches and loops that depend on data, and Python inside of traced functions.
 
-What users call
+Public functions
     cond          cond, switch_case, case
     while_loop    while_loop, and the number of its steps if that is known while tracing
     map_fn        map_fn, scan, foldl, foldr
@@ -8,11 +8,11 @@ What users call
     host_calls    py_function, numpy_function, and their node
     printing      print, Assert
 
-What they are written with
+Their implementation
     regions       functions traced into regions
-    region_node   RegionNode, all that nodes with regions have in common
+    region_node   RegionNode, the base class of nodes with regions
     cond_node     Cond, loop_node: Loop
-    recording     such a node under tapes
-    loop_source   the function that runs a loop on arrays; row_updates: in place
-    effects       Python that runs in each replay
+    recording     records of such nodes on tapes
+    loop_source   the source of a loop on arrays; row_updates: writes in place
+    effects       side effects
 """

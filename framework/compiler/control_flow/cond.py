@@ -1,7 +1,7 @@
 """Branches that depend on data: `cond`, `switch_case`, `case`.
 
-Outside of traced functions they are Python's own. Inside, Python decides where it knows the
-answer; else a `Cond` node is written down, which decides in each replay.
+Outside of traced functions Python chooses the branch. Inside, it does so if the condition
+is not traced; else they become a `Cond` node, which chooses in each replay.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _check_scalar(who, argument, tensor):
 
 
 def _traced(who, choice, functions):
-    """Write a `Cond` down for functions without arguments; return a nest like theirs."""
+    """Emit a `Cond` of functions without arguments; return a nest like theirs."""
     structures = {}
 
     def flat(name, function):

@@ -11,7 +11,13 @@ from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
 from .recording import emit
 from .region_node import RegionNode, named_cotangents, region_executable
-from .regions import any_traced, join, numbers_of_variables, seal, trace_region
+from .regions import (
+    any_traced,
+    assigned_variables,
+    close_regions,
+    numbers_of_variables,
+    trace_region,
+)
 
 __all__ = ["Cond", "branch"]
 
@@ -72,7 +78,7 @@ class Cond(RegionNode):
         return tuple(interpret(region, operands[1:]))
 
     def gradient(self, operands, results, cotangents, wanted):
-        """Choose likewise among the gradients of the regions."""
+        """Emit a `Cond` of the gradients of the regions."""
         choice = operands.pop(("choice", 0))
         known = operands | named_cotangents(cotangents)
 
@@ -88,11 +94,11 @@ class Cond(RegionNode):
 
 
 def branch(title, choice, functions, operands=(), check=None):
-    """Write a `Cond` down: the function that ``choice`` picks, of ``operands``.
+    """Emit a `Cond`: of these functions of ``operands`` it runs the one of number ``choice``.
 
-    Each function returns a list of tensors or None; ``check(results)`` is given these
-    lists, and may refuse them. None in one list becomes zeros if another has a tensor
-    there. Returns: such a list.
+    Each function returns a list of tensors or None; ``check(results)`` converts these
+    lists, or refuses them. None in one list becomes zeros if another has a tensor there.
+    Returns: such a list.
     """
     outside = active_interpreters()
     specs = [spec_of(x) for x in operands]
@@ -103,24 +109,26 @@ def branch(title, choice, functions, operands=(), check=None):
     results = [t.results for t in tracers]
     results = results if check is None else check(results)
     columns = list(zip(*results))
-    given = [
+    present = [
         i for i, column in enumerate(columns) if any(x is not None for x in column)
     ]
-    variables = join(tracers)
+    variables = assigned_variables(tracers)
     leading = [list(t.graph.inputs) for t in tracers]
     for tracer, row in zip(tracers, results):
-        yielded = [_zeros_like(columns[i]) if row[i] is None else row[i] for i in given]
-        yielded += [tracer.now(v) for v in variables]
+        yielded = [
+            _zeros_like(columns[i]) if row[i] is None else row[i] for i in present
+        ]
+        yielded += [tracer.final_value(v) for v in variables]
         tracer.graph.outputs = [tracer.value_of(x) for x in yielded]
-    captured = seal(tracers, leading)
+    captured = close_regions(tracers, leading)
     node = Cond([t.graph for t in tracers], numbers_of_variables(tracers), title)
     outputs = emit(node, [choice, *operands, *captured])
-    for variable, value in zip(variables, outputs[len(given) :]):
+    for variable, value in zip(variables, outputs[len(present) :]):
         variable.assign(value)
-    found = dict(zip(given, outputs))
+    found = dict(zip(present, outputs))
     return [found.get(i) for i in range(len(columns))]
 
 
 def _zeros_like(column):
-    """Zeros like the first tensor in a list that has one."""
+    """Return zeros like the first tensor of a list."""
     return zeros_of(spec_of(next(x for x in column if x is not None)))

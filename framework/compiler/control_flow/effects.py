@@ -1,30 +1,27 @@
-"""Python that runs in each call: at once in eager mode, in its place in a replay."""
-
-import numpy as np
+"""Side effects: Python that runs in each call, eagerly or in each replay."""
 
 from tapewright.autodiff.batching import BatchedTensor
-from tapewright.core import devices
 from tapewright.core.errors import MappingError
-from tapewright.core.interpreters import active_tracer
-from tapewright.core.tensor import convert_to_tensor, new_tensor
+from tapewright.core.tensor import convert_to_tensor
+
+from ..tracing.interpret import perform_effect
 
 __all__ = [
+    "effect_maker",
+    "find_effect_maker",
     "host_effect",
-    "lasting_effect",
-    "made_by",
-    "maker_of",
     "refuse_mapped",
+    "serializable_effect",
 ]
 
-_MAKERS = {}  # kind -> the function of plain values that makes the call of an effect
-maker_of = _MAKERS.get
+_MAKERS = {}  # kind -> a function of plain values that makes the call of an effect
+find_effect_maker = _MAKERS.get
 
 
-def made_by(kind):
+def effect_maker(kind):
     """Register ``make(**attributes)``, which makes the call of effects of this kind.
 
-    Attributes are plain values: with them an effect can be written into a file, and made
-    again from there.
+    Attributes are plain values, so that such an effect can be saved and restored.
     """
 
     def register(make):
@@ -34,8 +31,8 @@ def made_by(kind):
     return register
 
 
-def lasting_effect(kind, inputs, **attributes):
-    """Perform a `host_effect` without results, of a kind that attributes describe."""
+def serializable_effect(kind, inputs, **attributes):
+    """Perform a `host_effect` without results whose kind has an `effect_maker`."""
     host_effect(kind, _MAKERS[kind](**attributes), inputs, attributes=attributes)
 
 
@@ -46,11 +43,7 @@ def host_effect(kind, call, inputs=(), specs=(), attributes=None):
     """
     inputs = [convert_to_tensor(x) for x in inputs]
     refuse_mapped(kind, inputs)
-    tracer = active_tracer()
-    if tracer is not None:
-        return tracer.effect(kind, call, inputs, attributes, specs)
-    arrays = call(*[np.asarray(devices.to_numpy(x.array)) for x in inputs])
-    return tuple([new_tensor(a) for a in arrays or ()])
+    return perform_effect(kind, call, inputs, attributes, specs)
 
 
 def refuse_mapped(who, tensors):

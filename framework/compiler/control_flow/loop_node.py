@@ -35,7 +35,13 @@ from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
 from .recording import emit, is_list
 from .region_node import RegionNode, named_cotangents, region_executable
-from .regions import any_traced, join, numbers_of_variables, seal, trace_region
+from .regions import (
+    any_traced,
+    assigned_variables,
+    close_regions,
+    numbers_of_variables,
+    trace_region,
+)
 from .row_updates import writing_body
 
 __all__ = ["Loop", "LoopTrace", "loop"]
@@ -375,12 +381,12 @@ class LoopTrace:
         state, self.summed, self.stacked = self.body.results
         sums = [x for x in self.summed if x is not None]
         stacks = [x for x in self.stacked if x is not None]
-        values = [self.body.now(v) for v in self.variables]
+        values = [self.body.final_value(v) for v in self.variables]
         outputs = [*state, *values, *sums, *stacks]
         self.body.graph.outputs = [self.body.value_of(x) for x in outputs]
         for test in tests:
             test.graph.outputs = [test.value_of(test.results)]
-        captured = seal(tracers, leading)
+        captured = close_regions(tracers, leading)
         node = Loop(
             [tracer.graph for tracer in tracers],
             carried=len(state) + len(values),
@@ -416,7 +422,7 @@ class LoopTrace:
 
     def _carried_variables(self, tracers):
         """Return the variables that the body assigns, and their values before the loop."""
-        variables = join(tracers)
+        variables = assigned_variables(tracers)
         for tracer in tracers[1:]:
             for variable in tracer.assigned.values():
                 raise TracingError(

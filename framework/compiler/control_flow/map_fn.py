@@ -1,7 +1,7 @@
 """Loops along the first axis of tensors: `map_fn`, `scan`, `foldl`, `foldr`.
 
-Outside of traced functions they are loops of Python. Inside, a `Loop` node repeats one body,
-unless there are so few rows that it is written down for each.
+Outside of traced functions they are loops of Python. Inside, they are `Loop` nodes; a few
+rows are unrolled.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.nest import assert_same_structure, flatten, map_structure
+from tapewright.core.nest import assert_same_structure, flatten
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
-from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import concat, stack
@@ -27,11 +26,16 @@ from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
 from .loop_node import LoopTrace
 from .regions import any_traced, described, traced_or_none
-from .tensor_array import as_tensors, flatten_components, pack_components
+from .tensor_array import (
+    as_tensors,
+    flatten_components,
+    pack_components,
+    stop_gradients,
+)
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
 
-# So many rows are written down one after the other.
+# The most rows that are unrolled.
 UNROLLED_ROWS = 4
 
 
@@ -72,7 +76,7 @@ def map_fn(
 
     _, stacks = rows.run(step, [], reverse=False, stacked=True)
     found = pack_components(structure[0], stacks)
-    return found if back_prop else map_structure(stop_gradient, found)
+    return found if back_prop else stop_gradients(found)
 
 
 def _typed(result, signature):
@@ -118,7 +122,7 @@ def scan(
     """
     _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
     found = pack_components(like, stacks)
-    return found if back_prop else map_structure(stop_gradient, found)
+    return found if back_prop else stop_gradients(found)
 
 
 def foldl(
@@ -137,7 +141,7 @@ def foldl(
     """
     last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
     found = pack_components(like, last)
-    return found if back_prop else map_structure(stop_gradient, found)
+    return found if back_prop else stop_gradients(found)
 
 
 def foldr(
@@ -156,7 +160,7 @@ def foldr(
     """
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
     found = pack_components(like, last)
-    return found if back_prop else map_structure(stop_gradient, found)
+    return found if back_prop else stop_gradients(found)
 
 
 def carry_along(fn, carry, elems, reverse=False):
@@ -228,7 +232,7 @@ def _joined(first, rows, reverse):
 
 
 class _Rows:
-    """The rows of ``elems``, and what is done with one after the other."""
+    """The rows of ``elems``, and a loop over them."""
 
     def __init__(self, who, elems):
         self.who = who
@@ -254,11 +258,11 @@ class _Rows:
         return pack_components(self.structure, row)
 
     def run(self, step, state, reverse, stacked):
-        """Return the last state, and what ``step(state, row)`` gives beside it, stacked."""
+        """Return the last state and the stacked results of ``step(state, row)``."""
         many = is_symbolic(self.count) or self.count > UNROLLED_ROWS
         if many and any_traced([*self.tensors, *state]):
-            return self.written(step, state, reverse)
-        found = self.if_traced(step, state, reverse) if many else None
+            return self.emit_loop(step, state, reverse)
+        found = self.try_loop(step, state, reverse) if many else None
         if found is not None:
             return found
         numbers = range(self.count)
@@ -267,17 +271,17 @@ class _Rows:
             row = [getitem(x, i) for x in self.tensors]
             state, rows[i] = step(state, pack_components(self.structure, row))
         if not rows:
-            return state, self.nothing(step, state) if stacked else []
+            return state, self.empty_stacks(step, state) if stacked else []
         columns = zip(*[rows[i] for i in numbers])
         return state, [stack(list(column)) for column in columns]
 
-    def if_traced(self, step, state, reverse):
-        """Write a `Loop` down if ``step`` uses what is traced, and can be traced; or None."""
+    def try_loop(self, step, state, reverse):
+        """Emit a `Loop` if ``step`` uses traced tensors and can be traced; else return None."""
         if active_tracer() is None:
             return None
-        return traced_or_none(self.written, step, state, reverse, True)
+        return traced_or_none(self.emit_loop, step, state, reverse, True)
 
-    def nothing(self, step, state):
+    def empty_stacks(self, step, state):
         """Return stacks of no rows, with the shapes and dtypes of a trace."""
         tracer = Tracer(Graph(self.who))
         with use_interpreters((tracer,)):
@@ -285,8 +289,8 @@ class _Rows:
             _, rows = step(state, pack_components(self.structure, row))
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
 
-    def written(self, step, state, reverse, only_if_traced=False):
-        """Write a `Loop` down; return its last state and its stacks."""
+    def emit_loop(self, step, state, reverse, only_if_traced=False):
+        """Emit a `Loop`; return its last state and its stacks."""
 
         def body(state, rows, constants):
             after, stacks = step(state, pack_components(self.structure, rows))

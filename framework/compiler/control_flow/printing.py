@@ -16,7 +16,7 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_tensor
 from tapewright.core.typing import TensorLike
 
-from .effects import lasting_effect, made_by
+from .effects import effect_maker, serializable_effect
 
 __all__ = ["Assert", "SLOT", "Slot", "array_text", "as_text", "assert_true", "print"]
 
@@ -45,11 +45,11 @@ def print(
     tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
     parts = [_with_slots(item) for item in inputs]
     summarize = 3 if summarize is None else int(summarize)
-    lasting_effect("print", tensors, parts=parts, output_stream=_named(output_stream),
+    serializable_effect("print", tensors, parts=parts, output_stream=_named(output_stream),
                    sep=sep, end=end, summarize=summarize)  # fmt: skip
 
 
-@made_by("print")
+@effect_maker("print")
 def _printed(parts, output_stream, sep, end, summarize):
     write = _writer(output_stream)
 
@@ -111,10 +111,12 @@ def assert_true(condition, message, data=(), summarize=3):
 
     ``data``: tensors whose values belong in the message.
     """
-    lasting_effect("assert", [condition, *data], message=message, summarize=summarize)
+    serializable_effect(
+        "assert", [condition, *data], message=message, summarize=summarize
+    )
 
 
-@made_by("assert")
+@effect_maker("assert")
 def _assertion(message, summarize=3):
     def check(condition, *data):
         if not np.all(condition):

@@ -1,14 +1,13 @@
-"""Nodes with regions under tapes: one record, whose pullback is another such node.
+"""Record nodes with regions on tapes: one record, whose pullback is another such node.
 
-Nothing that is computed inside a region is kept for the gradient; it is computed again on
-the way back, from the operands (in a loop: from the state before each step) and from what
-effects gave. The gradient is written with nodes of the same kinds, which a tape further
-out records in the same way: so there are gradients of every order.
+Intermediate results of a region are not kept as residuals. The backward pass computes them
+again, from the operands (in a loop: from the state before each step) and from the results
+of effects. It consists of nodes of the same kinds, which outer tapes record in the same
+way: so there are gradients of every order.
 """
 
-from tapewright.autodiff.batching import BatchedTensor
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core.errors import MappingError, TracingError
+from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     active_interpreter,
@@ -25,26 +24,21 @@ from tapewright.ops.array.gather import dense
 from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import reads_by_time
 from ..tracing.interpret import interpret
+from .effects import refuse_mapped
 
 __all__ = ["emit", "is_list", "region_gradients"]
 
 
 def emit(node, tensors):
-    """Write a node with regions into the trace; tapes above it record it as one call.
+    """Add a node with regions to the trace; tapes above the tracer record it as one call.
 
-    Returns: the outputs. See `RegionNode.recorded` for what a tape is given.
+    Returns: the outputs. See `RegionNode.recorded` for the record.
     """
     interpreters = active_interpreters()
     at = max(i for i, interpreter in enumerate(interpreters) if interpreter.traces)
-    for x in tensors:
-        if type(x) is BatchedTensor:
-            raise MappingError(
-                f"{node.name} of a traced function cannot be applied to many values at "
-                "once: take a Jacobian with experimental_use_pfor=False, or map with "
-                "map_fn instead of vectorized_map"
-            )
+    refuse_mapped(f"{node.name} of a traced function", tensors)
     above = [r for r in interpreters[at + 1 :] if r.takes_records]
-    _refuse_new_paths(node, above)
+    _refuse_inner_sources(node, above)
     above = [r for r in above if _tracked(r, node, tensors).count(True)]
     if not above:
         return interpreters[at].append_with_variables(node, tensors)
@@ -58,7 +52,7 @@ def emit(node, tensors):
 
 
 def _tracked(interpreter, node, tensors):
-    """Return for each operand whether a cotangent must reach it."""
+    """Return for each operand whether it needs a gradient."""
     kinds = node.operand_kinds(tensors)
     return [
         x.key in interpreter.known and kind in "fc"
@@ -66,8 +60,8 @@ def _tracked(interpreter, node, tensors):
     ]
 
 
-def _refuse_new_paths(node, tapes):
-    """Raise if a variable would be a source in the middle of a region."""
+def _refuse_inner_sources(node, tapes):
+    """Raise if a variable would be a source of gradients in the middle of a region."""
     for graph in node.regions if tapes else ():
         for each in [read for reads in reads_by_time(graph) for read in reads]:
             if any([_follows(tape, each.variable) for tape in tapes]):
@@ -113,7 +107,7 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
 
 
 def _pull_back(record, g, cotangents, useful):
-    """Add the cotangents that the gradient of one node gives."""
+    """Add the cotangents of the operands of one node."""
     _, _, inputs, node, gradient, tracked, tensors, outputs = record
     on_arrays = active_interpreter() is ARRAY_EVAL
     keys = dict(zip([i for i, t in enumerate(tracked) if t], inputs))
@@ -131,7 +125,7 @@ def _pull_back(record, g, cotangents, useful):
 
 
 def is_list(x):
-    """Return whether a tensor is a list value, as a loop of unknown length gives it."""
+    """Return whether a tensor is a list value, the output of a loop of unknown length."""
     return x is not None and x.array.dtype == object
 
 
@@ -145,7 +139,7 @@ def region_gradients(graph, inputs, wanted, cotangents, of_variables=()):
     ``wanted``: numbers; ``cotangents``: one for each output, or None; ``of_variables``:
     pairs of a variable and the number of the input under which it comes in.
     """
-    with active_tracer().assigning_nothing():  # it was done on the way there
+    with active_tracer().assigning_nothing():  # the forward pass has assigned already
         return _traced_gradients(graph, inputs, wanted, cotangents, of_variables)
 
 

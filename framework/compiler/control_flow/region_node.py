@@ -1,7 +1,7 @@
 """`RegionNode`: a node that runs graphs of its own, its *regions*.
 
-Operands of the node become arguments of its regions, and what these yield becomes results
-of the node. They come in groups, which are all that a kind of node declares:
+Operands of the node become arguments of its regions, and the values that these yield become
+results of the node. They come in groups, which each kind of node declares:
 
     kind     operands                          results
     `Cond`   choice constant                   yielded
@@ -31,7 +31,7 @@ __all__ = ["RegionNode", "named_cotangents", "region_executable"]
 
 
 def named_cotangents(by_port):
-    """Give cotangents names apart from those of ports, to stand beside primals."""
+    """Name cotangents apart from primals of the same ports."""
     return {("cotangent", port): c for port, c in dict(by_port).items()}
 
 
@@ -39,12 +39,11 @@ class RegionNode(Node):
     """A node with regions. A kind of node declares its groups, and how it runs.
 
     ``GROUPS``: of each region the groups of its arguments, and of what it yields (the last
-    pair serves for further regions). ``TOKENS``: the groups of results and operands that
-    take more: what a gradient needs leaves by the first, and enters by the second.
-    ``ROWS``: the groups of which a region takes or gives a row.
-    ``SETTINGS``: the names of what, with the regions, makes another node like it; those in
-    ``COUNTED`` are sizes of groups. ``of_variables``: pairs of a variable and the number
-    of the argument under which it comes in.
+    pair serves for further regions). ``TOKENS``: a group of results and a group of operands
+    that residuals are added to: results of the forward node, operands of the backward one.
+    ``ROWS``: the groups of which a region takes or yields a row. ``SETTINGS``: attributes
+    that, with the regions, make another node like it; those in ``COUNTED`` are sizes of
+    groups. ``of_variables``: pairs of a variable and the number of its argument.
     """
 
     SETTINGS = COUNTED = ()
@@ -186,7 +185,7 @@ class RegionNode(Node):
     # --- in an executable
 
     def runner(self):
-        """Make a function of arrays that returns arrays: new ones, or views of inputs."""
+        """Make a function of arrays; outputs are new arrays, or views of inputs."""
         raise NotImplementedError(f"{type(self).__name__} must define runner")
 
     def kernel(self):
@@ -197,7 +196,7 @@ class RegionNode(Node):
         writes = self.writes
 
         def effect(*arrays):
-            # What lies in the memory of a variable would change while it is needed.
+            # Effects change the memory of variables, where operands may lie.
             arrays = [
                 a.copy() if any(np.may_share_memory(a, v._array) for v in writes) else a
                 for a in arrays
@@ -210,11 +209,11 @@ class RegionNode(Node):
     # --- narrowing
 
     def pinned(self):
-        """Return the ports that are needed whatever results are used."""
+        """Return the ports that are needed whichever results are used."""
         return set()
 
     def narrowed(self, used):
-        """Leave out what is not used. Returns: node, and numbers of results and operands kept.
+        """Remove unused results. Returns: node, numbers of the results and operands kept.
 
         ``used``: a flag for each result. An operand goes if no region needs it for the
         results that are used; None if nothing goes.
@@ -258,7 +257,7 @@ class RegionNode(Node):
     # --- derivatives
 
     def saving(self):
-        """Return the node that also gives what its gradient needs, but for tokens."""
+        """Return the node with the residuals of its gradient as results, except tokens."""
         return self
 
     def split(self):
@@ -298,10 +297,10 @@ class RegionNode(Node):
         return [*values[:stop], *tokens, *values[stop:]]
 
     def recorded(self):
-        """Return the node that also gives what the gradient needs, and the gradient.
+        """Return the node with all residuals as results, and its gradient function.
 
-        ``gradient(inputs, outputs, cotangents, wanted)`` gives one tensor for each input
-        of the numbers ``wanted``.
+        ``gradient(inputs, outputs, cotangents, wanted)`` returns a tensor for each of the
+        inputs of the numbers ``wanted``.
         """
         saving = self.saving()
         full, _, pure = saving.split()
@@ -320,7 +319,7 @@ class RegionNode(Node):
         return full, gradient
 
     def gradient(self, operands, results, cotangents, wanted):
-        """Write the gradients of the operands at the ports ``wanted``, by another such node.
+        """Emit a node that computes the gradients of the operands at the ports ``wanted``.
 
         ``operands``, ``results``, ``cotangents`` of results: tensors by port.
         """
@@ -375,12 +374,11 @@ def region_executable(graph, owned=()):
 
 
 def split_effects(graph):
-    """Return ``(full, tokens, pure)``, with which a gradient computes a graph again.
+    """Return ``(full, tokens, pure)``: the graph for forward, and for its recomputation.
 
-    ``tokens`` are what effects and variables gave in it. ``full`` gives them behind its
-    outputs; ``pure`` takes them behind its inputs, and has no effects itself: random
-    numbers are not drawn, lines not printed once more. Both share their values with
-    ``graph``.
+    ``tokens`` are the results of effects and the values of variables. ``full`` has them as
+    further outputs, ``pure`` as further inputs, in place of the effects: it draws no random
+    numbers, and prints no lines. Both share their values with ``graph``.
     """
     full, pure, tokens = [], [], []
     for node in graph.nodes:
@@ -412,7 +410,7 @@ def split_effects(graph):
 
 
 def _cut(node):
-    """Stop gradients: none passes from a variable to what was assigned to it."""
+    """Replace an alias by `stop_gradient`: gradients do not flow through assignments."""
     twin = Node(stop_gradient.primitive, node.inputs, {}, node.line)
     twin.outputs = node.outputs
     return twin

@@ -1,11 +1,11 @@
 """Trace functions into regions: the graphs that a node runs as its branches or its body.
 
-A region has inputs only, no captures: tensors of the traces around it, and variables that
-it reads, become operands of the node; variables that it assigns become results. Variables
-that its effects touch by themselves (an optimizer's) are read and stored inside.
+A region has inputs only, no captures: tensors of outer traces and variables that it reads
+become operands of the node; variables that it assigns become results. Variables that its
+effects access in place (an optimizer's) are read and stored inside.
 
-The regions of one node are traced one by one (`trace_region`), agree on the variables that
-they assign (`join`), and on the tensors outside that they take (`seal`).
+The regions of one node are traced one by one (`trace_region`), then get the same assigned
+variables (`assigned_variables`) and the same operands from outside (`close_regions`).
 """
 
 from tapewright.core.errors import TracingError
@@ -19,10 +19,10 @@ from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer
 __all__ = [
     "RegionTracer",
     "any_traced",
+    "assigned_variables",
+    "close_regions",
     "described",
-    "join",
     "numbers_of_variables",
-    "seal",
     "trace_region",
     "traced_or_none",
 ]
@@ -36,7 +36,7 @@ class RegionTracer(Tracer):
     def __init__(self, graph, outside=None):
         super().__init__(graph)
         self.outside = outside
-        self.of_variables = {}  # id -> (variable, the value under which it came in)
+        self.of_variables = {}  # id -> (variable, its value as an argument)
         self.touched = {}  # id -> variable, that effects access in place
         self.called_host = False
         self.results = None  # what the function returned
@@ -80,7 +80,7 @@ class RegionTracer(Tracer):
         """Note variables that are read and written in place."""
         self.touched.update((id(v), v) for v in variables)
 
-    def keep_in_memory(self, touched):
+    def access_in_place(self, touched):
         """Read and store these variables inside the region."""
         first = []
         for name, variable in touched.items():
@@ -93,7 +93,7 @@ class RegionTracer(Tracer):
             self.store(variable)
         self.graph.nodes[:0] = first
 
-    def now(self, variable):
+    def final_value(self, variable):
         """Return the value of a variable at the end of the region."""
         known = self.bindings.get(id(variable))
         return self.value_of_variable(variable) if known is None else known
@@ -111,7 +111,7 @@ class RegionTracer(Tracer):
 
 
 def described(x):
-    """Write shape and dtype of a tensor for a message."""
+    """Describe a tensor by shape and dtype, for a message."""
     return f"shape {tuple(x.shape)}, {x.dtype.name}"
 
 
@@ -150,10 +150,10 @@ def traced_or_none(write, *args):
         return None
 
 
-def join(tracers):
-    """Return the variables that are results of a node, as its regions assign them.
+def assigned_variables(tracers):
+    """Return the variables that regions assign, which become results of their node.
 
-    Those that effects touch stay where they are, in all regions.
+    Variables that effects access in place are not among them.
     """
     touched, assigned = {}, {}
     host_called = any([tracer.called_host for tracer in tracers])
@@ -162,20 +162,20 @@ def join(tracers):
             tracer.touch([*tracer.assigned.values(), *tracer.untracked()])
         touched |= tracer.touched
     for tracer in tracers:
-        tracer.keep_in_memory(touched)
+        tracer.access_in_place(touched)
         assigned |= tracer.assigned
     if host_called:
         kept = [v for tracer in tracers for v, _ in tracer.of_variables.values()]
         for tracer in tracers:
-            _keep_from_python(tracer.graph, kept)
+            _guard_from_python(tracer.graph, kept)
     return list(assigned.values())
 
 
-def _keep_from_python(graph, variables):
-    """Make Python in a graph raise if it changes one of these variables."""
+def _guard_from_python(graph, variables):
+    """Make Python code in a graph raise if it changes one of these variables."""
     for node in graph.nodes:
         for part in node.regions:
-            _keep_from_python(part, variables)
+            _guard_from_python(part, variables)
         if node.is_host_call and not node.regions and variables:
             name = "call" if isinstance(node, Effect) else "function"
             setattr(node, name, _checked(node.name, getattr(node, name), variables))
@@ -186,7 +186,7 @@ def _checked(who, function, variables):
         before = [variable._array for variable in variables]
         result = function(*args)
         changed = [(v, a) for v, a in zip(variables, before) if v._array is not a]
-        for variable, array in changed:  # an error leaves all as it was
+        for variable, array in changed:
             variable._bind(array)
         for variable, _ in changed:
             raise TracingError(
@@ -200,7 +200,7 @@ def _checked(who, function, variables):
 
 
 def numbers_of_variables(tracers):
-    """Return pairs of a variable that came in and the number of its argument."""
+    """Return pairs of a variable and the number of its argument."""
     return [
         (variable, tracer.graph.inputs.index(value))
         for tracer in tracers
@@ -208,8 +208,8 @@ def numbers_of_variables(tracers):
     ]
 
 
-def seal(tracers, leading):
-    """End the traces of one node; return the tensors outside that its regions take.
+def close_regions(tracers, leading):
+    """End the traces of one node; return the tensors outside that its regions use.
 
     ``leading[i]`` are the first arguments of region ``i``; behind them comes one for each
     tensor that is returned, whether this region uses it or not.

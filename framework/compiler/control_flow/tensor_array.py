@@ -14,10 +14,11 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, StaticShapeLike, TensorLike
+from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, split, stack, unstack
@@ -25,7 +26,13 @@ from tapewright.ops.array.scatter import put_row
 
 from .regions import any_traced
 
-__all__ = ["TensorArray", "as_tensors", "flatten_components", "pack_components"]
+__all__ = [
+    "TensorArray",
+    "as_tensors",
+    "flatten_components",
+    "pack_components",
+    "stop_gradients",
+]
 
 
 class ElementError(OutOfBoundsError, OutOfRangeError):
@@ -130,18 +137,21 @@ class TensorArray:
 
     def _fitting(self, who, value):
         value = convert_to_tensor(value, dtype_hint=self._dtype)
-        if value.dtype != self._dtype:
-            raise DTypeError(
-                f"TensorArray.{who}", f"the dtype is {self._dtype.name}", value=value
-            )
+        self._check_dtype(who, value)
         if not self._shape.is_compatible_with(value.shape):
             raise ShapeError(
                 f"TensorArray.{who}", f"elements have shape {self._shape}", value=value
             )
         return value
 
+    def _check_dtype(self, who, value):
+        if value.dtype != self._dtype:
+            raise DTypeError(
+                f"TensorArray.{who}", f"the dtype is {self._dtype.name}", value=value
+            )
+
     def _open(self, value=None):
-        """The array to write into: itself in eager mode, a copy in a trace."""
+        """Return the array to write into: itself in eager mode, a copy in a trace."""
         array = self if active_tracer() is None else self._copy()
         if value is not None and self._infers:
             array._shape = self._shape.merge_with(value.shape)
@@ -168,16 +178,10 @@ class TensorArray:
         if count == self._count() and any_traced([value]):
             array = self._open()
             array._shape = self._shape.merge_with(value.shape[1:])
-            array._rows, array._items = self._fitting_rows(value), []
+            self._check_dtype("unstack", value)
+            array._rows, array._items = value, []
             return array
         return self.scatter(range(count), value)
-
-    def _fitting_rows(self, value):
-        if value.dtype != self._dtype:
-            raise DTypeError(
-                "TensorArray.unstack", f"the dtype is {self._dtype.name}", value=value
-            )
-        return value
 
     def scatter(
         self, indices: TensorLike, value: TensorLike, name: str | None = None
@@ -250,7 +254,7 @@ class TensorArray:
         return self._stacked()
 
     def _stacked(self):
-        """The elements as one tensor; those that are missing as blocks of zeros."""
+        """Stack the elements; missing ones are zeros."""
         parts, missing = [], 0
         for i, item in enumerate([*self._items, None]):
             last = i == len(self._items)
@@ -300,14 +304,14 @@ class TensorArray:
         return rows
 
     def components(self) -> tuple[Any, ...]:
-        """The tensor that it is made of in a node; None if the shape is not known yet."""
+        """Return its tensors as operands of a node; None for one of unknown shape."""
         known = self._rows is not None or self._shape.is_fully_defined()
         if not known and any(x is not None for x in self._items):
             return list(self._items)
         return [self.stack()] if known else [None]
 
     def with_components(self, components: Any) -> TensorArray:
-        """An array like this one, of these tensors."""
+        """Return an array like this one that consists of these tensors."""
         twin = self._copy()
         (twin._rows,), twin._items = components, []
         if twin._rows is None:
@@ -315,7 +319,7 @@ class TensorArray:
         return twin
 
     def of_elements(self, other: TensorArray) -> TensorArray:
-        """This array, with elements of the shape of those of another."""
+        """Return this array with the element shape of another."""
         if not other.element_shape.is_fully_defined():
             raise TracingError(
                 "while_loop: a TensorArray of which nothing says what shape its elements "
@@ -327,7 +331,7 @@ class TensorArray:
 
 
 def unstacked(value, dtype=None):
-    """The rows of a tensor."""
+    """Return the rows of a tensor."""
     return unstack(convert_to_tensor(value, dtype_hint=dtype))
 
 
@@ -335,7 +339,7 @@ def unstacked(value, dtype=None):
 
 
 def flatten_components(structure):
-    """The leaves of a nest; what is made of several tensors (a `TensorArray`) as these."""
+    """Return the leaves of a nest, with the components of each `TensorArray` in its place."""
     leaves = []
     for x in flatten(structure) if is_nested(structure) else [structure]:
         leaves += x.components() if hasattr(x, "components") else [x]
@@ -343,7 +347,7 @@ def flatten_components(structure):
 
 
 def pack_components(structure, leaves):
-    """``leaves`` in a structure that was taken apart."""
+    """Pack the leaves of `flatten_components` into the structure again."""
     leaves, whole = iter(leaves), []
     for x in flatten(structure) if is_nested(structure) else [structure]:
         if hasattr(x, "components"):
@@ -354,7 +358,7 @@ def pack_components(structure, leaves):
 
 
 def as_tensors(structure, like=None):
-    """The nest with tensors as leaves; numbers follow the dtype of what they replace."""
+    """Convert the leaves of a nest to tensors, numbers to the dtypes of ``like``."""
     leaves = flatten(structure)
     hints = [None] * len(leaves) if like is None else flatten(like)
     found = [
@@ -364,3 +368,10 @@ def as_tensors(structure, like=None):
         for x, hint in zip(leaves, hints)
     ]
     return pack(structure, found)
+
+
+def stop_gradients(structure):
+    """Stop gradients of the tensors in a nest; of a `TensorArray` they pass."""
+    return map_structure(
+        lambda x: x if hasattr(x, "components") else stop_gradient(x), structure
+    )

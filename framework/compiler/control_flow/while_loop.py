@@ -1,7 +1,7 @@
 """`while_loop`: a loop that depends on data.
 
-Outside of traced functions it is a loop of Python. Inside, a few steps are written down one
-after the other where Python knows the condition; else a `Loop` node repeats one body.
+Outside of traced functions it is a loop of Python. Inside, it is a `Loop` node; but a few
+steps are unrolled if the condition is known while tracing.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ from tapewright.core.interpreters import (
 from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
-from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.math.comparison import logical_and
 
 from ..tracing.graph import Node, spec_of
 from ..tracing.interpret import interpret
 from .loop_node import LoopTrace
 from .regions import any_traced, described, trace_region, traced_or_none
-from .tensor_array import as_tensors, flatten_components, pack_components
+from .tensor_array import (
+    as_tensors,
+    flatten_components,
+    pack_components,
+    stop_gradients,
+)
 
 __all__ = ["while_loop"]
 
-# So many steps are written one after the other, if the condition is known while tracing.
+# The most steps that are unrolled if the condition is known while tracing.
 UNROLLED = 16
 
 
@@ -79,11 +83,7 @@ def while_loop(
     else:
         limit = None if maximum_iterations is None else int(maximum_iterations)
         found = steps.run(limit)
-    return found if back_prop else map_structure(_without_gradient, found)
-
-
-def _without_gradient(x):
-    return x if hasattr(x, "components") else stop_gradient(x)
+    return found if back_prop else stop_gradients(found)
 
 
 def _bounded(steps, maximum):
@@ -123,30 +123,30 @@ class _While:
             rest = None if limit is None else limit - steps
             go = self.cond(*now)
             if traced and any_traced([go]):
-                return self.written(now, rest)
+                return self.emit_loop(now, rest)
             if not go:
                 break
             if traced and any_traced(flatten_components(now)):
                 if not counted:
-                    counted, found = True, self.if_long(now, rest)
+                    counted, found = True, self.try_loop(now, rest)
                     if found is not None:
                         return found
                 elif self.unclear and steps >= UNROLLED:
-                    return self.written(now, rest)
+                    return self.emit_loop(now, rest)
             now = self.step(now)
             steps += 1
         return now if type(now) is type(self.initial) else pack(self.initial, now)
 
-    def if_long(self, now, limit):
-        """Write a `Loop` down if it surely has many steps; or return None.
+    def try_loop(self, now, limit):
+        """Emit a `Loop` if it surely has many steps; return its last values, or None.
 
-        None also for a body that only Python can run, with numbers that it knows.
+        None also if the body cannot be traced, as it needs the values of loop variables.
         """
         self.unclear = False
-        return traced_or_none(self._written_if_long, now, limit)
+        return traced_or_none(self._emit_if_long, now, limit)
 
-    def _written_if_long(self, now, limit):
-        found = self.written(now, limit, UNROLLED)
+    def _emit_if_long(self, now, limit):
+        found = self.emit_loop(now, limit, UNROLLED)
         self.unclear = found is None
         return found
 
@@ -172,8 +172,8 @@ class _While:
             ) from None
         return as_tensors(result, now)
 
-    def written(self, now, limit, longer_than=None):
-        """Write a `Loop` down, return its last values; None if not surely long enough."""
+    def emit_loop(self, now, limit, longer_than=None):
+        """Emit a `Loop`; return its last values, or None if it may be too short."""
         now = self._with_known_elements(now)
         carried = flatten_components(now)
 
@@ -244,7 +244,7 @@ class _While:
 
 # --------------------------------------------------------------------- trip count
 
-# Counting ends here: such a loop asks its condition in each replay.
+# Longer loops are not counted: they evaluate their condition in each replay.
 MANY = 10_000
 
 

@@ -14,13 +14,13 @@ from tapewright.core.variable import writing
 
 from .graph import Effect, Read, Store, Value
 
-__all__ = ["interpret"]
+__all__ = ["interpret", "perform_effect"]
 
 
 def interpret(graph, inputs, env=None, constants=None):
-    """The outputs of a graph for these tensors; ``env`` takes the tensor of each value.
+    """Return the outputs of a graph for these tensors; ``env`` takes the tensor of each value.
 
-    ``constants``: id of a constant tensor -> the tensor that takes its place.
+    ``constants``: id of a constant tensor -> the tensor that replaces it.
     """
     env = {} if env is None else env
     env.update(zip(graph.inputs, inputs, strict=True))
@@ -53,7 +53,19 @@ def _run(graph, env, constants, tracer):
             node.variable.assign(args[0])
             continue
         elif type(node) is Effect:
-            outputs = perform_effect(node, args)
+            specs = [
+                (v.shape if sizes is None else substitute(v.shape, sizes), v.dtype)
+                for v in node.outputs
+            ]
+            outputs = perform_effect(
+                node.kind,
+                node.call,
+                args,
+                node.attributes,
+                specs,
+                node.reads,
+                node.writes,
+            )
         elif node.op is None:
             outputs = node.interpret(args, env)
         else:
@@ -71,20 +83,13 @@ def _found(x, env, constants):
     return x if constants is None else constants.get(id(x), x)
 
 
-def perform_effect(node, args):
-    """The effect now, or written into the trace that is going on."""
+def perform_effect(kind, call, inputs, attributes=None, specs=(), reads=(), writes=()):
+    """Make the call of an effect, or add an `Effect` to the active trace."""
     tracer = active_tracer()
     if tracer is not None:
-        sizes = sizes_in_use()
-        specs = [
-            (v.shape if sizes is None else substitute(v.shape, sizes), v.dtype)
-            for v in node.outputs
-        ]
-        return tracer.effect(
-            node.kind, node.call, args, node.attributes, specs, node.reads, node.writes
-        )
-    arrays = [convert_to_tensor(x).array for x in args]
-    if not (node.reads or node.writes):  # it sees what NumPy can look at
+        return tracer.effect(kind, call, inputs, attributes, specs, reads, writes)
+    arrays = [convert_to_tensor(x).array for x in inputs]
+    if not (reads or writes):  # Python code expects arrays of NumPy
         arrays = [to_numpy(a) for a in arrays]
-    found = node.call(*arrays) or ()
-    return tuple([new_tensor(a if is_array(a) else np.asarray(a)) for a in found])
+    outputs = call(*arrays) or ()
+    return tuple([new_tensor(a if is_array(a) else np.asarray(a)) for a in outputs])

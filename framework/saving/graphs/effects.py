@@ -1,6 +1,6 @@
 """Effects in files, made again from what describes them: prints, assertions, updates."""
 
-from tapewright.compiler.control_flow.effects import maker_of
+from tapewright.compiler.control_flow.effects import find_effect_maker
 from tapewright.core.errors import TracingError, printable
 
 from .graph_checks import check_gradients
@@ -20,7 +20,12 @@ def describe_effect(node, variable, optimizer):
     """
     if node.kind == UPDATE:
         return _update(**node.call.attributes(), variable=variable, number=optimizer)
-    if node.reads or node.writes or node.outputs or maker_of(node.kind) is None:
+    if (
+        node.reads
+        or node.writes
+        or node.outputs
+        or find_effect_maker(node.kind) is None
+    ):
         raise TracingError(
             f"{node.kind} calls what no file can keep: leave it out of functions that "
             "are saved"
@@ -44,7 +49,7 @@ def made_effect(kind, attributes, inputs, variable, optimizer):
 
     Raises: ``ValueError`` for one that files may not have.
     """
-    make = maker_of(kind) if isinstance(kind, str) else None
+    make = find_effect_maker(kind) if isinstance(kind, str) else None
     if make is None or not isinstance(attributes, dict):
         raise ValueError(f"{kind!r} is no effect that a file can have")
     if kind == UPDATE:
