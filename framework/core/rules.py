@@ -35,6 +35,8 @@ __all__ = [
     "batch_leading",
     "beside_axis",
     "broadcast_shape",
+    "check_at_least",
+    "check_choice",
     "checked_broadcast",
     "diagonal_along_axis",
     "diagonal_elementwise",
@@ -129,6 +131,23 @@ def known_rank(who, name, spec):
     if spec.shape.rank is None:
         raise NeedsSize(f"{who}: the rank of {name} is not known before the call")
     return spec.shape.rank
+
+
+def check_choice(who, name, value, choices):
+    """Raises: ``ValueError`` unless ``value`` is among ``choices``."""
+    if value not in choices:
+        *known, last = map(repr, choices)
+        wanted = f"{', '.join(known)} or {last}" if known else last
+        raise InvalidArgumentError(f"{who}: {name} must be {wanted}, got {value!r}")
+
+
+def check_at_least(who, least, **numbers):
+    """Raises: ``ValueError`` for a number below ``least``."""
+    for name, number in numbers.items():
+        if number < least:
+            raise InvalidArgumentError(
+                f"{who}: {name} must be {least} or more, got {number}"
+            )
 
 
 def same_dtype(who, **specs):

@@ -19,7 +19,13 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_tracer
-from tapewright.core.rules import checked_broadcast, known_rank, normalize_axis
+from tapewright.core.rules import (
+    check_at_least,
+    check_choice,
+    checked_broadcast,
+    known_rank,
+    normalize_axis,
+)
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
@@ -167,8 +173,7 @@ def linspace(
     """
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
-    if int(num) < 1:
-        raise InvalidArgumentError(f"linspace: num must be 1 or more, got {int(num)}")
+    check_at_least("linspace", 1, num=int(num))
     devices.check_fits("linspace", (int(num),), start.dtype.dtype)
     if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
@@ -289,10 +294,7 @@ def meshgrid(
     array([[4, 4, 4],
            [5, 5, 5]], dtype=int32)
     """
-    if indexing not in ("xy", "ij"):
-        raise InvalidArgumentError(
-            f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}"
-        )
+    check_choice("meshgrid", "indexing", indexing, ("xy", "ij"))
     vectors = [reshape(convert_to_tensor(v), [-1]) for v in args]
     axes = list(_range(len(vectors)))  # the axis along which each goes
     if indexing == "xy":

@@ -24,6 +24,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_along_axis,
     broadcast_shape,
+    check_at_least,
     known_rank,
     normalize_axis,
 )
@@ -533,8 +534,7 @@ def one_hot_p(
 def _(indices, depth, axis, dtype):
     if not (indices.dtype.is_integer or indices.dtype.is_floating):
         raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
-    if depth < 0:
-        raise InvalidArgumentError(f"one_hot: depth must be 0 or more, got {depth}")
+    check_at_least("one_hot", 0, depth=depth)
     rank = known_rank("one_hot", "indices", indices)
     (at,) = normalize_axis("one_hot", axis, rank + 1)
     return TensorSpec(indices.shape[:at] + (depth,) + indices.shape[at:], dtype)

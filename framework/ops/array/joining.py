@@ -19,6 +19,7 @@ from tapewright.core.rules import (
     all_mapped,
     batch_along_axis,
     beside_axis,
+    check_choice,
     diagonal_along_axis,
     known_rank,
     lift,
@@ -423,16 +424,13 @@ def pad(
     array([0, 1, 2, 0], dtype=int32)
     """
     mode, tensor = str(mode).upper(), convert_to_tensor(tensor)
+    check_choice("pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
     if mode == "CONSTANT":
         if tensor.dtype.is_bool and isinstance(constant_values, int):
             constant_values = bool(constant_values)
         if tensor.dtype == dtypes.string and type(constant_values) is int:
             constant_values = ""
         return _pad(tensor, constant_values, paddings=paddings)
-    if mode not in ("REFLECT", "SYMMETRIC"):
-        raise InvalidArgumentError(
-            f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}"
-        )
     edge, paddings = 1 if mode == "REFLECT" else 0, as_paddings(paddings)
     if len(paddings) != len(tensor.shape) or any(n < 0 for p in paddings for n in p):
         raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "

@@ -25,7 +25,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, batch_leading, known_rank
+from tapewright.core.rules import all_mapped, batch_leading, check_at_least, known_rank
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import (
     Tensor,
@@ -123,10 +123,7 @@ def _infer_segments(op):
             raise DTypeError(
                 who, "segment_ids must be integers", segment_ids=segment_ids
             )
-        if num_segments < 0:
-            raise InvalidArgumentError(
-                f"{who}: num_segments must be 0 or more, got {num_segments}"
-            )
+        check_at_least(who, 0, num_segments=num_segments)
         depth = known_rank(who, "segment_ids", segment_ids)
         known_rank(who, "data", data)
         lead = data.shape[:depth]

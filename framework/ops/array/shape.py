@@ -18,6 +18,8 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     broadcast_shape,
+    check_at_least,
+    check_choice,
     checked_broadcast,
     known_rank,
     normalize_axis,
@@ -339,14 +341,8 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
 
 def _image_dims(who, x, block_size, data_format):
     """Batch, height, width and channels of a batch of images."""
-    if data_format not in ("NHWC", "NCHW"):
-        raise InvalidArgumentError(
-            f"{who}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
-        )
-    if block_size < 2:
-        raise InvalidArgumentError(
-            f"{who}: block_size must be 2 or more, got {block_size}"
-        )
+    check_choice(who, "data_format", data_format, ("NHWC", "NCHW"))
+    check_at_least(who, 2, block_size=block_size)
     if len(x.shape) != 4:
         raise ShapeError(who, f"input must have four axes, {data_format}", input=x)
     first, second, third, last = x.shape

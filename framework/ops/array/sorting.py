@@ -22,6 +22,7 @@ from tapewright.core.rules import (
     all_mapped,
     batch_along_axis,
     batch_leading,
+    check_choice,
     normalize_axis,
     same_dtype,
 )
@@ -153,10 +154,7 @@ def argsort(
 
 
 def _descends(who, direction):
-    if direction not in ("ASCENDING", "DESCENDING"):
-        raise InvalidArgumentError(
-            f"{who}: direction must be 'ASCENDING' or 'DESCENDING', got {direction!r}"
-        )
+    check_choice(who, "direction", direction, ("ASCENDING", "DESCENDING"))
     return direction == "DESCENDING"
 
 
@@ -469,10 +467,7 @@ def searchsorted(
     >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
     array([0, 1, 3], dtype=int32)
     """
-    if side not in ("left", "right"):
-        raise InvalidArgumentError(
-            f"searchsorted: side must be 'left' or 'right', got {side!r}"
-        )
+    check_choice("searchsorted", "side", side, ("left", "right"))
     out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
     if not out_type.is_integer:
         raise TypeError(f"searchsorted: out_type must be integer, got {out_type.name}")

@@ -11,7 +11,7 @@ their spreading: derivatives of every order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -23,8 +23,8 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,
-    batch_leading,
     broadcast_shape,
+    check_choice,
     diagonal_along_axis,
     normalize_axis,
 )
@@ -35,7 +35,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import Axis, DTypeLike, ShapeLike, TensorLike
+from tapewright.core.typing import Axis, DTypeLike, Kernel, Op, P, ShapeLike, TensorLike
 
 from ..array.conversion import cast
 from ..array.shape import broadcast_to, sum_to_shape
@@ -48,6 +48,7 @@ from .windows import (
     is_everywhere,
     resized,
     spatial_numbers,
+    spatial_op,
     taps,
     window_arguments,
     window_positions,
@@ -88,14 +89,7 @@ def _cost(inputs, outputs, size, **attributes):
     return size_of(outputs[0]) * size
 
 
-@primitive(
-    name="window_max",
-    type_name="MaxPool",
-    kinds="iuf",
-    cost=_cost,
-    batch=batch_leading,
-    diagonal=diagonal_along_axis,
-)
+@spatial_op(name="window_max", type_name="MaxPool", kinds="iuf", cost=_cost)
 def window_max_p(
     xp,
     input: TensorLike,
@@ -172,15 +166,15 @@ def _(g, bias_shape):
     return sum_to_shape(g, bias_shape)
 
 
-@primitive(
-    name="spread_to_maxima",
-    same_dtype=("input", "maxima"),
-    ignores_float_errors=True,
-    linear=[{"g"}],
-    cost=per_input(1),
-    no_gradient=("input", "maxima"),
-    diagonal=diagonal_along_axis,
-)
+def at_maxima(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op at the first maximum of each window, linear in its first input."""
+    return primitive(
+        same_dtype=("input", "maxima"), ignores_float_errors=True, cost=per_input(1),
+        no_gradient=("input", "maxima"), diagonal=diagonal_along_axis, **options,
+    )  # fmt: skip
+
+
+@at_maxima(name="spread_to_maxima", linear=[{"g"}])
 def spread_to_maxima_p(
     xp,
     g: TensorLike,
@@ -280,14 +274,7 @@ def _(c, input, maxima, axis, size, stride, padding, dilation):
     return _pick_at_maxima(c, input, maxima, axis, size, stride, padding, dilation)
 
 
-@primitive(
-    same_dtype=("input", "maxima"),
-    ignores_float_errors=True,
-    linear=[{"c"}],
-    cost=per_input(1),
-    no_gradient=("input", "maxima"),
-    diagonal=diagonal_along_axis,
-)
+@at_maxima(linear=[{"c"}])
 def _pick_at_maxima(
     xp,
     c: TensorLike,
@@ -361,14 +348,7 @@ def _shared(xp, x, axis, *window):
     return x * x.dtype.type(shares)
 
 
-@primitive(
-    type_name="AvgPool",
-    floating=True,
-    linear=True,
-    cost=_cost,
-    batch=batch_leading,
-    diagonal=diagonal_along_axis,
-)
+@spatial_op(type_name="AvgPool", floating=True, linear=True, cost=_cost)
 def _window_mean(
     xp,
     input: TensorLike,
@@ -402,14 +382,7 @@ def _(g, input_shape, axis, size, stride, padding, dilation):
     return _spread_means(g, input_shape[axis], axis, size, stride, padding, dilation)
 
 
-@primitive(
-    type_name="AvgPoolGrad",
-    floating=True,
-    linear=True,
-    cost=per_input(1),
-    batch=batch_leading,
-    diagonal=diagonal_along_axis,
-)
+@spatial_op(type_name="AvgPoolGrad", floating=True, linear=True, cost=per_input(1))
 def _spread_means(
     xp,
     g: TensorLike,
@@ -640,10 +613,7 @@ def pool(
     ``dilations``: how far the taps of a window lie apart (default 1, as for ``strides``).
     """
     kinds = {"MAX": window_max_p, "AVG": _window_mean}
-    if pooling_type not in kinds:
-        raise InvalidArgumentError(
-            f"pool: pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}"
-        )
+    check_choice("pool", "pooling_type", pooling_type, kinds)
     return _pool(
         "pool", kinds[pooling_type], None, input, window_shape, strides, padding,
         data_format, dilations,
@@ -670,10 +640,7 @@ def max_pool_with_argmax(
     array([[[[2]]]])
     """
     who = "max_pool_with_argmax"
-    if data_format != "NHWC":
-        raise InvalidArgumentError(
-            f"{who}: data_format must be 'NHWC', got {data_format!r}"
-        )
+    check_choice(who, "data_format", data_format, ("NHWC",))
     x = convert_to_tensor(input)
     windows = _windows(who, 2, x, ksize, strides, padding, data_format, None)
     images, *image = x.shape

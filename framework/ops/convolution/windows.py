@@ -7,16 +7,16 @@ What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeAlias
 
 from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, normalize_axis
+from tapewright.core.rules import batch_leading, diagonal_along_axis, normalize_axis
 from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.tensor import TensorSpec
-from tapewright.core.typing import Axis, TensorLike, as_shape
+from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.typing import Axis, Kernel, Op, P, TensorLike, as_shape
 
 __all__ = []  # nothing of TensorFlow's: its names are those of the files above
 
@@ -118,6 +118,11 @@ def resized(shape, axis, extent):
     """A shape with another size of an axis counted from the end."""
     place = len(shape) + axis
     return (*shape[:place], extent, *shape[place + 1 :])
+
+
+def spatial_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op along ``axis``, counted from the end; other axes stay."""
+    return primitive(batch=batch_leading, diagonal=diagonal_along_axis, **options)
 
 
 # ---------------------------------------------------------------------------- patches

@@ -10,7 +10,7 @@ from tapewright.core.devices import check_fits
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, known_rank, lift
+from tapewright.core.rules import all_mapped, check_choice, known_rank, lift
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
 
@@ -122,10 +122,7 @@ def resize_keeping_dtype(
 ):
     """`resize`, of floating images in their own dtype."""
     x = _images("resize", images, "images")
-    if method not in METHODS:
-        raise InvalidArgumentError(
-            f"resize: method must be one of {', '.join(METHODS)}, got {method!r}"
-        )
+    check_choice("resize", "method", method, METHODS)
     wanted = as_shape(size)
     if len(wanted) != 2 or min(wanted) < 1:
         raise InvalidArgumentError(

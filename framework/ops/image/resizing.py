@@ -12,12 +12,11 @@ import functools
 import numpy as np
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, diagonal_along_axis, normalize_axis
+from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import Axis, TensorLike
 
-from ..convolution.windows import at, resized
+from ..convolution.windows import at, resized, spatial_op
 
 __all__ = []  # the public name is `image.resize`
 
@@ -128,13 +127,7 @@ def _sampled(xp, x, axis, indices, weights):
 # --------------------------------------------------------------------------------- ops
 
 
-@primitive(
-    type_name="ScaleAndTranslate",
-    grows=True,
-    linear=True,
-    batch=batch_leading,
-    diagonal=diagonal_along_axis,
-)
+@spatial_op(type_name="ScaleAndTranslate", grows=True, linear=True)
 def resample(
     xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
@@ -159,12 +152,7 @@ def _(g, images_shape, axis, size, method, antialias):
     return _resample_back(g, images_shape[axis], axis, size, method, antialias)
 
 
-@primitive(
-    type_name="ScaleAndTranslateGrad",
-    linear=True,
-    batch=batch_leading,
-    diagonal=diagonal_along_axis,
-)
+@spatial_op(type_name="ScaleAndTranslateGrad", linear=True)
 def _resample_back(
     xp,
     g: TensorLike,
@@ -193,7 +181,7 @@ def _(c, axis, size, method, antialias):
     return resample(c, axis, size, method, antialias)
 
 
-@primitive(grows=True, linear=True, batch=batch_leading, diagonal=diagonal_along_axis)
+@spatial_op(grows=True, linear=True)
 def upsample(xp, images: TensorLike, axis: Axis, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
@@ -218,7 +206,7 @@ def _(g, axis, times):
     return _add_neighbours(g, axis, times)
 
 
-@primitive(linear=True, batch=batch_leading, diagonal=diagonal_along_axis)
+@spatial_op(linear=True)
 def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
     """The adjoint of `upsample`: the sums of ``times`` neighbours."""
     if g.shape[axis] % times:

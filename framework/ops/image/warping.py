@@ -7,7 +7,8 @@ pass to the images and, where the interpolation is bilinear, to the maps as well
 from __future__ import annotations
 
 from tapewright.core import dtypes
-from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.errors import ShapeError
+from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -50,7 +51,10 @@ def affine_transform(
     array([2., 3., 0.], dtype=float32)
     """
     who = "affine_transform"
-    _check_names(who, interpolation, fill_mode, data_format)
+    check_choice(who, "interpolation", interpolation, INTERPOLATIONS)
+    check_choice(who, "fill_mode", fill_mode, FILL_MODES)
+    formats = (None, "channels_last", "channels_first")
+    check_choice(who, "data_format", data_format, formats)
     images, transform = convert_to_tensor(images), convert_to_tensor(transform)
     if not images.dtype.is_floating:
         images = cast(images, dtypes.float32)
@@ -72,18 +76,6 @@ def affine_transform(
     if first:
         out = transpose(out, (0, 3, 1, 2))
     return squeeze(out, 0) if alone else out
-
-
-def _check_names(who, interpolation, fill_mode, data_format):
-    for name, value, known in (
-        ("interpolation", interpolation, INTERPOLATIONS),
-        ("fill_mode", fill_mode, FILL_MODES),
-        ("data_format", data_format, (None, "channels_last", "channels_first")),
-    ):
-        if value not in known:
-            raise InvalidArgumentError(
-                f"{who}: {name} must be one of {known}, got {value!r}"
-            )
 
 
 def _sources(transform, height, width):

@@ -18,7 +18,13 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, batch_leading, known_rank, normalize_axis
+from tapewright.core.rules import (
+    all_mapped,
+    batch_leading,
+    check_choice,
+    known_rank,
+    normalize_axis,
+)
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -81,10 +87,7 @@ def _check_band(who, k, align, rows, cols, corner=0, **given):
 
     ``corner``: 1 where those beyond the corners may be named, which have no entries.
     """
-    if align not in _ALIGN:
-        raise InvalidArgumentError(
-            f"{who}: align must be one of {_ALIGN}, got {align!r}"
-        )
+    check_choice(who, "align", align, _ALIGN)
     if None not in (rows, cols):
         for d in k:
             if d and not -rows - corner < d < cols + corner:

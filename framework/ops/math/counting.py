@@ -8,7 +8,12 @@ from tapewright.core import dtypes
 from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, normalize_axis
+from tapewright.core.rules import (
+    batch_leading,
+    check_at_least,
+    check_choice,
+    normalize_axis,
+)
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import (
     Axis,
@@ -97,8 +102,7 @@ def bincount(
     >>> bincount([0, 1, 1], weights=[0.5, 1.0, 2.0]).numpy()
     array([0.5, 3. ], dtype=float32)
     """
-    if axis not in (None, 0, -1):
-        raise InvalidArgumentError(f"bincount: axis must be None, 0 or -1, got {axis}")
+    check_choice("bincount", "axis", axis, (None, 0, -1))
     if binary_output and weights is not None:
         raise InvalidArgumentError(
             "bincount: weights and binary_output exclude each other"
@@ -164,10 +168,7 @@ def histogram_fixed_width_bins(
         raise ShapeError("histogram_fixed_width", what, value_range=value_range)
     low, high = (float(n) for n in value_range.numpy())
     nbins = int(nbins)
-    if nbins < 1:
-        raise InvalidArgumentError(
-            f"histogram_fixed_width: nbins must be positive, got {nbins}"
-        )
+    check_at_least("histogram_fixed_width", 1, nbins=nbins)
     if not low < high or math.inf in (high, -low):
         raise InvalidArgumentError(
             "histogram_fixed_width: value_range must be finite and go up, got "

@@ -64,12 +64,14 @@ def reduction(
     kinds: str = "iufc",
     result_dtype: dtypes.DType | None = None,
     zero_at_zero: bool = False,
+    cost: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op over axes, with its shape, batching and diagonal rules.
 
     ``result_dtype``: where it is not the input's. ``zero_at_zero``: zeros give zero, as
-    they do where the op is ``linear``. The other options are `primitive`'s.
+    they do where the op is ``linear``. ``cost``: one flop for each entry if not given. The
+    other options are `primitive`'s.
     """
 
     def infer(op):
@@ -84,7 +86,12 @@ def reduction(
 
     diagonal = _diagonal if zero_at_zero or options.get("linear") else None
     return primitive(
-        kinds=kinds, infer=infer, batch=_batch, diagonal=diagonal, **options
+        kinds=kinds,
+        cost=cost or per_input(1),
+        infer=infer,
+        batch=_batch,
+        diagonal=diagonal,
+        **options,
     )
 
 
@@ -135,7 +142,7 @@ def _count(shape, axis):
 # ------------------------------------------------------------------- sums and means
 
 
-@reduction(type_name="Sum", sizes=True, linear=True, cost=per_input(1))
+@reduction(type_name="Sum", sizes=True, linear=True)
 def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The sum over ``axis``.
 
@@ -178,7 +185,7 @@ def _(position, sparse_axis, x, axis, keepdims):
     return sum_sparse(x, sparse_axis + rank, axes, shape)
 
 
-@reduction(type_name="Mean", ignores_float_errors=True, linear=True, cost=per_input(1))
+@reduction(type_name="Mean", ignores_float_errors=True, linear=True)
 def reduce_mean(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
@@ -260,7 +267,7 @@ def _first(x, axis):
 # --------------------------------------------------------------- extremes, products
 
 
-@reduction(type_name="Max", kinds="iuf", sizes=True, cost=per_input(1))
+@reduction(type_name="Max", kinds="iuf", sizes=True)
 def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The largest entry over ``axis``; ties share the gradient equally."""
     _check_axis(input_tensor, axis)
@@ -271,7 +278,7 @@ def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     return input_tensor.max(axis=axis, keepdims=keepdims)
 
 
-@reduction(type_name="Min", kinds="iuf", sizes=True, cost=per_input(1))
+@reduction(type_name="Min", kinds="iuf", sizes=True)
 def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """The smallest entry over ``axis``; ties share the gradient equally."""
     _check_axis(input_tensor, axis)
@@ -346,26 +353,14 @@ def _products_of_others(x):
     return reshape(stack([above * right, above * left], axis=-1), [*lead, count])
 
 
-@reduction(
-    type_name="All",
-    kinds="b",
-    result_dtype=dtypes.bool,
-    cost=per_input(1),
-    no_gradient=True,
-)
+@reduction(type_name="All", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """True where all entries over ``axis`` are true."""
     _check_axis(input_tensor, axis)
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
 
-@reduction(
-    type_name="Any",
-    kinds="b",
-    result_dtype=dtypes.bool,
-    cost=per_input(1),
-    no_gradient=True,
-)
+@reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
     """True where any entry over ``axis`` is true."""
     _check_axis(input_tensor, axis)
@@ -373,11 +368,7 @@ def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 
 @reduction(
-    kinds="biufcU",
-    result_dtype=dtypes.int64,
-    zero_at_zero=True,
-    cost=per_input(1),
-    no_gradient=True,
+    kinds="biufcU", result_dtype=dtypes.int64, zero_at_zero=True, no_gradient=True
 )
 def _count_nonzero(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False

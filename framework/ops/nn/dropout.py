@@ -9,6 +9,7 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of
 from tapewright.core.typing import IntLike, StaticShapeLike, TensorLike
 
@@ -66,10 +67,7 @@ def stateless_dropout(
     """
     who = "stateless_dropout"
     _check_rate(who, rate)
-    if rng_alg not in (None, "philox", "auto_select"):
-        raise InvalidArgumentError(
-            f"{who}: rng_alg must be None or 'philox', got {rng_alg!r}"
-        )
+    check_choice(who, "rng_alg", rng_alg, (None, "philox", "auto_select"))
     stream = stateless_stream(who, seed)
     return apply_dropout(who, x, rate, noise_shape, lambda: stream)
 

@@ -10,7 +10,12 @@ from tapewright.core import devices
 from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, broadcast_shape, normalize_axis
+from tapewright.core.rules import (
+    batch_leading,
+    broadcast_shape,
+    check_at_least,
+    normalize_axis,
+)
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
 from tapewright.core.typing import Axes, IntLike, TensorLike
 
@@ -416,11 +421,7 @@ def local_response_normalization(
     if len(x.shape) != 4:
         raise ShapeError("local_response_normalization",
                          "input must be [batch, height, width, channels]", input=x)  # fmt: skip
-    if depth_radius < 0:
-        raise InvalidArgumentError(
-            "local_response_normalization: depth_radius must be 0 or more, "
-            f"got {depth_radius}"
-        )
+    check_at_least("local_response_normalization", 0, depth_radius=depth_radius)
     place = range(x.shape[-1])
     near = [[float(abs(i - j) <= depth_radius) for j in place] for i in place]
     around = matmul(square(x), convert_to_tensor(near, dtype=x.dtype))

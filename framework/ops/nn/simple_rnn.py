@@ -7,8 +7,8 @@ How derivatives come about is told in `recurrence`.
 
 from __future__ import annotations
 
-from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
+from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
@@ -135,10 +135,7 @@ def simple_rnn(
     Derivatives are exact at every order. Reference: Elman, "Finding structure in time"
     (1990).
     """
-    if activation not in ACTIVATIONS:
-        raise InvalidArgumentError(
-            f"simple_rnn: activation must be one of {ACTIVATIONS}, got {activation!r}"
-        )
+    check_choice("simple_rnn", "activation", activation, ACTIVATIONS)
     x = projected(inputs, kernel, bias)
     masks = time_first(mask)
     h, recurrent_kernel = with_dtype_of(

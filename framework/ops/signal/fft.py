@@ -20,7 +20,13 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, infer_like_input, normalize_axis
+from tapewright.core.rules import (
+    batch_leading,
+    check_at_least,
+    check_choice,
+    infer_like_input,
+    normalize_axis,
+)
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -195,8 +201,7 @@ def _from_half_spectrum(xp, input: TensorLike, length: int):
 def _(input, length):
     if not input.dtype.is_complex:
         raise DTypeError("irfft", "input_tensor must be complex", input_tensor=input)
-    if length < 0:
-        raise InvalidArgumentError(f"irfft: fft_length must be 0 or more, got {length}")
+    check_at_least("irfft", 0, fft_length=length)
     if input.shape.rank == 0 or input.shape[-1] not in (None, _half(length)):
         what = f"the last axis of input_tensor must have size {_half(length)}"
         raise ShapeError("irfft", what, input_tensor=input)
@@ -425,10 +430,8 @@ def idct(
 
 
 def _check_cosine(x, kind, axis, norm):
-    if kind not in (1, 2, 3, 4):
-        raise InvalidArgumentError(f"dct: type must be 1, 2, 3 or 4, got {kind!r}")
-    if axis != -1:
-        raise InvalidArgumentError(f"dct: axis must be -1, got {axis}")
+    check_choice("dct", "type", kind, (1, 2, 3, 4))
+    check_choice("dct", "axis", axis, (-1,))
     if norm not in (None, "ortho") or (norm and kind == 1):
         raise InvalidArgumentError(
             f"dct: norm must be None, or 'ortho' for types 2 to 4, got {norm!r}"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.rules import normalize_axis
+from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.rules import check_at_least, normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
 from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike, as_int
 
@@ -53,7 +53,7 @@ def frame(
     length, step = as_int(frame_length), as_int(frame_step)
     rank = len(signal.shape)
     (at,) = normalize_axis("frame", as_int(axis), rank)
-    _check_positive("frame", frame_length=length, frame_step=step)
+    check_at_least("frame", 1, frame_length=length, frame_step=step)
     size = signal.shape[at]
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     missing = (count - 1) * step + length - size
@@ -71,12 +71,6 @@ def _beside(x, indices):
     return new_tensor(module_of(x).asarray(indices.astype(np.int64)))
 
 
-def _check_positive(who, **numbers):
-    for name, number in numbers.items():
-        if number < 1:
-            raise InvalidArgumentError(f"{who}: {name} must be 1 or more, got {number}")
-
-
 def overlap_and_add(
     signal: TensorLike, frame_step: IntLike, name: str | None = None
 ) -> Tensor:
@@ -89,7 +83,7 @@ def overlap_and_add(
     if len(signal.shape) < 2:
         raise ShapeError("overlap_and_add", "signal must have two axes or more",
                          signal=signal)  # fmt: skip
-    _check_positive("overlap_and_add", frame_step=step)
+    check_at_least("overlap_and_add", 1, frame_step=step)
     *lead, count, length = signal.shape
     total = (count - 1) * step + length if count else 0
     pieces = _beside(signal, _pieces(count, length, step))

@@ -324,7 +324,7 @@ RGB = tw.ones((4, 4, 3))
         (lambda: tw.image.resize(RGB[0], (2, 2)), r"images must be \[height, width"),
         (lambda: tw.image.resize(RGB, (2, 2, 2)), "size must be two positive numbers"),
         (lambda: tw.image.resize(RGB, (0, 2)), "size must be two positive numbers"),
-        (lambda: tw.image.resize(RGB, (2, 2), "linear"), "method must be one of area"),
+        (lambda: tw.image.resize(RGB, (2, 2), "linear"), "method must be 'area', "),
         (lambda: tw.image.resize(RGB[:0], (2, 2)), "is empty"),
         (lambda: tw.image.central_crop(RGB, 0.0), "central_fraction must be above 0"),
         (lambda: tw.image.crop_to_bounding_box(RGB, 2, 0, 3, 4), "-1 rows or columns below"),
