@@ -71,12 +71,12 @@ class Lambda(Layer):
     def _knows_shape(self):
         return self._given_output_shape is not None
 
-    told_otherwise = ("function", "output_shape", "mask")
+    custom_arguments = ("function", "output_shape", "mask")
 
     def get_config(self):
         config = super().get_config()
         given = (self.function, self._given_output_shape, self.mask)
-        for name, value in zip(self.told_otherwise, given):
+        for name, value in zip(self.custom_arguments, given):
             if callable(value):
                 config[name] = registry.function_config(self._name_of(name, value))
             elif value is not None:
@@ -100,7 +100,7 @@ class Lambda(Layer):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        for name in cls.told_otherwise:
+        for name in cls.custom_arguments:
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(

@@ -1,6 +1,6 @@
-"""`tw.debugging`: the user's lines in explanations, and a stop at the first NaN.
+"""`tw.debugging`: assertions, the user's lines in explanations, and checks for NaN.
 
-Both are off by default, cost nothing then, and hold for the whole process when on.
+The last two are off by default, and then cost nothing; they are on for the whole process.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ __all__ = sorted(
 
 
 def enable_traceback() -> None:
-    """Tapes made from here on remember the user's file and line of every op.
+    """Let tapes made from now on record the user's file and line of every op.
 
-    `GradientTape.explain` and `GradientTape.summary` then name them, and so do the errors
-    of `enable_check_numerics` in a gradient. Recording takes several times as long.
+    `GradientTape.explain`, `GradientTape.summary` and the errors of
+    `enable_check_numerics` in a gradient then show them. Recording takes several times as
+    long.
     """
     record_lines(True)
 
 
 def disable_traceback() -> None:
-    """Takes `enable_traceback` back."""
+    """Undo `enable_traceback`."""
     record_lines(False)
 
 
 def enable_check_numerics() -> None:
-    """Stops at the first op that makes a NaN or an infinity, forward or backward.
+    """Raise at the first op that makes a NaN or an infinity, forward or backward.
 
-    The op raises ``FloatingPointError``: its name, the shapes and ranges of its inputs,
-    the user's line and, where one is known, the stable way to compute the same. An
-    infinity that an op only hands on (the ``-inf`` of a mask) is let pass.
+    The ``FloatingPointError`` has the name of the op, the shapes and ranges of its inputs,
+    the user's line and, if there is one, a numerically stable alternative. An infinity
+    that an op only passes on (the ``-inf`` of a mask) does not raise.
 
     >>> import tapewright as tw
     >>> tw.debugging.enable_check_numerics()
@@ -59,18 +60,18 @@ def enable_check_numerics() -> None:
     ...     tw.debugging.disable_check_numerics()
     log made an infinity (1 of 2 entries)
     """
-    wrap_kernels(_checked)
+    wrap_kernels(_checked_kernel)
 
 
 def disable_check_numerics() -> None:
-    """Takes `enable_check_numerics` back."""
+    """Undo `enable_check_numerics`."""
     wrap_kernels(None)
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """``tensor``, unless an entry is NaN or infinite; in a traced function in each call.
+    """``tensor``, after a check of its entries; in a traced function at each call.
 
-    Raises: ``FloatingPointError`` with ``message``.
+    Raises: ``FloatingPointError`` with ``message`` if one is NaN or infinite.
     """
     tensor = convert_to_tensor(tensor)
     serializable_effect("check_numerics", [tensor], message=message)
@@ -78,22 +79,22 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
 
 @effect_maker("check_numerics")
-def _numbers_checked(message):
+def _numerics_check(message):
     def check(array):
-        found = _accident(array)
+        found = _non_finite(array)
         if found:
             raise NumericsError(f"{message}: the tensor has {found}")
 
     return check
 
 
-def _checked(op, kernel):
-    """The kernel, and a look at what it made."""
+def _checked_kernel(op, kernel):
+    """The kernel, with a check of its outputs."""
 
     def run(*arrays, **attributes):
         result = kernel(*arrays, **attributes)
         for out in result if type(result) is tuple else (result,):
-            found = _accident(out)
+            found = _non_finite(out)
             if found and _is_new(out, arrays):
                 raise NumericsError(_report(op, found, arrays, attributes))
         return result
@@ -105,7 +106,7 @@ def _is_floating(array):
     return getattr(getattr(array, "dtype", None), "kind", None) in ("f", "c")
 
 
-def _accident(array):
+def _non_finite(array):
     """Describe the entries of an array that are not finite; None if there are none."""
     if not _is_floating(array):
         return None
@@ -124,11 +125,11 @@ def _accident(array):
 
 
 def _is_new(out, arrays):
-    """Return whether to stop at this op: it made the value, or NaN came from outside."""
+    """Return whether an op made its non-finite output, or got NaN from outside."""
     xp = devices.array_module(type(out))
     inputs = [x for x in arrays if _is_floating(x)]
     if any(bool(xp.isnan(x).any()) for x in inputs):
-        return True  # NaN came in from outside of all ops: stop here, too
+        return True  # no op made it, or that op would have raised
     if any(bool(xp.isinf(x).any()) for x in inputs):
         return bool(xp.isnan(out).any())
     return True

@@ -1,4 +1,4 @@
-"""The assertions of `tw.debugging`: about values, in each call; about shapes, at once."""
+"""The assertions of `tw.debugging`. In traced functions those on values run at each call."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ __all__ = [
 ]
 
 
-# ---------------------------------------------------------------------- about values
+# -------------------------------------------------------------------------- values
 
 
-def _held(who, given, message, summarize, **settings):
-    """Raises, now or in each replay, unless the condition holds for all entries."""
+def _require(who, given, message, summarize, **settings):
+    """Raise, now or in each replay, unless the condition of ``who`` holds everywhere."""
     serializable_effect(
         who, given.values(), names=list(given), message=message or "",
         summarize=3 if summarize is None else int(summarize), **settings,
@@ -55,7 +55,7 @@ def _held(who, given, message, summarize, **settings):
 
 
 def _condition(who, words, condition):
-    """Lets `_held` know what ``who`` demands: in words, and of arrays."""
+    """Register the condition of ``who`` for `_require`: in words, and on arrays."""
 
     @effect_maker(who)
     def make(names, message, summarize):
@@ -83,7 +83,7 @@ def _report(who, words, holds, names, arrays, message, summarize):
 
 
 def _pair(x, y):
-    """Two tensors of one dtype, as for an op."""
+    """Convert two values to tensors of one dtype, as an op does."""
     if is_tensor(y) and not is_tensor(x):
         y = convert_to_tensor(y)
         return convert_to_tensor(x, dtype_hint=y.dtype), y
@@ -100,15 +100,15 @@ def _comparison(name, words, function):
         name: str | None = None,
     ) -> None:
         x, y = _pair(x, y)
-        _held(assertion.__name__, {"x": x, "y": y}, message, summarize)
+        _require(assertion.__name__, {"x": x, "y": y}, message, summarize)
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
     assertion.__doc__ = (
-        f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries; they "
-        "broadcast.\n\n    In a traced function it is checked in each call. "
-        "``message`` opens the error; ``summarize``: so\n    many entries of each end of an "
-        "axis are shown."
+        f"Raise ``InvalidArgumentError`` unless ``{words}`` for all entries; they "
+        "broadcast.\n\n    In a traced function it is checked at each call. "
+        "``message`` opens the error; ``summarize``: the\n    number of entries shown at "
+        "each end of an axis."
     )
     return assertion
 
@@ -127,9 +127,9 @@ def assert_none_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raises ``InvalidArgumentError`` unless ``x != y`` for all entries."""
+    """Raise ``InvalidArgumentError`` unless ``x != y`` for all entries."""
     x, y = _pair(x, y)
-    _held("assert_none_equal", {"x": x, "y": y}, message, summarize)
+    _require("assert_none_equal", {"x": x, "y": y}, message, summarize)
 
 
 _condition("assert_none_equal", "x != y", np.not_equal)
@@ -144,16 +144,16 @@ def assert_near(
     summarize: int | None = None,
     name: str | None = None,
 ) -> None:
-    """Raises ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
+    """Raise ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
 
-    Both tolerances are ten times the spacing of numbers at 1 by default.
+    The default of both tolerances is ten times the machine epsilon.
     """
     x, y = _pair(x, y)
     kind = x.dtype.dtype
     usual = 10 * np.finfo(kind).eps if kind.kind in "fc" else 0
     rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
     tolerances = {"rtol": float(rtol), "atol": float(atol)}
-    _held("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
+    _require("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
 
 
 @effect_maker("assert_near")
@@ -177,12 +177,12 @@ def _sign(name, words, function):
         summarize: int | None = None,
         name: str | None = None,
     ) -> None:
-        _held(assertion.__name__, {"x": convert_to_tensor(x)}, message, summarize)
+        _require(assertion.__name__, {"x": convert_to_tensor(x)}, message, summarize)
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
     assertion.__doc__ = (
-        f"Raises ``InvalidArgumentError`` unless ``{words}`` for all entries.\n\n    In a "
+        f"Raise ``InvalidArgumentError`` unless ``{words}`` for all entries.\n\n    In a "
         "traced function it is checked in each call."
     )
     return assertion
@@ -199,20 +199,20 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "fc":
         raise TypeError(f"assert_all_finite: x must be floating, got {x.dtype.name}")
-    _held("assert_all_finite", {"x": x}, message, None)
+    _require("assert_all_finite", {"x": x}, message, None)
     return x
 
 
 _condition("assert_all_finite", "isfinite(x)", np.isfinite)
 
 
-# ----------------------------------------------------------- about shapes and dtypes
+# ----------------------------------------------------------------- shapes and dtypes
 
 
 def assert_rank(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raises ``ValueError`` unless ``x`` has this rank."""
+    """Raise ``ValueError`` unless ``x`` has this rank."""
     _check_rank(
         "assert_rank", x, lambda n: n == int(rank), f"rank {int(rank)}", message
     )
@@ -221,7 +221,7 @@ def assert_rank(
 def assert_rank_at_least(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raises ``ValueError`` unless ``x`` has this rank or a higher one."""
+    """Raise ``ValueError`` unless ``x`` has this rank or a higher one."""
     words = f"rank {int(rank)} or more"
     _check_rank("assert_rank_at_least", x, lambda n: n >= int(rank), words, message)
 
@@ -232,7 +232,7 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raises ``ValueError`` unless ``x`` has one of these ranks."""
+    """Raise ``ValueError`` unless ``x`` has one of these ranks."""
     ranks = [int(r) for r in ranks]
     words = f"one of the ranks {ranks}"
     _check_rank("assert_rank_in", x, lambda n: n in ranks, words, message)
@@ -241,7 +241,7 @@ def assert_rank_in(
 def assert_scalar(
     tensor: TensorLike, message: str | None = None, name: str | None = None
 ) -> Tensor:
-    """``tensor``; raises ``ValueError`` unless it has rank 0."""
+    """``tensor``. Raises: ``ValueError`` unless it has rank 0."""
     tensor = convert_to_tensor(tensor)
     _check_rank("assert_scalar", tensor, lambda n: n == 0, "rank 0", message)
     return tensor
@@ -264,11 +264,11 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raises ``ValueError`` unless tensors have these shapes.
+    """Raise ``ValueError`` unless tensors have these shapes.
 
     Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes, None
-    for any, or names: a name stands for the same size everywhere. A first entry of ``...``
-    or ``"*"`` stands for any number of axes.
+    for any, or names; a name is one size everywhere. A first entry of ``...``
+    or ``"*"`` matches any number of axes.
 
     >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([3.0])
     >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
@@ -317,7 +317,7 @@ def assert_type(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raises ``TypeError`` unless ``tensor`` has this dtype."""
+    """Raise ``TypeError`` unless ``tensor`` has this dtype."""
     tensor, wanted = convert_to_tensor(tensor), as_dtype(tf_type)
     if tensor.dtype != wanted:
         opening = f"{message}. " if message else ""
@@ -330,7 +330,7 @@ def assert_type(
 def assert_integer(
     x: TensorLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raises ``TypeError`` unless ``x`` is of integers."""
+    """Raise ``TypeError`` unless ``x`` has an integer dtype."""
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "iu":
         opening = f"{message}. " if message else ""
@@ -363,7 +363,7 @@ def assert_same_float_dtype(
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raises ``TypeError`` for what is iterable, but one value: a tensor, array, string."""
+    """Raise ``TypeError`` for an iterable that is one value: a tensor, array or string."""
     single = is_tensor(values) or devices.is_array(values)
     if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(

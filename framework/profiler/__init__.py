@@ -1,8 +1,8 @@
 """Profile code: `trace` writes a Chrome trace and prints a table of times by op.
 
 While it is on, every kernel is timed, replays read a clock at each instruction (see
-`compiler.inspection.timings`), and the methods named by `core.watched_methods` are
-wrapped. When it is off nothing of this is in place, so that it costs nothing.
+`compiler.inspection.timings`), and the methods of `core.watched_methods` are wrapped. When
+it is off, nothing is wrapped, and it costs nothing.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ watch_method(Executable, "__init__", "compile", "executable")
 
 
 class trace:  # noqa: N801  (used as a statement)
-    """``with tw.profiler.trace("out.json"):`` records all that runs inside.
+    """``with tw.profiler.trace("out.json"):`` records the times of all that runs inside.
 
-    Ops of eager steps, the instructions of replays (with the op and line of each),
-    tracing and compiling, gradients, optimizer updates and what `annotate` names: from
-    all threads. The file opens in Perfetto or chrome://tracing; it has the shapes, dtypes
-    and bytes of each op, and the memory held by results over time. At the end a table by
-    op is printed. Gradients go through ops here, one by one, so that each shows.
+    It records ops of eager steps, the instructions of replays (with the op and line of
+    each), tracing and compiling, gradients, optimizer updates and the blocks of `annotate`,
+    in all threads. The file opens in Perfetto or chrome://tracing; it has the shapes,
+    dtypes and bytes of each op, and the memory of live results over time. At the end a
+    table by op is printed. Gradients run op by op here, so that each op is recorded.
 
-    Args: ``path``: of the JSON file, none by default; ``table``: whether to print.
+    Args: ``path``: of the JSON file, none by default; ``table``: False prints no table.
 
-    Afterwards ``events`` (`Event`) and ``rows`` (`TableRow`) hold the same for programs.
+    Afterwards ``events`` (`Event`) and ``rows`` (`TableRow`) hold the results.
 
     Raises: ``RuntimeError`` if a trace is going on already; ``FileNotFoundError`` if the
     folder of ``path`` does not exist.
@@ -123,9 +123,9 @@ class trace:  # noqa: N801  (used as a statement)
 
 
 class annotate:  # noqa: N801  (used as a statement)
-    """``with annotate("load"):`` shows what runs inside under this name; also a decorator.
+    """``with annotate("load"):`` records the block under this name; also a decorator.
 
-    Keyword arguments are shown with it. Outside of `trace` it does nothing.
+    Keyword arguments are shown with the name. Outside of `trace` it does nothing.
 
     >>> @annotate("normalize", dataset="moons")
     ... def normalize(x):
@@ -160,7 +160,7 @@ class annotate:  # noqa: N801  (used as a statement)
 
 
 def Profile(logdir: str | PathLike[str]) -> trace:
-    """`trace` without a table, to ``trace.json`` in a folder that is made if need be."""
+    """`trace` without a table, into ``trace.json`` in a folder, which may not exist yet."""
     os.makedirs(logdir, exist_ok=True)
     return trace(os.path.join(logdir, "trace.json"), table=False)
 
@@ -169,14 +169,14 @@ _started = []
 
 
 def start(logdir: str | PathLike[str]) -> None:
-    """Begins `Profile`; `stop` ends it."""
+    """Start a `Profile`; `stop` ends it."""
     profile = Profile(logdir)
     profile.__enter__()
     _started.append(profile)
 
 
 def stop() -> None:
-    """Ends what `start` began, and writes the file.
+    """End the profile of `start`, and write its file.
 
     Raises: ``RuntimeError`` if nothing was started.
     """
@@ -192,7 +192,7 @@ experimental = SimpleNamespace(Profile=Profile, Trace=annotate, start=start, sto
 
 
 class _Session:
-    """The raw events of a trace; they are decoded when it is over."""
+    """The raw events of a trace, which `finished` decodes."""
 
     def __init__(self):
         self.noted = []  # arguments of `Event`, of annotations and methods
@@ -231,7 +231,7 @@ class _Session:
     def add(self, category, name, start, stop, data=None):
         self.noted.append((category, name, start, stop, self.thread(), 0, data))
 
-    # --- what stands in for what
+    # --- wrappers
 
     def watched(self, function, category, label):
         @functools.wraps(function)
@@ -289,7 +289,7 @@ class _Session:
         return timed_replay
 
     def follow(self, arrays, known=()):
-        """Notes the bytes of arrays that are not ``known`` ones, and in time their end."""
+        """Note the bytes of new arrays, which are not ``known``, and later their release."""
         for array in arrays:
             if type(array) is np.ndarray and array.base is None:
                 key = id(array)
@@ -302,10 +302,10 @@ class _Session:
         if self.held.pop(reference.key, None) is not None:
             self.memory.append((clock(), -reference.size))
 
-    # --- when it is over
+    # --- decoding
 
     def finished(self):
-        """All events in the order in which they began, outer ones first."""
+        """All events in the order of their start, outer ones first."""
         events = [Event(*each) for each in self.noted]
         for op, start, stop, thread, given, made, attributes in self.ops:
             inputs, outputs = [_Spec(*x) for x in given], [_Spec(*x) for x in made]
@@ -334,13 +334,13 @@ class _Session:
 
 
 class _Held(weakref.ref):
-    """A reference to an array that outlives it, with its size."""
+    """A weak reference to an array, with its size."""
 
     __slots__ = ("key", "size")
 
 
 class _Spec:
-    """Shape and dtype of an array that may be gone; enough for `costs`."""
+    """Shape and dtype of an array that may be freed, for `costs`."""
 
     __slots__ = ("shape", "dtype", "nbytes")
 

@@ -38,7 +38,7 @@ class Event:
 
 
 class TableRow:
-    """All events of one name: how many, their time, and what of it is spent in no other.
+    """All events of one name: their count, and their time with and without inner events.
 
     ``total`` and ``own`` are microseconds; ``nbytes`` are read and written.
     """
@@ -55,7 +55,7 @@ class TableRow:
 
 
 def table_rows(events):
-    """Events by category and name, most of its own time first."""
+    """Events by category and name, sorted by their own time."""
     rows, stacks = {}, {}
     for event in events:  # outer ones come first
         row = rows.get((event.category, event.name))
@@ -69,7 +69,7 @@ def table_rows(events):
         row.calls += 1
         row.nbytes += event.nbytes
         row.own += took
-        if not any(outer is row for _, outer in stack):  # else it is in there already
+        if not any(outer is row for _, outer in stack):  # else the outer event counts
             row.total += took
         if stack:
             stack[-1][1].own -= took
@@ -78,7 +78,7 @@ def table_rows(events):
 
 
 def table_text(rows, duration):
-    """The rows as text; the share is that of the time of their own in the whole."""
+    """The rows as text; ``share`` is that of their own time in the duration."""
     table = [
         ("calls", "total ms", "mean us", "own ms", "share", "bytes", "kind", "name")
     ]
@@ -137,8 +137,8 @@ def _jsonable(value):
 
 
 def write_json(path, content):
-    """The file as a whole, or the one that was there."""
-    import json  # for this alone
+    """Write a file atomically."""
+    import json  # only needed here
 
     part = f"{path}.{os.getpid()}.part"
     try:

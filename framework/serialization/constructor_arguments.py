@@ -1,4 +1,4 @@
-"""Arguments of constructors, read from their code, and the values given for them."""
+"""The arguments of constructors, from their signatures, and the values of a call."""
 
 __all__ = [
     "NO_ARGUMENTS",
@@ -17,7 +17,7 @@ def is_own(thing):
 
 
 def constructor_arguments(cls) -> list:
-    """Names of all arguments of ``cls(...)``, those that ``**kwargs`` hands on first."""
+    """The names of all arguments of ``cls(...)``; those passed on by ``**kwargs`` first."""
     names = []
     for init in _constructors(cls):
         names = [name for name in _names(init) if name not in names] + names
@@ -25,7 +25,7 @@ def constructor_arguments(cls) -> list:
 
 
 def constructor_defaults(cls) -> dict:
-    """The defaults of the arguments that have one."""
+    """The defaults of the arguments of ``cls(...)``, by name."""
     found, seen = {}, set()
     for init in _constructors(cls):
         own = _defaults(init).items()
@@ -35,7 +35,7 @@ def constructor_defaults(cls) -> dict:
 
 
 def _constructors(cls):
-    """Each ``__init__`` that ``cls(...)`` runs and that gets arguments by ``**kwargs``."""
+    """Each ``__init__`` that gets arguments of ``cls(...)``, directly or by ``**kwargs``."""
     for base in cls.__mro__:
         init = vars(base).get("__init__")
         if not hasattr(init, "__code__"):
@@ -61,10 +61,10 @@ def _defaults(init):
 
 
 class PlainArguments:
-    """The plain arguments of a constructor of the user's: numbers, strings, lists.
+    """The plain arguments of a call of a user's constructor: numbers, strings, lists.
 
-    ``others`` are those that its ``**kwargs`` took; ``lost`` is whether ``*args`` took
-    some that no class below knows by a name.
+    ``others`` are those of its ``**kwargs``. ``lost``: its ``*args`` took some that no base
+    class has a name for.
     """
 
     __slots__ = ("by_name", "others", "lost")

@@ -1,6 +1,6 @@
-"""Values in configs for which JSON has no form: arrays, slices, ``...``, bytes.
+"""Values of configs that JSON has no form for: arrays, slices, ``...``, bytes.
 
-The forms are Keras': ``{"class_name": "__numpy__", "config": {...}}`` and the like.
+The forms are those of Keras: ``{"class_name": "__numpy__", "config": {...}}``, ...
 """
 
 import math
@@ -13,12 +13,12 @@ from .registration import refusal
 
 __all__ = ["array_form", "is_literal", "literal", "read_literal"]
 
-MAX_ENTRIES = 10_000_000  # of an array that stands in a config
+MAX_ENTRIES = 10_000_000  # of an array in a config
 _NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
 
 
 def literal(value):
-    """The form of a value, or None if it needs none.
+    """The form of a value, or None if it needs no special form.
 
     >>> literal(slice(0, 2))
     {'class_name': '__slice__', 'config': {'start': 0, 'stop': 2, 'step': None}}
@@ -64,22 +64,24 @@ def _array_config(array):
         )
     values = array.tolist()
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        values = _worded(values)  # JSON has no infinities; NumPy reads them as strings
+        values = _as_words(
+            values
+        )  # JSON has no infinities; NumPy reads them as strings
     return {"value": values, "dtype": array.dtype.name}
 
 
-def _worded(values):
+def _as_words(values):
     if isinstance(values, list):
-        return [_worded(each) for each in values]
+        return [_as_words(each) for each in values]
     return values if math.isfinite(values) else str(values)
 
 
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def _unworded(values):
+def _from_words(values):
     if isinstance(values, list):
-        return [_unworded(each) for each in values]
+        return [_from_words(each) for each in values]
     return _WORDS.get(values, values) if isinstance(values, str) else values
 
 
@@ -93,9 +95,9 @@ def is_literal(value):
 
 
 def read_literal(value):
-    """The value of a form: tensors as NumPy arrays. Raises: ``ValueError``."""
+    """The value of a form; NumPy arrays for tensors. Raises: ``ValueError``."""
     name, config = value["class_name"], value.get("config")
-    if name == "__ellipsis__":  # which has no config in Keras 2
+    if name == "__ellipsis__":  # without config in Keras 2
         return Ellipsis
     if not isinstance(config, dict):
         raise refusal(f"{name}: its config must be a dict, got {str(config)[:80]}")
@@ -127,7 +129,7 @@ def _read_array(name, config):
         dtype = as_dtype(dtype)
         array = np.asarray(values)
         if array.dtype.kind == "U":
-            array = np.asarray(_unworded(values))
+            array = np.asarray(_from_words(values))
         if array.size and array.dtype.kind not in "fiub":
             raise ValueError("its entries are no numbers")
         return array.astype(dtype.dtype)

@@ -1,8 +1,8 @@
-"""Classes and functions of users, by the names under which configs and files know them.
+"""Users' classes and functions, registered under the names of configs and files.
 
-A file may mention only what its reader has made known on purpose: by
-`register_keras_serializable`, or by ``custom_objects`` and `custom_object_scope`. While
-one is being read, inside of `from_file`, nothing else of the user's is found.
+A file may name only those that its reader has registered: by
+`register_keras_serializable`, or by ``custom_objects`` and `custom_object_scope`. While a
+file is read, in the context of `from_file`, nothing else of the user is found.
 """
 
 from contextlib import contextmanager
@@ -32,9 +32,9 @@ _FILE = ContextVar("file", default=None)
 
 
 def register_keras_serializable(package="Custom", name=None):
-    """Makes the decorated class or function known as ``package>name``, to files as well.
+    """Decorator: register a class or function as ``package>name``, for files, too.
 
-    ``name`` is by default its own.
+    The default of ``name`` is its own.
 
     Raises: ``ValueError`` for a class without ``get_config``.
 
@@ -65,7 +65,7 @@ def register_keras_serializable(package="Custom", name=None):
 
 
 def get_registered_name(obj):
-    """``package>name`` of what was registered, else the name that Python gives it."""
+    """The registered name ``package>name`` of a class or function, or else its own."""
     try:
         return _NAMES.get(obj) or obj.__name__
     except TypeError:  # not hashable, so not registered
@@ -73,24 +73,24 @@ def get_registered_name(obj):
 
 
 def get_registered_object(name, custom_objects=None, module_objects=None):
-    """The class or function known by ``name``, or None.
+    """The class or function of this name, or None.
 
-    Looked for in scopes, among what was registered, then in ``custom_objects`` and
-    ``module_objects``.
+    The lookup is in scopes, the registered names, ``custom_objects`` and
+    ``module_objects``, in this order.
     """
     places = (_SCOPE.get({}), _KNOWN, custom_objects or {}, module_objects or {})
     return next((place[name] for place in places if name in place), None)
 
 
 def get_custom_objects():
-    """The dict, by name, of what was registered; what is put into it is known, too."""
+    """The dict of registered classes and functions; adding to it registers, too."""
     return _KNOWN
 
 
 class CustomObjectScope:
-    """Inside, these (name to class or function) are found before everything else.
+    """A context that finds these (name -> class or function) before all others.
 
-    Scopes in each other add up.
+    Nested scopes add up.
 
     >>> with CustomObjectScope({"double": abs}):
     ...     get_registered_object("double")
@@ -118,15 +118,15 @@ custom_object_scope = CustomObjectScope
 
 
 def name_in_scope(thing):
-    """The name that a scope has for a class or function, or None."""
+    """The name of a class or function in the scopes, or None."""
     return next((n for n, known in _SCOPE.get({}).items() if known is thing), None)
 
 
 @contextmanager
 def from_file(path, dataset=None):
-    """Inside, names come from a file: of the user's, only what was made known is found.
+    """A context for names from a file: only registered classes of users are found.
 
-    ``dataset``: where in the file the config stands, for errors.
+    ``dataset``: the place of the config in the file, for errors.
     """
     token = _FILE.set((path, dataset))
     try:
@@ -136,12 +136,12 @@ def from_file(path, dataset=None):
 
 
 def reading_file():
-    """Return whether names come `from_file`."""
+    """Return whether a `from_file` context is active."""
     return _FILE.get() is not None
 
 
 def refusal(reason):
-    """The error to raise: a `SavingError` inside of `from_file`, else ``ValueError``."""
+    """The error to raise: a `SavingError` in the context of `from_file`, else a ValueError."""
     if _FILE.get() is None:
         return ValueError(reason)
     path, dataset = _FILE.get()
@@ -149,7 +149,7 @@ def refusal(reason):
 
 
 def not_known(name):
-    """Describe, for errors, a name that is not registered, and the remedy."""
+    """The text of errors for a name that is not registered."""
     name = str(name)[:200]
     return (
         f"{name!r} is not known here: if it is one of yours, decorate it with "
@@ -159,12 +159,12 @@ def not_known(name):
 
 @contextmanager
 def refusing(what):
-    """Inside of `from_file`, makes any error a `SavingError`: ``what``, and the reason."""
+    """A context that makes any error in `from_file` a `SavingError`, which names ``what``."""
     try:
         yield
     except SavingError:
         raise
-    except Exception as error:  # whatever a class says against what the file holds
+    except Exception as error:  # classes raise any error for a config
         if not reading_file():
             raise
         why = f"its config lacks {error}" if type(error) is KeyError else error

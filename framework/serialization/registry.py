@@ -1,9 +1,9 @@
-"""Names of classes and functions that a config or a file may mention, and their objects.
+"""The classes and functions that configs and files may name.
 
 An object in a config is ``{"module", "class_name", "config", "registered_name"}``, as
-Keras writes it; what lacks the first and the last is read, too. Loading looks names up
-here and in `registration`, and nowhere else: no code is ever run from a file, and no
-module imported that it names.
+Keras writes it; the first and the last may be missing in a file. Loading looks names up
+here and in `registration` only: no code of a file is ever run, and no module that it names
+is imported.
 """
 
 import functools
@@ -52,8 +52,8 @@ __all__ = [
 
 _OBJECTS = {}
 _SPELLINGS = {}  # (kind, letters of a name) -> the name that was registered first
-_FOREIGN = {}  # (kind, module, name) of what is not tapewright's own
-_LATER = {}  # start of a name -> what registers the names that start so
+_FOREIGN = {}  # (kind, module, name) -> a class that is not tapewright's own
+_LATER = {}  # prefix of names -> the function that registers them
 MODULES = {  # where Keras has the classes of a kind
     "layer": "keras.layers",
     "optimizer": "keras.optimizers",
@@ -68,10 +68,10 @@ _KERAS = ("keras", "tapewright", "tensorflow", "tf_keras", "builtins")
 
 
 def register(kind, name, value):
-    """Makes ``value`` known as ``name`` among things of one kind ("layer", "loss", ...).
+    """Register ``value`` as ``name`` in one kind ("layer", "loss", ...).
 
-    What a user defines never takes the place of something of tapewright's own; it can be
-    named through `custom_object_scope`.
+    A user's class never replaces one of tapewright's own; `custom_object_scope` can name
+    it.
     """
     if not is_own(value):
         _FOREIGN[kind, getattr(value, "__module__", None), name] = value
@@ -83,15 +83,15 @@ def register(kind, name, value):
 
 
 def register_later(prefix, load):
-    """Has ``load()``, which registers them, called when a name with this start is sought."""
+    """Let the first lookup of a name with this prefix call ``load()``, which registers."""
     _LATER[prefix] = load
 
 
 def find(kind, name):
-    """The object of that name: the user's by what it was made known as, else ours.
+    """The object of this name: a registered one of the user, or else one of ours.
 
-    Raises: ``ValueError`` that lists the known names; what was only defined is not known
-    to a file, see `registration.from_file`.
+    Raises: ``ValueError`` that lists the known names. A file does not find users' classes
+    that are defined but not registered, see `registration.from_file`.
     """
     known = get_registered_object(name)
     if known is not None:
@@ -113,8 +113,8 @@ def _unknown(kind, name):
 
 
 def _suggestion(name, known):
-    """``. Did you mean 'MeanAbsoluteError'?`` for a name that is nearly a known one."""
-    import difflib  # a millisecond that only a mistake should cost
+    """``. Did you mean 'MeanAbsoluteError'?`` if the name resembles a known one."""
+    import difflib  # takes a millisecond, and only a mistake needs it
 
     by_letters = {_letters(each): each for each in known}
     near = difflib.get_close_matches(_letters(str(name)), by_letters, 3)
@@ -128,7 +128,7 @@ def objects(kind):
 
 
 def kinds_of(name):
-    """The kinds of which there is something of that name."""
+    """The kinds that have this name."""
     return [kind for kind in MODULES if (kind, name) in _OBJECTS]
 
 
@@ -141,7 +141,7 @@ def registered_name(kind, value):
 
 
 def serialize(thing):
-    """``{"module", "class_name", "config", "registered_name"}`` of what has a config."""
+    """The config ``{"module", "class_name", "config", "registered_name"}`` of an object."""
     cls = type(thing)
     name, known_as = cls.__name__, None
     if get_registered_name(cls) != name or not is_own(cls):
@@ -209,7 +209,7 @@ def deserialize(kind, config):
 def _check_switches(cls, config):
     """Check that arguments whose default is a bool are bools in a config.
 
-    Also 0, 1 and, of most, None: files of other versions have these.
+    Files of other versions may also have 0, 1 and, for most arguments, None.
     """
     for key in _switches(cls) & config.keys():
         value = config[key]
@@ -229,7 +229,7 @@ def _switches(cls):
 
 
 def _built(thing, config):
-    """Layers of the user's may say by themselves how they are built."""
+    """Build a layer by its own build config, if it is a user's that has one."""
     if config.get("build_config") and hasattr(thing, "build_by_own_config"):
         thing.build_by_own_config(config["build_config"])
     return thing
@@ -243,8 +243,8 @@ def _short(value):
 def class_of(kind, config):
     """The class (or function) of the config of an object.
 
-    A class of the user's by its registered name; else the one of its module; else one of
-    ours, unless the module says that it is no class of Keras.
+    A user's class by its registered name, else by its module; else one of ours, unless the
+    module is none of Keras.
     """
     name, known_as = config["class_name"], config.get("registered_name")
     for each in (known_as, name):
@@ -266,7 +266,7 @@ def class_of(kind, config):
 
 
 def function_of(kind, name):
-    """The function of that name, for an argument of that kind."""
+    """The function of this name, for an argument of this kind."""
     if not isinstance(name, str):
         raise refusal(f"a function must be given by its name, got {_short(name)}")
     for each in _FUNCTIONS.get(kind, (kind,)):
@@ -283,7 +283,7 @@ _FUNCTIONS = {
 
 
 def resolve(kind, identifier):
-    """The object for which a name, class, config or callable stands; None for None.
+    """The object of a name, class, config or callable; None for None.
 
     ``"glorot_uniform"`` names ``GlorotUniform``: case and underscores do not count.
 
@@ -314,23 +314,23 @@ def _letters(name):
 
 
 def from_constructor(get_config):
-    """Marks a ``get_config`` that knows of the constructor's arguments and nothing else."""
+    """Decorator: mark a ``get_config`` that has exactly the constructor's arguments."""
     get_config.from_constructor = True
     return get_config
 
 
 class Configured:
-    """Base of classes that are known by name and can be made again from a config.
+    """Base of classes that are registered by name and can be rebuilt from a config.
 
-    The config is the constructor's arguments: each is kept as the attribute of its name.
-    A class that sets ``kind`` opens a family; its subclasses are registered as they are
-    defined.
+    The config has the constructor's arguments, each kept as the attribute of its name. A
+    class that sets ``kind`` is the base of a family, whose classes are registered when they
+    are defined.
     """
 
     kind = None
-    left_out = {}  # arguments that a config need not mention while they have this value
-    told_otherwise = ()  # arguments that a subclass puts into its config by itself
-    prefers_given = False  # plain arguments rather than the attributes of their names
+    left_out = {}  # arguments that the config omits if they have this value
+    custom_arguments = ()  # arguments that `get_config` of a subclass adds itself
+    prefers_given = False  # use the plain arguments given, rather than attributes
     _plain_arguments = None
 
     def __init_subclass__(cls, **options):
@@ -359,7 +359,7 @@ class Configured:
             )
         first = given.by_name if self.prefers_given and is_default else {}
         names = constructor_arguments(cls)
-        for name in [n for n in names if n not in self.told_otherwise]:
+        for name in [n for n in names if n not in self.custom_arguments]:
             if name in first:
                 value = plain(first[name])
             elif hasattr(self, name):
@@ -375,13 +375,13 @@ class Configured:
                 continue
             if name not in self.left_out or value != self.left_out[name]:
                 config[name] = value
-        if is_default:  # what **kwargs took, and no constructor below knows by name
+        if is_default:  # the **kwargs that no base class has a name for
             config |= {k: plain(x) for k, x in given.others.items() if k not in names}
         return config
 
     @classmethod
     def from_config(cls, config):
-        """An object like the one that gave the config."""
+        """An object made with the arguments of a config."""
         return cls(**config)
 
     def __repr__(self):
@@ -415,7 +415,7 @@ def plain(value):
 
 
 def _name_of(function):
-    """The name of a function of ours; Keras' form of one of the user's."""
+    """The name of a function of ours, or the Keras config of a user's."""
     name = name_in_scope(function)
     for (_, known_as), known in _OBJECTS.items():
         if known is function:
@@ -431,14 +431,14 @@ def _name_of(function):
 
 
 def named(function):
-    """Return Keras' config of a function; anything else as `plain` does."""
+    """The Keras config of a function; anything else as `plain` returns it."""
     found = plain(function)
     is_function = isinstance(found, str) and callable(function)
     return function_config(found) if is_function else found
 
 
 def function_config(name):
-    """Return Keras' config of the function of this name."""
+    """The Keras config of the function of this name."""
     return {
         "module": "builtins",
         "class_name": "function",

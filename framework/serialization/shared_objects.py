@@ -1,7 +1,6 @@
-"""Layers that stand in several places of a model, in its config: one layer there, and one
-again when it is read, instead of a copy for each place.
+"""Shared layers in configs: a layer in several places of a model is one when it is read.
 
-The entries of such a layer carry a number, Keras' ``shared_object_id``.
+All entries of such a layer have the same number, Keras' ``shared_object_id``.
 """
 
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ _READ = ContextVar("read", default=None)
 
 
 def with_shared(describe):
-    """Return ``describe()`` with a number in each entry of an object met repeatedly."""
+    """Return ``describe()``, with a number in each entry of a shared layer."""
     if _WRITTEN.get() is not None:  # inside of another
         return describe()
     seen = _Seen()
@@ -32,7 +31,7 @@ def with_shared(describe):
 
 
 class _Seen:
-    """The count of each layer met, then its number."""
+    """The count of each layer, then the numbers of the shared ones."""
 
     def __init__(self):
         self.met, self.numbers = {}, None
@@ -44,7 +43,7 @@ class _Seen:
 
 
 def mark(thing, config):
-    """Notes that ``config`` is an entry of a layer, and numbers it if there are more."""
+    """Count an entry of a layer, or write its number into ``config``."""
     seen = _WRITTEN.get()
     if seen is None:
         return
@@ -58,7 +57,7 @@ def mark(thing, config):
 
 @contextmanager
 def reading_shared():
-    """Inside, entries with one number are one layer."""
+    """A context in which entries with one number become one layer."""
     if _READ.get() is not None:
         yield
         return
@@ -70,9 +69,9 @@ def reading_shared():
 
 
 def made_before(config):
-    """The layer of another entry with the number of this one, or None.
+    """The layer of an earlier entry with the number of this one, or None.
 
-    Raises: ``ValueError``, or ``SavingError`` from a file, if that has another class.
+    Raises: ``ValueError``, or ``SavingError`` from a file, if its class differs.
     """
     made, key = _READ.get(), config.get(KEY)
     if made is None or type(key) is not int or key not in made:
@@ -87,7 +86,7 @@ def made_before(config):
 
 
 def made_now(config, thing):
-    """Notes the layer that was made of an entry."""
+    """Keep the layer of an entry for later entries."""
     made, key = _READ.get(), config.get(KEY)
     if made is not None and type(key) is int:
         made[key] = config["class_name"], thing

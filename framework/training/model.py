@@ -43,7 +43,7 @@ class Model(Loops, Steps, Layer):
 
     _network = None
     _makes_masks = False  # its layers do
-    told_otherwise = ("inputs", "outputs")
+    custom_arguments = ("inputs", "outputs")
 
     def __init__(self, *args, inputs=None, outputs=None, **kwargs):
         if args and outputs is None and inputs is None and len(args) > 1:
