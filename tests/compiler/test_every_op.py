@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.autodiff.op_check import SINGLE
 from tapewright.autodiff.testing import (
-    SINGLE,
     booleans,
     case,
     complexes,
