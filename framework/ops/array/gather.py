@@ -7,6 +7,8 @@ Whatever picks along several axes at once numbers the entries of these axes in o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,16 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import Axis, IntLike, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import (
+    Axis,
+    IntLike,
+    Kernel,
+    Op,
+    P,
+    ShapeLike,
+    TensorLike,
+    as_shape,
+)
 
 from ..math.comparison import where
 from ..math.reduction import clip_by_norm
@@ -44,16 +55,14 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
 # ---------------------------------------------------------------------------- gather
 
 
-@primitive(
-    name="gather",
-    type_name="GatherV2",
-    same_dtype=(),
-    may_raise=True,
-    sizes=True,
-    new_memory=True,
-    linear=True,
-    no_gradient=("indices",),
-)
+def index_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an op that moves entries to where ``indices`` says, or from there."""
+    return primitive(
+        same_dtype=(), may_raise=True, linear=True, no_gradient=("indices",), **options
+    )
+
+
+@index_op(name="gather", type_name="GatherV2", sizes=True, new_memory=True)
 def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
     _refuse_others(indices)
     return xp.take(params, indices, axis=axis)
@@ -162,14 +171,7 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@primitive(
-    same_dtype=(),
-    may_raise=True,
-    grows=True,
-    linear=True,
-    cost=per_input(1),
-    no_gradient=("indices",),
-)
+@index_op(grows=True, cost=per_input(1))
 def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
 ):

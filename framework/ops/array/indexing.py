@@ -514,6 +514,7 @@ def strided_slice(
 
 @primitive(
     name="one_hot",
+    kinds="iuf",
     ignores_float_errors=True,
     may_raise="f",
     grows=True,
@@ -522,8 +523,8 @@ def strided_slice(
 def one_hot_p(
     xp, indices: TensorLike, depth: int, axis: Axis = -1, dtype: DTypeLike = "float32"
 ):
-    if indices.dtype.kind not in "iuf" or depth < 0:
-        raise TypeError
+    if depth < 0:
+        raise ValueError
     if indices.dtype.kind == "f" and not (indices == xp.floor(indices)).all():
         raise InvalidArgumentError("one_hot: floating indices must be whole numbers")
     hits = indices[..., None] == xp.arange(depth)
@@ -532,8 +533,6 @@ def one_hot_p(
 
 @one_hot_p.infer
 def _(indices, depth, axis, dtype):
-    if not (indices.dtype.is_integer or indices.dtype.is_floating):
-        raise TypeError(f"one_hot: indices must be integers, not {indices.dtype.name}")
     check_at_least("one_hot", 0, depth=depth)
     rank = known_rank("one_hot", "indices", indices)
     (at,) = normalize_axis("one_hot", axis, rank + 1)

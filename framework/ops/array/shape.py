@@ -14,7 +14,7 @@ from tapewright.core import dtypes
 from tapewright.core.blas import ROW
 from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     broadcast_shape,
@@ -605,7 +605,7 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
     return _beside(x, tuple(dims), x.dtype)
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(kinds="iu", may_raise=True, no_gradient=True)
 def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
     """The coordinates, in a tensor of shape ``dims``, of entries counted row by row.
 
@@ -617,7 +617,7 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
     array([[0, 1, 2],
            [2, 2, 1]], dtype=int32)
     """
-    if any([n < 0 for n in dims]) or indices.dtype.kind not in "iu":
+    if any([n < 0 for n in dims]):
         raise ValueError
     count = math.prod(dims)
     if xp is np and not ((indices >= 0) & (indices < count)).all():
@@ -632,8 +632,6 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
 
 @unravel_index.infer
 def _(indices, dims):
-    if not indices.dtype.is_integer:
-        raise DTypeError("unravel_index", "indices must be integers", indices=indices)
     if any(n < 0 for n in dims):
         raise InvalidArgumentError(
             f"unravel_index: dims must be 0 or more, got {tuple(dims)}"

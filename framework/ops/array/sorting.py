@@ -32,6 +32,7 @@ from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike
 from ..math.comparison import less, less_equal
 from ..math.reduction import reduce_all
 from .conversion import cast
+from .gather import index_op
 from .shape import reshape
 
 __all__ = [
@@ -233,7 +234,7 @@ def top_k(
     return TopKV2(*_top_k(input, k, index_type))
 
 
-@primitive(type_name="InTopKV2", same_dtype=(), no_gradient=True)
+@primitive(type_name="InTopKV2", kinds="iu", same_dtype=(), no_gradient=True)
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
@@ -246,7 +247,7 @@ def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     array([False,  True])
     """
     (batch, classes), (rows,) = predictions.shape, targets.shape
-    if rows != batch or targets.dtype.kind not in "iu":
+    if rows != batch:
         raise ValueError("shapes differ")
     if not classes:
         return xp.zeros(batch, bool)
@@ -260,8 +261,6 @@ def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
 @in_top_k.infer
 def _(targets, predictions, k):
     given = {"targets": targets, "predictions": predictions}
-    if not targets.dtype.is_integer:
-        raise DTypeError("in_top_k", "targets must be integers", **given)
     ranks = targets.shape.rank, predictions.shape.rank
     if ranks != (1, 2) or not targets.shape.is_compatible_with(predictions.shape[:1]):
         what = "targets must be [batch], and predictions [batch, classes]"
@@ -281,13 +280,7 @@ def _(mapped, targets, predictions, *, k):
 # ---------------------------------------------------- entries by place, for the rules above
 
 
-@primitive(
-    same_dtype=(),
-    may_raise=True,
-    linear=True,
-    no_gradient=("indices",),
-    batch=batch_along_axis,
-)
+@index_op(batch=batch_along_axis)
 def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -306,13 +299,7 @@ def _(g, indices, x_shape, axis):
     return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
 
 
-@primitive(
-    same_dtype=(),
-    may_raise=True,
-    linear=True,
-    no_gradient=("indices",),
-    batch=batch_along_axis,
-)
+@index_op(batch=batch_along_axis)
 def place_along_axis(
     xp, x: TensorLike, indices: TensorLike, size: int, axis: Axis = -1
 ):
@@ -474,14 +461,14 @@ def searchsorted(
     return _searchsorted(sorted_sequence, values, side == "right", out_type.name)
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(kinds="iu", may_raise=True, no_gradient=True)
 def invert_permutation(xp, x: TensorLike):
     """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
 
     >>> invert_permutation([2, 0, 1]).numpy()
     array([1, 2, 0], dtype=int32)
     """
-    if x.ndim != 1 or x.dtype.kind not in "iu":
+    if x.ndim != 1:
         raise ValueError("no permutation")
     if xp is np and (np.sort(x) != np.arange(x.size)).any():
         raise InvalidArgumentError(
@@ -495,7 +482,7 @@ def invert_permutation(xp, x: TensorLike):
 
 @invert_permutation.infer
 def _(x):
-    if x.shape.rank != 1 or not x.dtype.is_integer:
+    if x.shape.rank != 1:
         raise ShapeError("invert_permutation", "x must be a list of integers", x=x)
     return x
 

@@ -86,14 +86,14 @@ FIRST = [{"x"}, {"x", "y"}]
 # ---------------------------------------------------------------------- arithmetic
 
 
-@elementwise(
-    type_name="AddV2",
-    kinds="iufcU",
-    sizes=True,
-    linear=True,
-    commutative=True,
-    exact=True,
-)
+def arithmetic(
+    *, kinds: str = "iufc", **options: Any
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+    """Decorator: an exact `elementwise` op of numbers, sizes among them."""
+    return elementwise(kinds=kinds, sizes=True, exact=True, **options)
+
+
+@arithmetic(type_name="AddV2", kinds="iufcU", linear=True, commutative=True)
 def add(xp, x: TensorLike, y: TensorLike):
     """``x + y``."""
     return xp.add(x, y)
@@ -104,7 +104,7 @@ def _(g):
     return g
 
 
-@elementwise(type_name="Sub", kinds="iufc", sizes=True, linear=True, exact=True)
+@arithmetic(type_name="Sub", linear=True)
 def subtract(xp, x: TensorLike, y: TensorLike):
     """``x - y``."""
     return xp.subtract(x, y)
@@ -120,14 +120,7 @@ def _(g):
     return -g
 
 
-@elementwise(
-    type_name="Mul",
-    kinds="iufc",
-    sizes=True,
-    linear="each",
-    commutative=True,
-    exact=True,
-)
+@arithmetic(type_name="Mul", linear="each", commutative=True)
 def multiply(xp, x: TensorLike, y: TensorLike):
     """``x * y``."""
     return xp.multiply(x, y)
@@ -609,9 +602,11 @@ def polyval(
 # -------------------------------------------------------------- powers, exponentials
 
 
-def transcendental(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def transcendental(
+    *, cost: tuple[int, int] = (0, 1), **options: Any
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an `elementwise` op like `exp`, whose infinities and NaN are answers."""
-    return elementwise(floating=True, ignores_float_errors=True, cost=(0, 1), **options)
+    return elementwise(floating=True, ignores_float_errors=True, cost=cost, **options)
 
 
 @transcendental(
@@ -639,12 +634,7 @@ def _(g, out):
     return divide_no_nan(g * 0.5, out)
 
 
-@elementwise(
-    ignores_float_errors=True,
-    floating=True,
-    cost=(1, 1),
-    stable_form="rsqrt(x + epsilon)",
-)
+@transcendental(cost=(1, 1), stable_form="rsqrt(x + epsilon)")
 def rsqrt(xp, x: TensorLike):
     """``1 / sqrt(x)``."""
     return xp.reciprocal(xp.sqrt(x))

@@ -204,9 +204,8 @@ def _(g, x):
 
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(5, 2))
-def _gelu_slope(
-    xp, x: TensorLike
-):  # the distribution of the normal, and x times its density
+def _gelu_slope(xp, x: TensorLike):
+    """The distribution of the normal, and ``x`` times its density."""
     size = _bounded(xp, x)
     tail, density = normal_tail(xp, size)
     density *= size

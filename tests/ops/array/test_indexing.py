@@ -182,7 +182,7 @@ MISFITS = [
     (lambda: tw.slice(X, [0, 2], [1, 2]), ShapeError, "leave axis 1"),
     (lambda: tw.strided_slice(X, [0], [1, 1]), ValueError, "one length"),
     (lambda: tw.strided_slice(X, [0], [1], [0]), ValueError, "must not be 0"),
-    (lambda: tw.one_hot([True], 2), TypeError, "must be integers"),
+    (lambda: tw.one_hot([True], 2), TypeError, "must be integer or floating"),
     (lambda: tw.argmax(X, 2), ValueError, "axis must be from -2 to 1"),
 ]  # fmt: skip
 

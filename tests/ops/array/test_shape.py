@@ -164,7 +164,7 @@ def test_an_index_too_large_to_unravel_is_an_error_on_the_cpu():
         pytest.raises(ValueError, match="indices must be from 0 to 5"),
     ):
         tw.unravel_index([6], [2, 3])
-    with pytest.raises(TypeError, match="must be integers"):
+    with pytest.raises(TypeError, match="indices must be integer"):
         tw.unravel_index([0.5], [2, 3])
 
 
