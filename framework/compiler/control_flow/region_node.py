@@ -22,7 +22,7 @@ from tapewright.core.symbolic_shape import equal_for_examples, sizes_in_use, sub
 from tapewright.ops.array.conversion import stop_gradient
 
 from ..pipeline import make_executable
-from ..tracing.binding import now_bound
+from ..tracing.binding import bound_regions
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import ListValue, list_value, zeros_of
 from .recording import emit, region_gradients
@@ -78,7 +78,7 @@ class RegionNode(Node):
             settings = substitute(settings, sizes)
         if counts is not None:
             settings |= {name: counts[name] for name in self.COUNTED}
-        regions = now_bound(self.regions) if regions is None else regions
+        regions = bound_regions(self.regions) if regions is None else regions
         return type(self)(regions=regions, line=self.line, **{**settings, **changes})
 
     # --- ports

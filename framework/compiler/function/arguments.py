@@ -1,4 +1,4 @@
-"""Arguments of a traced function: put in order, converted, and told apart.
+"""Arguments of a traced function: ordered, converted, and made into keys of traces.
 
 A trace is made for *kinds* of arguments: a tensor's shape and dtype, a Python number's
 type and value, the structure around them, and which object any other argument is. A
@@ -28,12 +28,12 @@ from ..tracing.handles import Resource
 
 __all__ = [
     "Arguments",
-    "Same",
-    "kept",
+    "IdentityKey",
     "map_tensors",
     "named_leaves",
     "quick_key",
     "revived",
+    "weakened",
 ]
 
 _LITERALS = {int, bool, str, bytes, type(None), type(...)}
@@ -59,7 +59,7 @@ class Arguments:
         self.specs = tuple([_spec_of(x) for x in self.tensors])
         if constraints is not None:
             pairs = zip(constraints, self.specs)  # behind them: tensors among defaults
-            wanted = [(*_facts(spec), own[2]) for spec, own in pairs]
+            wanted = [(*_shape_and_dtype(spec), own[2]) for spec, own in pairs]
             self.specs = (*wanted, *self.specs[len(wanted) :])
         pairs = itertools.zip_longest(constraints or (), self.tensors)
         self.names = [_own_name(spec) or _own_name(x) for spec, x in pairs]
@@ -100,7 +100,7 @@ class Arguments:
         return kind, self._reference(x)
 
     def _from_array(self, x):
-        """An array as a tensor; one that may be used in place, if only for a while."""
+        """Wrap an array in a tensor, without a copy where a replay may borrow it."""
         plain = type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative
         if not plain or not x.flags.c_contiguous or devices.current_module() is not np:
             return convert_to_tensor(x)
@@ -108,39 +108,39 @@ class Arguments:
         return new_tensor(x)
 
     def copy_borrowed(self):
-        """Tensors that are arrays of the caller become copies, which may be kept."""
+        """Replace borrowed arrays of the caller by copies, which may be kept."""
         for i in self.borrowed:
             self.tensors[i] = new_tensor(self.tensors[i].array.copy())
         self.borrowed = []
 
     def released(self):
-        """The same without a tensor, or an object that it would keep alive."""
+        """Return a copy that keeps no tensor and no object alive."""
         twin = copy(self)
-        twin.values = tuple([kept(x) for x in self.values])
+        twin.values = tuple([weakened(x) for x in self.values])
         twin.tensors = [TensorSpec(x.shape, x.dtype) for x in self.tensors]
         return twin
 
     def _reference(self, x):
-        """A stand-in for an object that does not keep it alive, where that can be."""
+        """Return a key for an object that does not keep it alive, where that is possible."""
         by_value = _is_hashable(x) and not isinstance(x, Variable)
         try:
             reference = weakref.ref(x)
         except TypeError:
-            return x if by_value else Same(x)
+            return x if by_value else IdentityKey(x)
         self.objects.append(reference)
-        return reference if by_value else Same(reference)
+        return reference if by_value else IdentityKey(reference)
 
 
 def _with_tensors(x):
-    """An argument with the tensors themselves where it has a variable's ``value``."""
+    """Replace the ``value`` of variables by tensors."""
     if is_nested(x):
         found = any([type(leaf) is VariableValue for leaf in flatten(x)])
         return map_structure(unwrap_value, x) if found else x
     return unwrap_value(x)
 
 
-class Same:
-    """Compares by identity with an object, given as it is or by a weak reference."""
+class IdentityKey:
+    """A key that compares objects by identity; ``reference`` may be a weak one."""
 
     __slots__ = ("reference", "number")
 
@@ -153,7 +153,7 @@ class Same:
         return reference() if type(reference) is weakref.ref else reference
 
     def __eq__(self, other):
-        if type(other) is not Same or self.number != other.number:
+        if type(other) is not IdentityKey or self.number != other.number:
             return False
         own = self.get()  # None: another object may live in its place
         return self is other or (own is not None and own is other.get())
@@ -163,7 +163,7 @@ class Same:
 
 
 class _Weak:
-    """A weak reference, told apart from those that are arguments themselves."""
+    """A weak reference, distinct from those that are arguments themselves."""
 
     __slots__ = ("get",)
 
@@ -171,17 +171,17 @@ class _Weak:
         self.get = weakref.ref(x)
 
 
-def kept(value):
-    """Return what may be remembered of an argument: specs of tensors, objects weakly."""
+def weakened(value):
+    """Replace tensors by their specs, and other objects by weak references."""
     if is_nested(value):
-        return map_structure(kept, value)
+        return map_structure(weakened, value)
     if isinstance(value, TensorSpec):
         return value
     if isinstance(value, Tensor) or devices.is_array(value):
         dtype = getattr(value.dtype, "dtype", value.dtype)
         return TensorSpec(value.shape, dtype, getattr(value, "name", None))
     if type(value) is IndexedSlices:
-        return IndexedSlices(*[kept(part) for part in _parts(value)])
+        return IndexedSlices(*[weakened(part) for part in _parts(value)])
     if isinstance(value, Resource):
         return value.stand_in(None)
     try:
@@ -191,7 +191,7 @@ def kept(value):
 
 
 def revived(value):
-    """The argument of which `kept` has kept this, but for its tensors."""
+    """Undo `weakened`, except for tensors."""
     if is_nested(value):
         return map_structure(revived, value)
     return value.get() if type(value) is _Weak else value
@@ -217,7 +217,7 @@ def _sorted(mapping):
 
 
 def _parts(slices):
-    """The tensors of `IndexedSlices`; a dense shape of numbers is a tuple."""
+    """Return the parts of `IndexedSlices`; a dense shape of numbers is a tuple."""
     shape = slices.dense_shape
     if shape is not None and not is_tensor(shape):
         shape = tuple([int(n) for n in shape])
@@ -225,14 +225,14 @@ def _parts(slices):
 
 
 def _spec_of(x):
-    """The shape, dtype and array module of a tensor or spec."""
+    """Return the shape, dtype and array module of a tensor or spec."""
     array = getattr(x, "array", None)
     if devices.is_array(array):
         return array.shape, array.dtype, devices.array_module(type(array))
-    return (*_facts(x), devices.current_module())
+    return (*_shape_and_dtype(x), devices.current_module())
 
 
-def _facts(spec):
+def _shape_and_dtype(spec):
     shape, dtype = spec.shape, spec.dtype.dtype
     if shape.rank is None:
         return None, dtype
@@ -252,9 +252,9 @@ def named_leaves(x, name):
 
 
 def map_tensors(make, values, names):
-    """``values`` with ``make(tensor, name)`` in the place of each tensor, in their order.
+    """Replace each tensor in ``values`` by ``make(tensor, name)``.
 
-    An array is a tensor here, too, and so is a `TensorSpec`.
+    Arrays and `TensorSpec` count as tensors.
     """
 
     def mapped(name, leaf):
@@ -280,10 +280,10 @@ def quick_key(args):
     The key is None if there are others.
     """
     key, tensors = [devices.current_module(), is_lent()], []
-    return (tuple(key), tensors) if _take(args, key, tensors) else (None, None)
+    return (tuple(key), tensors) if _extend_key(args, key, tensors) else (None, None)
 
 
-def _take(args, key, tensors):
+def _extend_key(args, key, tensors):
     for x in args:
         kind = type(x)
         if kind is Tensor:
@@ -294,7 +294,7 @@ def _take(args, key, tensors):
             key += (kind, x)
         elif kind is tuple:
             key += (kind, len(x))
-            if not _take(x, key, tensors):
+            if not _extend_key(x, key, tensors):
                 return False
         else:
             return False

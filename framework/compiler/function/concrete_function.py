@@ -35,16 +35,16 @@ from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
 from ..tracing.linearize import record_call
 from ..tracing.tracer import SymbolicTensor
-from .arguments import Arguments, kept, revived
+from .arguments import Arguments, revived, weakened
 from .outputs import packer
 
-__all__ = ["ConcreteFunction", "Form", "UntracedFunction"]
+__all__ = ["ConcreteFunction", "InputStructure", "UntracedFunction"]
 
 
-class Form:
-    """The arguments of a trace: ``values`` for the parameters of a `Signature`.
+class InputStructure:
+    """The structure of the arguments of a trace: a value for each parameter.
 
-    A tensor is a `TensorSpec` there, and an object a weak reference to it.
+    A tensor is a `TensorSpec` in ``values``, and an object a weak reference to it.
     """
 
     def __init__(self, signature, values, named):
@@ -54,10 +54,10 @@ class Form:
     @classmethod
     def of(cls, signature, values, named=()):
         """Describe a trace with these values, in which tensors are symbolic."""
-        return cls(signature, [kept(x) for x in values], named)
+        return cls(signature, [weakened(x) for x in values], named)
 
     def shown(self):
-        """For each parameter what it was given, as it is printed."""
+        """Yield the value of each parameter, as it is printed."""
 
         def text(x):
             if not isinstance(x, TensorSpec):
@@ -77,8 +77,10 @@ class Form:
         return self.signature.as_call([revived(x) for x in self.values])
 
     def tensors(self, args, kwargs):
-        """The tensors of a call like the one that was traced; parameters without any
-        need not be given. Raises: ``TypeError``."""
+        """Return the tensors of a call of this structure. Raises: ``TypeError``.
+
+        Parameters without tensors need not be given.
+        """
         given = self.signature.given(args, kwargs)
         tensors = []
         pairs = zip(self.signature.parameters, self.values, strict=True)
@@ -127,7 +129,7 @@ def _has_specs(values):
 
 
 def fitting(value, spec, name):
-    """``value`` as a tensor that the spec allows. Raises: ``TypeError``."""
+    """Convert a value to a tensor of this spec. Raises: ``TypeError``."""
     try:
         tensor = value
         if not isinstance(value, Tensor):
@@ -149,10 +151,10 @@ class ConcreteFunction:
     or with its tensors alone, in order or by the names of `inputs`.
     """
 
-    def __init__(self, graph, structure=0, form=None, tracer=None):
+    def __init__(self, graph, structure=0, input_structure=None, tracer=None):
         self.graph = graph
         self.structure = structure  # of the outputs: a nest of their numbers and None
-        self.form, self.tracer = form, tracer
+        self.input_structure, self.tracer = input_structure, tracer
         self.is_compiled = None  # False: interpreted, as arrays are not NumPy's
         self.peeks = (), ()  # peeked elements and their specs: see `Function`
         self.specializations = None  # `Specializations`, if sizes are open
@@ -173,13 +175,13 @@ class ConcreteFunction:
         return self.run(self.tensors_of(args, kwargs))
 
     def tensors_of(self, args, kwargs):
-        """The input tensors for a call. Raises: ``TypeError`` if it does not fit."""
+        """Return the input tensors of a call. Raises: ``TypeError`` if it does not fit."""
         if not kwargs and self._are_inputs(args):
             return args
-        if self.form is None:
+        if self.input_structure is None:
             return self._flat(args, kwargs)
         try:
-            return self.form.tensors(args, kwargs)
+            return self.input_structure.tensors(args, kwargs)
         except TypeError as error:
             try:
                 return self._flat(args, kwargs)
@@ -199,7 +201,7 @@ class ConcreteFunction:
         return True
 
     def _flat(self, args, kwargs):
-        """The tensors of a call with nothing but tensors, in order or by name."""
+        """Return the tensors of a call that has only tensors, in order or by name."""
         values = self.graph.inputs
         rest = [value.name for value in values[len(args) :]]
         if len(args) > len(values) or set(rest) != set(kwargs):
@@ -210,14 +212,14 @@ class ConcreteFunction:
         return [fitting(x, _spec(value), value.name) for x, value in pairs]
 
     def run(self, tensors):
-        """The outputs, in their structure, for the tensors among the arguments."""
+        """Return the result for the tensors among the arguments."""
         return self.packed(self.flat_call(tensors))
 
     def holds(self):
-        """Return whether the trace may be used again, as far as tensors from outside go.
+        """Return whether the tensors from outside that the trace uses are still valid.
 
-        Not if one of them has no value any more, or if a tape has come to know one since
-        that is a constant here.
+        They are not if one of them is of a trace that has ended, or if a tape now tracks
+        one that is a constant here.
         """
         if not self.is_steady:
             for x in self.graph.captures.values():
@@ -237,7 +239,7 @@ class ConcreteFunction:
         return True
 
     def flat_call(self, tensors):
-        """Output tensors for input tensors, whoever watches."""
+        """Return the output tensors for input tensors, under any interpreters."""
         if self.specializations is not None:
             return self.specializations.pick(tensors).flat_call(tensors)
         interpreter = active_interpreter()
@@ -260,7 +262,7 @@ class ConcreteFunction:
         return self.interpreted(tensors)
 
     def interpreted(self, tensors):
-        """Output tensors, op by op, for whoever watches; all or nothing is done."""
+        """Return the output tensors, op by op, as active interpreters see them."""
         run = partial(interpret, self.graph)
         if active_tracer() is None:
             written = {id(v): v for node in self.graph.nodes for v in node.writes}
@@ -268,7 +270,7 @@ class ConcreteFunction:
         return run(tensors)
 
     def _is_numpys(self, tensors):
-        """Return whether all arrays that it works on are NumPy's."""
+        """Return whether all arrays are NumPy's."""
         values = [x for x in (*tensors, *self.graph.captures.values())
                   if type(x) is Tensor]  # fmt: skip
         for node in self.graph.nodes:
@@ -278,7 +280,7 @@ class ConcreteFunction:
         return all([array_module(type(a)) is np for a in arrays])
 
     def borrows(self, tensors):
-        """Return whether a replay keeps nothing of the memory of its inputs."""
+        """Return whether no memory of the inputs outlives a replay."""
         if self.specializations is not None:
             return self.specializations.pick(tensors).borrows(tensors)
         if not self.is_compiled or active_interpreter() is not None:
@@ -317,9 +319,9 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self):
         """``(args, kwargs)``: a `TensorSpec` for each tensor, other arguments as given."""
-        if self.form is None:
+        if self.input_structure is None:
             return tuple([_spec(value) for value in self.graph.inputs]), {}
-        return self.form.structured()
+        return self.input_structure.structured()
 
     @property
     def structured_outputs(self) -> Any:
@@ -399,12 +401,15 @@ class ConcreteFunction:
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Parameters, output and captures, as TensorFlow prints them."""
         args, kwargs = self.structured_input_signature
-        if self.form is None:
+        if self.input_structure is None:
             parameters = [(value.name, "", _spec(value)) for value in self.graph.inputs]
         else:
             parameters = [
                 (p.name, f" ({p.kind.name})", x)
-                for p, x in zip(self.form.signature.parameters, self.form.shown())
+                for p, x in zip(
+                    self.input_structure.signature.parameters,
+                    self.input_structure.shown(),
+                )
             ]
         outputs = self.structured_outputs
         if not verbose:
@@ -425,10 +430,10 @@ class ConcreteFunction:
 
 
 class UntracedFunction(ConcreteFunction):
-    """A function that is traced for the sizes of each call: none serves them all.
+    """A function that is traced for the sizes of each call.
 
-    Its code needs a size, or a rank, as a number. What one trace for all sizes would
-    tell, its outputs and its variables, it refuses to say.
+    Its code needs a size, or a rank, as a number. Its outputs and variables, which only a
+    trace for all sizes has, are not available.
     """
 
     def run(self, tensors):
@@ -447,18 +452,15 @@ class UntracedFunction(ConcreteFunction):
 
     def pretty_printed_signature(self, verbose=True):
         """The parameters; of the outputs that they depend on the sizes."""
-        shown = [f"{name}: {_spec(v)}" for name, v in self._parameters()]
+        shown = [f"{value.name}: {_spec(value)}" for value in self.graph.inputs]
         if not verbose:
             return f"({', '.join(shown)}) -> <depends on the sizes>"
         lines = ["Input Parameters:", *[f"  {x}" for x in shown or ["None"]]]
         return "\n".join([*lines, "Output Type:", "  depends on the sizes"])
 
-    def _parameters(self):
-        return [(value.name, value) for value in self.graph.inputs]
-
 
 def _leaves_inputs(executable):
-    """Return whether nothing that outlives a replay shares memory with its inputs."""
+    """Return whether nothing that outlives a replay shares memory with inputs."""
     kept = set(executable.assignment.escaping)
     for instruction in executable.program.instructions:
         if instruction.has_effect:
@@ -467,7 +469,7 @@ def _leaves_inputs(executable):
 
 
 def _alive(references):
-    """Weak references to what lives on."""
+    """Select the weak references to objects that are alive."""
     return {name: ref for name, ref in references.items() if ref() is not None}
 
 

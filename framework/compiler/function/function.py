@@ -33,9 +33,9 @@ from ..tracing.handles import Resource, UnexpectedElement
 from ..tracing.lifting import concrete_value
 from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
 from .arguments import map_tensors, named_leaves, quick_key, revived
-from .concrete_function import ConcreteFunction, Form, UntracedFunction
+from .concrete_function import ConcreteFunction, InputStructure, UntracedFunction
 from .methods import Always, Method
-from .outputs import numbered, packer
+from .outputs import flatten_result, packer
 from .retracing import Retraces
 from .scopes import inside
 from .signature import Signature
@@ -240,7 +240,7 @@ class Function(Generic[P, R]):
         names = self.signature.names
         values = map_tensors(lambda *_: next(tensors), arguments.values, names)
         answer = self._run_python(*self.signature.as_call(values))
-        leaves, structure = numbered(answer, self._name)
+        leaves, structure = flatten_result(answer, self._name)
         return packer(structure)([convert_to_tensor(x) for x in leaves])
 
     def _find(self, arguments):
@@ -372,8 +372,8 @@ class Function(Generic[P, R]):
         values = [revived(x) for x in arguments.values]
         values = map_tensors(spec, values, self.signature.names)
         graph.finished = True
-        form = Form.of(self.signature, values, arguments.names)
-        return UntracedFunction(graph, form=form)
+        inputs = InputStructure.of(self.signature, values, arguments.names)
+        return UntracedFunction(graph, input_structure=inputs)
 
     def trace_for(self, arguments, shapes):
         """Trace for tensors of these shapes; only the first trace may make variables."""
@@ -422,7 +422,7 @@ class Function(Generic[P, R]):
         try:
             with use_interpreters((tracer,)), inside():
                 answer = self._run_python(*self.signature.as_call(values))
-                leaves, structure = numbered(answer, self._name)
+                leaves, structure = flatten_result(answer, self._name)
                 advanced = _advanced_generators(tracer)
                 tracer.finish([convert_to_tensor(x) for x in leaves])
         except Exception:  # code that catches the fallback may raise another
@@ -436,8 +436,8 @@ class Function(Generic[P, R]):
         finally:
             graph.finished = True
         self._count += 1
-        form = Form.of(self.signature, values, arguments.names)
-        concrete = ConcreteFunction(graph, structure, form, tracer)
+        inputs = InputStructure.of(self.signature, values, arguments.names)
+        concrete = ConcreteFunction(graph, structure, inputs, tracer)
         concrete.peeks = _peeks_of(tracer)
         concrete.is_steady &= concrete.peeks == NO_PEEKS
         modules = {current_module(), *[module for *_, module in arguments.specs]}

@@ -12,7 +12,7 @@ __all__ = ["Always", "Method"]
 
 
 class Always:
-    """In place of a weak reference to what allows none."""
+    """A strong reference with the interface of a weak one."""
 
     __slots__ = ("owner",)
 
@@ -24,7 +24,7 @@ class Always:
 
 
 class Method(Generic[P, R]):
-    """The `Function` of one owner, and the owner, who lives as long as this does."""
+    """The `Function` of one owner, bound to it."""
 
     __slots__ = ("_function", "__self__")
 

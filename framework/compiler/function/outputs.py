@@ -5,11 +5,11 @@ from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.tensor import IndexedSlices, is_tensor
 from tapewright.core.tensor_shape import TensorShape
 
-__all__ = ["numbered", "packer"]
+__all__ = ["flatten_result", "packer"]
 
 
 def packer(structure):
-    """The function that arranges output tensors like ``structure``."""
+    """Return the function that packs output tensors into ``structure``."""
     if structure is None:
         return lambda outputs: None
     if structure == 0:
@@ -30,13 +30,13 @@ def packer(structure):
 
 
 def _is_value(x):
-    """Return whether it converts to a tensor: a number, a text, an array or a shape."""
+    """Return whether an output converts to a tensor: numbers, strings, arrays, shapes."""
     kinds = (bool, int, float, complex, str, bytes, TensorShape)
     return is_tensor(x) or devices.is_array(x) or isinstance(x, kinds)
 
 
-def numbered(answer, who):
-    """The tensors of what a function returned, and its structure with their numbers."""
+def flatten_result(answer, who):
+    """Return the leaves of a result that become tensors, and its nest of their numbers."""
     leaves = []
 
     def number(leaf):

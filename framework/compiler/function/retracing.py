@@ -8,7 +8,7 @@ from .arguments import named_leaves
 
 __all__ = ["Retraces"]
 
-# So many traces within so many calls call for a word.
+# The warning comes after so many traces within so many calls.
 TRACES, CALLS = 5, 10
 
 
@@ -17,11 +17,11 @@ class Retraces:
 
     def __init__(self, name, relaxed=False):
         self.name, self.warned = name, False
-        self.relaxed = relaxed  # sizes that differ are left open already
+        self.relaxed = relaxed  # whether differing sizes are left open already
         self.latest = deque(maxlen=TRACES)
 
     def note(self, call, names, arguments):
-        """Remembers a trace made in this call; a warning to give, or None."""
+        """Note a trace made in this call; return a warning, or None."""
         if self.warned:
             return None
         self.latest.append((call, _described(names, arguments)))
@@ -35,7 +35,7 @@ class Retraces:
         )
 
     def _varying(self):
-        """The arguments that differ, their values, and what to do."""
+        """Describe the arguments that differ, and what to do."""
         rows = [described for _, described in self.latest]
         names = list(dict.fromkeys([name for row in rows for name in row]))
         found, ways = [], []
@@ -66,7 +66,7 @@ def _advice(kinds, relaxed):
 
 
 def _described(names, arguments):
-    """Name of each leaf among the arguments -> its kind, and what of it picks the trace."""
+    """Map the name of each leaf of the arguments to its kind and its part of the key."""
     found, specs = {}, iter(arguments.specs)
     values = zip(names, arguments.values, strict=True)
     for name, leaf in [pair for n, x in values for pair in named_leaves(x, n)]:

@@ -34,7 +34,7 @@ def inside_function() -> bool:
 
 @contextmanager
 def inside():
-    """The code of a function, while it is traced."""
+    """Run the code of a function that is traced."""
     token = _INSIDE.set(True)
     try:
         yield
@@ -65,10 +65,10 @@ class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
 
 
 class control_dependencies:  # noqa: N801
-    """``with control_dependencies(inputs):`` what is inside happens after ``inputs``.
+    """``with control_dependencies(inputs):`` code inside runs after ``inputs``.
 
-    It does anyway: assignments, prints and other effects keep the order of the code, in
-    traces too. Functions among ``inputs`` are called.
+    It does so in any case: assignments, prints and other effects keep the order of the
+    code, in traces too. Functions among ``inputs`` are called.
     """
 
     def __init__(self, control_inputs: Any):

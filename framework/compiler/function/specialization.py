@@ -1,4 +1,4 @@
-"""One trace for all sizes: graphs with unknown dimensions, and what they become for known ones.
+"""Specialize traces of unknown sizes for known ones.
 
 Where a signature leaves dimensions open the Python code runs once, with a `symbolic_dim.Dim`
 in the place of each. What the graph then assumes of them is noted (`Guards`), and
@@ -30,11 +30,11 @@ __all__ = ["Specializations", "Trace", "first_bound", "is_open", "sizes_of"]
 
 # An executable is kept for so many sets of sizes: those that came last.
 MANY_SIZES = 256
-# Traces for other examples, of a function that asks what its sizes are.
+# The most traces for different example sizes, if guards fail.
 MANY_EXAMPLES = 8
-# After so many traces for one set of sizes each a word is said.
+# A warning comes after so many traces that serve one set of sizes only.
 MANY_TRACES = 8
-# Primes: what is true of such sizes is true of most.
+# Primes: conditions that hold for these sizes hold for most.
 _PRIMES = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709, 1801, 1901, 2003, 2111)
 
 
@@ -69,7 +69,7 @@ class Trace:
         return self.guards.broken_by(sizes) is None
 
     def bound(self, shapes):
-        """The function for these very shapes. Raises what an op says against them."""
+        """Return the function for these very shapes. Raises what an op raises for them."""
         if self.guards is None:
             return self.concrete
         graph = bind(self.concrete.graph, sizes_of(self.pattern, shapes))
@@ -77,7 +77,7 @@ class Trace:
 
 
 def sizes_of(pattern, shapes):
-    """The numbers behind the open sizes of a pattern: `DimSymbol` -> number."""
+    """Return the numbers of the open sizes of a pattern: `DimSymbol` -> number."""
     found = {}
     for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
         if own is None:
@@ -90,7 +90,7 @@ def sizes_of(pattern, shapes):
 
 
 def first_bound(traces, shapes):
-    """The function of the first trace that takes these shapes, or None; and what others say."""
+    """Return the function of the first trace that fits, or None; and the first error."""
     problem = None
     for trace in traces:
         try:
@@ -117,7 +117,7 @@ class Specializations:
             self.symbols += [DimSymbol(i, None if shape is None else a) for a in found]
         self.traces = []  # for many sizes: `Trace`
         self.reason = None  # why there is no trace for all sizes
-        self.depends = False  # on sizes, whether there is one
+        self.depends = False  # whether the example sizes decide if there is one
         self._count = 0  # of traces for one set of sizes
         self._of_rank = {}  # ranks -> specializations, if there is no trace for all
         self._fixed = OrderedDict()  # shapes -> function
@@ -126,7 +126,7 @@ class Specializations:
     # --- picking what runs
 
     def pick(self, tensors):
-        """The function for tensors of these sizes."""
+        """Return the function for tensors of these sizes."""
         key = tuple([x.array.shape for x in tensors])
         if has_symbolic_shape(
             key
@@ -156,7 +156,7 @@ class Specializations:
         return self._bound(key) or self._traced_again(key) or self._fallback(key)
 
     def _fallback(self, key):
-        """A function for these shapes alone; for this rank, if ranks are unknown."""
+        """Trace for these shapes alone; for this rank, if ranks are unknown."""
         if None not in self.shapes:
             self._count += 1
             if self._count == MANY_TRACES and self.reason:
@@ -178,24 +178,24 @@ class Specializations:
         return family._made(key)
 
     def _bound(self, key):
-        """A trace with these sizes put in; None if there is none for them."""
+        """Specialize a trace for these sizes; return None if none fits."""
         if not self.traces:
             return None
         sizes = sizes_of(self.shapes, key)
-        # Where an op refuses them, the trace of the Python code for these sizes will tell.
+        # If an op refuses them, tracing the Python code for these sizes raises its error.
         return first_bound([t for t in self.traces if t.holds(sizes)], key)[0]
 
-    # --- all that there is
+    # --- all traces
 
     def fixed_traces(self):
-        """A `Trace` for each set of sizes that were called for, those of ranks included."""
+        """Return a `Trace` for each set of sizes of earlier calls, of all ranks."""
         found = [Trace(*pair) for pair in list(self._fixed.items())]
         for family in list(self._of_rank.values()):
             found += family.fixed_traces()
         return found
 
     def functions(self):
-        """All functions that were made, for many sizes and for one set of them."""
+        """Return all functions, for many sizes and for one set of them."""
         families = [self, *self._of_rank.values()]
         found = [trace.concrete for family in families for trace in family.traces]
         return found + [trace.concrete for trace in self.fixed_traces()]
@@ -203,10 +203,9 @@ class Specializations:
     # --- tracing
 
     def first(self, shapes=None):
-        """The trace for all sizes; one for these shapes, if there cannot be one for all.
+        """Return a trace for all sizes; if there is none, a trace for these shapes.
 
-        Without shapes it is then None; where the error would be the same for all sizes,
-        it is raised.
+        Without shapes the latter is None. An error that does not depend on sizes is raised.
         """
         error = self.explore(None if shapes is None else sizes_of(self.shapes, shapes))
         if self.traces:
@@ -221,16 +220,16 @@ class Specializations:
         return type(fixed)(fixed.graph, fixed.structure)
 
     def _traced_again(self, key):
-        """A trace for an example like these sizes, if that is likely to be another one."""
+        """Trace for example sizes like these; return the function for them, or None."""
         if self.reason or len(self.traces) >= MANY_EXAMPLES or has_symbolic_shape(key):
             return None
         self.explore(sizes_of(self.shapes, key))
         return self._bound(key)
 
     def explore(self, sizes):
-        """Traces for example after example until one holds for these sizes, if there are any.
+        """Trace for example sizes until the guards of a trace hold for ``sizes``.
 
-        Returns the error of the first, if it has raised one.
+        Returns: the first error, or None.
         """
         first, examples = None, [_spread(self.symbols, sizes)]
         if sizes is not None:
@@ -266,7 +265,7 @@ class Specializations:
         return first
 
     def _symbolic(self, guards):
-        """The shapes with a formula for each unknown dimension."""
+        """Return the shapes with a formula for each unknown dimension."""
         found = []
         for i, shape in enumerate(self.shapes):
             if shape is None:
@@ -281,7 +280,7 @@ class Specializations:
 
 
 def _trace_gradients(graph):
-    """Traces gradients of custom calls now, as they too may assume something."""
+    """Trace gradients of custom calls now, as they may add guards."""
     for node in graph.nodes:
         if type(node) is CustomCall:
             failure = node.failure()
@@ -293,9 +292,9 @@ def _trace_gradients(graph):
 
 
 def _spread(symbols, sizes):
-    """Example sizes of which little is true by accident.
+    """Return example sizes for which few conditions hold by accident.
 
-    Sizes of one axis are the same for all inputs, where those that came are.
+    Sizes of one axis are equal for all inputs if the actual ones are.
     """
     found, example = {}, {}
     for symbol in symbols:
@@ -308,14 +307,14 @@ def _spread(symbols, sizes):
 
 
 def _near(symbols, sizes):
-    """The sizes that came; 1 and 0 are special, and stand for others here."""
+    """Return the actual sizes as an example, with other numbers for 0 and 1."""
     example = _spread(symbols, sizes)
     example.update((a, sizes[a]) for a in symbols if sizes[a] > 1)
     return example
 
 
 def _flipped(guards):
-    """The examples changed so that the last "unequal" is "equal"; None if none can be."""
+    """Return an example in which the last "unequal" is "equal"; None if there is none."""
     for (relation, expression), answer in reversed(guards.conditions.items()):
         if relation == "==" and not answer:
             for example in guards.solutions(expression):

@@ -1,4 +1,4 @@
-"""A graph with formulas for its sizes, copied with numbers in their place."""
+"""Bind the sizes of a graph: copy it with numbers in the place of formulas."""
 
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.symbolic_shape import sizes_in_use, substitute, with_sizes
@@ -7,7 +7,7 @@ from .graph import Graph
 from .interpret import interpret
 from .tracer import Tracer
 
-__all__ = ["bind", "now_bound"]
+__all__ = ["bind", "bound_regions"]
 
 
 def bind(graph, sizes):
@@ -30,7 +30,7 @@ def bind(graph, sizes):
     return twin
 
 
-def now_bound(graphs):
-    """Graphs inside of one that is being copied: copied themselves, else as they are."""
+def bound_regions(graphs):
+    """Return copies of regions if the graph around them is being bound, else themselves."""
     sizes = sizes_in_use()
     return graphs if sizes is None else tuple([bind(graph, sizes) for graph in graphs])

@@ -1,4 +1,4 @@
-"""Calls of traced functions on a tape: one record, pulled back by a backward graph."""
+"""The record of a call of a traced function: its pullback runs a backward graph."""
 
 import numpy as np
 
@@ -61,14 +61,14 @@ def call_pullback(linearization, sources):
 
 
 def _both(name, x, y):
-    """The sum of two lists of cotangents."""
+    """Add two lists of cotangents."""
     if active_interpreter() is not ARRAY_EVAL:
         raise TracingError(f"{name}: {_UNBOUNDED}")
     return sum_of_lists(x, y)
 
 
 def _seeds(linearization, backward, targets):
-    """The cotangents that a backward graph takes; zeros where it takes more than came."""
+    """Return the cotangents that a backward graph takes; zeros for missing ones."""
     seeds = []
     for k in backward.present:
         c = targets[k]
@@ -81,7 +81,7 @@ def _seeds(linearization, backward, targets):
 
 
 def _replayed(backward, seeds, residuals):
-    """The outputs of a backward graph on arrays."""
+    """Return the outputs of a backward graph on arrays."""
     arrays = [_conjugated(c if is_array(c) else np.asarray(c)) for c in seeds]
     with use_interpreters(()):
         return backward.function.executable(
@@ -94,7 +94,7 @@ def _conjugated(array):
 
 
 def _part(gradient, outputs, finish):
-    """One gradient, as the backward pass carries it."""
+    """Return one gradient of the outputs, in the form of the backward pass."""
     if type(gradient) is int:
         return finish(outputs[gradient])
     values, indices, shape = gradient

@@ -1,8 +1,8 @@
-"""The node of a call with a gradient of its own, as `custom_gradient` writes it down.
+"""`CustomCall`: the node of a call with a custom gradient.
 
-A replay does not notice it: it hands on what the ops inside the call gave. Where the graph
-is interpreted under a tape, the tape is given the call with its gradient function, which
-by then is a graph, too.
+For a replay it is an alias of the outputs of the ops inside the call. If the graph is
+interpreted under a tape, the tape records the call with its gradient function, which is
+a graph, too.
 """
 
 import threading
@@ -23,12 +23,12 @@ from .interpret import interpret
 
 __all__ = ["CustomCall", "capture_for_gradients", "finish_gradients"]
 
-# Gradients of gradients of gradients are looked into when it is found what they use.
+# The order of gradients up to which the values that they use are found.
 DEPTH = 4
 
 
 def finish_gradients(tracer, gradients):
-    """Ends the trace of a gradient function. Returns: for each, its output, or None."""
+    """End the trace of a gradient function. Returns: the output index of each, or None."""
     outputs, places = [], []
     for gradient in gradients:
         places.append(None if gradient is None else len(outputs))
@@ -79,7 +79,7 @@ class CustomCall(Node):
         return "custom_call"
 
     def backward(self):
-        """The graph of the gradient function, and where each gradient is in its outputs.
+        """Return the graph of the gradient function, and the output index of each gradient.
 
         Its inputs are the cotangents of the outputs; what else it uses of the graph of
         the call is captured. It is traced when it is first asked for. Raises what the
@@ -91,7 +91,7 @@ class CustomCall(Node):
         return self._backward
 
     def failure(self):
-        """The exception of tracing the gradient function, or None."""
+        """Trace the gradient function; return the exception that it raises, or None."""
         with self._lock:
             if self._backward is None and self._failure is None:
                 try:
@@ -129,7 +129,7 @@ class CustomCall(Node):
             return graph, finish_gradients(tracer, answer)
 
     def interpret(self, args, env):
-        """The outputs for given values, recorded on the tapes as one call."""
+        """Return the outputs for these values, recorded on tapes as one call."""
         sources = [args[s] if type(s) is int else s for s in self.sources]
         if active_tracer() is None:
             # Else it would keep all that the function has computed.
@@ -141,10 +141,10 @@ class CustomCall(Node):
         )
 
     def reach(self):
-        """The symbols that its gradient uses, and the gradients of that: symbol -> tensor.
+        """Find the symbols that its gradients of all orders use: symbol -> tensor.
 
-        A gradient function that calls itself has gradients without end. They look no
-        further back than the first ones: what is new at no depth is not sought deeper.
+        The search ends at the first order that adds no symbol, as a gradient function that
+        calls itself has gradients of any order.
         """
         found, level = {}, [self]
         for _ in range(DEPTH):
@@ -166,7 +166,7 @@ class CustomCall(Node):
 
 
 def capture_for_gradients(tracer, of=None):
-    """Captures what gradients of custom calls will use of other traces, or ``of`` one."""
+    """Capture the values of other traces, or ``of`` one, that custom gradients use."""
     for node in list(tracer.graph.nodes):
         if type(node) is CustomCall:
             for x in node.reach().values():

@@ -1,8 +1,8 @@
 """Verify graphs: each value is made once, before its use, and is what its op infers.
 
-`verify_graph` looks at one graph and the regions of its nodes; `verify_effects` holds a
-graph against the one that a pass has made it of. Nodes that lead to no output and no
-effect may use what is not there any more, and are passed over.
+`verify_graph` checks one graph and the regions of its nodes; `verify_effects` compares a
+graph with the one from before a pass. Dead nodes may use values that are gone, and are
+skipped.
 """
 
 from tapewright.core.errors import TracingError, VerificationError
@@ -15,9 +15,9 @@ __all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
 
 
 def verify_graph(graph, after, known=None):
-    """Check a graph; ``after`` names what made it what it is.
+    """Check a graph; ``after`` names the pass that has run.
 
-    ``known``: a set of nodes that were found right before; it takes those of this graph.
+    ``known``: a set of nodes that are verified already; it takes those of this graph.
     Raises: ``VerificationError``.
     """
     known = set() if known is None else known

@@ -1,12 +1,12 @@
 """Linearize traced functions: compiled forward and backward graphs for calls under a tape.
 
-Called under a tape, a function runs as a *forward* graph, which also gives the residuals,
-and the tape records one call; the backward pass runs a `VJPGraph` on them. Residuals are
-outputs of that call like any other: a tape outside that differentiates the backward pass
-finds its way through them, and so on, for gradients of every order.
+Under a tape a function runs as a *forward* graph, which has the residuals as further
+outputs, and the tape records one call; the backward pass runs a `VJPGraph` on them. Outer
+tapes, which differentiate the backward pass, track residuals like any other output: so
+there are gradients of every order.
 
-Both graphs come from one trace of the function under a tape (`Linearization`). What the
-tape holds then are symbols; those that a backward pass uses become inputs of its graph.
+Both graphs come from one trace of the function under a tape (`Linearization`). Symbols of
+that trace that a backward pass uses become inputs of its graph.
 """
 
 import threading
@@ -27,13 +27,13 @@ from .tracer import SymbolicTensor, Tracer
 
 __all__ = ["record_call"]
 
-# Patterns of tracked sources for which one function keeps a linearization, and of
-# cotangents and wanted gradients for which one linearization keeps a graph.
+# The most linearizations of a function, one for each set of tracked sources, and the most
+# VJP graphs of a linearization, one for each set of cotangents and wanted gradients.
 MANY = 32
 
 
 def record_call(concrete, tensors, interpreters):
-    """The outputs of a call under tapes, which note it."""
+    """Return the outputs of a call, and record it on the tapes."""
     family = concrete.linearizations
     if family is None:
         family = concrete.linearizations = Linearizations(concrete)
@@ -57,14 +57,14 @@ def record_call(concrete, tensors, interpreters):
 
 
 class Linearizations:
-    """The linearizations of a function: one for each pattern of tracked sources.
+    """The linearizations of a function: one for each set of tracked sources.
 
     Sources are its inputs and captures (``width`` in number), the constants of its graph,
-    and the variables that it reads, in this order. A constant may be one: it is a tensor
-    that the function found outside, which a tape may watch.
+    and the variables that it reads, in this order. Constants are tensors from outside the
+    function, which a tape may watch.
 
-    A variable stands for its value before the call. A later read, which may see another
-    one, is a source of its own: the call gives its value (``later``).
+    A variable as a source is its value before the call. A later read, after an assignment,
+    is a source of its own; its value is an output of the call (``later``).
     """
 
     def __init__(self, concrete):
@@ -76,11 +76,11 @@ class Linearizations:
         reads = [*self.initial, *self.later, *inner]
         self.variables = list({id(n.variable): n.variable for n in reads}.values())
         self.inner = {id(node.variable) for node in inner}
-        self.by_tracked = {}  # None where there is none
+        self.by_tracked = {}  # tuple of flags -> `Linearization`, or None
         self.lock = threading.RLock()
 
     def sources(self, tensors):
-        """The sources for these inputs; tapes are told of the variables among them."""
+        """Return the sources for these inputs; reads of variables reach the tapes."""
         return [
             *tensors,
             *self.graph.captures.values(),
@@ -89,7 +89,7 @@ class Linearizations:
         ]
 
     def linearization(self, tracked, sources):
-        """The one by the tracked sources; None: the graph has to be interpreted."""
+        """Return the linearization by these sources; None: the graph must be interpreted."""
         if tracked not in self.by_tracked:
             with self.lock:
                 if tracked not in self.by_tracked:
@@ -100,18 +100,20 @@ class Linearizations:
         start = len(sources) - len(self.variables)
         for variable, is_tracked in zip(self.variables, tracked[start:]):
             if is_tracked and id(variable) in self.inner:
-                return None  # a path starts in the middle of a branch or body
+                return None  # it is a source inside of a branch or loop
         if len(self.by_tracked) >= MANY or not _has_gradients(self.graph):
             return None
         try:
             with use_interpreters(()):
                 return Linearization(self, tracked, sources)
-        except GradientLookupError:  # an error only for who asks for that gradient
+        except GradientLookupError:
+            # An op has no VJP rule. Where the graph is interpreted, the tape records each
+            # op, and only gradients that pass this op raise the error.
             return None
 
 
 def _has_gradients(graph):
-    """Return whether all gradient functions of the user in a graph can be traced."""
+    """Return whether all custom gradient functions in a graph can be traced."""
     for node in graph.nodes:
         if type(node) is CustomCall and not node.has_gradient:
             return False
@@ -123,7 +125,7 @@ def _has_gradients(graph):
 
 
 def _constants(graph):
-    """The tensors, real or complex, that the nodes use as they are: each once."""
+    """Return the real and complex constants of the nodes, each once."""
     found = {}
     for node in graph.nodes:
         for x in node.inputs:
@@ -133,11 +135,11 @@ def _constants(graph):
 
 
 class Linearization:
-    """A function for one pattern of tracked sources: forward, and its VJPs.
+    """The forward graph of a function for one set of tracked sources, and its VJPs.
 
-    Values are *referred to* by number: those below ``count`` are the sources, behind them
-    come the results of the forward graph. Values of later reads of variables are the last
-    results, and the last sources.
+    Values are numbered: those below ``count`` are the sources, the others the results of
+    the forward graph. Values of later reads of variables are the last sources; the forward
+    graph gives them behind its results.
     """
 
     def __init__(self, family, tracked, sources):
@@ -145,11 +147,11 @@ class Linearization:
         self.kind, self.name, self.lock = type(family.concrete), graph.name, family.lock
         self.tracer = Tracer(Graph(graph.name))
         self.tape = GradientTape(persistent=True, watch_accessed_variables=False)
-        # A constant that no tape watches stays one.
-        self.given = [i for i in range(count) if i < family.width or tracked[i]]
+        # The sources that are inputs of the forward graph: not constants without a tape.
+        self.inputs = [i for i in range(count) if i < family.width or tracked[i]]
         symbols = {
             i: self.tracer.input(sources[i].array.shape, sources[i].array.dtype)
-            for i in self.given
+            for i in self.inputs
         }
         self.sources, env = {**symbols}, {}
         with use_interpreters((self.tracer,)), self.tape:
@@ -169,10 +171,10 @@ class Linearization:
             [i for i, x in self.sources.items() if x.key in self.known]
         )
         self.count = len(sources) + len(self.later)
-        self.references = {x.symbol: i for i, x in self.sources.items()}
-        self.results = []  # of the forward graph, symbolic, but for those of later reads
+        self.numbers = {x.symbol: i for i, x in self.sources.items()}
+        self.results = []  # of the forward graph, symbolic, without later reads
         self.closed, self.vjps, self.pullbacks = False, {}, {}
-        self.outputs = [self.reference(x) for x in outputs]
+        self.outputs = [self.number(x) for x in outputs]
         self._close()
         nodes = list(self.tracer.graph.nodes)
         given = [*self.results, *[x for _, x in self.later]]
@@ -182,7 +184,7 @@ class Linearization:
         self.captured = [x.array for x in forward.captures.values()]
 
     def _add_reads(self, family, start, env):
-        """Adds reads of variables to the sources; those of the later ones."""
+        """Add reads of variables to the sources; return the later ones."""
         number = {id(v): i for i, v in enumerate(family.variables, start)}
         seen = set()
         for node in family.initial:
@@ -198,18 +200,19 @@ class Linearization:
                 seen.add(tensor.symbol)
         return later
 
-    def reference(self, x):
-        """The number of a tensor of the trace; a constant is referred to by itself.
+    def number(self, x):
+        """Return the number of a tensor of the trace, or a constant itself.
 
-        Raises: ``_Missing`` for what the forward graph, once it is closed, does not give.
+        Tensors without a number become results of the forward graph. Raises: ``_Missing``
+        once that is closed.
         """
         if not isinstance(x, SymbolicTensor):
             return x
-        number = self.references.get(x.symbol)
+        number = self.numbers.get(x.symbol)
         if number is None:
             if self.closed:
                 raise _Missing
-            number = self.references[x.symbol] = self.count + len(self.results)
+            number = self.numbers[x.symbol] = self.count + len(self.results)
             self.results.append(x)
         elif number >= self.count:
             if self.results[number - self.count].key not in self.known:
@@ -217,7 +220,7 @@ class Linearization:
         return number
 
     def _close(self):
-        """Finds the residuals: all that the VJPs, and theirs in turn, ever use."""
+        """Find the residuals: the values that VJPs, and VJPs of these, use."""
         before = None
         while before != self.connected:
             before = self.connected
@@ -226,13 +229,13 @@ class Linearization:
         self.residuals = list(
             dict.fromkeys([n for vjp in self.vjps.values() for n in vjp.residuals])
         )
-        # Those from which no path leads to what the function gives are no sources.
+        # Sources that no output depends on are not tracked.
         pairs = list(zip(self.tracked, full.gradients))
         self.tracked = tuple([i for i, gradient in pairs if gradient is not None])
         self.lost = self._lost([i for i, gradient in pairs if gradient is None])
 
     def _lost(self, without):
-        """Find where the paths from these sources end inside: source -> `Origin`."""
+        """Find where the gradients of these sources end inside: source -> `Origin`."""
         tape, found = self.tape._tape, {}
         losses = [lost for _, lost in tape.untracked_inputs]
         losses += [x.key for x in self.results if type(x.key) is Provenance]
@@ -246,14 +249,14 @@ class Linearization:
 
     @property
     def connected(self):
-        """The numbers of the results that depend on a source."""
+        """The indices of the results that depend on a source."""
         return tuple([k for k, x in enumerate(self.results) if x.key in self.known])
 
     # --- forward
 
     def call(self, sources, tapes):
-        """Output tensors; the tapes record the call."""
-        arrays = [sources[i].array for i in self.given]
+        """Return the output tensors; record the call on the tapes."""
+        arrays = [sources[i].array for i in self.inputs]
         arrays = self.forward.executable(*arrays, *self.captured)
         results = [new_tensor(array) for array in arrays]
         later = results[len(self.results) :]
@@ -282,7 +285,7 @@ class Linearization:
         return [values[n] if type(n) is int else n for n in self.outputs]
 
     def _explain_losses(self, sources, tapes, results):
-        """Tells tapes, for explanations, which sources have no gradient, and why."""
+        """Tell tapes which sources have no gradient, and why, for `explain`."""
         lost = Provenance(
             [o._replace(key=sources[i].key) for i, o in self.lost.items()],
         )
@@ -293,10 +296,10 @@ class Linearization:
             if self.full.present:
                 tape.untracked_inputs.append((results[self.full.present[0]].key, lost))
 
-    # --- back
+    # --- backward
 
     def vjp(self, present, wanted):
-        """The `VJPGraph` from these results of the forward graph to these sources."""
+        """Return the `VJPGraph` from these results of the forward graph to these sources."""
         found = self.vjps.get((present, wanted))
         if found is None:
             with self.lock:
@@ -316,11 +319,11 @@ class Linearization:
 
 
 class _Missing(Exception):
-    """A VJP needs what is no residual."""
+    """A VJP needs a value that is no residual."""
 
 
 def _interpreted(family, symbols, env):
-    """The outputs of a function for these symbols of its inputs, captures, constants.
+    """Return the outputs of a function for symbols of its inputs, captures and constants.
 
     ``env`` takes the tensor of each value.
     """
@@ -336,12 +339,12 @@ def _interpreted(family, symbols, env):
 
 
 class VJPGraph:
-    """The backward pass of a function: its gradients by cotangents and residuals.
+    """The backward pass of a function: gradients from cotangents and residuals.
 
-    ``present``: the numbers of the forward results whose cotangents it takes;
-    ``residuals``: references to what else it takes; ``gradients``: for each wanted source
-    the number of its gradient among the outputs, those of the parts of its
-    `IndexedSlices` with their shape, or None.
+    ``present``: the indices of the forward results whose cotangents it takes;
+    ``residuals``: the numbers of the values that are its further inputs; ``gradients``: for
+    each wanted source the index of its gradient among the outputs, the indices of the parts
+    of `IndexedSlices` and their shape, or None.
     """
 
     def __init__(self, linearization, present, wanted):
@@ -362,7 +365,7 @@ class VJPGraph:
         self.residuals, rest = [], {}
         for value, x in graph.captures.items():
             if isinstance(x, SymbolicTensor) and x.tracer is linearization.tracer:
-                self.residuals.append(linearization.reference(x))
+                self.residuals.append(linearization.number(x))
                 graph.inputs.append(value)
                 graph.aliases[x.symbol] = value
             else:
@@ -373,7 +376,7 @@ class VJPGraph:
 
 
 def _numbers(gradient, outputs):
-    """The numbers of a gradient among the outputs, to which it is added."""
+    """Add a gradient to the outputs; return its index, or those of its parts."""
     if gradient is None:
         return None
     if isinstance(gradient, IndexedSlices):

@@ -9,8 +9,11 @@ with the ``graph`` of each trace. Variables go by number; whoever has them keeps
 
 import inspect
 
-from tapewright.compiler.function.arguments import kept, revived
-from tapewright.compiler.function.concrete_function import ConcreteFunction, Form
+from tapewright.compiler.function.arguments import revived, weakened
+from tapewright.compiler.function.concrete_function import (
+    ConcreteFunction,
+    InputStructure,
+)
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.compiler.function.outputs import packer
@@ -120,7 +123,7 @@ class _Call:
         """That of an ``input_signature``."""
         arguments = function.signature.arguments(function.input_signature, {})
         shapes = tuple([shape for shape, *_ in arguments.specs])
-        values = [kept(x) for x in arguments.values]
+        values = [weakened(x) for x in arguments.values]
         names = arguments.names
         call = cls(function.name, path, function.signature, values, names, shapes)
         traced = [c for c in function.concrete_functions if c.holds()]
@@ -131,7 +134,7 @@ class _Call:
     @classmethod
     def of_concrete(cls, concrete, path, signature=None):
         """That of a trace which is there."""
-        family, form = concrete.specializations, concrete.form
+        family, form = concrete.specializations, concrete.input_structure
         if family is None:
             shapes = tuple([tuple(v.shape) for v in concrete.graph.inputs])
         else:
@@ -232,13 +235,13 @@ def _differ(x, y):
 
 
 def _form_of(family):
-    """The `Form` of any trace of a family."""
-    forms = [concrete.form for concrete in family.functions()]
+    """The `InputStructure` of any trace of a family."""
+    forms = [concrete.input_structure for concrete in family.functions()]
     return next((form for form in forms if form is not None), None)
 
 
 def _form_by_inputs(concrete):
-    """A `Form` of nothing but tensors."""
+    """A `InputStructure` of nothing but tensors."""
     values, names = concrete.graph.inputs, []
     for i, value in enumerate(values):
         name = value.name if str(value.name).isidentifier() else f"input_{i}"
@@ -251,7 +254,9 @@ def _form_by_inputs(concrete):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kind) for name in names]
     function.__signature__ = inspect.Signature(parameters)
-    return Form(Signature(function, concrete.name), specs, [None] * len(specs))
+    return InputStructure(
+        Signature(function, concrete.name), specs, [None] * len(specs)
+    )
 
 
 def _known(shape):
@@ -300,7 +305,7 @@ def _read(group, variables, optimizers):
     for concrete, values, named in saved:
         if len(values) != len(parameters):
             raise ValueError("a signature must have a value for each parameter")
-        concrete.form = Form(function.signature, values, named)
+        concrete.input_structure = InputStructure(function.signature, values, named)
     return function
 
 

@@ -66,7 +66,7 @@ class Restored(Function):
     """A function from a file: it has the traces that were saved, and makes no others.
 
     ``parameters``: `inspect.Parameter` objects; ``saved``: a `ConcreteFunction` with a
-    `Form` for each signature.
+    `InputStructure` for each signature.
     """
 
     def __init__(self, name, parameters, saved, input_signature=None):
@@ -100,7 +100,12 @@ class Restored(Function):
         for concrete in self.saved:
             tensors = []
             if all(
-                map(_collect, values, concrete.form.values, [tensors] * len(values))
+                map(
+                    _collect,
+                    values,
+                    concrete.input_structure.values,
+                    [tensors] * len(values),
+                )
             ):
                 if all(_is_exact(x, v) for x, v in zip(tensors, concrete.graph.inputs)):
                     return concrete, tensors
@@ -125,7 +130,9 @@ class RestoredConcrete(ConcreteFunction):
     """A trace from a file."""
 
     def form_text(self):
-        parameters = zip(self.form.signature.parameters, self.form.shown())
+        parameters = zip(
+            self.input_structure.signature.parameters, self.input_structure.shown()
+        )
         return f"({', '.join([f'{p.name}: {x}' for p, x in parameters])})"
 
 

@@ -40,7 +40,7 @@ class SignatureFunction:
                 return IndexedSlices(*[given(part) for part in parts])
             return next(rest) if isinstance(x, TensorSpec) else x
 
-        return map_structure(given, self._concrete.form.structured())
+        return map_structure(given, self._concrete.input_structure.structured())
 
     @property
     def structured_input_signature(self):
@@ -53,7 +53,7 @@ class SignatureFunction:
             if isinstance(x, TensorSpec):
                 found.append(x)
 
-        map_structure(listed, self._concrete.form.structured())
+        map_structure(listed, self._concrete.input_structure.structured())
         pairs = zip(self._names, found, strict=True)
         return (), {n: TensorSpec(spec.shape, spec.dtype, n) for n, spec in pairs}
 
