@@ -133,14 +133,10 @@ class _Paths:
         for what, value in (("source", source), ("target", self.target)):
             if not value.dtype.is_differentiable:
                 text = (
-                    f"the {what} is {value.dtype.name}; only real and complex numbers"
+                    f"the {what} is {value.dtype.name}; only real and complex numbers "
+                    "have derivatives: cast it first"
                 )
-                return (
-                    "not_floating",
-                    f"{text} have derivatives: cast it first",
-                    (),
-                    None,
-                )
+                return "not_floating", text, (), None
         if source is self.target:
             return "connected", "the target is the source", (), None
         starts = _keys(self.tape, source)

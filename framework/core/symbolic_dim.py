@@ -309,14 +309,16 @@ class Dim(_Formula):
     def of(cls, symbol, scope):
         return cls(("poly", (((symbol,), 1),)), scope)
 
-    def _combine(self, other, compute, real):
+    def _combine(self, other, compute, real=None):
         if type(other) is not int:
             other = _operand(other)
         if type(other) is int:
             return compute(self, other, self.scope)
         if type(other) is Dim:
             return compute(self, other, _scope_of(self, other))
-        return NotImplemented if other is None else _real(real, self, other)
+        if other is None:
+            return NotImplemented
+        return _real(real, self, other) if real else self._needs("//, % with a float")
 
     def __add__(self, other):
         return self._combine(other, lambda x, y, s: _sum(x, y, 1, s), "+")
@@ -340,26 +342,22 @@ class Dim(_Formula):
         return _product(self, -1, self.scope)
 
     def __divmod__(self, other):
-        return self._combine(other, _divmod, None)
+        return self._combine(other, _divmod)
 
     def __rdivmod__(self, other):
-        return self._combine(other, lambda x, y, s: _divmod(y, x, s), None)
+        return self._combine(other, lambda x, y, s: _divmod(y, x, s))
 
     def __floordiv__(self, other):
-        both = self.__divmod__(other)
-        return both if both is NotImplemented else both[0]
+        return self._combine(other, lambda x, y, s: _divmod(x, y, s)[0])
 
     def __rfloordiv__(self, other):
-        both = self.__rdivmod__(other)
-        return both if both is NotImplemented else both[0]
+        return self._combine(other, lambda x, y, s: _divmod(y, x, s)[0])
 
     def __mod__(self, other):
-        both = self.__divmod__(other)
-        return both if both is NotImplemented else both[1]
+        return self._combine(other, lambda x, y, s: _divmod(x, y, s)[1])
 
     def __rmod__(self, other):
-        both = self.__rdivmod__(other)
-        return both if both is NotImplemented else both[1]
+        return self._combine(other, lambda x, y, s: _divmod(y, x, s)[1])
 
     def __pow__(self, other):
         if type(other) is int and other >= 0:

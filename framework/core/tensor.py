@@ -408,8 +408,8 @@ def convert_to_tensor(
         tensor = value
     elif hasattr(type(value), "__tensor__"):
         tensor = value.__tensor__()
-    elif is_nested(value) and _holds_tensors(value):
-        hint = dtype or dtype_hint or _first_dtype(value)
+    elif is_nested(value) and (first := _first_dtype(value)) is not None:
+        hint = dtype or dtype_hint or first
         parts = [
             convert_to_tensor(v, None if is_tensor(v) else dtype, hint) for v in value
         ]
@@ -428,18 +428,13 @@ def convert_to_tensor(
     return tensor
 
 
-def _holds_tensors(nested):
-    return any(
-        is_tensor(item) or (is_nested(item) and _holds_tensors(item)) for item in nested
-    )
-
-
 def _first_dtype(nested):
+    """The dtype of the first tensor in a nest, or None."""
     for item in nested:
         if is_tensor(item):
             return item.dtype
-        if is_nested(item) and _holds_tensors(item):
-            return _first_dtype(item)
+        if is_nested(item) and (dtype := _first_dtype(item)) is not None:
+            return dtype
     return None
 
 

@@ -1,6 +1,7 @@
 """Formulas of unknown sizes: they compute as ints do, and note what is asked of them."""
 
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -63,6 +64,14 @@ def programs(draw):
         return values[-1]
 
     return run
+
+
+@pytest.mark.parametrize("divide", [operator.floordiv, operator.mod, divmod])
+def test_a_division_with_remainder_by_a_float_needs_the_size(divide):
+    x, _, _ = two_dims()
+    for operands in ((x, 2.5), (7.5, x)):
+        with pytest.raises(NeedsSize, match="float"):
+            divide(*operands)
 
 
 @settings(max_examples=300, deadline=None)
