@@ -9,7 +9,6 @@ Kernels work in double precision and answer in the dtype of their input. Source:
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache, partial
 
 import numpy as np
@@ -393,6 +392,8 @@ def _temme_series():
     For each ``k``, from the highest powers on.
     """
     orders, count = 12, 22
+    from fractions import Fraction  # a millisecond that an import should not cost
+
     alpha = [Fraction(0), Fraction(1)]  # x / a - 1 in powers of eta
     for n in range(2, count + 2 * orders + 2):
         rest = sum([j * alpha[j] * alpha[n + 1 - j] for j in range(2, n)])

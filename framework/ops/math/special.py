@@ -12,7 +12,6 @@ faster form for single precision. Sources:
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
 
@@ -356,6 +355,8 @@ def _power_series(nu, derivative):
 
     Those of even powers, then those of odd powers, each from the highest.
     """
+    from fractions import Fraction  # a millisecond that an import should not cost
+
     series = [Fraction(0)] * (96 + derivative)
     series[nu::2] = [
         Fraction(1, 2 ** (2 * k + nu) * math.factorial(k) * math.factorial(k + nu))
@@ -369,6 +370,8 @@ def _power_series(nu, derivative):
 @cache
 def _hankel_series(nu, derivative):
     """Coefficients of its expansion in ``1 / x``, but for the first power, A&S 9.7.1."""
+    from fractions import Fraction  # a millisecond that an import should not cost
+
     series, c = [], Fraction(1)
     for k in range(41):
         slope = math.prod([Fraction(-1 - 2 * (k + i), 2) for i in range(derivative)])
