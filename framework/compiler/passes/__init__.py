@@ -1,1 +1,1 @@
-"""Passes over graphs: each makes a smaller one, and can be switched off."""
+"""Passes over graphs: each returns a smaller graph, and can be switched off."""

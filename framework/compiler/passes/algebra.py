@@ -1,6 +1,6 @@
-"""The rules of algebra by which an op gives way to a cheaper one, or to none.
+"""Algebraic simplification: rules that replace an op by a cheaper one, or by none.
 
-Every rule gives the very numbers of the ops that it replaces, in floating point as well:
+Every rule keeps the numbers of the ops that it replaces, in floating point as well:
 ``x * 1`` is ``x``, but ``x + 0`` is not where ``x`` is -0.0. (The sign of a NaN may be
 another.) Rules that reorder arithmetic have no place here.
 """
@@ -17,7 +17,7 @@ from tapewright.ops.math import comparison, elementwise
 
 from ..tracing.graph import is_value
 from .patterns import Constant, Number, Op, Rules, Term, uniform
-from .rewriting import is_op, is_static, maker, rewrite, same_shape, shaped
+from .rewriting import is_op, is_static, producer, rewrite, same_shape, shaped
 
 __all__ = ["RULES", "algebra"]
 
@@ -62,9 +62,9 @@ def narrower(node, inputs):
 
 
 def _narrowed(x):
-    """Return what was repeated to make ``x``, or None."""
+    """Return the operand of the broadcast that has made ``x``, or None."""
     if is_value(x):
-        node = maker(x, BROADCAST.primitive)
+        node = producer(x, BROADCAST.primitive)
         return None if node is None else node.inputs[0]
     number = uniform(x) if x.array.ndim else None
     return None if number is None else new_tensor(number)
@@ -146,7 +146,7 @@ def one_transpose(node, a):
     """One transpose for two, none where the order stays."""
     if not _is_plain_transpose(node, a):
         return None
-    order, inner = _order(node), maker(a, TRANSPOSE.primitive)
+    order, inner = _order(node), producer(a, TRANSPOSE.primitive)
     if inner is not None and _is_plain_transpose(inner, inner.inputs[0]):
         before = _order(inner)
         return TRANSPOSE(inner.inputs[0], perm=tuple([before[p] for p in order]))
@@ -157,7 +157,7 @@ def product_of_transposed(node, a, b):
     """A product that takes over the transposes of its factors."""
     flags, inputs, changed = dict(node.attributes), [a, b], False
     for i, (x, flag) in enumerate(((a, "transpose_a"), (b, "transpose_b"))):
-        inner = maker(x, TRANSPOSE.primitive)
+        inner = producer(x, TRANSPOSE.primitive)
         if inner is None or not _is_plain_transpose(inner, inner.inputs[0]):
             continue
         rank = len(x.shape)
@@ -195,7 +195,7 @@ RULES = Rules(
         (DIVIDE(c, NEGATIVE("x")), negated_dividend),
     ],
     double_negative=[(NEGATIVE(NEGATIVE("x")), "x")],
-    # What gradients these let pass was settled when the graph was traced.
+    # Their gradients were decided when the graph was traced.
     passed_on=[(IDENTITY("x"), "x"), (STOP("x"), "x")],
     cast_back=[(CAST("x"), "x"), (CAST(CAST("x")), cast_back)],
     known_condition=[(WHERE(Constant("condition"), "x", "y"), chosen)],

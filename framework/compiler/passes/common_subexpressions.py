@@ -1,9 +1,9 @@
-"""A pass that computes once what is computed several times."""
+"""A pass that merges nodes of the same op on the same inputs."""
 
 import numpy as np
 
 from ..tracing.graph import is_value
-from .rewriting import is_op, plain, rewrite
+from .rewriting import hashable, is_op, rewrite
 
 __all__ = ["common_subexpressions"]
 
@@ -18,14 +18,14 @@ def common_subexpressions(graph):
     def merged(rewriter, node, inputs):
         key = _key(node, inputs, keys) if is_op(node) else None
         first = node if key is None else known.setdefault(key, node)
-        return None if first is node else [rewriter.now(v) for v in first.outputs]
+        return None if first is node else [rewriter.current(v) for v in first.outputs]
 
     return rewrite(graph, merged)
 
 
 def _key(node, inputs, keys):
     """Return a key that equal nodes share; None: the node is not to be merged."""
-    attributes = plain(node.attributes) if node.attributes else ()
+    attributes = hashable(node.attributes) if node.attributes else ()
     if attributes is None:
         return None
     own = [x if is_value(x) else _constant_key(x, keys) for x in inputs]

@@ -1,4 +1,4 @@
-"""A pass that computes now what depends on constants alone."""
+"""A pass that computes nodes on constants at compile time."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def constant_folding(graph):
 
 
 def _folded(rewriter, node, inputs):
-    """The outputs of a node as constants, or None."""
+    """Return the outputs of a node as constants, or None."""
     if not is_op(node) or not inputs or any(map(is_value, inputs)):
         return None
     if not all([isinstance(x.array, np.ndarray) for x in inputs]):

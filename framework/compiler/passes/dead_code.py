@@ -1,4 +1,4 @@
-"""Passes that take away what nobody sees: nodes, assignments, parts of branches and loops."""
+"""Passes that remove dead code: nodes, assignments, operands and results of regions."""
 
 from ..tracing.graph import Read, Store, is_value
 from .rewriting import rewrite
@@ -7,14 +7,14 @@ __all__ = ["dead_nodes", "dead_stores", "narrow_control"]
 
 
 def dead_nodes(graph):
-    """Drop nodes whose results lead to no output and no effect."""
+    """Drop nodes on which no output and no effect depends."""
     needed = graph.live_values(graph.outputs)
     kept = [n for n in graph.nodes if n.is_effect or not needed.isdisjoint(n.outputs)]
     return graph if len(kept) == len(graph.nodes) else graph.replaced(kept)
 
 
 def dead_stores(graph):
-    """Drop assignments that change nothing, or that the next one overwrites unseen."""
+    """Drop assignments that change nothing, or are overwritten before they are read."""
     unchanged, gone = {}, set()  # id of a variable -> the value that it has
     for node in graph.nodes:
         if type(node) is Read:
@@ -44,11 +44,7 @@ def dead_stores(graph):
 
 
 def narrow_control(graph):
-    """Narrow branches and loops to what they must take and give.
-
-    An output that nobody uses is not computed, stacked or carried; an input that is not
-    needed for the others is not taken, so that what it was made of may go, too.
-    """
+    """Remove unused results of branches and loops, and operands that only these need."""
     if not any([node.regions for node in graph.nodes]):
         return graph
     needed, narrowed, dead = {x for x in graph.outputs if is_value(x)}, {}, set()

@@ -1,4 +1,4 @@
-"""Rewrite rules: a pattern of ops, and what takes its place.
+"""Rewrite rules: a pattern of ops, and its replacement.
 
 Both sides are written with `Op`: ``ADD("x", NEGATIVE("y"))`` becomes ``SUBTRACT("x", "y")``.
 A name stands for any input; one input, where it is there twice. `Number` and `Constant`
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tracing.graph import Value, is_value
-from .rewriting import maker, same_shape, shaped
+from .rewriting import producer, same_shape, shaped
 
 __all__ = ["Constant", "Number", "Op", "Rule", "Rules", "Term", "uniform"]
 
-CONSTANT = "constant"  # in the place of the op that makes an input
+CONSTANT = "constant"  # in the place of the op that produces an input
 
 
 class Op:
@@ -38,7 +38,7 @@ class Term:
         self.op, self.inputs, self.attributes = op, inputs, attributes
 
     def matches(self, inputs, found):
-        """Return whether these are the inputs; ``found`` takes what names stand for."""
+        """Return whether the inputs match; ``found`` takes the input of each name."""
         if self.inputs == (...,):
             found["inputs"] = inputs
             return True
@@ -58,7 +58,7 @@ def _matches(pattern, x, found):
         return found.setdefault(pattern, x) is x
     if type(pattern) is not Term:
         return pattern.matches(x, found)
-    node = maker(x, pattern.op)
+    node = producer(x, pattern.op)
     return node is not None and pattern.matches(node.inputs, found)
 
 
@@ -94,7 +94,7 @@ class Number:
 
 
 def uniform(x):
-    """The one number of which a constant is made, as an array of rank 0; else None."""
+    """Return the number that all entries of a constant are, of rank 0; else None."""
     if is_value(x) or not isinstance(x.array, np.ndarray) or not x.array.size:
         return None
     array = x.array
@@ -117,9 +117,9 @@ def uniform(x):
 class Rule(NamedTuple):
     """A pattern and its replacement: a term, a name, or a function that gives one.
 
-    The function is called with the node and with what the names stand for. It gives a
-    term, of values and constants, one of these, or None: the node stays. What takes the
-    place of a node surely has its shape and dtype, or the node stays, too.
+    The function is called with the node and the input of each name. It returns a term of
+    values and constants, one of these, or None: the node stays. It also stays if the
+    replacement may have another shape or dtype.
     """
 
     name: str
@@ -127,12 +127,12 @@ class Rule(NamedTuple):
     replacement: object
 
     def needs(self):
-        """List what must be among the makers of the inputs, for a quick no."""
+        """Return ops that must be among the producers of the inputs, as a fast test."""
         inputs = [x for x in self.pattern.inputs if type(x) is not str and x is not ...]
         return frozenset([getattr(x, "op", CONSTANT) for x in inputs])
 
     def apply(self, node, inputs):
-        """Return what takes the place of a node with these inputs, or None."""
+        """Return the replacement of a node with these inputs, or None."""
         found = {}
         if not self.pattern.matches(inputs, found):
             return None
@@ -165,19 +165,19 @@ class Rules:
         return {rule.name for rules in self.by_op.values() for _, rule in rules}
 
     def replacement(self, rewriter, node, inputs):
-        """Return what takes the place of a node's one output, itself simplified; or None."""
+        """Return the replacement of a node's output, itself simplified, or None."""
         rules = self.by_op.get(node.op)
         if rules is None:
             return None
-        makers = {_maker_of(x) for x in inputs}
+        producers = {_producer_op(x) for x in inputs}
         for needs, rule in rules:
-            found = rule.apply(node, inputs) if needs <= makers else None
+            found = rule.apply(node, inputs) if needs <= producers else None
             if found is not None:
                 return self._made(rewriter, node, found)
         return None
 
     def _made(self, rewriter, node, found):
-        """A term as a value of the new graph, in the place of a node."""
+        """Add a term to the new graph in the place of a node; return its value."""
         if type(found) is not Term:
             return found
         out = node.outputs[0]
@@ -191,7 +191,7 @@ class Rules:
         return other
 
 
-def _maker_of(x):
+def _producer_op(x):
     if type(x) is not Value:
         return CONSTANT
     return None if x.node is None else x.node.op

@@ -1,4 +1,4 @@
-"""Passes for images: nothing is done to what pooling throws away.
+"""Passes for images: entries that pooling drops are not computed.
 
 `pool_first`: ``max_pool(relu(x + bias))`` is ``relu(max_pool(x) + bias)``, since both
 grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
@@ -20,7 +20,7 @@ from tapewright.ops.math import comparison, elementwise
 from tapewright.ops.nn.activation import relu
 
 from ..tracing.graph import is_value
-from .rewriting import is_op, is_static, maker, rewrite
+from .rewriting import is_op, is_static, producer, rewrite
 
 __all__ = ["cropped_convolutions", "pool_first"]
 
@@ -34,12 +34,12 @@ BACK = correlation.input_gradient.primitive
 FILTERS = correlation.filter_gradient.primitive
 
 
-class _NotAlone(Exception):
-    """Something else depends on what was to be replaced."""
+class _NotExclusive(Exception):
+    """Another node depends on a value that was to be replaced."""
 
 
 def _users(graph):
-    """value -> the nodes that it goes into, and None where it is an output."""
+    """Map each value to the nodes that take it, and None if it is an output."""
     users = {}
     for node in graph.nodes:
         for x in set(filter(is_value, node.inputs)):
@@ -49,7 +49,7 @@ def _users(graph):
     return users
 
 
-def _are(nodes, primitive, value, number):
+def _select(nodes, primitive, value, number):
     """Select the nodes of this op that have ``value`` as input ``number``."""
     return [
         node for node in nodes
@@ -70,37 +70,37 @@ class _Pooling:
         self.users, self.levels, self.pools, self.paths = users, [value], [], []
         axes = set()
         while len(self.pools) < longest:
-            found = _are(users.get(self.levels[-1], ()), MAX, self.levels[-1], 0)
+            found = _select(users.get(self.levels[-1], ()), MAX, self.levels[-1], 0)
             if len(found) != 1 or found[0].attributes["axis"] in axes:
                 break
             axes.add(found[0].attributes["axis"])
             self.pools += found
             self.levels += found[0].outputs
         if not self.pools:
-            raise _NotAlone
+            raise _NotExclusive
 
     def follow(self, ends):
         """Finds the paths to the ``ends``, values that are spread to the first level."""
         for value in ends:
             path = []
             for own, maxima in zip(self.levels, self.levels[1:]):
-                node = maker(value, SPREAD)
+                node = producer(value, SPREAD)
                 if node is None or node.inputs[1] is not own:
-                    raise _NotAlone
+                    raise _NotExclusive
                 if node.inputs[2] is not maxima or (
                     path and self.users[value] != path[:1]
                 ):
-                    raise _NotAlone
+                    raise _NotExclusive
                 path.insert(0, node)
                 value = node.inputs[0]
             self.paths.append(path)
 
     def check(self, *others):
-        """Raises unless all that lies between serves these nodes alone."""
+        """Raise unless only these nodes use the values in between."""
         ours = {*self.pools, *others}.union(*self.paths)
         for value in self.levels[:-1]:
             if not ours.issuperset(self.users[value]):
-                raise _NotAlone
+                raise _NotExclusive
 
     def axes(self):
         """The pooled axes, counted from the front."""
@@ -125,7 +125,7 @@ def _found(nodes, primitive, describe, users):
             try:
                 yield describe(node, users, longest)
                 break
-            except _NotAlone:
+            except _NotExclusive:
                 continue
 
 
@@ -138,20 +138,20 @@ class _Activated(_Pooling):
     def __init__(self, node, users, longest):
         (value,) = node.outputs
         if value.dtype.kind != "f":
-            raise _NotAlone
+            raise _NotExclusive
         super().__init__(value, users, longest)
         self.relu, self.x, self.bias, self.adding = node, node.inputs[0], None, None
-        self.gates = _are(users[value], GATE, value, 1)
+        self.gates = _select(users[value], GATE, value, 1)
         if not is_value(self.x) or any([g.inputs[0] is value for g in self.gates]):
-            raise _NotAlone
+            raise _NotExclusive
         self.follow([gate.inputs[0] for gate in self.gates])
         if any([users[gate.inputs[0]] != [gate] for gate in self.gates]):
-            raise _NotAlone
+            raise _NotExclusive
         self.check(*self.gates)
         self._find_bias()
 
     def _find_bias(self):
-        adding = maker(self.x, ADD)
+        adding = producer(self.x, ADD)
         if adding is None or self.users[self.x] != [self.relu]:
             return
         for x, bias in (adding.inputs, adding.inputs[::-1]):
@@ -164,13 +164,13 @@ class _Activated(_Pooling):
 
     def pool(self, rewriter, node, inputs):
         """Makes the maxima of ``x``, and of them what there was before."""
-        self.now = [rewriter.now(self.x)]
+        self.now = [rewriter.current(self.x)]
         for node in self.pools:
             inputs = (self.now[-1],)
             self.now.append(rewriter.make(MAX, inputs, node.attributes, node.line))
         value, line = self.now[-1], self.relu.line
         if self.bias is not None:
-            inputs = (value, rewriter.now(self.bias), self.now[0])
+            inputs = (value, rewriter.current(self.bias), self.now[0])
             windows = {"windows": tuple(map(_window, self.pools, self.levels))}
             value = rewriter.make(ADD_TO_MAXIMA, inputs, windows, self.adding.line)
         self.out = rewriter.make(RELU, (value,), self.relu.attributes, line)
@@ -179,7 +179,7 @@ class _Activated(_Pooling):
     def pool_back(self, rewriter, gate, sums):
         """Makes the gradient of ``x``; notes where its sums are to be taken."""
         path = self.paths[self.gates.index(gate)]
-        g = rewriter.now(path[0].inputs[0])
+        g = rewriter.current(path[0].inputs[0])
         g = rewriter.make(GATE, (g, self.out), gate.attributes, gate.line)
         (value,) = gate.outputs
         sums[value] = g, set(self.axes())
@@ -237,15 +237,15 @@ class _Cropped(_Pooling):
         (value,) = node.outputs
         super().__init__(value, users, longest)
         self.node, self.attributes = node, dict(node.attributes)
-        spreads = _are(users[value], SPREAD, value, 1)
+        spreads = _select(users[value], SPREAD, value, 1)
         self.follow([spread.outputs[0] for spread in spreads])
-        self.check(*_are(users[value], ADD_TO_MAXIMA, value, 2))
+        self.check(*_select(users[value], ADD_TO_MAXIMA, value, 2))
         self._crop()
         self.gradients = []
         for spread in spreads:
             for user in users.get(spread.outputs[0], ()):
                 if not self._is_gradient(user, spread.outputs[0]):
-                    raise _NotAlone
+                    raise _NotExclusive
                 self.gradients.append(user)
 
     def _crop(self):
@@ -269,13 +269,13 @@ class _Cropped(_Pooling):
             margins[axis - 1] = front, behind - rest * a["strides"][axis - 1]
             dropped += rest
         if not dropped:
-            raise _NotAlone
+            raise _NotExclusive
         a["padding"] = tuple(margins)
 
     def _is_gradient(self, node, g):
         """Return whether a node is a gradient of this very convolution."""
         for primitive, number in ((BACK, 0), (FILTERS, 1)):
-            if node in _are([node], primitive, g, number):
+            if node in _select([node], primitive, g, number):
                 own, ours = node.attributes, self.node.attributes
                 names = "strides", "padding", "dilations", "groups"
                 same = all([own[name] == ours[name] for name in names])
@@ -297,7 +297,7 @@ def cropped_convolutions(graph):
     for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
         todo[found.node] = found.crop
         todo.update(dict.fromkeys(found.gradients, found.crop_gradient))
-        todo.update(dict.fromkeys({*found.pools}.union(*found.paths), _again))
+        todo.update(dict.fromkeys({*found.pools}.union(*found.paths), _made_again))
 
     def cropped(rewriter, node, inputs):
         rule = todo.get(node)
@@ -306,6 +306,6 @@ def cropped_convolutions(graph):
     return rewrite(graph, cropped) if todo else graph
 
 
-def _again(rewriter, node, inputs):
-    """The node on what its inputs are now, of which it has its shape."""
+def _made_again(rewriter, node, inputs):
+    """Make the node again on its new inputs, whose shape it has."""
     return (rewriter.make(node.op, inputs, node.attributes, node.line),)

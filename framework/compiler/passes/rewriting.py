@@ -1,7 +1,7 @@
-"""`GraphRewriter`: a new list of nodes made in one walk over a graph, which stays as it is.
+"""`GraphRewriter`: a copy of a graph, made in one walk, in which nodes are replaced.
 
-Each pass that changes nodes uses one. Nodes whose inputs stay are taken over as they are;
-others are made again, so that nothing that holds the graph as it was sees a change.
+Nodes whose inputs stay are shared with the old graph; others are copied, so that the old
+graph does not change.
 """
 
 import copy
@@ -12,10 +12,10 @@ from ..tracing.graph import Node, Value, is_value
 
 __all__ = [
     "GraphRewriter",
+    "hashable",
     "is_op",
     "is_static",
-    "maker",
-    "plain",
+    "producer",
     "rewrite",
     "same_attributes",
     "same_shape",
@@ -24,30 +24,30 @@ __all__ = [
 
 
 class GraphRewriter:
-    """The nodes of a graph that is to be, and what stands for the values of the old one."""
+    """The nodes of the new graph, and the replacements of values of the old one."""
 
     def __init__(self, graph):
-        self.graph, self.nodes, self.stands_for = graph, [], {}
+        self.graph, self.nodes, self.replacements = graph, [], {}
 
-    def now(self, x):
-        """Return what stands for an input: a value of the new graph, or a constant."""
-        return self.stands_for.get(x, x) if is_value(x) else x
+    def current(self, x):
+        """Return an input as it is in the new graph: a value, or a constant."""
+        return self.replacements.get(x, x) if is_value(x) else x
 
     def inputs(self, node):
-        """The inputs of a node as they are now; the same tuple if none has changed."""
-        stands_for = self.stands_for
+        """Return the inputs of a node in the new graph; the same tuple if none has changed."""
+        replacements = self.replacements
         for x in node.inputs:
-            if type(x) is Value and x in stands_for:
-                return tuple([self.now(x) for x in node.inputs])
+            if type(x) is Value and x in replacements:
+                return tuple([self.current(x) for x in node.inputs])
         return node.inputs
 
     def keep(self, node, inputs=None):
-        """Takes a node of the old graph over; ``inputs``: as they are now."""
+        """Add a node of the old graph; ``inputs``: those in the new graph."""
         inputs = self.inputs(node) if inputs is None else inputs
-        self.nodes.append(node if inputs is node.inputs else self.again(node, inputs))
+        self.nodes.append(node if inputs is node.inputs else self.copied(node, inputs))
 
-    def again(self, node, inputs):
-        """The node with other inputs; its outputs stand for those that it had."""
+    def copied(self, node, inputs):
+        """Copy a node with other inputs; its outputs replace those of the original."""
         if type(node) is Node:
             twin = Node(node.op, inputs, node.attributes, node.line)
         else:
@@ -56,11 +56,11 @@ class GraphRewriter:
         twin.outputs = tuple(
             [Value(v.shape, v.dtype, twin, v.name) for v in node.outputs]
         )
-        self.stands_for.update(zip(node.outputs, twin.outputs))
+        self.replacements.update(zip(node.outputs, twin.outputs))
         return twin
 
     def make(self, op, inputs, attributes, line, spec=None):
-        """Adds a node with one output, which is returned; ``spec``: shape and dtype."""
+        """Add a node with one output, and return that; ``spec``: shape and dtype."""
         node = Node(op, tuple(inputs), {**op.defaults, **attributes}, line)
         if spec is None:
             specs = [TensorSpec(shaped(x).shape, shaped(x).dtype) for x in inputs]
@@ -72,23 +72,22 @@ class GraphRewriter:
         return value
 
     def replace(self, value, other):
-        """From here on ``other``, a value of the new graph or a constant, stands for it."""
-        self.stands_for[value] = other
+        """Replace a value by ``other``, a value of the new graph or a constant."""
+        self.replacements[value] = other
 
     def result(self):
-        """The new graph; the old one if nothing is different."""
+        """Return the new graph; the old one if nothing has changed."""
         nodes, graph = self.nodes, self.graph
-        if not self.stands_for and len(nodes) == len(graph.nodes):
+        if not self.replacements and len(nodes) == len(graph.nodes):
             return graph
-        return graph.replaced(nodes, [self.now(x) for x in graph.outputs])
+        return graph.replaced(nodes, [self.current(x) for x in graph.outputs])
 
 
 def rewrite(graph, rule):
     """Return a graph in which ``rule(rewriter, node, inputs)`` has replaced nodes.
 
-    It gives None for a node that stays, else what stands for the node's outputs from
-    there on, one by one, None for one that nobody uses. ``inputs`` are those of the node
-    as they are by then.
+    The rule returns None for a node that stays, else the replacements of its outputs, None
+    for an unused one. ``inputs`` are those of the node in the new graph.
     """
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
@@ -104,7 +103,7 @@ def rewrite(graph, rule):
 
 
 def is_op(node):
-    """Return whether a node is a plain op, the same whenever and how often it runs."""
+    """Return whether a node is a plain op, without side effects."""
     return type(node) is Node and node.op is not None
 
 
@@ -113,14 +112,14 @@ def shaped(x):
     return x if is_value(x) else x.array
 
 
-def maker(x, primitive):
-    """The node that gives ``x``, if it is one of ``primitive``; else None."""
+def producer(x, primitive):
+    """Return the node that produces ``x`` if its op is ``primitive``; else None."""
     node = x.node if is_value(x) else None
     return node if node is not None and node.op is primitive else None
 
 
 def is_static(x):
-    """Return whether a shape is known: with formulas it is no plain tuple."""
+    """Return whether a shape is known: a symbolic shape is no plain tuple."""
     return type(x.shape) is tuple
 
 
@@ -133,21 +132,21 @@ def same_attributes(a, b):
     """Return whether two nodes surely have the same attributes."""
     if not a.attributes and not b.attributes:
         return True
-    known = plain(a.attributes)
-    return known is not None and known == plain(b.attributes)
+    known = hashable(a.attributes)
+    return known is not None and known == hashable(b.attributes)
 
 
-def plain(value):
-    """A hashable twin of an attribute, in which 1, 1.0 and True differ; None: unknown."""
+def hashable(value):
+    """Return a hashable form of an attribute that tells 1, 1.0 and True apart, or None."""
     kind = type(value)
     if kind in (int, bool, str) or value is None:
         return kind, value
     if kind is float:
         return kind, value.hex()
     if kind is dict:
-        parts = [(k, plain(x)) for k, x in value.items()]
+        parts = [(k, hashable(x)) for k, x in value.items()]
         return None if any([x is None for _, x in parts]) else tuple(parts)
     if kind in (tuple, list):
-        parts = [plain(x) for x in value]
+        parts = [hashable(x) for x in value]
         return None if None in parts else (kind, *parts)
     return None

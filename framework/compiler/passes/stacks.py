@@ -1,4 +1,4 @@
-"""A graph written anew with pairs of values stacked, as `shared_weights` finds them."""
+"""Rewrite a graph with pairs of values stacked, as `shared_weights` finds them."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Sum:
 
 
 class Writer(GraphRewriter):
-    """Writes the graph anew, each thing after all that it needs."""
+    """Writes the new graph: each node or pair after those that it needs."""
 
     def __init__(self, stacker):
         super().__init__(stacker.graph)
@@ -45,7 +45,7 @@ class Writer(GraphRewriter):
         self.sums, self.done, self.busy = stacker.sums, set(), set()
 
     def written(self):
-        """The new graph; the old one if pairs wait for each other in a circle."""
+        """Return the new graph; the old one if pairs depend on each other in a cycle."""
         terms = {x.node for node in self.sums for x in node.inputs}
         waiting = []  # pairs that come before the next effect
         try:
@@ -59,7 +59,7 @@ class Writer(GraphRewriter):
                     self.demand(node)
             for pair in waiting:
                 self.demand(pair)
-        except _Circle:
+        except _Cycle:
             return self.graph
         return self.result()
 
@@ -75,7 +75,7 @@ class Writer(GraphRewriter):
                     self.done.add(unit)
                 waiting.pop()
             elif unit in self.busy:
-                raise _Circle
+                raise _Cycle
             else:
                 self.busy.add(unit)
                 waiting += needed
@@ -107,7 +107,7 @@ class Writer(GraphRewriter):
 
     def joint(self, node, inputs, spec, line):
         """The op of a node on stacks."""
-        inputs = [x.stack if type(x) is Pair else self.now(x) for x in inputs]
+        inputs = [x.stack if type(x) is Pair else self.current(x) for x in inputs]
         return self.make(node.op, inputs, node.attributes, line, spec)
 
     def write_pair(self, pair):
@@ -116,7 +116,7 @@ class Writer(GraphRewriter):
         rows, total = first.shape[0], first.shape[0] + second.shape[0]
         spec = (total, *first.shape[1:]), first.dtype
         if pair.node is None:
-            pair.stack = self.copy([self.now(v) for v in pair.values], spec)
+            pair.stack = self.copy([self.current(v) for v in pair.values], spec)
             return
         line = pair.node.line
         pair.stack = self.joint(pair.node, pair.inputs, spec, line)
@@ -132,5 +132,5 @@ class Writer(GraphRewriter):
         return self.make(CONCAT, values, {"axis": 0}, line, spec)
 
 
-class _Circle(Exception):
-    """Two pairs each of which needs the other first."""
+class _Cycle(Exception):
+    """Two pairs depend on each other."""

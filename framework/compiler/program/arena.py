@@ -8,16 +8,16 @@ import numpy as np
 __all__ = ["ALIGNMENT", "lay_out"]
 
 ALIGNMENT = 64
-# The quick way will do if it wastes no more than this, bytes or a part of what is needed.
+# The fast layout is taken if it wastes at most so many bytes, or this part of the need.
 WASTE, PART = 1 << 16, 0.02
 
 
 def lay_out(ranges):
-    """``(offsets, size)``: where each buffer lies, and how many bytes there are in all.
+    """Return ``(offsets, size)``: the offset of each buffer, and the bytes of all.
 
     Args: ``ranges``: ``(first, last, nbytes)``, live ranges as numbers of instructions.
-    Buffers that live at once never overlap. The sum comes within a few percent of the most
-    that is needed at one time, in most programs to the byte.
+    Buffers that are live at once never overlap. The size is within a few percent of the
+    most bytes that are live at once, and equal to it in most programs.
 
     >>> lay_out([(0, 1, 640), (1, 2, 128), (2, 3, 640)])
     ([0, 640, 0], 768)
@@ -35,7 +35,7 @@ def lay_out(ranges):
 
 
 def _most_at_once(ranges):
-    """The most bytes that are needed between two instructions."""
+    """Return the most bytes that are live at once."""
     changes = [(first, nbytes) for first, _, nbytes in ranges]
     changes += [(last + 1, -nbytes) for _, last, nbytes in ranges]
     now = most = 0
@@ -46,9 +46,9 @@ def _most_at_once(ranges):
 
 
 def _by_time(ranges):
-    """Place each buffer, as it comes to be, in the smallest gap that will do.
+    """Place the buffers in the order of their first use, each in the smallest gap that fits.
 
-    This costs little however many there are, and uses again what was used last.
+    This is fast for any number of buffers.
     """
     offsets, size = [0] * len(ranges), 0
     gaps, ending = [], []  # (start, stop) in order; heap of (last, start, stop)
@@ -82,7 +82,7 @@ def _give_back(gaps, start, stop):
 
 
 def _by_size(ranges):
-    """Place the largest first, each in the smallest gap that will do."""
+    """Place the largest buffers first, each in the smallest gap that fits."""
     offsets, size, count = [0] * len(ranges), 0, 0
     placed = np.empty((4, len(ranges)), np.int64)  # columns (low, high, first, last)
     for i in sorted(range(len(ranges)), key=lambda i: (-ranges[i][2], ranges[i][0])):

@@ -1,6 +1,6 @@
-"""NumPy's functions on arrays that are traced: each becomes instructions, or is refused.
+"""NumPy's functions on traced arrays: each appends instructions, or is refused.
 
-A handler gets a `Builder`, then what the function was called with.
+A handler gets a `Builder`, then the arguments of the function.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ __all__ = ["FUNCTIONS", "NotTraceable", "UFUNCS", "casted", "copied", "matmul"]
 
 
 class NotTraceable(Exception):
-    """A kernel does something that cannot be written down as instructions."""
+    """A kernel, or a call in it, cannot be traced."""
 
 
 UFUNCS = {

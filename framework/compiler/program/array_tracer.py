@@ -1,9 +1,9 @@
-"""Kernels written down as instructions: arrays without values that note what is done.
+"""Trace kernels: run them on arrays without values, and add an instruction per NumPy call.
 
 A kernel is run on `ArrayTracer` arrays, which have a shape and a dtype; a `Builder`
-appends an instruction to the program for each NumPy call. The kernel itself stays the one
-source of what is computed. What asks for more (values, a layout, a function not known in
-`array_functions`) raises `NotTraceable`, and the kernel is called as it is.
+appends the instructions to the program. So a kernel is written only once. If it needs more
+(values, a layout, a function not known in `array_functions`), `NotTraceable` is raised, and
+the kernel becomes one call.
 """
 
 import math
@@ -20,13 +20,13 @@ __all__ = ["ArrayTracer", "Builder"]
 
 
 def _refuse(tracer, *args, **kwargs):
-    """Refuse what needs values, and note it: NumPy makes other errors of the refusal."""
+    """Refuse and note it, as NumPy may replace the exception by one of its own."""
     tracer.builder.refused = True
     raise NotTraceable
 
 
 class ArrayTracer:
-    """An array as a kernel sees it while its calls are written down."""
+    """An array of a kernel that is being traced."""
 
     __slots__ = ("buffer", "builder", "is_new", "is_viewed")
 
@@ -59,7 +59,7 @@ class ArrayTracer:
         return self.builder.view(getattr(np.ndarray, method), self, shape, parameters)
 
     def _untransposed(self):
-        """The array of which this one is a transposed view."""
+        """Return the array of which this one is a transposed view."""
         self.is_viewed = True
         inner = ArrayTracer(self.buffer.instruction.viewed, self.builder)
         inner.is_viewed = True
@@ -101,7 +101,7 @@ class ArrayTracer:
 
     @property
     def flags(self):
-        """Matrices count as contiguous: a kernel asks in order to choose its way only."""
+        """Matrices count as contiguous: kernels ask only to choose between equal ways."""
         if self.ndim > 2 or permutation(self.buffer) is not None:
             _refuse(self)
         return _CONTIGUOUS
@@ -209,13 +209,13 @@ class Builder:
         self.refused = False  # whether values were asked for
 
     def traced(self, x):
-        """The array, if it is one that is traced; others are refused."""
+        """Return an array that is traced; refuse others."""
         if type(x) is not ArrayTracer:
             raise NotTraceable
         return x
 
     def buffer(self, x, dtype=None):
-        """The buffer of an argument; numbers become constants of ``dtype``."""
+        """Return the buffer of an argument; numbers become constants of ``dtype``."""
         if type(x) is ArrayTracer:
             return x.buffer
         if isinstance(x, (np.ndarray, np.generic)):
@@ -225,16 +225,16 @@ class Builder:
         raise NotTraceable
 
     def made(self, instruction, shape, dtype):
-        """The one output of an instruction, which is appended."""
+        """Append an instruction; return its one output."""
         (buffer,) = self.program.append(instruction, (shape, dtype))
         return ArrayTracer(buffer, self, is_new=True)
 
     def scratch(self, shape, dtype):
-        """Memory for one instruction, to be one of its operands."""
+        """Return scratch memory, to be an operand of one instruction."""
         return Buffer(shape, np.dtype(dtype), Kind.SCRATCH)
 
     def view(self, function, x, shape, parameters):
-        """A view of an array."""
+        """Append a view of an array; return it."""
         x.is_viewed = True
         view = self.made(
             View(function, x.buffer, parameters, self.node), shape, x.dtype
@@ -243,7 +243,7 @@ class Builder:
         return view
 
     def into(self, out, made):
-        """The result, of which ``out`` is another name from here on."""
+        """Return a result; if there is ``out``, it is that result from here on."""
         if out is None:
             return made
         out = out[0] if type(out) is tuple else out
@@ -255,7 +255,7 @@ class Builder:
         return out
 
     def ufunc(self, ufunc, method, inputs, keywords):
-        """A call of a ufunc, or of its ``reduce``."""
+        """Append a call of a ufunc, or of its ``reduce``; return the result."""
         keywords = dict(keywords)
         out, dtype = keywords.pop("out", None), keywords.pop("dtype", None)
         if method == "reduce" and type(inputs[0]) is ArrayTracer:
@@ -280,10 +280,9 @@ class Builder:
         return self.into(out, self.entrywise(ufunc, operands, shape, resolved[-1]))
 
     def entrywise(self, function, operands, shape, dtype):
-        """An entry-by-entry call; of transposed arrays it is made before they are.
+        """Append a map; of transposed arrays it is made before the transposition.
 
-        Convolutions give transposed arrays: so all work on them stays in the order of
-        memory.
+        Convolutions return transposed arrays: so maps of them run in the order of memory.
         """
         permutations = [permutation(a) for a in operands if a.shape == shape]
         axes = next(filter(None, permutations), None) if len(shape) > 2 else None
@@ -296,7 +295,7 @@ class Builder:
         return ArrayTracer(made.transpose(axes).buffer, self, is_new=True)
 
     def _transposed_back(self, buffer, back):
-        """A buffer transposed; where it has fewer axes, after it got them."""
+        """Return a buffer transposed, after leading axes of size 1 were added."""
         if not buffer.shape:
             return buffer
         lead = (1,) * (len(back) - len(buffer.shape))
@@ -304,7 +303,7 @@ class Builder:
         return full.transpose(back).buffer
 
     def reduce(self, ufunc, x, axis, dtype, out, keepdims):
-        """A reduction that keeps the dtype."""
+        """Append a reduction that keeps the dtype; return the result."""
         if ufunc not in (np.add, np.maximum, np.minimum, np.multiply):
             raise NotTraceable
         if dtype is not None and np.dtype(dtype) != x.dtype:

@@ -1,8 +1,8 @@
 """`BufferAssignment`: the memory of each buffer of a program, and its live range.
 
-Buffers that nobody sees but the program lie in one arena, where memory is used again as
-soon as its last reader is done; gradients that only an update reads lie in memory of that
-update; what leaves the program (outputs, values of variables) is new in each replay.
+Buffers that do not leave the program lie in one arena, where memory is reused after the
+last read; gradients that only an update reads lie in memory of that update; outputs and
+values of variables are new arrays in each replay.
 """
 
 from .arena import lay_out
@@ -35,14 +35,14 @@ class BufferAssignment:
         self.arena_size = self._assign()  # bytes
 
     def takes_memory(self, base):
-        """Return whether a buffer is written into memory that is given."""
+        """Return whether the memory of a buffer can be assigned."""
         made = (
             base.instruction is not None and base.instruction.memory is Memory.ASSIGNED
         )
         return made and base.kind is Kind.NEW and base not in self._in_other_order
 
     def _assign(self):
-        """Places buffers in the arena, and returns its size."""
+        """Place buffers in the arena; return its size."""
         ranges, donated = {}, set()  # base buffer -> [first use, last use, bytes]
         for i, instruction in enumerate(self.program.instructions):
             for buffer in instruction.scratch:
@@ -53,7 +53,7 @@ class BufferAssignment:
                 operand = self._donated(instruction, out, i, ranges)
                 if operand is None or operand in donated:
                     ranges[out] = [i, self.last_use[out], out.nbytes]
-                else:  # its memory is needed for as long as the output
+                else:  # its memory is live as long as the output
                     donated.add(operand)
                     ranges[out] = ranges[operand]
                     ranges[out][1] = self.last_use[out]
@@ -67,7 +67,7 @@ class BufferAssignment:
         return size
 
     def _donated(self, instruction, out, i, ranges):
-        """An operand that ends with instruction ``i``, in whose place the output may be."""
+        """Return an operand whose last use this is, in whose place the output may be."""
         for a in instruction.in_place_operands:
             fits = a.same_spec(out) and a in ranges and not a.is_scratch
             if (
@@ -83,7 +83,7 @@ class BufferAssignment:
 
 
 def last_uses(program):
-    """For each base buffer the number of the last instruction that needs its memory."""
+    """Map each base buffer to the last instruction that needs its memory."""
     instructions, last = program.instructions, {}
     end = len(instructions)
     for buffer in program.outputs:
@@ -102,9 +102,9 @@ def last_uses(program):
 
 
 def _last_reads(program):
-    """For each buffer the number of the last instruction that reads it by its own name.
+    """Map each buffer to the last instruction that reads the buffer itself, not a view.
 
-    A register need not be held longer: what is a view of its array holds that, too.
+    A register need not be held longer, as views of its array keep the array alive.
     """
     end, last = len(program.instructions), {}
     last.update(dict.fromkeys(program.outputs, end))
@@ -115,7 +115,7 @@ def _last_reads(program):
 
 
 def escaping_buffers(program):
-    """Base buffers whose memory outlives a replay: outputs, and values of variables."""
+    """Return base buffers whose memory outlives a replay: outputs, values of variables."""
     escaping = {buffer.base for buffer in program.outputs}
     for instruction in program.instructions:
         escaping.update([a.base for a in instruction.kept])
@@ -127,7 +127,7 @@ def escaping_buffers(program):
 
 
 def slots_of_updates(assignment):
-    """The buffers that an update alone reads, to be written into memory that it owns."""
+    """Map buffers that only an update reads to the memory that it owns for them."""
     slots = {}
     for i, instruction in enumerate(assignment.program.instructions):
         for buffer, number in instruction.gradient_slots:

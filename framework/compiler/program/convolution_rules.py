@@ -61,7 +61,7 @@ def convolved_filters(x, g, space, out=None, **attributes):
 
 
 def _is_reversed(x):
-    """Return whether an array has the order in memory that convolutions work in."""
+    """Return whether an array has the memory order of convolutions."""
     return permutation(x.buffer) == tuple(range(x.ndim))[::-1]
 
 

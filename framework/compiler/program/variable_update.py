@@ -16,9 +16,9 @@ __all__ = ["BlockRule", "VariableUpdate"]
 class VariableUpdate(ABC):
     """A change of variables in place by gradients: ``update(*gradients)``.
 
-    It writes to ``writes`` and looks at ``reads``, variables, and touches nothing else
-    unless ``runs_user_code``. Where somebody still holds the array of a variable, it
-    changes a copy: that is counted when it runs, so nobody is to hold one for no reason.
+    It accesses the variables ``writes`` and ``reads``, and nothing else unless
+    ``runs_user_code``. If anything else references the array of a variable, it changes a
+    copy: the references are counted, so a replay must not hold any without need.
     """
 
     @abstractmethod
@@ -28,7 +28,7 @@ class VariableUpdate(ABC):
     @property
     @abstractmethod
     def reads(self):
-        """The variables that it looks at without changing them."""
+        """The variables that it reads and does not change."""
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class BlockRule(NamedTuple):
     scratch: int
 
     def program(self, shape, dtype):
-        """The rule as a `Program`, or None if it does more than can be written down.
+        """Return the rule as a `Program`, or None if it cannot be traced.
 
         Inputs: the gradient, the variable, the slots, the coefficients; outputs: the
         variable and the slots as they are afterwards.
@@ -100,6 +100,6 @@ class BlockRule(NamedTuple):
 
 
 class _Rule:
-    """Stands for the op that the instructions of a rule are from."""
+    """The op of the node to which the instructions of a rule belong."""
 
     name, multiple = "update_block", False

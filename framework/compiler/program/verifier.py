@@ -1,15 +1,15 @@
 """Verify programs: each instruction reads the values that it names.
 
 The checker follows, instruction by instruction, which value each piece of memory holds.
-A buffer names the value that was written when it was made; a read of it is right as long
-as its memory still holds that value. `verify_program` gives every buffer memory of its
-own, and so finds reads after an in-place change. `verify_memory` takes the addresses at
-which an instance of a program has its buffers, and so finds memory that is used again too
-early. Both find memory that escapes: an output, or the value of a variable, that lies
-where a later replay, or the program around this one, writes.
+A buffer names the value that was written when it was made; a read is right if its memory
+still holds that value. `verify_program` gives every buffer memory of its own, and so finds
+reads after an in-place change. `verify_memory` takes the addresses of the buffers of an
+instance, and so finds memory that is reused too early. Both find memory that escapes: an
+output, or the value of a variable, in memory that a later replay or the outer program
+overwrites.
 
-It asks instructions for what they declare: `Memory`, donations, what they keep. Bodies of
-loops and branches are programs of their own, verified when they are made.
+Instructions declare their `Memory`, donations, and the operands that variables keep. Bodies
+of loops and branches are programs of their own, verified when they are made.
 """
 
 from numpy.lib.array_utils import byte_bounds
@@ -23,7 +23,7 @@ __all__ = ["verify_memory", "verify_program"]
 
 
 def verify_program(program, after):
-    """Check a program; ``after`` names the step that made it what it is.
+    """Check a program; ``after`` names the step that has run.
 
     Raises: ``VerificationError``.
     """
@@ -121,7 +121,7 @@ class _Checker:
         return ("instance", *(byte_bounds(array) if array.size else (0, 0)))
 
     def make(self, buffer, value=None):
-        """A buffer comes to be, and with it the value that it names."""
+        """Write a new value to the memory of a buffer, which names it."""
         self.values[buffer] = value = object() if value is None else value
         self.memory.write(self.place(buffer), value)
 
@@ -160,14 +160,14 @@ class _Checker:
             )
 
     def write_gradients(self, instruction):
-        """An update leaves other values in its memory for gradients."""
+        """Overwrite the memory of an update for gradients."""
         update = self.updates.get(instruction)
         for array in () if update is None else update.gradient_memory:
             if array is not None and array.size:
                 self.memory.write(("instance", *byte_bounds(array)), object())
 
-    def step_given(self, instruction):
-        """Outputs in memory of their own, or in that of an operand that may end."""
+    def step_assigned(self, instruction):
+        """Write outputs to memory of their own, or to that of an operand that ends here."""
         for out in instruction.outputs:
             if out.is_view:
                 self.fail(f"{out} must have memory of its own")
@@ -182,9 +182,9 @@ class _Checker:
         if not out.is_constant:
             self.values[out] = self.values[viewed]
 
-    def step_own(self, instruction):
+    def step_allocated(self, instruction):
         donated, backing = instruction.donated, []
-        if donated is not None:  # from here on its name stands for a value that is gone
+        if donated is not None:  # its value is gone from here on
             self.require_owned(donated)
             changed = object()
             self.memory.write(self.place(donated), changed)
@@ -208,7 +208,7 @@ class _Checker:
                 self.fail(f"{buffer} shares the memory of {what}")
 
     def require_apart_from_operands(self, instruction, out):
-        """An output shares memory with no operand but one in whose place it may be."""
+        """Require that an output shares memory only with operands in whose place it may be."""
         if instruction.copies_overlaps:
             return
         place, in_place = self.place(out), instruction.in_place_operands
@@ -220,7 +220,7 @@ class _Checker:
                 self.fail(f"{out} is written over {buffer}, which is still being read")
 
     def require_owned(self, buffer):
-        """The memory of a buffer is this program's to write to."""
+        """Require that the program may write to the memory of a buffer."""
         base = buffer.base
         owned = [self.program.inputs[i] for i in self.program.donated_inputs]
         made = (
@@ -230,7 +230,7 @@ class _Checker:
             self.fail(f"{buffer} is changed, but its memory is not the program's own")
 
     def require_lasting(self, buffer, use, may_be_input):
-        """A buffer that outlives the replay lies in no memory that is written again."""
+        """Require that a buffer that outlives the replay is in no memory that is reused."""
         behind = [a.base for a, _ in self.backing.get(buffer.base, ())]
         for base in (buffer.base, *behind):
             if base in self.fixed:
@@ -242,9 +242,9 @@ class _Checker:
 
 
 _STEPS = {
-    Memory.ASSIGNED: _Checker.step_given,
+    Memory.ASSIGNED: _Checker.step_assigned,
     Memory.SHARED: _Checker.step_shared,
-    Memory.ALLOCATED: _Checker.step_own,
+    Memory.ALLOCATED: _Checker.step_allocated,
     Memory.VARIABLE: _Checker.step_new,
     Memory.NONE: _Checker.step_new,
 }
@@ -254,7 +254,7 @@ _STEPS = {
 
 
 def _check_order(checker):
-    """Each read of a variable comes after the same writes as in the graph."""
+    """Check that each read of a variable comes after the same writes as in the graph."""
     program = checker.program
     touching = [i.node for i in program.instructions if i.touches_variables]
     wanted, found = _last_writers(program.graph.nodes), _last_writers(touching)
@@ -266,7 +266,7 @@ def _check_order(checker):
 
 
 def _last_writers(nodes):
-    """For each node that reads variables the last node that wrote each of them."""
+    """Map each node that accesses variables to the last writer of each of them."""
     seen, last = {}, {}
     for node in nodes:
         if node.reads or node.is_effect:

@@ -1,6 +1,6 @@
 """The replay function of a program, written as Python source: one line an array call.
 
-All that does not change from replay to replay is bound to names beforehand: functions,
+Names are bound beforehand to all objects that are the same in each replay: functions,
 memory and views of memory. What each instance of an executable has of its own is bound to a
 `PerInstance`, which says how to make it.
 """
@@ -38,14 +38,14 @@ from .fused_maps import BlockFunction
 
 __all__ = ["LARGE", "METHODS", "PerInstance", "write"]
 
-# From this size on a register gives up its array as soon as nobody needs it.
+# Registers of arrays from this size on are cleared after their last read.
 LARGE = 1 << 16
 
 _KEYWORD_OUT = {np.maximum, np.minimum}  # given by position, NumPy warns
 
 
 class PerInstance:
-    """Stands for an object that each instance has of its own: ``make(instance, scope)``."""
+    """A placeholder for an object of each instance: ``make(instance, scope)``."""
 
     __slots__ = ("make",)
 
@@ -71,8 +71,8 @@ class _Writer:
         self.memory = {}  # buffer -> name, of those with memory of the instance
         self.functions = {}  # identity -> name
         self.registers = map("r{}".format, itertools.count())
-        self.likeness = {}  # buffer -> an array like its own, the same in each replay
-        self.room = np.empty(0, np.uint8)
+        self.examples = {}  # buffer -> an array with the strides of its memory
+        self.spare = np.empty(0, np.uint8)
         self.holding = {}  # register -> base buffer whose memory it may hold
         self.ending = {}  # number of an instruction -> registers that end there
         self.overwriting = {}  # id of a variable -> instructions that change its array
@@ -95,7 +95,7 @@ class _Writer:
         return self.source, self.memory
 
     def write(self, i, instruction):
-        """Write an instruction, and let go of what nobody needs after it."""
+        """Write an instruction, and clear the registers that are not needed after it."""
         if instruction.variables_written:
             self.release(i, instruction)
         METHODS[type(instruction)](self, i, instruction)
@@ -116,7 +116,7 @@ class _Writer:
         return self.functions[key]
 
     def name_of(self, buffer):
-        if buffer not in self.names:  # others have theirs from what made them
+        if buffer not in self.names:  # it is no output of an instruction
             if buffer.is_scratch:
                 self.own_memory(buffer)
             else:
@@ -127,7 +127,7 @@ class _Writer:
         return ", ".join([self.name_of(buffer) for buffer in buffers])
 
     def register(self, buffer):
-        """A register for what is made anew in each replay."""
+        """Return a register for an array that is new in each replay."""
         register = self.names[buffer] = next(self.registers)
         self.holding[register] = buffer.base
         last = self.assignment.last_read[buffer]
@@ -136,23 +136,23 @@ class _Writer:
         return register
 
     def own_memory(self, buffer):
-        """The name of the memory that each instance has for a buffer; None: it has none."""
+        """Return the name of a buffer in the memory of each instance; None: it has none."""
         if buffer.offset is None and buffer.kind is not Kind.SLOT:
             return None
         make = functools.partial(_memory_of, buffer)
         self.names[buffer] = self.memory[buffer] = self.source.bind(
             "b", PerInstance(make)
         )
-        if self.room.size < buffer.nbytes:
-            self.room = np.empty(buffer.nbytes, np.uint8)
-        room = self.room[: buffer.nbytes].view(buffer.dtype)
-        self.likeness[buffer] = room.reshape(buffer.shape)
+        if self.spare.size < buffer.nbytes:
+            self.spare = np.empty(buffer.nbytes, np.uint8)
+        spare = self.spare[: buffer.nbytes].view(buffer.dtype)
+        self.examples[buffer] = spare.reshape(buffer.shape)
         return self.names[buffer]
 
     def release(self, i, instruction):
-        """Registers that are done with give up their arrays.
+        """Clear registers whose arrays are not needed any more.
 
-        What writes to variables in place counts who holds their values before it does.
+        An update copies the arrays of variables that are referenced elsewhere.
         """
         own = {self.names.get(a) for a in instruction.operands}
         last = self.assignment.last_use
@@ -167,9 +167,9 @@ class _Writer:
     # --- variables and effects
 
     def write_snapshot(self):
-        """Load the variables of a program that changes none at one moment.
+        """Load all variables as of one moment, in a program that changes none.
 
-        Where another thread changes several of them meanwhile, it loads them again.
+        They are loaded again if another thread changes variables in between.
         """
         instructions = self.program.instructions
         loads = [each for each in instructions if type(each) is Load]
@@ -210,7 +210,7 @@ class _Writer:
 
     def write_view(self, i, view):
         (out,), viewed = view.outputs, view.viewed
-        like = self.likeness.get(viewed)
+        like = self.examples.get(viewed)
         if viewed.is_constant and not viewed.is_view:
             like = viewed.source
         if like is not None:
@@ -218,7 +218,7 @@ class _Writer:
             if np.may_share_memory(seen, like):
                 make = functools.partial(_view_of, view, self.name_of(viewed))
                 self.names[out] = self.source.bind("b", PerInstance(make))
-                self.likeness[out] = seen
+                self.examples[out] = seen
                 return
         text = _view_text(view, self.name_of(viewed))
         self.source.emit(f"{self.register(out)} = {text}", view)
