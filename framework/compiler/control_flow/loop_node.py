@@ -174,7 +174,7 @@ class Loop(RegionNode):
         return bool(interpret(self.regions[1], [*carried, *constants])[0])
 
     def _through_variables(self, carried):
-        """Assign variables and read them again: there a path starts for a tape."""
+        """Assign variables and read them again, as sources of their own for a tape."""
         start = self.carried - len(self.variables)
         carried = list(carried)
         for i, variable in enumerate(self.variables, start):
@@ -223,11 +223,11 @@ class Loop(RegionNode):
         return self.again((body, *self.regions[1:]), stacked=stacked)
 
     def gradient(self, operands, results, cotangents, wanted):
-        """Loop from the last step to the first; each step is computed again, and back."""
+        """Emit a loop from the last step to the first, which recomputes each step."""
         arguments, yields = self.region_ports()[0]
         start = self.carried - len(self.variables)
         carried = [("carried", i) for i in range(self.carried)]
-        # What a variable stands for is where a path starts, in each step anew.
+        # The value of a variable is a source of its own in each step.
         carries = [
             port for port in carried[:start] if arguments[port].dtype.kind in "fc"
         ]
@@ -281,7 +281,7 @@ class Loop(RegionNode):
         return [gradients[port] for port in wanted]
 
     def _states_after(self, results, saved, yields, ports):
-        """Return the carried values after each step, stacked, if they are known at once."""
+        """Return the stacked carried values after each step, if the length is known."""
         if self.length is None:
             return {}
         found = {}
@@ -306,7 +306,7 @@ def _of(group, named):
 def _use(known, tensor):
     """Let the nodes of the trace use a known value for one that is computed again.
 
-    What leads to that one then need not be computed, if nothing else uses it.
+    The nodes that recompute it are then dead, if nothing else uses them.
     """
     if type(tensor) is not SymbolicTensor or tensor.tracer is not known.tracer:
         return
@@ -329,9 +329,9 @@ class Results(NamedTuple):
 
 
 def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **settings):
-    """Write a `Loop` down: ``body(carried, slices, constants)`` for each step.
+    """Emit a `Loop`: ``body(carried, slices, constants)`` for each step.
 
-    The body returns lists of what is carried, to be summed and to be stacked, where None
+    The body returns lists of carried values, terms of sums and rows of stacks, where None
     stays None. Returns: `Results`. ``settings``: see `LoopTrace.node`.
     """
     trace = LoopTrace(title, body, carried, sliced, constants, row_specs=row_specs)
@@ -339,7 +339,7 @@ def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **set
 
 
 class LoopTrace:
-    """The traced regions of a loop, which can be asked before the loop is written down.
+    """The traced regions of a loop, which can be inspected before the node is emitted.
 
     ``test(carried)``: whether there is a further step. ``row_specs``: shapes and dtypes of
     the rows of what is sliced, if it may be a list.
@@ -407,7 +407,7 @@ class LoopTrace:
         return node, [*head, *operands, *captured]
 
     def emit(self, node, inputs):
-        """Write the node down. Returns: `Results`."""
+        """Emit the node. Returns: `Results`."""
         carried, *others = node.grouped(node.RESULTS, emit(node, inputs))
         summed, steps, stacked = map(iter, others)
         count = len(self.carried)
@@ -445,7 +445,7 @@ class LoopTrace:
 
 
 def _as_input(tracer, variable):
-    """Return the value of a variable in a region, which is no capture any more."""
+    """Remove a variable from the captures of a region; return its value there."""
     _, value = tracer.of_variables.pop(id(variable), (None, None))
     if value is None:
         return Value(tuple(variable._array.shape), variable._array.dtype)
@@ -454,7 +454,7 @@ def _as_input(tracer, variable):
 
 
 class _Items:
-    """The items of a list: tensors, or arrays where a replay made the list."""
+    """The items of a list: tensors, or arrays if a replay has made the list."""
 
     def __init__(self, items):
         self.items = items

@@ -107,7 +107,7 @@ def _write_in_place(body, k):
 
 
 def _leads_to(body, matrix, value, write):
-    """Return whether ``matrix`` is the carried value, of which else only rows are read."""
+    """Return whether ``matrix`` is the carried value, and else only rows of it are read."""
     chain, user = [write], matrix
     while True:
         if any([x is user for x in body.outputs]):

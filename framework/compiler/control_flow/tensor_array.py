@@ -287,7 +287,7 @@ class TensorArray:
         return self
 
     def close(self, name: str | None = None) -> None:
-        """Does nothing: memory is given back when nobody needs it."""
+        """Do nothing: memory is freed when it is not referenced any more."""
 
     # --- for loops
 

@@ -128,9 +128,7 @@ class Specializations:
     def pick(self, tensors):
         """Return the function for tensors of these sizes."""
         key = tuple([x.array.shape for x in tensors])
-        if has_symbolic_shape(
-            key
-        ):  # inside the trace of another function for all sizes
+        if has_symbolic_shape(key):  # inside of a trace for all sizes
             return self._made(key)
         fixed = self._fixed.get(key)
         if fixed is None:

@@ -1,1 +1,1 @@
-"""Graphs and executables to look at: text, counts and times."""
+"""Print, count and time graphs and executables."""

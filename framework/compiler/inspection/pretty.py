@@ -190,7 +190,7 @@ def dot_text(graph):
 
 
 def executable_text(executable, graph):
-    """Print a replay: a heading, and the executable's source with the cost of each line.
+    """Print a replay: a heading, and its source with the cost of each line.
 
     Behind each call: the op, the array that it gives, bytes read and written, operations
     (and functions like ``exp``, as ``fn``), and the user's line.

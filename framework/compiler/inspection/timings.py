@@ -100,10 +100,9 @@ def mark_cost():
 
 
 def peak_bytes(executable):
-    """The most memory that a replay holds at once beside its inputs and the variables.
+    """Return the most bytes that a replay holds at once, without inputs and variables.
 
-    The buffers, and what is new in each replay; what a kernel needs for itself is not
-    known, and not counted.
+    These are buffers and new arrays; the work space of kernels is not known.
     """
     end, needed = len(executable.program.instructions), {}
     for buffer, last in executable.assignment.last_read.items():
@@ -124,7 +123,7 @@ def peak_bytes(executable):
 
 
 def bytes_without_reuse(graph):
-    """The bytes of all results of a graph side by side, as a tape may hold them."""
+    """Return the bytes of all results of a graph together, as a tape may hold them."""
     return sum(
         value.nbytes
         for node in graph.nodes
@@ -227,7 +226,7 @@ def _table(rows):
 
 
 def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
-    """Times every call of some replays, on these arrays (default: `sample_inputs`).
+    """Time every instruction of some replays, on these arrays (default: `sample_inputs`).
 
     Variables have their values again afterwards; effects that write to no variable are
     left out. ``repeats``: by default as many as fit in a fifth of a second, 3 to 100.
@@ -258,7 +257,7 @@ def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
 
 
 def _by_line(marks):
-    """Time and number of visits of each line: line -> (ns, count)."""
+    """Return time and number of visits of each line: line -> (ns, count)."""
     found = {}
     for (line, start), (_, stop) in zip(marks, marks[1:], strict=False):
         time_before, count = found.get(line, (0, 0))
@@ -304,7 +303,7 @@ def _measured_peak(executable, replacing, arrays):
 
 
 def sample_inputs(program):
-    """Arrays that a program takes: ones, and zeros where they are whole numbers."""
+    """Return inputs for a program: ones, and zeros for integers."""
     arrays = []
     for buffer in program.inputs:
         captured = program.graph.captures.get(buffer.source)
@@ -317,7 +316,7 @@ def sample_inputs(program):
 
 
 def _left_out(program):
-    """Stand-ins for effects that cannot be undone, by instruction, and their names."""
+    """Return stand-ins for effects that cannot be undone, by instruction, and their names."""
     replacing, names = {}, []
     for each in program.instructions:
         if each.has_effect and not each.variables_written:
@@ -329,10 +328,10 @@ def _left_out(program):
 
 @contextmanager
 def unchanged(graph):
-    """The variables of a graph have their values again at the end."""
+    """Restore the variables of a graph at the end."""
     written = {id(v): v for node in graph.nodes for v in node.writes}.values()
-    # Whoever updates in place leaves an array alone that somebody holds; the copies are
-    # for those that do not look.
+    # Updates copy an array that is referenced elsewhere; the values are for kernels that
+    # write to it all the same.
     kept = [(v, v._array, v._array.copy()) for v in written]
     try:
         yield

@@ -1,8 +1,8 @@
 """`Instruction`: what passes, targets, verifier and printer ask of each step of a program.
 
 A class of instructions declares the buffers that it reads and makes, whose memory the
-outputs take, and whether it may be merged, moved or left out, so that nobody has to ask for
-the class itself. A class that does not declare all of it is refused when it is defined.
+outputs take, and whether it may be merged, moved or left out, so that passes need not test
+for classes. A class that does not declare all of it is refused when it is defined.
 """
 
 from enum import Enum

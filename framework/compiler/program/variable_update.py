@@ -51,7 +51,7 @@ class VariableUpdate(ABC):
 
     @abstractmethod
     def with_own_memory(self):
-        """The same update with memory for gradients that nobody else has."""
+        """Return the same update with memory for gradients of its own."""
 
     @property
     @abstractmethod

@@ -96,7 +96,7 @@ class _Checker:
             self.instruction = instruction
             self.step(instruction)
         self.instruction = None
-        for buffer in self.stored.values():  # which nobody may have changed since
+        for buffer in self.stored.values():  # must not have changed since
             self.read(buffer)
         for buffer in self.program.outputs:
             self.read(buffer)

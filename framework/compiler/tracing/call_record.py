@@ -27,8 +27,8 @@ _UNBOUNDED = (
 def call_pullback(linearization, sources):
     """The `Pullback` of calls of which a tape tracks these sources.
 
-    It works on arrays where nobody watches, and on tensors, through the ops of the backward
-    graph, where somebody does. The residuals of a record are those of the linearization.
+    It works on arrays if no interpreter is active, else on tensors, through the ops of the
+    backward graph. The residuals of a record are those of the linearization.
     """
     position = {number: n for n, number in enumerate(linearization.residuals)}
 

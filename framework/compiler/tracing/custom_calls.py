@@ -96,7 +96,7 @@ class CustomCall(Node):
             if self._backward is None and self._failure is None:
                 try:
                     self._backward = self._traced()
-                except Exception as error:  # the user's, for whoever wants the gradient
+                except Exception as error:  # user code; raised when it is asked for
                     self._failure = error
             return self._failure
 
@@ -150,9 +150,7 @@ class CustomCall(Node):
         for _ in range(DEPTH):
             before, deeper = len(found), []
             for node in level:
-                if (
-                    node.failure() is not None
-                ):  # raised for whoever asks for that gradient
+                if node.failure() is not None:  # raised when that gradient is asked for
                     continue
                 graph, _ = node.backward()
                 for x in graph.captures.values():

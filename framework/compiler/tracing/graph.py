@@ -4,7 +4,7 @@ A `Value` is an output of a node, or an input of the graph; a `Node` applies an 
 (or to constants, which are plain tensors). The graph is in SSA form: an assignment gives a
 variable another value, so that only few kinds of node access variables: `Read`, `Store` at
 the end of a graph, and `Effect`, which the world outside notices (an optimizer's update,
-random numbers drawn, a line printed).
+random numbers, a printed line).
 """
 
 from tapewright.core.errors import TracingError
