@@ -9,3 +9,8 @@ inspection     graphs and executables as text, their costs and times
 control_flow   branches, loops and host calls: nodes with regions
 function       `tw.function`: arguments, the trace that serves them, calls
 """
+
+from tapewright.core import config
+
+# Passes, lowering and target are loaded when the first function is compiled.
+config.load_pipeline_later("tapewright.compiler.pipeline")

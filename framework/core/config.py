@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ __all__ = [
     "functions_run_eagerly",
     "graph_pass_is_on",
     "graph_passes",
+    "load_pipeline_later",
     "offer_graph_pass",
     "report",
     "run_functions_eagerly",
@@ -44,6 +46,7 @@ ENVIRONMENT = (
 _malloc = {"tuned": False, "note": "not asked for"}
 _run_eagerly = False
 _passes = {}  # name -> whether it is on, in the order in which they run
+_pipelines = []  # modules that offer passes, loaded when somebody asks for passes
 _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
 
@@ -136,6 +139,7 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     ['dead_nodes']
     >>> config.set_graph_passes(True, shared_weights=False)
     """
+    _load_pipelines()
     if unknown := switches.keys() - _passes.keys():
         raise ValueError(
             f"set_graph_passes: there is no pass {', '.join(sorted(unknown))};"
@@ -155,6 +159,7 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
     ...     config.report()["graph_passes"]["common_subexpressions"]
     False
     """
+    _load_pipelines()
     before = dict(_passes)
     set_graph_passes(every, **switches)
     try:
@@ -166,6 +171,16 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
 def offer_graph_pass(name: str, on: bool = True) -> None:
     """Register a pass by name, and its default."""
     _passes.setdefault(name, on)
+
+
+def load_pipeline_later(module: str) -> None:
+    """Name a module that offers passes when it is imported."""
+    _pipelines.append(module)
+
+
+def _load_pipelines():
+    for module in _pipelines:
+        importlib.import_module(module)
 
 
 def graph_pass_is_on(name: str) -> bool:
@@ -204,6 +219,7 @@ def report() -> dict[str, Any]:
     >>> sorted(config.report()["blas"])
     ['calls', 'config', 'core', 'library', 'threads']
     """
+    _load_pipelines()
     library = {
         "library": _or_none(openblas.library_file),
         "config": _or_none(openblas.text, "openblas_get_config"),

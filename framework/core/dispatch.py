@@ -217,17 +217,25 @@ def _general_entry(op):
     return entry
 
 
+@functools.cache
+def _parameter(name, required):
+    kind, default = inspect.Parameter.POSITIONAL_OR_KEYWORD, None
+    return inspect.Parameter(
+        name, kind, default=inspect.Parameter.empty if required else default
+    )
+
+
 def _signature(op):
     """The signature that ``help`` shows in place of ``(*args, **kwargs)``."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     plain = {**op.defaults, "name": None}
     required_first = sorted(op.attributes, key=plain.__contains__)
-    names = [*op.inputs, *required_first, "name"]
-    parameters = [
-        inspect.Parameter(n, kind, default=plain.get(n, inspect.Parameter.empty))
-        for n in names
-    ]
-    return inspect.Signature(parameters)
+    parameters = []
+    for name in (*op.inputs, *required_first, "name"):
+        parameter = _parameter(name, name not in plain)
+        if plain.get(name) is not None:
+            parameter = parameter.replace(default=plain[name])
+        parameters.append(parameter)
+    return inspect.Signature(parameters, __validate_parameters__=False)
 
 
 def make_entry(op):

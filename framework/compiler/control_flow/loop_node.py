@@ -26,7 +26,6 @@ from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
-from ..pipeline import optimize
 from ..tracing.graph import Value, spec_of
 from ..tracing.graph_verifier import check_fits
 from ..tracing.handles import list_items, list_value, zeros_of
@@ -119,6 +118,8 @@ class Loop(RegionNode):
             check_fits(variable, value)
 
     def runner(self):
+        from ..pipeline import optimize
+
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))
         tests = map(region_executable, self.regions[1:])
         executables = [region_executable(body, owned), *tests]

@@ -21,7 +21,6 @@ import numpy as np
 from tapewright.core.symbolic_shape import equal_for_examples, sizes_in_use, substitute
 from tapewright.ops.array.conversion import stop_gradient
 
-from ..pipeline import make_executable
 from ..tracing.binding import bound_regions
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import ListValue, list_value, zeros_of
@@ -367,6 +366,8 @@ def _like(value):
 
 def region_executable(graph, owned=()):
     """Compile a region; of its inputs it may write to those that are ``owned`` only."""
+    from ..pipeline import make_executable
+
     return make_executable(graph, aliases_inputs=True, donated_inputs=owned)
 
 

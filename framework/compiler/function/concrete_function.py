@@ -28,7 +28,6 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable
 
-from ..pipeline import make_executable
 from ..program.atomicity import restoring_on_failure
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
@@ -295,6 +294,8 @@ class ConcreteFunction:
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
+                    from ..pipeline import make_executable  # see `compiler`
+
                     self._executable = make_executable(self.graph)
         return self._executable
 
