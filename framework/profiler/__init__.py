@@ -209,9 +209,9 @@ class _Session:
             original = vars(owner)[name]
             self.originals.append((owner, name, original))
             setattr(owner, name, self.watched(original, category, label))
-        replay = Executable.__call__
-        self.originals.append((Executable, "__call__", replay))
-        Executable.__call__ = self.timed_replay(replay)
+        replay = Executable.run
+        self.originals.append((Executable, "run", replay))
+        Executable.run = self.timed_replay(replay)
         wrap_kernels(self.timed_kernel, "profile")
 
     def end(self):
@@ -263,11 +263,11 @@ class _Session:
     def timed_replay(self, replay):
         session = self
 
-        def timed_replay(executable, *arrays):
+        def timed_replay(executable, arrays):
             if (
                 executable.program.aliases_inputs
             ):  # of a region, inside of another replay
-                return replay(executable, *arrays)
+                return replay(executable, arrays)
             free = session.instances.setdefault(executable, [])
             try:
                 timed = free.pop()

@@ -291,7 +291,7 @@ def test_a_second_trace_is_refused():
 def test_nothing_is_left_in_place_afterwards():
     from tapewright.compiler.targets.numpy.executable import Executable
 
-    watched = (tw.GradientTape, "gradient"), (Executable, "__call__")
+    watched = (tw.GradientTape, "gradient"), (Executable, "run")
     before = [vars(owner)[name] for owner, name in watched]
     f, x = tw.function(lambda x: tw.exp(x)), floats(3)
     with tw.profiler.trace(table=False) as profile:

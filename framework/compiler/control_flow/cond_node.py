@@ -62,7 +62,7 @@ class Cond(RegionNode):
         number = self.number
 
         def cond(choice, *arrays):
-            return branches[number(choice)](*arrays)
+            return branches[number(choice)].run(arrays)
 
         return cond
 

@@ -253,7 +253,7 @@ class ConcreteFunction:
             if captures:
                 tensors = [*tensors, *captures.values()]
             executable = self._executable or self.executable
-            outputs = executable(*[x.array for x in tensors])
+            outputs = executable.run([x.array for x in tensors])
             return [new_tensor(a) for a in outputs]
         interpreters = active_interpreters()
         if all([r.only_watches_variables or isinstance(r, Tape) for r in interpreters]):

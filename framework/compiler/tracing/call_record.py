@@ -84,8 +84,8 @@ def _replayed(backward, seeds, residuals):
     """Return the outputs of a backward graph on arrays."""
     arrays = [_conjugated(c if is_array(c) else np.asarray(c)) for c in seeds]
     with use_interpreters(()):
-        return backward.function.executable(
-            *arrays, *[x.array for x in residuals], *backward.captured
+        return backward.function.executable.run(
+            [*arrays, *[x.array for x in residuals], *backward.captured]
         )
 
 

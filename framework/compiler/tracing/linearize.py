@@ -45,7 +45,7 @@ def record_call(concrete, tensors, interpreters):
     tracked = tuple([x.key in known for x in sources])
     if True not in tracked:
         arrays = [x.array for x in sources[: family.width]]
-        outputs = [new_tensor(a) for a in concrete.executable(*arrays)]
+        outputs = [new_tensor(a) for a in concrete.executable.run(arrays)]
         if any([x.key is not None for x in sources]):
             for tape in tapes:
                 attach_provenance(concrete, sources, tuple(outputs), tape)
@@ -257,7 +257,7 @@ class Linearization:
     def call(self, sources, tapes):
         """Return the output tensors; record the call on the tapes."""
         arrays = [sources[i].array for i in self.inputs]
-        arrays = self.forward.executable(*arrays, *self.captured)
+        arrays = self.forward.executable.run([*arrays, *self.captured])
         results = [new_tensor(array) for array in arrays]
         later = results[len(self.results) :]
         values = [*sources, *later, *results]

@@ -18,12 +18,13 @@ __all__ = ["Executable"]
 
 
 class Executable:
-    """A program with its memory assigned, as Python source; called with its input arrays.
+    """A program with its memory assigned, as Python source.
 
-    A call returns a tuple of the output arrays. It runs an instance, which owns memory and
-    serves one thread at a time: `acquire` takes an idle one, or makes one, and `release`
-    gives it back. ``lines`` has the instruction of each line of ``source``, ``memory`` the
-    names of buffers in the memory of an instance.
+    It runs in instances, which own memory and serve one thread at a time: functions of the
+    input arrays that return a tuple of the output arrays. `acquire` takes an idle one, or
+    makes one, and `release` gives it back; `run` does both. ``lines`` has the
+    instruction of each line of ``source``, ``memory`` the names of buffers in the memory of
+    an instance.
     """
 
     def __init__(self, program, name="replay"):
@@ -42,14 +43,18 @@ class Executable:
 
     # --- running
 
-    def __call__(self, *arrays):
-        run = self.acquire()
+    def run(self, arrays):
+        """Return the output arrays for a list of input arrays."""
         try:
-            return run(*arrays)
+            instance = self._idle.pop()
+        except IndexError:
+            instance = self.instance()
+        try:
+            return instance(*arrays)
         except Exception as error:
             raise self.annotated(error) from None
         finally:
-            self._idle.append(run)
+            self._idle.append(instance)
 
     def acquire(self):
         """Take an instance that no thread uses."""
