@@ -25,6 +25,7 @@ __all__ = [
     "GRAPH_PASSES",
     "PROGRAM_PASSES",
     "make_executable",
+    "make_program",
     "optimize",
     "optimize_program",
 ]
@@ -46,10 +47,14 @@ for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 
 
-def make_executable(graph, **lowering):
-    """Return the `Executable` of a graph; ``lowering``: arguments of `lower`."""
-    program = lower(optimize(graph), **lowering)
-    return Executable(optimize_program(program), graph.name)
+def make_executable(graph):
+    """Return the `Executable` of a graph."""
+    return Executable(make_program(graph), graph.name)
+
+
+def make_program(graph, **lowering):
+    """Return the `Program` of a graph after all passes; ``lowering``: as for `lower`."""
+    return optimize_program(lower(optimize(graph), **lowering))
 
 
 def optimize(graph, off=()):

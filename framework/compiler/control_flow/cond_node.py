@@ -10,7 +10,7 @@ from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.interpret import interpret
 from .recording import emit
-from .region_node import RegionNode, named_cotangents, region_executable
+from .region_node import RegionNode, named_cotangents
 from .regions import (
     any_traced,
     assigned_variables,
@@ -57,12 +57,11 @@ class Cond(RegionNode):
         last, number = len(self.regions) - 1, int(choice)
         return number if 0 <= number < last else last
 
-    def runner(self):
-        branches = [region_executable(region) for region in self.regions]
+    def runner(self, executables):
         number = self.number
 
         def cond(choice, *arrays):
-            return branches[number(choice)].run(arrays)
+            return executables[number(choice)].run(arrays)
 
         return cond
 

@@ -33,7 +33,7 @@ from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
 from .recording import emit, is_list
-from .region_node import RegionNode, named_cotangents, region_executable
+from .region_node import RegionNode, named_cotangents, region_program
 from .regions import (
     any_traced,
     assigned_variables,
@@ -117,12 +117,15 @@ class Loop(RegionNode):
         for variable, value in zip(self.variables, carried, strict=True):
             check_fits(variable, value)
 
-    def runner(self):
+    def lowered(self):
         from ..pipeline import optimize
 
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))
-        tests = map(region_executable, self.regions[1:])
-        executables = [region_executable(body, owned), *tests]
+        tests = map(region_program, self.regions[1:])
+        programs = [region_program(body, owned), *tests]
+        return programs, {"owned": owned, "sparse": sparse}
+
+    def runner(self, executables, owned, sparse):
         return loop_function(self, executables, owned, sparse)
 
     # --- step by step, through ops

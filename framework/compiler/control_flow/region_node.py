@@ -26,7 +26,7 @@ from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
 from ..tracing.handles import ListValue, list_value, zeros_of
 from .recording import emit, region_gradients
 
-__all__ = ["RegionNode", "named_cotangents", "region_executable"]
+__all__ = ["RegionNode", "named_cotangents", "region_program"]
 
 
 def named_cotangents(by_port):
@@ -183,13 +183,20 @@ class RegionNode(Node):
 
     # --- in an executable
 
-    def runner(self):
-        """Make a function of arrays; outputs are new arrays, or views of inputs."""
+    def lowered(self):
+        """Return the programs of the regions, and further arguments of `runner`."""
+        return [region_program(region) for region in self.regions], {}
+
+    def runner(self, executables):
+        """Make a function of arrays; outputs are new arrays, or views of inputs.
+
+        ``executables``: of the programs of the regions.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define runner")
 
-    def kernel(self):
+    def kernel(self, executables, **settings):
         """Make the function that replays call: if it has effects, all results are new."""
-        run = self.runner()
+        run = self.runner(executables, **settings)
         if not self.is_effect:
             return run
         writes = self.writes
@@ -364,11 +371,11 @@ def _like(value):
     return Value(*spec_of(value))
 
 
-def region_executable(graph, owned=()):
-    """Compile a region; of its inputs it may write to those that are ``owned`` only."""
-    from ..pipeline import make_executable
+def region_program(graph, owned=()):
+    """Lower a region; of its inputs it may write to those that are ``owned`` only."""
+    from ..pipeline import make_program
 
-    return make_executable(graph, aliases_inputs=True, donated_inputs=owned)
+    return make_program(graph, aliases_inputs=True, donated_inputs=owned)
 
 
 # -------------------------------------------------------------------------- effects

@@ -8,6 +8,7 @@ __all__ = [
     "Gather",
     "Load",
     "Opaque",
+    "RegionCall",
     "Scatter",
     "Store",
     "Update",
@@ -173,10 +174,7 @@ class Update(_OnVariables, Instruction):
 
 
 class EffectCall(_OnVariables, Instruction):
-    """A call with side effects: of Python, or of a branch or loop with effects inside.
-
-    Its outputs are new arrays.
-    """
+    """A call of Python with side effects, whose outputs are new arrays."""
 
     __slots__ = ("function",)
     memory, is_pure, is_free = Memory.ALLOCATED, False, False
@@ -193,3 +191,40 @@ class EffectCall(_OnVariables, Instruction):
     @property
     def variables_overwritten(self):
         return self.node.writes
+
+
+class RegionCall(_OnVariables, Instruction):
+    """A branch or loop; ``programs`` has one program for each region of the node.
+
+    The node (`Cond`, `Loop`) says which of them runs when, and on which operands;
+    ``settings`` is what its programs differ in from the regions. A target compiles the
+    programs, and may leave the rest to ``node.kernel(executables, **settings)``. With
+    effects inside, the outputs are new arrays.
+    """
+
+    __slots__ = ("programs", "settings")
+    memory, is_pure, is_free = Memory.ALLOCATED, False, False
+
+    def __init__(self, operands, node):
+        super().__init__(operands, node)
+        self.programs, self.settings = node.lowered()
+
+    @property
+    def has_effect(self):
+        return self.node.is_effect
+
+    @property
+    def may_alias(self):
+        return not self.has_effect
+
+    @property
+    def variables_read(self):
+        return self.node.reads if self.has_effect else ()
+
+    @property
+    def variables_written(self):
+        return self.node.writes if self.has_effect else ()
+
+    @property
+    def variables_overwritten(self):
+        return self.variables_written

@@ -14,7 +14,7 @@ from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
 from .array_tracer import ArrayTracer, Builder
 from .atomicity import fallible_first
-from .call_instructions import EffectCall, Load, Opaque, Update
+from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
 from .call_instructions import Store as StoreArray
 from .lowering_rules import KERNEL_INSTRUCTIONS, LOWERING_RULES
 from .program import Buffer, Kind, Program
@@ -73,6 +73,8 @@ def _lowered_node(program, node, operands):
         return program.append(Update(node.call, operands, node))
     if type(node) is Effect:
         instruction = EffectCall(node.call, operands, node)
+    elif node.regions:
+        instruction = RegionCall(operands, node)
     elif node.is_effect:
         instruction = EffectCall(node.kernel(), operands, node)
     else:

@@ -7,7 +7,7 @@ import tapewright as tw
 from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.array_tracer import ArrayTracer, Builder
-from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.call_instructions import Opaque, RegionCall
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.core.primitive import get_primitive
@@ -144,3 +144,40 @@ def test_a_view_names_the_array_that_owns_its_memory():
     product, turned = lower(graph).instructions
     assert type(turned) is View
     assert turned.outputs[0].base is product.outputs[0]
+
+
+def branches(x):
+    return tw.cond(tw.reduce_sum(x) > 0.0, lambda: tw.tanh(x), lambda: x * 2.0)
+
+
+def steps(x):
+    return tw.while_loop(lambda y: tw.norm(y) < 9.0, lambda y: (y * 2.0,), (x,))
+
+
+def variable_in_a_branch(x):
+    count = tw.Variable(1.0)
+
+    @tw.function
+    def counted(x):
+        tw.cond(x[0, 0] > 0.0, lambda: count.assign_add(1.0), lambda: count.value())
+        return x
+
+    return counted.get_concrete_function(x).graph
+
+
+@pytest.mark.parametrize(
+    "graph, effect",
+    [
+        (graph_of(branches, X), False),
+        (graph_of(steps, X), False),
+        (variable_in_a_branch(X), True),
+    ],
+    ids=["cond", "while_loop", "assignment"],
+)
+def test_a_program_holds_those_of_its_regions(graph, effect):
+    (call,) = [c for c in lower(graph).instructions if type(c) is RegionCall]
+    assert [len(program.inputs) for program in call.programs] == [
+        len(region.inputs) for region in call.node.regions
+    ]
+    assert any([program.instructions for program in call.programs])
+    assert call.has_effect is effect is bool(call.variables_written)

@@ -30,7 +30,7 @@ class Executable:
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
         self.assignment = BufferAssignment(program)
-        source, self.memory = write(self.assignment, name)
+        source, self.memory = write(self.assignment, name, Executable)
         self.source, self.bound, self.lines = source.text, source.bound, source.tags
         self.filename = source.filename
         self.code = compile(self.source, self.filename, "exec")
@@ -136,10 +136,9 @@ class _Instance:
         part = self.arena[start : start + buffer.nbytes]
         return part.view(buffer.dtype).reshape(buffer.shape)
 
-    def function(self, instruction):
-        """Return the function to call for an instruction with effects."""
-        own = self._replacing.get(instruction) or self.updates.get(instruction)
-        return own or instruction.function
+    def replacement(self, instruction):
+        """Return the function to call in place of an instruction's own, or None."""
+        return self._replacing.get(instruction) or self.updates.get(instruction)
 
 
 def _in_transaction(run, program):

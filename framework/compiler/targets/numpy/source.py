@@ -29,6 +29,7 @@ from ...program.call_instructions import (
     Gather,
     Load,
     Opaque,
+    RegionCall,
     Scatter,
     Store,
     Update,
@@ -53,18 +54,21 @@ class PerInstance:
         self.make = make
 
 
-def write(assignment, name):
+def write(assignment, name, compile_program):
     """``(source, memory)`` of a program whose memory is assigned.
 
     ``source`` is a `Source` with one function, and for each line the instruction that it
     is from; ``memory`` has the name of each buffer with memory of the instance.
+    ``compile_program(program, name)`` makes executables for the regions of branches and
+    loops.
     """
-    return _Writer(assignment, name).written()
+    return _Writer(assignment, name, compile_program).written()
 
 
 class _Writer:
-    def __init__(self, assignment, name):
+    def __init__(self, assignment, name, compile_program):
         self.assignment, self.program = assignment, assignment.program
+        self.compile_program = compile_program
         self.source = Source(f"<executable of {name}>")
         self.title = identifier(name, "replay")
         self.names = {}  # buffer -> name
@@ -198,7 +202,11 @@ class _Writer:
         self.source.emit(f"{variable}._bind({self.listed(store.operands)})", store)
 
     def write_effect(self, i, effect):
-        make = functools.partial(_function_of, effect)
+        self.write_replaceable(effect, effect.function)
+
+    def write_replaceable(self, effect, function):
+        """Write a call of what an instance has in place of ``function``, or of that."""
+        make = functools.partial(_function_of, effect, function)
         function = self.source.bind(
             f"{identifier(effect.node.name)}_", PerInstance(make)
         )
@@ -274,10 +282,21 @@ class _Writer:
             function = self.source.bind(f"{name}_", function)
         else:
             function = self.function_name(function, name)
+        self.write_call(instruction, function, instruction.is_tuple)
+
+    def write_call(self, instruction, function, is_tuple):
         left = ", ".join([self.register(out) for out in instruction.outputs])
-        left += "," if instruction.is_tuple else ""
+        left += "," if is_tuple else ""
         args = self.listed(instruction.operands)
         self.source.emit(f"{left} = {function}({args})", instruction)
+
+    def write_regions(self, i, call):
+        executables = [self.compile_program(p, p.graph.name) for p in call.programs]
+        kernel = call.node.kernel(executables, **call.settings)
+        if call.has_effect:
+            self.write_replaceable(call, kernel)
+        else:
+            self.write_call(call, self.function_name(kernel, call.name), True)
 
 
 METHODS = {
@@ -296,6 +315,7 @@ METHODS = {
     Store: _Writer.write_store,
     Update: _Writer.write_effect,
     EffectCall: _Writer.write_effect,
+    RegionCall: _Writer.write_regions,
 }
 
 
@@ -306,8 +326,8 @@ def _memory_of(buffer, instance, scope):
     return instance.array(buffer)
 
 
-def _function_of(instruction, instance, scope):
-    return instance.function(instruction)
+def _function_of(instruction, function, instance, scope):
+    return instance.replacement(instruction) or function
 
 
 def _view_of(view, name, instance, scope):
