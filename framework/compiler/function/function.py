@@ -308,16 +308,16 @@ class Function(Generic[P, R]):
             self._refuse_iterators(arguments)
             concrete = self._concrete_for(arguments)
         except EagerFallback as error:
-            key = self._key_with_peeks(key, error.peeks)
-            self._eager[key] = str(error)
-            self._watch(key, arguments)
+            full_key = self._key_with_peeks(key, error.peeks)
+            self._eager[full_key] = str(error)
+            self._watch(full_key, arguments)
             raise
         finally:
             self._tracing.discard(key)
-        key = self._key_with_peeks(key, concrete.peeks)
-        self._concrete[key] = concrete
+        full_key = self._key_with_peeks(key, concrete.peeks)
+        self._concrete[full_key] = concrete
         self._fast.clear()
-        self._watch(key, arguments)
+        self._watch(full_key, arguments)
         if not self._tracing:  # a recursion is one call
             names = self.signature.names
             warning = self._retraces.note(self._calls, names, arguments)
