@@ -185,6 +185,7 @@ def _load_pipelines():
 
 def graph_pass_is_on(name: str) -> bool:
     """Return whether a pass is switched on."""
+    _load_pipelines()
     return _passes[name]
 
 

@@ -170,6 +170,12 @@ def test_the_report_can_be_written_as_json_and_names_every_switch():
     assert set(report["malloc"]) == {"tuned", "note"}
 
 
+def test_passes_have_their_defaults_before_a_function_is_compiled():
+    names = ["dead_nodes", "shared_weights"]
+    code = f"result = [config.graph_pass_is_on(name) for name in {names}]"
+    assert run("import tapewright\n" + code) == [True, False]
+
+
 def test_show_prints_aligned_lines_with_core_and_notes():
     stream = io.StringIO()
     config.show(file=stream)
