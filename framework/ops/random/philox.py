@@ -312,7 +312,7 @@ def random_standard_gamma(
     values = devices.to_numpy(alpha)
     if (values < 0).any():
         raise InvalidArgumentError(f"gamma: alpha must not be negative, got {values}")
-    values = np.abs(values)  # NumPy refuses -0.0
+    values = values + 0.0  # NumPy refuses -0.0
     drawn = _draw(state, purpose, lambda r: r.standard_gamma(values, values.shape))
     return _placed(drawn, alpha.dtype.name)
 

@@ -12,6 +12,7 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats, integers
 from tapewright.core.errors import GradientLookupError, ShapeError
+from tapewright.core.primitive import get_primitive
 from tapewright.ops.random.distributions import random_gamma_grad
 
 KEY = np.array([7, 4])
@@ -419,6 +420,8 @@ def test_tensors_can_be_the_bounds():
     (lambda: tw.random.stateless_binomial((2,), SEED, math.nan, 0.5), ValueError, "counts nan"),
     (lambda: tw.random.stateless_binomial((2,), SEED, 1e30, 0.5), ValueError, "counts 1.*e.30"),
     (lambda: tw.random.stateless_binomial((2,), SEED, 3, math.nan), ValueError, "probs nan"),
+    (lambda: tw.random.stateless_binomial((2,), SEED, "3", 0.5), TypeError, "string"),
+    (lambda: get_primitive("random_standard_gamma").entry(KEY, [1j]), TypeError, "complex"),
     (lambda: tw.random.stateless_binomial((2,), SEED, 3, 1.5), ValueError, "probs from 0 to 1"),
     (lambda: tw.random.stateless_normal((2,), [1, 2, 3]), ValueError, "seed must be two int"),
     (lambda: tw.random.stateless_normal((2,), [1.0, 2.0]), ValueError, "seed must be two int"),
