@@ -525,8 +525,8 @@ class Primitive:
 
     def dtype_error(self, x: Any) -> Exception:
         """The error for a dtype that the op does not take."""
-        words = [_KINDS[kind] for kind in self.kinds]
-        wanted = " or ".join(dict.fromkeys(words))
+        *others, last = dict.fromkeys([_KINDS[kind] for kind in self.kinds])
+        wanted = f"{', '.join(others)} or {last}" if others else last
         what = f"{self.inputs[0]} must be {wanted}; cast converts it"
         return DTypeError(self.name, what, **{self.inputs[0]: x})
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.errors import DTypeError
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Kernel, Op, P
@@ -28,8 +27,8 @@ __all__ = [
 
 
 def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an `elementwise` op for which infinities are answers."""
-    return elementwise(ignores_float_errors=True, cost=(0, 1), **options)
+    """Decorator: an `elementwise` op of real numbers, for which infinities are answers."""
+    return elementwise(kinds="f", ignores_float_errors=True, cost=(0, 1), **options)
 
 
 _BLOCK = 1 << 15  # entries that are worked on at once: they stay in the cache
@@ -48,13 +47,10 @@ def in_blocks(compute, *inputs):
     return out.reshape(first.shape)
 
 
-def in_double(who, xp, compute, **inputs):
+def in_double(xp, compute, *inputs):
     """``compute(xp, *inputs)`` in float64 on inputs that broadcast, the result in theirs."""
-    dtype = next(iter(inputs.values())).dtype
-    if dtype.kind != "f":
-        what = "real floating numbers" if len(inputs) > 1 else "a real floating number"
-        raise DTypeError(who, f"{' and '.join(inputs)} must be {what}", **inputs)
-    wide = [x.astype(xp.float64, copy=False) for x in inputs.values()]
+    dtype = inputs[0].dtype
+    wide = [x.astype(xp.float64, copy=False) for x in inputs]
     if len(wide) > 1:
         wide = [x + 0.0 for x in xp.broadcast_arrays(*wide)]  # each in one piece
     if xp is np:

@@ -98,7 +98,7 @@ def zeta(xp, x: TensorLike, q: TensorLike):
     >>> zeta(2.0, 1.0).numpy()  # pi ** 2 / 6
     np.float32(1.644934)
     """
-    return in_double("zeta", xp, _zeta, x=x, q=q)
+    return in_double(xp, _zeta, x, q)
 
 
 @zeta.vjp("q")
@@ -181,14 +181,14 @@ def _digamma(xp, x):
     return either(xp, x <= 0, reflected, positive, x)
 
 
-@special_function(floating=True, stable_form=_OFF_THE_POLES)
+@special_function(stable_form=_OFF_THE_POLES)
 def lgamma(xp, x: TensorLike):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
     >>> lgamma([1.0, 5.0]).numpy()  # log(4!)
     array([0.       , 3.1780539], dtype=float32)
     """
-    return in_double("lgamma", xp, _lgamma, x=x)
+    return in_double(xp, _lgamma, x)
 
 
 @lgamma.vjp("x")
@@ -196,10 +196,10 @@ def _(g, x):
     return zero_safe_multiply(g, digamma(x))
 
 
-@special_function(floating=True, stable_form=_OFF_THE_POLES)
+@special_function(stable_form=_OFF_THE_POLES)
 def digamma(xp, x: TensorLike):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
-    return in_double("digamma", xp, _digamma, x=x)
+    return in_double(xp, _digamma, x)
 
 
 @digamma.vjp("x")
@@ -207,13 +207,13 @@ def _(g, x):
     return zero_safe_multiply(g, _polygamma_of_order(x, a=1))
 
 
-@special_function(floating=True)
+@special_function()
 def _polygamma_of_order(xp, x: TensorLike, *, a):
     def kernel(xp, x):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
         return _hurwitz_anywhere(xp, a + 1, x) * factor
 
-    return in_double("polygamma", xp, kernel if a else _digamma, x=x)
+    return in_double(xp, kernel if a else _digamma, x)
 
 
 @_polygamma_of_order.vjp("x")
@@ -235,7 +235,7 @@ def _polygamma(xp, a: TensorLike, x: TensorLike):
         value = xp.where(a == 0, _digamma(xp, x), value)
         return xp.where(valid, value, xp.nan)
 
-    return in_double("polygamma", xp, kernel, a=a, x=x)
+    return in_double(xp, kernel, a, x)
 
 
 @_polygamma.vjp("x")
@@ -485,7 +485,7 @@ def igamma(xp, a: TensorLike, x: TensorLike):
     >>> igamma(2.0, [0.0, 1.0, 5.0]).numpy()  # 1 - (1 + x) * exp(-x)
     array([0.        , 0.26424113, 0.9595723 ], dtype=float32)
     """
-    return in_double("igamma", xp, partial(_incomplete_gamma, upper=False), a=a, x=x)
+    return in_double(xp, partial(_incomplete_gamma, upper=False), a, x)
 
 
 @igamma.vjp("a")
@@ -508,7 +508,7 @@ def igammac(xp, a: TensorLike, x: TensorLike):
     >>> igammac(2.0, [0.0, 1.0, 5.0]).numpy()  # (1 + x) * exp(-x)
     array([1.        , 0.7357589 , 0.04042768], dtype=float32)
     """
-    return in_double("igammac", xp, partial(_incomplete_gamma, upper=True), a=a, x=x)
+    return in_double(xp, partial(_incomplete_gamma, upper=True), a, x)
 
 
 @igammac.vjp("a")
@@ -523,7 +523,7 @@ def _(g, a, x):
 
 @special_function(type_name="IgammaGradA", stable_form=_IN_DOMAIN)
 def _igamma_slope(xp, a: TensorLike, x: TensorLike):
-    return in_double("igamma_slope", xp, _slope_by_a, a=a, x=x)
+    return in_double(xp, _slope_by_a, a, x)
 
 
 @_igamma_slope.vjp("a")
@@ -551,7 +551,7 @@ def _gamma_density(xp, a: TensorLike, x: TensorLike):
         start = xp.where(a > 1, 0.0, xp.where(a == 1, 1.0, xp.inf))
         return _in_domain(xp, a, x, anywhere, xp.where(x == 0, start, 0.0))
 
-    return in_double("gamma_density", xp, kernel, a=a, x=x)
+    return in_double(xp, kernel, a, x)
 
 
 @_gamma_density.vjp("a")

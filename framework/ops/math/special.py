@@ -70,17 +70,6 @@ _SINGLE_ON_THE_HOST = [np.asarray(c, np.float32) for c in _SINGLE]
 ROOT_PI = math.sqrt(math.pi)
 
 
-def erf_kernel(xp, x):
-    """The error function of an array of real floating numbers."""
-    if x.dtype.itemsize > 4 or x.dtype.kind != "f":
-        return in_double("erf", xp, _erf, x=x)
-    if xp is np:
-        found = in_blocks(_single_erf_on_the_host, np.asarray(x, np.float32))
-    else:
-        found = _single_erf(xp, x.astype(xp.float32))
-    return found.astype(x.dtype, copy=False)
-
-
 def _single_erf(xp, x):
     x = xp.clip(x, -4.0, 4.0)
     return xp.tanh(polynomial(x * x, _SINGLE) * x)
@@ -185,14 +174,20 @@ def _(g, x, out, sign):
     return zero_safe_multiply(g, zero_safe_multiply(x, out) * (2.0 * sign))
 
 
-@special_function(zero_when=UNARY, floating=True)
+@special_function(zero_when=UNARY)
 def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
     >>> erf([0.0, 1.0]).numpy()
     array([0.       , 0.8427008], dtype=float32)
     """
-    return erf_kernel(xp, x)
+    if x.dtype.itemsize > 4:
+        return in_double(xp, _erf, x)
+    if xp is np:
+        found = in_blocks(_single_erf_on_the_host, np.asarray(x, np.float32))
+    else:
+        found = _single_erf(xp, x.astype(xp.float32))
+    return found.astype(x.dtype, copy=False)
 
 
 @erf.vjp("x")
@@ -200,10 +195,10 @@ def _(g, x):
     return zero_safe_multiply(g, exp_square(x, sign=-1.0)) * (2.0 / ROOT_PI)
 
 
-@special_function(floating=True)
+@special_function()
 def erfc(xp, x: TensorLike):
     """``1 - erf(x)``, exact where it is tiny."""
-    return in_double("erfc", xp, _erfc, x=x)
+    return in_double(xp, _erfc, x)
 
 
 @erfc.vjp("x")
@@ -275,10 +270,10 @@ def _ndtri(xp, x):
     return _normal_quantile(xp, x - 0.5, xp.minimum(x, 1.0 - x))
 
 
-@special_function(zero_when=UNARY, floating=True, stable_form="a bound within (-1, 1)")
+@special_function(zero_when=UNARY, stable_form="a bound within (-1, 1)")
 def erfinv(xp, x: TensorLike):
     """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
-    return in_double("erfinv", xp, _erfinv, x=x)
+    return in_double(xp, _erfinv, x)
 
 
 @erfinv.vjp("x")
@@ -286,10 +281,10 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (ROOT_PI / 2.0)
 
 
-@special_function(floating=True, stable_form="a bound within (0, 2)")
+@special_function(stable_form="a bound within (0, 2)")
 def erfcinv(xp, x: TensorLike):
     """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
-    return in_double("erfcinv", xp, _erfcinv, x=x)
+    return in_double(xp, _erfcinv, x)
 
 
 @erfcinv.vjp("x")
@@ -297,14 +292,14 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out, sign=1.0)) * (-ROOT_PI / 2.0)
 
 
-@special_function(floating=True, stable_form="a bound within (0, 1)")
+@special_function(stable_form="a bound within (0, 1)")
 def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 
     >>> ndtri([0.5, 0.975]).numpy()
     array([0.       , 1.9599644], dtype=float32)
     """
-    return in_double("ndtri", xp, _ndtri, x=x)
+    return in_double(xp, _ndtri, x)
 
 
 @ndtri.vjp("x")
@@ -380,7 +375,7 @@ def _hankel_series(nu, derivative):
     return series[::-1]
 
 
-@special_function(type_name="BesselI0e", floating=True)
+@special_function(type_name="BesselI0e")
 def bessel_i0e(xp, x: TensorLike):
     """The modified Bessel function of order 0, scaled: ``exp(-|x|) * I0(x)``.
 
@@ -390,7 +385,7 @@ def bessel_i0e(xp, x: TensorLike):
     >>> bessel_i0e([0.0, 1.0, -1.0]).numpy()
     array([1.       , 0.4657596, 0.4657596], dtype=float32)
     """
-    return in_double("bessel_i0e", xp, partial(_bessel, nu=0), x=x)
+    return in_double(xp, partial(_bessel, nu=0), x)
 
 
 @bessel_i0e.vjp("x")
@@ -398,7 +393,7 @@ def _(g, x):
     return g * _bessel_slope(x, nu=0, derivative=1)
 
 
-@special_function(type_name="BesselI1e", zero_when=UNARY, floating=True)
+@special_function(type_name="BesselI1e", zero_when=UNARY)
 def bessel_i1e(xp, x: TensorLike):
     """The modified Bessel function of order 1, scaled: ``exp(-|x|) * I1(x)``.
 
@@ -407,7 +402,7 @@ def bessel_i1e(xp, x: TensorLike):
     >>> bessel_i1e([0.0, 1.0, -1.0]).numpy()
     array([ 0.        ,  0.20791042, -0.20791042], dtype=float32)
     """
-    return in_double("bessel_i1e", xp, partial(_bessel, nu=1), x=x)
+    return in_double(xp, partial(_bessel, nu=1), x)
 
 
 @bessel_i1e.vjp("x")
@@ -415,10 +410,10 @@ def _(g, x):
     return g * _bessel_slope(x, nu=1, derivative=1)
 
 
-@special_function(floating=True)
+@special_function()
 def _bessel_slope(xp, x: TensorLike, *, nu, derivative):
     kernel = partial(_bessel, nu=nu, derivative=derivative)
-    return in_double("bessel_slope", xp, kernel, x=x)
+    return in_double(xp, kernel, x)
 
 
 @_bessel_slope.vjp("x")

@@ -318,17 +318,17 @@ def test_half_precision_stays_half_and_others_are_refused(name):
     assert f(np.array([0.5], np.float16)).dtype == tw.float16
     with pytest.raises(TypeError, match=f"{name}: x must be"):
         f([1])
-    with pytest.raises(TypeError, match=f"{name}: x must be a real"):
+    with pytest.raises(TypeError, match=f"{name}: x must be floating"):
         f([1j])
 
 
 def test_integers_are_refused():
     with pytest.raises(TypeError, match="polygamma_of_order: x must be floating"):
         tw.math.polygamma(1, [2])
-    with pytest.raises(TypeError, match="zeta: x and q must be real floating"):
+    with pytest.raises(TypeError, match="zeta: x must be floating"):
         tw.math.zeta([2], [1])
     for f in (tw.math.igamma, tw.math.igammac):
-        with pytest.raises(TypeError, match="igammac?: a and x must be real floating"):
+        with pytest.raises(TypeError, match="igammac?: a must be floating"):
             f([2], [1])
 
 

@@ -220,5 +220,5 @@ def test_half_precision_stays_half_and_others_are_refused(name):
     assert f(np.array([0.5], np.float16)).dtype == tw.float16
     with pytest.raises(TypeError, match=f"{name}: x must be"):
         f([1])
-    with pytest.raises(TypeError, match=f"{name}: x must be a real"):
+    with pytest.raises(TypeError, match=f"{name}: x must be floating"):
         f([1j])
