@@ -88,8 +88,9 @@ def _forwarded(kernel, xp, op):
 
     ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``, which saves a call.
     """
-    if op.attributes or op.variadic:
-        return None
+    code = kernel.__code__
+    if op.attributes or op.variadic or len(code.co_names) != 1 or code.co_freevars:
+        return None  # with one name it has no call but that, and no check
     calls, token = [], object()
     markers = [object() for _ in op.inputs]
 

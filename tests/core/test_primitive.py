@@ -385,3 +385,21 @@ def test_inputs_go_by_the_names_of_the_kernel():
 def test_signatures_tell_the_attributes_and_their_defaults():
     shown = str(inspect.signature(tw.reduce_sum))
     assert shown == "(input_tensor, axis=None, keepdims=False, name=None)"
+
+
+def test_a_kernel_that_checks_values_keeps_its_check():
+    """Kernels that only forward their inputs are replaced by NumPy's function."""
+
+    def check(xp, x):
+        if xp is np and (x < 0).any():
+            raise ValueError("x must not be negative")
+
+    @primitive
+    def checked_sqrt_for_a_test(xp, x):
+        check(xp, x)
+        return xp.sqrt(x)
+
+    assert tw.tanh.primitive.kernels[np.ndarray] is np.tanh
+    assert float(checked_sqrt_for_a_test(tw.constant([4.0]))[0]) == 2.0
+    with pytest.raises(ValueError, match="negative"):
+        checked_sqrt_for_a_test(tw.constant([-1.0]))

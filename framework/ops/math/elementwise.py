@@ -279,9 +279,7 @@ def division(name: str, **options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
 
 
 def _check_divisor(xp, who, y):
-    # The dtype first: on a probe, which has none, the kernel must not look like a call
-    # of NumPy's function alone (see `primitive`).
-    if y.dtype.kind in "iu" and xp is np and not np.all(y):
+    if xp is np and y.dtype.kind in "iu" and not np.all(y):
         raise InvalidArgumentError(
             f"{who}: an integer cannot be divided by 0; y holds a 0"
         )
