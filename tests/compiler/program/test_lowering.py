@@ -174,3 +174,22 @@ def test_a_program_holds_those_of_its_regions(graph, effect):
     ]
     assert any([program.instructions for program in call.programs])
     assert call.has_effect is effect
+
+
+@pytest.mark.parametrize("updates", ["first", "second", "neither"])
+def test_a_branch_declares_the_variables_that_it_updates_in_place(updates):
+    """Replays lock these, and free the registers that hold their arrays."""
+    variable, optimizer = tw.Variable([1.0, 2.0]), tw.optimizers.SGD(0.5)
+
+    def update():
+        optimizer.apply_gradients([(tw.ones([2]), variable)])
+        return 1.0
+
+    branches = [
+        update if updates == name else lambda: 2.0 for name in ("first", "second")
+    ]
+    graph = graph_of(lambda x: tw.cond(x > 0.0, *branches), tw.constant(1.0))
+    calls = [c for c in lower(graph).instructions if type(c) is RegionCall]
+    written = {id(v) for c in calls for v in c.variables_written}
+    assert written == {id(v) for c in calls for v in c.variables_overwritten}
+    assert (id(variable) in written) is (updates != "neither")
