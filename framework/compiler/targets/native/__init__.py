@@ -1,0 +1,1 @@
+"""Target `native`: a program as machine code, through LLVM."""

@@ -1,0 +1,401 @@
+"""Text of LLVM functions: `Writer` appends instructions, `Value` is a result of one.
+
+Values carry NumPy's dtypes, which tell signed from unsigned integers; a bool is an ``i1`` in
+a register and a byte in memory. Arithmetic on values appends instructions, so that a
+formula reads as one:
+
+>>> import numpy as np
+>>> writer = Writer()
+>>> with writer.function("square", [("x", np.float32)], np.float32) as (x,):
+...     writer.ret(x * x)
+>>> print(writer.text())
+define float @square(float %x) {
+entry:
+  %v1 = fmul contract float %x, %x
+  ret float %v1
+}
+<BLANKLINE>
+"""
+
+import contextlib
+import itertools
+import struct
+
+import numpy as np
+
+__all__ = ["POINTER", "Value", "Writer", "llvm_type", "memory_type"]
+
+POINTER = np.dtype("P")  # an address; no number is of this dtype
+
+_TYPES = {"f2": "half", "f4": "float", "f8": "double", "b1": "i1"}
+
+
+def llvm_type(dtype):
+    """The type of a value in a register."""
+    dtype = np.dtype(dtype)
+    if dtype == POINTER:
+        return "ptr"
+    return _TYPES.get(dtype.str[1:]) or f"i{8 * dtype.itemsize}"
+
+
+def memory_type(dtype):
+    """The type of a value in memory."""
+    return "i8" if np.dtype(dtype) == bool else llvm_type(dtype)
+
+
+class Value:
+    """A value in a function: ``text`` is its name or, of a constant, its digits."""
+
+    __slots__ = ("writer", "dtype", "text")
+
+    def __init__(self, writer, dtype, text):
+        self.writer, self.dtype, self.text = writer, np.dtype(dtype), text
+
+    def __add__(self, other):
+        return self.writer.binary("add", self, other)
+
+    def __sub__(self, other):
+        return self.writer.binary("sub", self, other)
+
+    def __mul__(self, other):
+        return self.writer.binary("mul", self, other)
+
+    def __truediv__(self, other):
+        return self.writer.binary("div", self, other)
+
+    def __radd__(self, other):
+        return self.writer.binary("add", other, self)
+
+    def __rsub__(self, other):
+        return self.writer.binary("sub", other, self)
+
+    def __rmul__(self, other):
+        return self.writer.binary("mul", other, self)
+
+    def __rtruediv__(self, other):
+        return self.writer.binary("div", other, self)
+
+    def __and__(self, other):
+        return self.writer.binary("and", self, other)
+
+    def __or__(self, other):
+        return self.writer.binary("or", self, other)
+
+    def __xor__(self, other):
+        return self.writer.binary("xor", self, other)
+
+    def __lshift__(self, other):
+        return self.writer.binary("shl", self, other)
+
+    def __rshift__(self, other):
+        return self.writer.binary("shr", self, other)
+
+    def __neg__(self):
+        return self.writer.negative(self)
+
+    def __invert__(self):
+        return self.writer.binary("xor", self, -1 if self.dtype != bool else True)
+
+    def __lt__(self, other):
+        return self.writer.compare("lt", self, other)
+
+    def __le__(self, other):
+        return self.writer.compare("le", self, other)
+
+    def __gt__(self, other):
+        return self.writer.compare("gt", self, other)
+
+    def __ge__(self, other):
+        return self.writer.compare("ge", self, other)
+
+    def __eq__(self, other):
+        return self.writer.compare("eq", self, other)
+
+    def __ne__(self, other):
+        return self.writer.compare("ne", self, other)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"<Value {self.dtype} {self.text}>"
+
+
+# name -> instructions for floats, signed and unsigned integers
+_BINARY = {
+    "add": ("fadd", "add", "add"),
+    "sub": ("fsub", "sub", "sub"),
+    "mul": ("fmul", "mul", "mul"),
+    "div": ("fdiv", "sdiv", "udiv"),
+    "rem": ("frem", "srem", "urem"),
+    "and": (None, "and", "and"),
+    "or": (None, "or", "or"),
+    "xor": (None, "xor", "xor"),
+    "shl": (None, "shl", "shl"),
+    "shr": (None, "ashr", "lshr"),
+}
+_FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fneg")
+
+
+class Writer:
+    """Appends functions and, inside of one, instructions.
+
+    Floating-point arithmetic may be contracted to fused operations, unless inside of
+    `exact`; nothing else about it is relaxed.
+    """
+
+    def __init__(self):
+        self.lines, self.declared = [], {}
+        self._names, self._flags = itertools.count(1), "contract "
+        self.block, self._entry = None, 0
+
+    def text(self):
+        """The module: declarations, then functions."""
+        return "".join([f"{line}\n" for line in (*self.declared.values(), *self.lines)])
+
+    # --- functions and blocks
+
+    @contextlib.contextmanager
+    def function(self, name, parameters, result=None, attributes="", linkage=""):
+        """Define a function in the block; yields its parameters.
+
+        ``parameters``: pairs of a name and a dtype, and attributes as a third if any.
+        """
+        before, self._names = self._names, itertools.count(1)
+        own = [
+            f"{llvm_type(p[1])} {' '.join([*p[2:], f'%{p[0]}'])}" for p in parameters
+        ]
+        kind = "void" if result is None else llvm_type(result)
+        head = " ".join(filter(None, ["define", linkage, kind]))
+        tail = f" {attributes}" if attributes else ""
+        self.lines += [f"{head} @{name}({', '.join(own)}){tail} {{", "entry:"]
+        self.block, self._entry = "entry", len(self.lines)
+        yield tuple([Value(self, p[1], f"%{p[0]}") for p in parameters])
+        self.lines.append("}")
+        self._names = before
+
+    def emit(self, line):
+        self.lines.append(f"  {line}")
+
+    def fresh(self, stem="v"):
+        return f"{stem}{next(self._names)}"
+
+    def assigned(self, dtype, text):
+        """Append an instruction with a result; return it."""
+        name = f"%{self.fresh()}"
+        self.emit(f"{name} = {text}")
+        return Value(self, dtype, name)
+
+    def begin(self, block):
+        """Begin a block, after the last one has ended in a jump."""
+        self.lines.append(f"{block}:")
+        self.block = block
+
+    def jump(self, block):
+        self.emit(f"br label %{block}")
+
+    def branch(self, condition, then, other):
+        self.emit(f"br i1 {condition.text}, label %{then}, label %{other}")
+
+    def ret(self, value=None):
+        text = "void" if value is None else f"{llvm_type(value.dtype)} {value.text}"
+        self.emit(f"ret {text}")
+
+    @contextlib.contextmanager
+    def loop(self, start, stop, step=1, metadata=""):
+        """Run the block for each index from ``start`` on below ``stop``; yields the index."""
+        start, stop, step = [self.index(n) for n in (start, stop, step)]
+        head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
+        entered, index, after = self.block, f"%{self.fresh()}", f"%{self.fresh()}"
+        latch = self.fresh("next")
+        self.jump(head)
+        self.begin(head)
+        self.emit(
+            f"{index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
+        )
+        self.branch(Value(self, np.int64, index) < stop, body, done)
+        self.begin(body)
+        yield Value(self, np.int64, index)
+        self.jump(latch)
+        self.begin(latch)
+        self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
+        self.emit(f"br label %{head}{metadata}")
+        self.begin(done)
+
+    @contextlib.contextmanager
+    def when(self, condition):
+        """Run the block if a condition holds."""
+        then, done = self.fresh("then"), self.fresh("done")
+        self.branch(condition, then, done)
+        self.begin(then)
+        yield
+        self.jump(done)
+        self.begin(done)
+
+    # --- constants
+
+    def const(self, value, dtype):
+        """A number of a dtype."""
+        dtype = np.dtype(dtype)
+        if dtype.kind == "f":
+            exact = struct.pack(">d", float(dtype.type(value))).hex().upper()
+            if dtype.itemsize == 2:
+                exact = f"H{dtype.type(value).view(np.uint16):04X}"
+            return Value(self, dtype, f"0x{exact}")
+        if dtype == bool:
+            return Value(self, dtype, "true" if value else "false")
+        return Value(self, dtype, str(int(value)))
+
+    def index(self, n):
+        """An integer of 64 bits."""
+        return n if isinstance(n, Value) else self.const(n, np.int64)
+
+    # --- arithmetic
+
+    def pair(self, a, b):
+        """Two values of one dtype; a number takes that of the other."""
+        if not isinstance(a, Value):
+            a = self.const(a, b.dtype)
+        if not isinstance(b, Value):
+            b = self.const(b, a.dtype)
+        if a.dtype != b.dtype:
+            raise TypeError(f"values of one dtype are needed, got {a!r} and {b!r}")
+        return a, b
+
+    def binary(self, name, a, b):
+        a, b = self.pair(a, b)
+        kind = a.dtype.kind
+        text = _BINARY[name][0 if kind == "f" else 2 if kind in "ub" else 1]
+        flags = self._flags if text in _FLAGGED else ""
+        operands = f"{llvm_type(a.dtype)} {a.text}, {b.text}"
+        return self.assigned(a.dtype, f"{text} {flags}{operands}")
+
+    def negative(self, x):
+        if x.dtype.kind != "f":
+            return self.binary("sub", 0, x)
+        return self.assigned(
+            x.dtype, f"fneg {self._flags}{llvm_type(x.dtype)} {x.text}"
+        )
+
+    def compare(self, name, a, b):
+        """A bool; for NaN all but "ne" are false."""
+        a, b = self.pair(a, b)
+        if a.dtype.kind == "f":
+            text = f"fcmp {'une' if name == 'ne' else f'o{name}'}"
+        elif name in ("eq", "ne") or a.dtype == POINTER:
+            text = f"icmp {name}"
+        else:
+            text = f"icmp {'u' if a.dtype.kind in 'ub' else 's'}{name}"
+        return self.assigned(
+            np.bool_, f"{text} {llvm_type(a.dtype)} {a.text}, {b.text}"
+        )
+
+    def select(self, condition, a, b):
+        """``a`` where a bool is true, else ``b``."""
+        a, b = self.pair(a, b)
+        kind = llvm_type(a.dtype)
+        return self.assigned(
+            a.dtype, f"select i1 {condition.text}, {kind} {a.text}, {kind} {b.text}"
+        )
+
+    @contextlib.contextmanager
+    def exact(self):
+        """Append arithmetic that is not contracted."""
+        before, self._flags = self._flags, ""
+        yield
+        self._flags = before
+
+    @contextlib.contextmanager
+    def reassociated(self):
+        """Append additions and products that may be made in another order."""
+        before, self._flags = self._flags, "reassoc contract "
+        yield
+        self._flags = before
+
+    def intrinsic(self, name, *args, result=None, suffix=None):
+        """Call ``llvm.name``, declared for the types of the arguments."""
+        result = args[0].dtype if result is None else np.dtype(result)
+        if suffix is None:
+            kind = args[0].dtype
+            suffix = f"f{8 * kind.itemsize}" if kind.kind == "f" else llvm_type(kind)
+        full = f"llvm.{name}.{suffix}" if suffix else f"llvm.{name}"
+        flags = self._flags if result.kind == "f" else ""
+        return self.call(full, args, result, flags=flags)
+
+    def call(self, name, args, result=None, declare=True, flags=""):
+        """Call a function by name, and declare it."""
+        types = [llvm_type(a.dtype) for a in args]
+        kind = "void" if result is None else llvm_type(result)
+        if declare:
+            self.declared[name] = f"declare {kind} @{name}({', '.join(types)})"
+        listed = ", ".join([f"{t} {a.text}" for t, a in zip(types, args)])
+        text = f"call {flags}{kind} @{name}({listed})"
+        if result is None:
+            return self.emit(text)
+        return self.assigned(result, text)
+
+    def fma(self, a, b, c):
+        """``a * b + c``, rounded once where the CPU can."""
+        return self.intrinsic("fma", a, *[self.pair(x, a)[0] for x in (b, c)])
+
+    def cast(self, x, dtype):
+        """A number of another dtype; floats lose their fraction when they become integers."""
+        dtype = np.dtype(dtype)
+        if dtype == x.dtype:
+            return x
+        a, b = x.dtype.kind, dtype.kind
+        if dtype == bool:
+            return self.compare("ne", x, 0)
+        if a == b == "f":
+            name = "fpext" if dtype.itemsize > x.dtype.itemsize else "fptrunc"
+        elif a == "f":
+            name = "fptosi" if b == "i" else "fptoui"
+        elif b == "f":
+            name = "sitofp" if a == "i" else "uitofp"
+        elif dtype.itemsize > x.dtype.itemsize or x.dtype == bool:
+            name = "sext" if a == "i" else "zext"
+        elif dtype.itemsize < x.dtype.itemsize:
+            name = "trunc"
+        else:
+            return Value(self, dtype, x.text)
+        return self._converted(name, x, dtype)
+
+    def bitcast(self, x, dtype):
+        """The same bits as another dtype."""
+        if llvm_type(x.dtype) == llvm_type(dtype):
+            return Value(self, dtype, x.text)
+        return self._converted("bitcast", x, dtype)
+
+    def _converted(self, name, x, dtype):
+        text = f"{name} {llvm_type(x.dtype)} {x.text} to {llvm_type(dtype)}"
+        return self.assigned(dtype, text)
+
+    # --- memory
+
+    def alloca(self, dtype, count=1, alignment=64):
+        """Memory of the function's own, taken when it is entered."""
+        name = f"%{self.fresh()}"
+        text = f"alloca [{count} x {memory_type(dtype)}], align {alignment}"
+        self.lines.insert(self._entry, f"  {name} = {text}")
+        return Value(self, POINTER, name)
+
+    def at(self, pointer, index, dtype):
+        """The address of entry ``index`` of an array."""
+        index = self.index(index)
+        if index.text == "0":
+            return pointer
+        kind = memory_type(dtype)
+        text = f"getelementptr inbounds {kind}, ptr {pointer.text}, i64 {index.text}"
+        return self.assigned(POINTER, text)
+
+    def load(self, pointer, dtype, metadata=""):
+        dtype = np.dtype(dtype)
+        text = f"load {memory_type(dtype)}, ptr {pointer.text}{metadata}"
+        if dtype != bool:
+            return self.assigned(dtype, text)
+        return self.compare("ne", self.assigned(np.uint8, text), 0)
+
+    def store(self, value, pointer, metadata=""):
+        if value.dtype == bool:
+            value = self.cast(value, np.uint8)
+        kind = memory_type(value.dtype)
+        self.emit(f"store {kind} {value.text}, ptr {pointer.text}{metadata}")
