@@ -25,7 +25,7 @@ import numpy as np
 
 __all__ = ["POINTER", "Value", "Writer", "llvm_type", "memory_type"]
 
-POINTER = np.dtype("P")  # an address; no number is of this dtype
+POINTER = np.dtype("V8")  # an address; no number is of this dtype
 
 _TYPES = {"f2": "half", "f4": "float", "f8": "double", "b1": "i1"}
 

@@ -1,0 +1,1 @@
+"""Functions of numbers as arithmetic on `Value`s, without branches, a file per family."""

@@ -1,0 +1,127 @@
+"""Functions of floats that need no approximation."""
+
+import numpy as np
+
+from .floats import bits_of, float_of, in_double, is_nan, magnitude
+
+__all__ = [
+    "fmax",
+    "fmin",
+    "heaviside",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "nextafter",
+    "sign",
+    "signbit",
+]
+
+
+def sign(x):
+    """-1, 0 or 1; NaN of NaN."""
+    select = x.writer.select
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x + 0.0))
+
+
+def heaviside(x, at_zero):
+    """0 below zero, 1 above."""
+    select = x.writer.select
+    return select(x > 0.0, 1.0, select(x < 0.0, 0.0, select(x == 0.0, at_zero, x)))
+
+
+# Of equal numbers, zeros of both signs among them, NumPy's vector code returns the second.
+
+
+def maximum(x, y):
+    """The larger; NaN if either is."""
+    return x.writer.select((x > y) | is_nan(x), x, y)
+
+
+def minimum(x, y):
+    """The smaller; NaN if either is."""
+    return x.writer.select((x < y) | is_nan(x), x, y)
+
+
+def fmax(x, y):
+    """The larger; the other one if one is NaN."""
+    return x.writer.select((x > y) | is_nan(y), x, y)
+
+
+def fmin(x, y):
+    """The smaller; the other one if one is NaN."""
+    return x.writer.select((x < y) | is_nan(y), x, y)
+
+
+def isfinite(x):
+    """True of numbers, false of infinities and NaN."""
+    return magnitude(x) < np.inf
+
+
+def isinf(x):
+    """True of infinities."""
+    return magnitude(x) == np.inf
+
+
+def signbit(x):
+    """True of negative numbers, -0 and negative NaN."""
+    return (bits_of(x) >> (8 * x.dtype.itemsize - 1)) != 0
+
+
+def logical_and(x, y):
+    """True where neither is zero."""
+    return (x != 0) & (y != 0)
+
+
+def logical_or(x, y):
+    """True where one is not zero."""
+    return (x != 0) | (y != 0)
+
+
+def logical_xor(x, y):
+    """True where one of two is zero."""
+    return (x != 0) ^ (y != 0)
+
+
+def logical_not(x):
+    """True where zero."""
+    return x == 0
+
+
+def nextafter(x, y):
+    """The number next to ``x`` on the way to ``y``."""
+    select = x.writer.select
+    bits = bits_of(x)
+    step = select((x < y) ^ (x > 0.0), bits - 1, bits + 1)
+    first = (bits_of(y) & (1 << (8 * x.dtype.itemsize - 1))) | 1
+    moved = float_of(select(x == 0.0, first, step))
+    return select(x == y, y, select(is_nan(x) | is_nan(y), x + y, moved))
+
+
+def hypot(x, y):
+    """``sqrt(x^2 + y^2)`` without overflow or underflow, within 1 ulp."""
+    select = x.writer.select
+    x, y = magnitude(x), magnitude(y)
+    length = (_length_in_double if x.dtype == np.float32 else _length)(x, y)
+    return select((x == np.inf) | (y == np.inf), np.inf, length)
+
+
+@in_double
+def _length_in_double(x, y):
+    return x.writer.intrinsic("sqrt", x * x + y * y)
+
+
+def _length(x, y):
+    select = x.writer.select
+    larger = select(x > y, x, y)
+    large, small = larger > 2.0**500, larger < 2.0**-450
+    one = x.writer.const(1.0, x.dtype)
+    scale = select(large, 2.0**-600, select(small, 2.0**600, one))
+    back = select(large, 2.0**600, select(small, 2.0**-600, one))
+    x, y = x * scale, y * scale
+    return x.writer.intrinsic("sqrt", x * x + y * y) * back

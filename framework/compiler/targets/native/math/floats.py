@@ -1,0 +1,119 @@
+"""Bits of floating-point numbers, polynomials and selections: the other files' alphabet."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = [
+    "Layout",
+    "bits_of",
+    "clamped",
+    "float_of",
+    "in_double",
+    "is_nan",
+    "layout",
+    "magnitude",
+    "polynomial",
+    "signed_as",
+    "with_tiny",
+]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A format of IEEE 754: sizes, and constants that formulas share."""
+
+    integer: np.dtype  # unsigned, as wide
+    digits: int  # of the significand, without the leading 1
+    bias: int
+
+    @property
+    def one(self):
+        """The bits of 1."""
+        return self.bias << self.digits
+
+    @property
+    def rounder(self):
+        """Added to a number below 2**(digits - 1), it leaves the nearest integer in the
+        lowest bits."""
+        return 1.5 * 2.0**self.digits
+
+    @property
+    def smallest(self):
+        """The smallest normal number."""
+        return 2.0 ** (1 - self.bias)
+
+
+_LAYOUTS = {
+    np.dtype(np.float32): Layout(np.dtype(np.uint32), 23, 127),
+    np.dtype(np.float64): Layout(np.dtype(np.uint64), 52, 1023),
+}
+
+
+def layout(x):
+    """The format of a float."""
+    return _LAYOUTS[x.dtype]
+
+
+def bits_of(x):
+    """The bits of a float as an unsigned integer."""
+    return x.writer.bitcast(x, layout(x).integer)
+
+
+def float_of(bits):
+    """The float of these bits."""
+    return bits.writer.bitcast(bits, np.dtype(f"f{bits.dtype.itemsize}"))
+
+
+def polynomial(x, coefficients):
+    """``c[0] + c[1] x + c[2] x^2 + ...`` by Horner's rule."""
+    *rest, total = coefficients
+    for c in reversed(rest):
+        total = total * x + c
+    return total
+
+
+def magnitude(x):
+    """``|x|``."""
+    return x.writer.intrinsic("fabs", x)
+
+
+def signed_as(x, sign):
+    """``|x|`` with the sign of another."""
+    return x.writer.intrinsic("copysign", x, sign)
+
+
+def is_nan(x):
+    """True of NaN."""
+    return x != x
+
+
+def clamped(x, low, high):
+    """``x`` within bounds; NaN stays."""
+    select = x.writer.select
+    x = select(x > high, high, x)
+    return select(x < low, low, x)
+
+
+def with_tiny(function):
+    """Return ``x`` itself where it is so small that an odd function with slope 1 at zero
+    rounds to it: denormal numbers and the sign of zero come out right."""
+
+    def whole(x):
+        tiny = 2.0 ** -(layout(x).digits + 7)
+        return x.writer.select(magnitude(x) < tiny, x, function(x))
+
+    whole.__doc__ = function.__doc__
+    return whole
+
+
+def in_double(function):
+    """Compute float32 in float64: all but rounded correctly."""
+
+    def whole(*args):
+        write = args[0].writer
+        dtype = args[0].dtype
+        return write.cast(function(*[write.cast(x, np.float64) for x in args]), dtype)
+
+    whole.__doc__ = function.__doc__
+    return whole

@@ -1,0 +1,168 @@
+"""Functions of integers and bools, and conversions, as NumPy has them: results wrap
+around, division by zero gives 0, and nothing is undefined."""
+
+import numpy as np
+
+from .floats import bits_of, float_of
+
+__all__ = [
+    "absolute",
+    "cast",
+    "compared",
+    "floor_divide",
+    "fmod",
+    "kept_bits",
+    "left_shift",
+    "maximum",
+    "minimum",
+    "positive_bits",
+    "reciprocal",
+    "remainder",
+    "right_shift",
+    "sign",
+]
+
+
+def absolute(x):
+    """``|x|``; of the lowest number itself."""
+    return x if x.dtype.kind in "ub" else x.writer.select(x < 0, -x, x)
+
+
+def sign(x):
+    """-1, 0 or 1."""
+    select, one = x.writer.select, x.writer.const(1, x.dtype)
+    positive = select(x == 0, 0, one)
+    return positive if x.dtype.kind == "u" else select(x < 0, -1, positive)
+
+
+def maximum(x, y):
+    """The larger."""
+    return x.writer.select(x > y, x, y)
+
+
+def minimum(x, y):
+    """The smaller."""
+    return x.writer.select(x < y, x, y)
+
+
+def floor_divide(x, y):
+    """The quotient rounded down."""
+    safe, off = _divisor(x, y)
+    quotient, rest = x / safe, fmod(x, y)
+    down = x.writer.cast(off(rest), x.dtype)
+    return x.writer.select(y == 0, 0, quotient - down)
+
+
+def remainder(x, y):
+    """The rest that has the sign of the divisor."""
+    _, off = _divisor(x, y)
+    rest = fmod(x, y)
+    return x.writer.select(off(rest), rest + y, rest)
+
+
+def fmod(x, y):
+    """The rest that has the sign of the dividend."""
+    safe, _ = _divisor(x, y)
+    return x.writer.select(y == 0, 0, x.writer.binary("rem", x, safe))
+
+
+def _divisor(x, y):
+    """``y`` or, where the CPU would trap, 1; and whether a rest is on the wrong side."""
+    select, zero = x.writer.select, x.writer.const(0, x.dtype)
+    if x.dtype.kind == "u":
+        return select(y == 0, 1, y), lambda rest: zero != 0
+    lowest = int(np.iinfo(x.dtype).min)
+    trap = (y == 0) | ((x == lowest) & (y == -1))
+    return select(trap, 1, y), lambda rest: (rest != 0) & ((rest ^ y) < 0)
+
+
+def reciprocal(x):
+    """``1 / x`` without its fraction; of 0 what NumPy makes of infinity."""
+    one = x.writer.const(1.0, np.float64)
+    return cast(one / x.writer.cast(x, np.float64), x.dtype)
+
+
+def left_shift(x, n):
+    """``x * 2**n``; 0 if ``n`` is negative or no bit is left."""
+    inside, n = _shift(x, n)
+    return x.writer.select(inside, x << n, 0)
+
+
+def right_shift(x, n):
+    """``x / 2**n`` rounded down; 0 or -1 if ``n`` is negative or no bit is left."""
+    inside, within = _shift(x, n)
+    if x.dtype.kind == "u":
+        return x.writer.select(inside, x >> within, 0)
+    return x >> x.writer.select(inside, within, 8 * x.dtype.itemsize - 1)
+
+
+def _shift(x, n):
+    width = 8 * x.dtype.itemsize
+    inside = x.writer.bitcast(n, np.dtype(f"u{n.dtype.itemsize}")) < width
+    return inside, x.writer.select(inside, n, 0)
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def compared(name, x, y):
+    """``x < y`` and the like; of int64 with uint64, too."""
+    write = x.writer
+    if x.dtype == y.dtype:
+        return write.compare(name, x, y)
+    if x.dtype.kind == "u":
+        return compared(_MIRRORED[name], y, x)
+    unsigned = write.compare(name, write.cast(x, y.dtype), y)
+    if name in ("lt", "le", "ne"):
+        return (x < 0) | unsigned
+    return (x >= 0) & unsigned
+
+
+def positive_bits(y, dtype):
+    """All bits set where ``y`` is positive, none elsewhere."""
+    write = y.writer
+    return write.select(y > 0, write.const(-1, dtype), 0)
+
+
+def kept_bits(x, bits):
+    """``x`` where all bits are set, 0 where none is: whatever ``x`` is there."""
+    whole = bits_of(x)
+    wide = x.writer.cast(bits, np.dtype(f"i{x.dtype.itemsize}"))
+    return float_of(whole & x.writer.cast(wide, whole.dtype))
+
+
+def cast(x, dtype):
+    """A number of another dtype; floats out of an integer's range become what NumPy's
+    loops give on x86."""
+    dtype = np.dtype(dtype)
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.writer.cast(x, dtype)
+    if dtype == np.uint64:
+        return _upper_half(x, np.int64)
+    if dtype == np.uint32:
+        return _upper_half(x, np.int32)
+    wide = np.dtype(np.int64 if dtype == np.int64 else np.int32)
+    return x.writer.cast(_truncated(x, wide), dtype)
+
+
+def _truncated(x, dtype):
+    """A signed integer; the lowest one where ``x`` is out of range or NaN."""
+    write, bound = x.writer, 2.0 ** (8 * dtype.itemsize - 1)
+    lowest = int(np.iinfo(dtype).min)
+    # float64 holds numbers between the lowest integer and the next float below
+    low = -bound - 1 if x.dtype == np.float64 and dtype == np.int32 else -bound
+    above = x > low if low != -bound else x >= low
+    inside = above & (x < bound)
+    whole = write.cast(write.select(inside, x, 0.0), dtype)
+    return write.select(inside, whole, lowest)
+
+
+def _upper_half(x, dtype):
+    """An unsigned integer by way of a signed one: the upper half of the range is moved
+    down and its highest bit set after that."""
+    write, dtype = x.writer, np.dtype(dtype)
+    bound = 2.0 ** (8 * dtype.itemsize - 1)
+    upper = x >= bound
+    whole = _truncated(write.select(upper, x - bound, x), dtype)
+    lowest = write.select(upper, write.const(np.iinfo(dtype).min, dtype), 0)
+    return write.cast(whole ^ lowest, np.dtype(f"u{dtype.itemsize}"))

@@ -1,0 +1,172 @@
+"""log and its relatives.
+
+``x = 2**k (1 + f)`` with ``1 + f`` between ``sqrt(1/2)`` and ``sqrt(2)``, taken from the
+bits of ``x``; ``log(1 + f)`` is a polynomial in float32, and in float64 one of
+``s = f / (2 + f)``, in the order of additions of fdlibm's e_log.c (Ng, 1993), which
+rounds once. Coefficients are minimax for the relative error.
+"""
+
+import numpy as np
+
+from .exponential import exp
+from .floats import (
+    bits_of,
+    float_of,
+    in_double,
+    layout,
+    magnitude,
+    polynomial,
+    with_tiny,
+)
+
+__all__ = ["log", "log10", "log1p", "log2", "logaddexp"]
+
+# log(2) in two parts; products of the first with an exponent are exact
+_HIGH_AND_LOW = {
+    4: (0.693145751953125, 1.4286068203094173e-06),
+    8: (0.6931471803691238, 1.9082149292705877e-10),
+}
+_SQRT_HALF = {4: 0x3F3504F3, 8: 0x3FE6A09E667F3BCD}
+# fmt: off
+# (log(1 + f) - f + f^2 / 2) / f^3, within 2^-27 of the logarithm
+_IN_F = (0.3333333134651184, -0.2500082552433014, 0.20001237094402313,
+         -0.16623146831989288, 0.1420135349035263, -0.13161972165107727,
+         0.12765493988990784, -0.07634535431861877)
+# (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, within 2^-59 of the logarithm
+_IN_S = (0.6666666666666735, 0.39999999999412794, 0.2857142874288966,
+         0.22222198513634608, 0.18183567817451665, 0.15313951544292068,
+         0.147970332063022)
+# the same within 2^-37, for results in float32
+_IN_S_SHORT = (0.6666666564450237, 0.4000033556020257, 0.28537276857669597,
+               0.23582888608181177)
+# fmt: on
+
+
+def log(x):
+    """The natural logarithm, within 1 ulp."""
+    k, f = _parts(x)
+    return _with_limits(_log_of_parts(k, f), x)
+
+
+@with_tiny
+def log1p(x):
+    """``log(1 + x)``, within 2 ulp: ``f = x 2**-k + (2**-k - 1)``, rounded once."""
+    form = layout(x)
+    u = x + 1.0
+    exponent = _shifted_bits(u) >> form.digits
+    # 2**(2 - k), as 2**-k may be denormal
+    scale = float_of(((2 * form.bias + 2) - exponent) << form.digits)
+    f = (x * 0.25) * scale + (scale * 0.25 - 1.0)
+    return _with_limits(_log_of_parts(_exponent(exponent, u), f), u)
+
+
+def log2(x):
+    """The logarithm to the base 2, within 1 ulp."""
+    if x.dtype.itemsize == 4:
+        return _log2_float32(x)
+    k, f = _parts(x)
+    return _with_limits(_in_base(k, f, _TO_BASE_2, (1.0, 0.0)), x)
+
+
+def log10(x):
+    """The logarithm to the base 10, within 1 ulp."""
+    if x.dtype.itemsize == 4:
+        return _log10_float32(x)
+    k, f = _parts(x)
+    return _with_limits(_in_base(k, f, _TO_BASE_10, _LOG10_2), x)
+
+
+def logaddexp(x, y):
+    """``log(e**x + e**y)``, without overflow."""
+    select = x.writer.select
+    larger = select(x > y, x, y)
+    added = larger + log1p(exp(-magnitude(x - y)))
+    return select(x == y, x + 0.6931471805599453, added)
+
+
+@in_double
+def _log2_float32(x):
+    k, f = _parts(x)
+    return _with_limits(k + 1.4426950408889634 * _short(f), x)
+
+
+@in_double
+def _log10_float32(x):
+    k, f = _parts(x)
+    return _with_limits(0.3010299956639812 * k + 0.4342944819032518 * _short(f), x)
+
+
+def _shifted_bits(x):
+    """Bits of ``x`` whose exponent is ``k``, and whose digits are those of ``1 + f``
+    less those of sqrt(1/2)."""
+    return bits_of(x) + (layout(x).one - _SQRT_HALF[x.dtype.itemsize])
+
+
+def _exponent(biased, x):
+    """``k`` as a float, put together of bits as AVX2 converts no integers of 64 bits."""
+    form = layout(x)
+    power = 2.0**form.digits
+    one = (form.bias + form.digits) << form.digits
+    return float_of(biased | one) - (power + form.bias)
+
+
+def _parts(x):
+    """``k`` and ``f`` of a positive number."""
+    form, select = layout(x), x.writer.select
+    denormal = x < form.smallest
+    bits = _shifted_bits(select(denormal, x * 2.0 ** (form.digits + 1), x))
+    k = _exponent(bits >> form.digits, x)
+    k = select(denormal, k - (form.digits + 1.0), k)
+    digits = bits & ((1 << form.digits) - 1)
+    return k, float_of(digits + _SQRT_HALF[x.dtype.itemsize]) - 1.0
+
+
+def _log_of_parts(k, f):
+    high, low = _HIGH_AND_LOW[f.dtype.itemsize]
+    if f.dtype.itemsize == 4:
+        return (f + (f * f * (f * polynomial(f, _IN_F) - 0.5) + k * low)) + k * high
+    half, rest = _halves(f)
+    return k * high - ((half - (rest + k * low)) - f)
+
+
+def _halves(f):
+    """``f^2 / 2`` and the rest of ``log(1 + f) = f - f^2 / 2 + rest``."""
+    s = f / (2.0 + f)
+    z = s * s
+    half = 0.5 * f * f
+    return half, s * (half + z * polynomial(z, _IN_S))
+
+
+def _short(f):
+    s = f / (2.0 + f)
+    z = s * s
+    return 2.0 * s + s * z * polynomial(z, _IN_S_SHORT)
+
+
+# 1 / log(2), 1 / log(10) and log10(2) in two parts, the first of 26 or 40 bits
+_TO_BASE_2 = (1.4426950216293335, 1.9259629911266175e-08)
+_TO_BASE_10 = (0.4342944771051407, 4.798111141615973e-09)
+_LOG10_2 = (0.30102999566361177, 3.694239077158931e-13)
+
+
+def _in_base(k, f, factor, per_octave):
+    """``k * per_octave + log(1 + f) * factor``, each factor in two parts."""
+    write = f.writer
+    half, rest = _halves(f)
+    with write.exact():
+        # the upper 26 bits of f - f^2 / 2, whose product with a factor of as many is exact
+        high = float_of(bits_of(f - half) & ~((1 << 27) - 1))
+        low = (f - high) - half + rest
+        main = high * factor[0]
+        whole = k * per_octave[0]
+        total = whole + main
+        lost = (whole - total) + main
+    small = (low + high) * factor[1] + low * factor[0]
+    return total + (lost + (small + k * per_octave[1]))
+
+
+def _with_limits(result, x):
+    """-infinity at 0, NaN below, infinity at infinity."""
+    write = x.writer
+    outside = write.select(x == 0.0, write.const(-np.inf, x.dtype), np.nan)
+    return write.select(x > 0.0, write.select(x < np.inf, result, x), outside)

@@ -1,0 +1,287 @@
+"""Functions of numbers as machine code, against NumPy and against long doubles."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from tapewright.compiler.program import array_functions, scalar_functions  # noqa: E402
+from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
+from tapewright.compiler.targets.native.math_functions import (  # noqa: E402
+    is_supported,
+    scalar_function,
+)
+
+from .native_loops import CPUS, Loops, ulps  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
+INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]
+# name -> largest error in ulp, of float32 and float64
+UNARY = {
+    "exp": (1, 1),
+    "exp2": (1, 1.1),
+    "expm1": (2, 2),
+    "sinh": (2, 2),
+    "cosh": (2, 2),
+    "tanh": (2, 2),
+    "log": (1, 1),
+    "log2": (1, 1),
+    "log10": (1, 1),
+    "log1p": (2, 2),
+}
+BINARY = {"hypot": (1, 1.5)}
+# their results are exact, or rounded correctly
+EXACT = """add subtract multiply divide negative positive absolute fabs rint
+sign heaviside conjugate sqrt square reciprocal greater greater_equal less less_equal
+not_equal equal logical_and logical_or logical_xor logical_not maximum minimum fmax fmin
+isfinite isinf isnan signbit copysign nextafter floor ceil trunc""".split()
+BY_CALL = {"logaddexp"}
+
+
+def signatures(dtypes):
+    """All that are supported: name, dtypes of NumPy's loop."""
+    for ufunc in sorted(array_functions.UFUNCS, key=lambda f: f.__name__):
+        for loop in ufunc.types:
+            inputs, output = loop.split("->")
+            if set(inputs) <= set(dtypes) and is_supported(
+                ufunc.__name__, inputs, output
+            ):
+                yield ufunc.__name__, inputs, output
+
+
+@functools.cache
+def loops(cpu, dtypes="fd"):
+    return Loops(dict.fromkeys(signatures(dtypes)), cpu)
+
+
+@functools.cache
+def conversions():
+    every = FLOATS + INTEGERS + [np.dtype(bool)]
+    return Loops([("cast", (a,), b) for a in every for b in every])
+
+
+def special(dtype):
+    """Numbers at which something changes, and their neighbours."""
+    info = np.finfo(dtype)
+    at = [0, 1, 0.5, 2, 3, 10, np.pi / 2, np.e, np.inf, info.max, info.tiny]
+    at += [info.smallest_subnormal, info.eps, 88.7228, 709.7827, 103.97, 745.13]
+    at += [2.0**k for k in (23, 24, 31, 32, 52, 53, 63, 64, -24, -53)] + [1e30, 7.5]
+    x = np.array([v for v in at if v == np.inf or v <= float(info.max)], dtype)
+    x = np.concatenate([x, np.nextafter(x, dtype.type(np.inf)), np.nextafter(x, -x)])
+    return np.concatenate([x, -x, np.array([np.nan], dtype)])
+
+
+def samples(dtype, n=40_000, seed=0):
+    """Numbers of every size, and more of the usual ones."""
+    rng = np.random.default_rng(seed)
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    whole = rng.integers(0, 2 ** (8 * dtype.itemsize), n, dtype=unsigned)
+    usual = [rng.normal(0, s, n) for s in (0.1, 1, 20)] + [rng.normal(1, 0.1, n)]
+    usual += [rng.uniform(-110, 110, n), rng.uniform(-750, 750, n)]
+    return np.concatenate([whole.view(dtype), *usual, special(dtype)], dtype=dtype)
+
+
+def pairs(dtype):
+    x = special(dtype)
+    return (np.repeat(x, x.size), np.tile(x, x.size))
+
+
+def same(a, b):
+    """Equal bits, but for those of NaN."""
+    if a.dtype.kind != "f":
+        return a == b
+    unsigned = f"u{a.dtype.itemsize}"
+    return (a.view(unsigned) == b.view(unsigned)) | (np.isnan(a) & np.isnan(b))
+
+
+def assert_same(result, expected, *args, name=""):
+    assert result.dtype == expected.dtype
+    wrong = np.flatnonzero(~same(result, expected))[:5]
+    shown = [name, tuple(a[wrong] for a in args), result[wrong], expected[wrong]]
+    assert not wrong.size, shown
+
+
+# ------------------------------------------------------------------------- approximations
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_errors_are_within_bounds(name, dtype, cpu):
+    x = samples(dtype)
+    exact = getattr(np, name)(x.astype(np.longdouble))
+    errors = ulps(loops(cpu)(name, x), exact)
+    worst = errors.argmax()
+    assert errors[worst] <= UNARY[name][dtype == np.float64], (x[worst], errors[worst])
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_errors_of_two_arguments_are_within_bounds(name, dtype, cpu):
+    x, y = samples(dtype, seed=1), samples(dtype, seed=2)
+    lines = [np.concatenate(p) for p in zip((x, y), pairs(dtype))]
+    exact = getattr(np, name)(*[x.astype(np.longdouble) for x in lines])
+    errors = ulps(loops(cpu)(name, *lines), exact)
+    worst = errors.argmax()
+    at = [x[worst] for x in lines]
+    assert errors[worst] <= BINARY[name][dtype == np.float64], (at, errors[worst])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_logaddexp_is_numpys_within_rounding(dtype):
+    x, y = [np.concatenate([a, b]) for a, b in zip(pairs(dtype), pairs(dtype)[::-1])]
+    x, y = np.append(x, samples(dtype, seed=1)), np.append(y, samples(dtype, seed=2))
+    exact = np.logaddexp(x.astype(np.longdouble), y.astype(np.longdouble))
+    result, expected = loops(None)("logaddexp", x, y), exact.astype(dtype)
+    finite = np.isfinite(expected)
+    assert_same(result[~finite], expected[~finite], x[~finite], y[~finite])
+    # the sum may cancel, as NumPy's does
+    scale = np.maximum(np.abs(np.maximum(x, y)), np.finfo(dtype).tiny)[finite]
+    error = np.abs(result[finite].astype(np.longdouble) - exact[finite])
+    assert (error <= 3 * np.finfo(dtype).eps * np.maximum(scale, np.log(2))).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_results_do_not_jump_where_a_formula_ends(dtype):
+    for name, at in [("tanh", 0.54), ("sinh", 1.0), ("exp", 0.0), ("log", 1.0)]:
+        x = np.array(at, dtype) + np.arange(-500, 500) * np.finfo(dtype).eps.astype(
+            dtype
+        )
+        errors = ulps(loops(None)(name, x), getattr(np, name)(x.astype(np.longdouble)))
+        assert errors.max() <= 2, name
+
+
+# ----------------------------------------------------------------------- exact functions
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_exact_functions_of_floats_are_numpys(name, dtype, cpu):
+    ufunc = getattr(np, name)
+    args = pairs(dtype) if ufunc.nin == 2 else (samples(dtype),)
+    expected = ufunc(*args)
+    assert_same(loops(cpu)(name, *args, output=expected.dtype), expected, *args)
+
+
+def integers_of(dtype):
+    """All of a byte, edges and some others of the rest."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    info = np.iinfo(dtype)
+    if dtype.itemsize == 1:
+        return np.arange(info.min, info.max + 1, dtype=dtype)
+    edges = {info.min, info.min + 1, info.max, info.max - 1, info.max // 2, 100, 1000}
+    edges |= {n for n in range(-70, 70) if n >= info.min}
+    return np.array(sorted(edges), dtype)
+
+
+@pytest.mark.parametrize("code", "?bBhHiIqQ")
+def test_functions_of_integers_are_numpys(code):
+    x = integers_of(np.dtype(code))
+    x = np.append(x, x[: 7 - x.size % 7])
+    crossed = (np.repeat(x, x.size), np.tile(x, x.size))
+    seen = list(signatures(code))
+    for name, inputs, output in seen:
+        args = crossed if len(inputs) == 2 else (x,)
+        expected = getattr(np, name)(*args)
+        result = loops(None, code)(name, *args, output=output)
+        assert_same(result, expected.astype(output), *args, name=name)
+    assert len(seen) > (25 if code == "?" else 35)
+
+
+@pytest.mark.parametrize("codes", ["qQ", "Qq"])
+def test_signed_and_unsigned_integers_are_compared_by_value(codes):
+    x, y = [integers_of(np.dtype(c)) for c in codes]
+    x, y = np.repeat(x, y.size), np.tile(y, x.size)
+    for name in (
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+    ):
+        result = loops(None, "qQ")(name, x, y, output=bool)
+        assert_same(result, getattr(np, name)(x, y), x, y)
+
+
+@pytest.mark.parametrize("output", FLOATS + INTEGERS + [np.dtype(bool)], ids=str)
+@pytest.mark.parametrize("source", FLOATS, ids=str)
+def test_casts_of_floats_are_numpys_out_of_range_too(source, output):
+    x = np.concatenate(
+        [samples(source), np.array([300.7, 7e4, 3e9, 1e10, 5e18], source)]
+    )
+    x = np.concatenate([x, -x])
+    expected = np.empty(x.shape, output)
+    np.copyto(expected, x, casting="unsafe")
+    assert_same(conversions()("cast", x, output=output), expected, x)
+
+
+@pytest.mark.parametrize("source", INTEGERS + [np.dtype(bool)], ids=str)
+def test_casts_of_integers_are_numpys(source):
+    x = integers_of(source)
+    for output in FLOATS + INTEGERS + [np.dtype(bool)]:
+        expected = x.astype(output)
+        assert_same(conversions()("cast", x, output=output), expected, x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("bits", "biq")
+def test_masks_of_bits_drop_whatever_is_there(dtype, bits):
+    bits = np.dtype(bits)
+    native = Loops(
+        [("positive_bits", (dtype,), bits), ("kept_bits", (dtype, bits), dtype)]
+    )
+    x = np.append(special(dtype), special(dtype))
+    kept = np.arange(x.size) < x.size // 2
+    mask = -kept.astype(bits)
+    result = native("kept_bits", x, mask)
+    assert_same(result, np.where(kept, x, dtype.type(0)), x, mask)
+    expected = np.empty(x.shape, bits)
+    scalar_functions.positive_bits(x, expected)
+    assert_same(native("positive_bits", x, output=bits), expected, x)
+
+
+# ------------------------------------------------------------------------------ the rest
+
+
+@pytest.mark.parametrize("cpu", CPUS[:2])
+def test_loops_are_vectorized_and_make_no_calls(cpu):
+    native = loops(cpu)
+    for signature in native.signatures:
+        text = native.assembly_of(*signature)
+        assert "call" not in text, signature
+        if signature[0] in ("conjugate", "positive"):
+            continue  # a copy of memory
+        assert "ymm" in text or "zmm" in text, signature
+
+
+def test_half_and_complex_numbers_are_left_to_numpy():
+    for ufunc in array_functions.UFUNCS:
+        for dtype in (np.float16, np.complex64, np.complex128, np.longdouble):
+            inputs = [dtype] * ufunc.nin
+            assert not is_supported(ufunc.__name__, inputs, dtype)
+    assert not is_supported("cast", [np.float32], np.float16)
+    assert not is_supported("cast", [np.complex64], np.float32)
+    assert not is_supported("exp", [np.int32], np.float64)
+    assert is_supported("exp", [np.float32], np.float32)
+
+
+def test_an_unknown_function_is_refused_by_name():
+    writer = Writer()
+    x = writer.const(1, np.int32)
+    with pytest.raises(NotImplementedError, match="no_such_function.*int32"):
+        scalar_function(writer, "no_such_function", [x], np.int32)
+
+
+def test_every_function_is_tested():
+    named = {name for name, *_ in signatures("fd")}
+    assert named == {*UNARY, *BINARY, *EXACT, *BY_CALL}
+    assert not set(itertools.chain(UNARY, BINARY)) & set(EXACT)
