@@ -9,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
@@ -57,7 +59,7 @@ PACKAGES = {
 }
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
-ALLOWED_OUTSIDE |= {"matplotlib", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "tensorboardX"}
 
 
 def sources():
@@ -207,13 +209,20 @@ def test_nothing_else_is_depended_on():
     assert not wrong, "\n".join(wrong)
 
 
-def test_cupy_is_imported_in_one_place():
+@pytest.mark.parametrize(
+    "package, place",
+    [
+        ("cupy", "tapewright.core.devices"),
+        ("llvmlite", "tapewright.compiler.targets.native.engine"),
+    ],
+)
+def test_it_is_imported_in_one_place(package, place):
     importers = {
         module
         for module in SOURCES
-        if "cupy" in {name.partition(".")[0] for name, _ in imports(module)}
+        if package in {name.partition(".")[0] for name, _ in imports(module)}
     }
-    assert importers == {"tapewright.core.devices"}
+    assert importers == {place}
 
 
 def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name():

@@ -106,7 +106,8 @@ LOADED = "import sys, tapewright; print(*sys.modules, sep='\\n')"
 
 
 @pytest.mark.parametrize(
-    "module", ["h5py", "cupy", "matplotlib", "tqdm", "torch", "tensorflow", "pytest"]
+    "module",
+    ["h5py", "cupy", "llvmlite", "matplotlib", "tqdm", "torch", "tensorflow", "pytest"],
 )
 def test_importing_tapewright_does_not_import(module):
     assert module not in python(LOADED)
@@ -116,11 +117,12 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_five():
+def test_the_extras_are_six():
     extras = SETTINGS["project"]["optional-dependencies"]
-    assert list(extras) == ["cuda12", "cuda13", "plot", "tensorboard", "test"]
+    assert list(extras) == ["cuda12", "cuda13", "native", "plot", "tensorboard", "test"]
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]
     assert names(extras["cuda13"]) == ["cupy-cuda13x"]
+    assert names(extras["native"]) == ["llvmlite"]
 
 
 def test_the_version_is_the_same_everywhere():

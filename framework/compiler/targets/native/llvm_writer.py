@@ -241,7 +241,7 @@ class Writer:
             if dtype.itemsize == 2:
                 exact = f"H{dtype.type(value).view(np.uint16):04X}"
             return Value(self, dtype, f"0x{exact}")
-        if dtype == bool:
+        if dtype.kind == "b":
             return Value(self, dtype, "true" if value else "false")
         return Value(self, dtype, str(int(value)))
 
@@ -343,7 +343,7 @@ class Writer:
         if dtype == x.dtype:
             return x
         a, b = x.dtype.kind, dtype.kind
-        if dtype == bool:
+        if dtype.kind == "b":
             return self.compare("ne", x, 0)
         if a == b == "f":
             name = "fpext" if dtype.itemsize > x.dtype.itemsize else "fptrunc"
@@ -390,7 +390,7 @@ class Writer:
     def load(self, pointer, dtype, metadata=""):
         dtype = np.dtype(dtype)
         text = f"load {memory_type(dtype)}, ptr {pointer.text}{metadata}"
-        if dtype != bool:
+        if dtype.kind != "b":
             return self.assigned(dtype, text)
         return self.compare("ne", self.assigned(np.uint8, text), 0)
 

@@ -1,0 +1,325 @@
+"""LLVM: the text of a module becomes machine code for this CPU, loaded and ready to call.
+
+The one file that imports llvmlite, which is an extra, and only when a module is first
+compiled. `availability` says why there can be no machine code; `compiled` makes some.
+"""
+
+import collections
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import re
+import threading
+
+from tapewright import __version__
+
+from . import object_cache
+
+__all__ = ["Library", "availability", "compiled", "description", "target_cpu"]
+
+MINIMUM = (
+    20  # LLVM's major version; llvmlite 0.45 is the first with its passes and linker
+)
+
+# O3 takes 3 % longer than O2 and gives the same loops; without unrolling a module takes 15 %
+# less, but loops over a few entries stay loops.
+SPEED_LEVEL = CODEGEN_LEVEL = 2
+
+# Since Ice Lake, vectors of 512 bits cost no clock speed to speak of: tanh takes 3/4 of the
+# time that it takes with 256 bits, loops bound by memory the same. LLVM prefers 256 there.
+WIDE_VECTORS = "-prefer-256-bit"
+SINCE_ICE_LAKE = "+avx512vbmi2"
+
+_lock = threading.RLock()  # over all of LLVM's global state, from module to library
+if hasattr(os, "register_at_fork"):  # a fork waits until no module is being compiled
+    os.register_at_fork(
+        before=_lock.acquire,
+        after_in_parent=_lock.release,
+        after_in_child=_lock.release,
+    )
+
+_dropped = collections.deque()  # of libraries, what is still to be closed
+
+
+@contextlib.contextmanager
+def _exclusive():
+    """Hold the lock."""
+    with _lock:
+        yield
+        _close_dropped()
+
+
+def _close_dropped():
+    """Close what libraries had, unless another thread is compiling: it does so then.
+
+    Whoever drops the last reference, or collects garbage, cannot wait for the lock.
+    """
+    if _dropped and _lock.acquire(blocking=False):
+        try:
+            while _dropped:
+                _dropped.popleft().close()
+        finally:
+            _lock.release()
+
+
+def compiled(text, name="module", symbols=None):
+    """Return the `Library` of a module, compiled now or read from the cache on disk.
+
+    Args: ``text``: LLVM IR, without triple and data layout; ``name``: for messages and
+    debuggers; ``symbols``: addresses of the functions that it declares, by name, beside
+    those of the C library. They are bound when it is loaded and are no part of what is
+    cached.
+    Raises: ``RuntimeError`` if LLVM refuses the text or a function is not found.
+    """
+    cache = object_cache.current()
+    key = hashlib.sha256("\0".join([_maker(), text]).encode()).digest()
+    code = cache.load(key)
+    if code is None:
+        code = object_code(text, name)
+        cache.store(key, code)
+    symbols = symbols or {}
+    missing = [each for each in _DECLARED.findall(text) if not _found(each, symbols)]
+    if missing:
+        names = ", ".join(missing)
+        raise RuntimeError(
+            f"module {name!r} calls {names}, of which no address is given"
+        )
+    return Library(code, _DEFINED.findall(text), name, symbols)
+
+
+# Functions of a module that others may call.
+_DEFINED = re.compile(
+    r"^define (?!(?:[^@\n]* )?(?:private|internal) )[^@\n]*@([\w.$-]+)\(", re.MULTILINE
+)
+
+_DECLARED = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$-]+)\(", re.MULTILINE)
+
+
+def _found(name, symbols):
+    return name in symbols or _llvm().address_of_symbol(name) is not None
+
+
+def object_code(text, name="module"):
+    """Compile a module to the bytes of an object file."""
+    with _exclusive():
+        llvm, machine, builder = _llvm(), *_passes()
+        try:
+            module = llvm.parse_assembly(text)
+        except RuntimeError as error:
+            raise _refused(name, error) from None
+        with module:
+            module.name = name
+            module.triple = llvm.get_process_triple()
+            module.data_layout = str(machine.target_data)
+            try:
+                module.verify()
+            except RuntimeError as error:
+                raise _refused(name, error) from None
+            passes = builder.getModulePassManager()
+            passes.run(module, builder)
+            # llvmlite 0.50 forgets to: ObjectRef's empty method hides that of the base.
+            llvm.newpassmanagers.NewPassManager._dispose(passes)
+            passes.detach()
+            return machine.emit_object(module)
+
+
+def _refused(name, error):
+    return RuntimeError(f"LLVM refuses module {name!r}: {error}")
+
+
+class Library:
+    """Machine code in memory, which is given back when the object is dropped.
+
+    Whoever keeps an address keeps the library, too.
+    """
+
+    # A linker each: one for all would keep 10 KB of each library that it ever held.
+    def __init__(self, code, names, name="module", symbols=None):
+        self.name, self._names, self._tracker, self._linker = name, names, None, None
+        with _exclusive():
+            llvm = _llvm()
+            builder = llvm.JITLibraryBuilder().add_object_img(code)
+            builder.add_current_process()
+            for symbol, address in (symbols or {}).items():
+                builder.import_symbol(symbol, address)
+            for symbol in names:
+                builder.export_symbol(symbol)
+            with _target_machine() as machine:
+                self._linker = llvm.create_lljit_compiler(
+                    machine, use_jit_link=True, suppress_errors=True
+                )
+            try:
+                self._tracker = builder.link(self._linker, name)
+            except RuntimeError as error:
+                message = f"module {name!r} cannot be loaded: {error}"
+                raise RuntimeError(message) from None
+
+    def address(self, symbol):
+        """Return the address of a function.
+
+        Raises: ``LookupError`` if the module defines none of this name.
+        """
+        if symbol not in self._names:
+            raise LookupError(
+                f"module {self.name!r} defines no function {symbol!r}; "
+                f"it defines {', '.join(self._names)}"
+            )
+        return self._tracker[symbol]
+
+    def __del__(self):
+        with contextlib.suppress(AttributeError, TypeError):  # when Python ends
+            parts = (self._tracker, self._linker)  # to be closed in this order
+            _dropped.extend([each for each in parts if each is not None])
+            _close_dropped()
+
+
+# --- this machine
+
+
+@functools.cache
+def availability():
+    """Return None if modules can be compiled and run here, else the reason why not."""
+    try:
+        llvm = _llvm()
+    except ModuleNotFoundError:
+        return "llvmlite is not installed (pip install llvmlite)"
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        return f"llvmlite cannot be loaded: {error}"
+    version = llvm.llvm_version_info
+    if version[0] < MINIMUM:
+        return (
+            f"LLVM {_dotted(version)} is too old, {MINIMUM} is needed: update llvmlite"
+        )
+    try:
+        return _unknown_machine() or _flaw()
+    except (RuntimeError, LookupError, OSError, AttributeError) as error:
+        return f"a test function could not be compiled: {error}"
+
+
+def target_cpu():
+    """Return LLVM's name of this CPU."""
+    return _llvm().get_host_cpu_name()
+
+
+def description():
+    """Return what compiles, for what, and where it is kept, in a few words."""
+    version = _dotted(_llvm().llvm_version_info[:2])
+    return f"LLVM {version}, {target_cpu()}, cache {object_cache.current().note}"
+
+
+def _dotted(version):
+    return ".".join([str(part) for part in version])
+
+
+@functools.cache
+def _llvm():
+    """``llvmlite.binding``, ready to compile for this machine."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _features():
+    """The features of this CPU that LLVM may use, and how wide its vectors are."""
+    features = _llvm().get_host_cpu_features().flatten()
+    if SINCE_ICE_LAKE in features.split(","):
+        features += f",{WIDE_VECTORS}"
+    return features
+
+
+def _target_machine():
+    target = _llvm().Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=target_cpu(), features=_features(), opt=CODEGEN_LEVEL, jit=True, **_MEMORY
+    )
+
+
+# Code and its constants lie in one block, so that constants can be operands by their
+# distance from the instruction.
+_MEMORY = {"reloc": "pic", "codemodel": "small"}
+
+
+@functools.cache
+def _passes():
+    """The machine that all modules are compiled for, and the builder of their passes."""
+    llvm, machine = _llvm(), _target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_interleaving = options.loop_unrolling = True
+    return machine, llvm.create_pass_builder(machine, options)
+
+
+@functools.cache
+def _maker():
+    """All but the text that decides how machine code looks."""
+    llvm = _llvm()
+    import llvmlite
+
+    return "\0".join(
+        [
+            *(__version__, llvmlite.__version__, _dotted(llvm.llvm_version_info)),
+            *(llvm.get_process_triple(), target_cpu(), _features()),
+            *(f"O{SPEED_LEVEL}", f"{CODEGEN_LEVEL}", str(_MEMORY)),
+        ]
+    )
+
+
+def _unknown_machine():
+    """Machines that no test is made on take the NumPy target."""
+    machine = platform.machine().lower()
+    if machine in ("aarch64", "arm64"):
+        return None
+    if machine not in ("x86_64", "amd64"):
+        return f"machine code for {machine} is not supported"
+    missing = {"+avx2", "+fma"} - set(_features().split(","))
+    return "this CPU lacks AVX2 or FMA" if missing else None
+
+
+# Adds up 1.5 * n for n below 1000: a loop, vectors, constants and calls.
+_TEST = """
+declare double @llvm.floor.f64(double)
+declare double @tapewright_test_input(double)
+define void @fill(ptr %out, i64 %n) nounwind {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %x = uitofp i64 %i to double
+  %y = fmul double %x, 1.5
+  %z = call double @llvm.floor.f64(double %y)
+  %to = getelementptr inbounds double, ptr %out, i64 %i
+  store double %z, ptr %to
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+define double @call(double %x) nounwind {
+  %y = call double @tapewright_test_input(double %x)
+  %z = fadd double %y, 1.0
+  ret double %z
+}
+"""
+
+
+def _flaw():
+    """Compile and run a loop and a call; return what is wrong with their results."""
+    _llvm().executionengine.check_jit_execution()
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+    given = function(lambda x: 2 * x)
+    address = ctypes.cast(given, ctypes.c_void_p).value
+    library = compiled(_TEST, "self_test", {"tapewright_test_input": address})
+    out = (ctypes.c_double * 37)()
+    fill = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    fill(library.address("fill"))(ctypes.addressof(out), len(out))
+    called = function(library.address("call"))(20.5)
+    if list(out) != [i * 3 // 2 for i in range(len(out))] or called != 42:
+        return "a test function computes the wrong numbers"
+    return None

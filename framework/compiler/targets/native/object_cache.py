@@ -1,0 +1,167 @@
+"""Machine code on disk: files that are read back by the process that needs the same again.
+
+A file is named after its key, the hash of all that its object code was made of. It is
+written whole or not at all, and checked before use. What cannot be read is compiled again,
+and what cannot be written is not: `ObjectCache.note` says why, nothing is raised.
+"""
+
+import functools
+import hashlib
+import os
+import stat
+import struct
+import tempfile
+from contextlib import suppress
+
+__all__ = ["ObjectCache", "current"]
+
+LIMIT = 256 << 20  # bytes in a folder
+KEPT = 3 / 4  # of the limit, once it is passed
+STORES_BETWEEN_CHECKS = 100
+UNUSED = 3600  # seconds after which reading a file marks it as used again
+
+HEADER = struct.Struct("<8s32sQ32s")  # magic, key, length and hash of the object
+MAGIC = b"tapeobj\1"
+SUFFIX = ".obj"
+
+
+def current():
+    """Return the cache that the environment asks for: ``TAPEWRIGHT_CACHE``."""
+    variables = ("TAPEWRIGHT_CACHE", "TAPEWRIGHT_HOME")
+    return _chosen(*[os.environ.get(name, "") for name in variables])
+
+
+@functools.cache
+def _chosen(cache, home):
+    if cache.lower() in ("0", "off", "false", "no"):
+        return ObjectCache(None, f"off: TAPEWRIGHT_CACHE={cache}")
+    if cache.lower() in ("", "1", "on", "true", "yes"):
+        cache = os.path.join(home or "~/.cache/tapewright", "native")
+    return ObjectCache(os.path.abspath(os.path.expanduser(cache)))
+
+
+class ObjectCache:
+    """Object code in a folder, or nowhere if ``folder`` is None.
+
+    ``note`` is the folder, and what was wrong with it last.
+    """
+
+    def __init__(self, folder, note=None):
+        self.folder, self.note = folder, note or _short(folder)
+        self._stores = 0
+
+    def load(self, key):
+        """Return the object code of a key of 32 bytes, or None if there is none to trust."""
+        if self.folder is None:
+            return None
+        try:
+            self._check(os.lstat(self.folder), stat.S_ISDIR, self.folder)
+            path = self._path(key)
+            with open(path, "rb", opener=_open_no_link) as file:
+                status = os.fstat(file.fileno())
+                self._check(status, stat.S_ISREG, path)
+                content = file.read()
+            code = _verified(content, key)
+            if code is None:
+                raise OSError(None, "is damaged", path)
+            self._mark_used(path, status)
+            return code
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._remember(error)
+            return None
+
+    def store(self, key, code):
+        """Keep object code under a key of 32 bytes, in place of what was there."""
+        if self.folder is None:
+            return
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            self._check(os.lstat(self.folder), stat.S_ISDIR, self.folder)
+            if self._stores % STORES_BETWEEN_CHECKS == 0:
+                self.trim()
+            self._stores += 1
+            handle, temporary = tempfile.mkstemp(".tmp", dir=self.folder)  # mode 0600
+            try:
+                with open(handle, "wb") as file:
+                    digest = hashlib.sha256(code).digest()
+                    file.write(HEADER.pack(MAGIC, key, len(code), digest) + code)
+                os.replace(temporary, self._path(key))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            self._remember(error)
+
+    def trim(self, limit=LIMIT):
+        """Remove the files that were not used for longest, if all take more than ``limit``.
+
+        Files that another process was writing when it ended count, too.
+        """
+        found = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with suppress(OSError):  # another process removes files, too
+                    if entry.name.endswith((SUFFIX, ".tmp")):
+                        status = entry.stat(follow_symlinks=False)
+                        found.append((status.st_mtime, status.st_size, entry.path))
+        total = sum([size for _, size, _ in found])
+        if total <= limit:
+            return
+        for _, size, path in sorted(found):
+            with suppress(OSError):
+                os.unlink(path)
+            total -= size
+            if total <= KEPT * limit:
+                break
+
+    def _path(self, key):
+        return os.path.join(self.folder, key.hex() + SUFFIX)
+
+    def _check(self, status, is_kind, path):
+        """Refuse what another user could have written: it is run as this one."""
+        if not is_kind(status.st_mode):
+            raise OSError(None, "is a link or no such thing", path)
+        if not hasattr(os, "geteuid"):
+            return
+        if status.st_uid != os.geteuid():
+            raise OSError(None, "belongs to another user", path)
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise OSError(None, "can be written by other users", path)
+
+    def _mark_used(self, path, status):
+        import time
+
+        if time.time() - status.st_mtime > UNUSED:
+            with suppress(OSError):
+                os.utime(path)
+
+    def _remember(self, error):
+        about = error.filename if isinstance(error.filename, str) else self.folder
+        about = about if about != self.folder else "the folder"
+        reason = error.strerror or error
+        self.note = f"{_short(self.folder)} ({os.path.basename(about)}: {reason})"
+
+
+def _open_no_link(path, flags):
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _verified(content, key):
+    """The object code in a file, if header, key and hash fit; else None."""
+    if len(content) < HEADER.size:
+        return None
+    magic, of, length, digest = HEADER.unpack_from(content)
+    code = content[HEADER.size :]
+    if (magic, of, length) != (MAGIC, key, len(code)):
+        return None
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _short(folder):
+    """A folder as users write it."""
+    home = os.path.expanduser("~")
+    inside = folder and home != "/" and folder.startswith(home + os.sep)
+    return "~" + folder[len(home) :] if inside else folder

@@ -1,0 +1,261 @@
+"""Machine code from the text of a module: compiled, linked, called and given back."""
+
+import ctypes
+import gc
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from tapewright.compiler.targets.native.llvm_writer import Writer
+
+pytest.importorskip("llvmlite")
+
+from tapewright.compiler.targets.native import engine  # noqa: E402
+
+DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch):
+    monkeypatch.setenv("TAPEWRIGHT_CACHE", "0")
+
+
+def adding(number, name="add"):
+    """A module with a function that adds a number."""
+    writer = Writer()
+    with writer.function(name, [("x", float)], float, "nounwind") as (x,):
+        writer.ret(x + number)
+    return writer.text()
+
+
+def calling(name):
+    """A module with a function that calls another."""
+    writer = Writer()
+    with writer.function("call", [("x", float)], float, "nounwind") as (x,):
+        writer.ret(writer.call(name, [x], np.float64))
+    return writer.text()
+
+
+def called(library, name, *args):
+    return DOUBLE(library.address(name))(*args)
+
+
+def test_a_function_of_a_module_can_be_called():
+    assert called(engine.compiled(adding(2.5)), "add", 1.0) == 3.5
+
+
+def test_this_machine_is_supported():
+    assert engine.availability() is None
+    assert engine.target_cpu() in engine.description()
+
+
+def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
+    import llvmlite.binding as llvm
+
+    writer = Writer()
+    parameters = [("x", "P", "noalias"), ("out", "P", "noalias"), ("n", np.int64)]
+    with writer.function("root", parameters, attributes="nounwind") as (x, out, n):
+        with writer.loop(0, n) as i:
+            value = writer.load(writer.at(x, i, np.float32), np.float32)
+            writer.store(writer.intrinsic("sqrt", value), writer.at(out, i, np.float32))
+        writer.ret()
+    library = engine.compiled(writer.text())
+    features = llvm.get_host_cpu_features().flatten().split(",")
+    wide = 64 if "+avx512vbmi2" in features else 16
+    x = np.arange(100, dtype=np.float32)
+    out = np.zeros_like(x)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    function(library.address("root"))(x.ctypes.data, out.ctypes.data, x.size)
+    assert (out == np.sqrt(x)).all()
+    assert vector_bytes(engine.object_code(writer.text())) >= wide
+
+
+def vector_bytes(code):
+    """Width of the widest square root in object code of x86, by its prefix."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        pytest.skip("reads instructions of x86")
+    evex = [i for i in range(len(code) - 6) if code[i] == 0x62 and code[i + 4] == 0x51]
+    if any(code[i + 3] & 0x60 == 0x40 for i in evex):
+        return 64
+    return 32 if b"\xc5\xfc\x51" in code else 4
+
+
+def test_addresses_of_other_functions_are_bound_when_a_module_is_loaded():
+    double, triple = DOUBLE(lambda x: 2 * x), DOUBLE(lambda x: 3 * x)
+    first, second = [
+        engine.compiled(
+            calling("given"),
+            symbols={"given": ctypes.cast(each, ctypes.c_void_p).value},
+        )
+        for each in (double, triple)
+    ]
+    assert called(first, "call", 5.0) == 10
+    assert called(second, "call", 5.0) == 15
+
+
+def test_functions_of_the_c_library_need_no_address():
+    assert called(engine.compiled(calling("logb")), "call", 8.0) == 3
+
+
+def test_a_function_without_address_is_named():
+    with pytest.raises(
+        RuntimeError, match="'steps' calls nowhere_defined, of which no"
+    ):
+        engine.compiled(calling("nowhere_defined"), "steps")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("define float @f", "(?s)'steps'.*error: expected"),
+        ("define i32 @f() {\n  ret float 1.0\n}", "(?s)'steps'.*function result type"),
+        (
+            "define i32 @f() {\n  br label %a\na:\n  %x = phi i32 [1, %a]\n  ret i32 %x\n}",
+            "(?s)'steps'.*PHI node entries",
+        ),
+    ],
+)
+def test_a_wrong_module_is_refused_with_what_llvm_says(text, message):
+    with pytest.raises(RuntimeError, match=message):
+        engine.compiled(text, "steps")
+
+
+def test_a_name_that_a_module_does_not_define_is_refused():
+    library = engine.compiled(adding(1.0))
+    with pytest.raises(LookupError, match="no function 'sub'; it defines add"):
+        library.address("sub")
+
+
+def test_functions_of_a_modules_own_have_no_address():
+    writer = Writer()
+    with writer.function("own", [("x", float)], float, linkage="internal") as (x,):
+        writer.ret(x * 2.0)
+    with writer.function("seen", [("x", float)], float) as (x,):
+        writer.ret(writer.call("own", [x], np.float64, declare=False) + 1.0)
+    library = engine.compiled(writer.text())
+    assert called(library, "seen", 4.0) == 9
+    with pytest.raises(LookupError, match="it defines seen"):
+        library.address("own")
+
+
+def test_libraries_of_the_same_names_do_not_meet():
+    libraries = [engine.compiled(adding(float(k))) for k in range(5)]
+    assert [called(each, "add", 0.0) for each in libraries] == [0, 1, 2, 3, 4]
+    del libraries[1:4]
+    gc.collect()
+    assert [called(each, "add", 0.0) for each in libraries] == [0, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_dropped_libraries_give_their_memory_back():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def compile_and_drop(numbers):
+        for number in numbers:
+            assert called(engine.compiled(adding(float(number))), "add", 1.0) > 0
+        gc.collect()
+
+    compile_and_drop(range(100))
+    before = resident()
+    compile_and_drop(range(100, 1100))
+    assert resident() - before < 3 << 20
+
+
+def test_threads_compile_at_once():
+    results = {}
+
+    def work(k):
+        for n in range(5):
+            library = engine.compiled(adding(float(10 * k + n)))
+            results[k, n] = called(library, "add", 0.0)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert results == {(k, n): 10 * k + n for k in range(4) for n in range(5)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_compiles_while_its_parent_does():
+    engine.availability()
+    stop = threading.Event()
+
+    def compile_on():
+        number = 0.0
+        while not stop.is_set():
+            number += 1
+            engine.compiled(adding(number))
+
+    thread = threading.Thread(target=compile_on)
+    thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                right = called(engine.compiled(adding(4.0)), "add", 3.0) == 7
+                os._exit(0 if right else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("llvm_version_info", (14, 0, 6), "LLVM 14.0.6 is too old, 20 is needed"),
+        ("initialize_native_target", None, "llvmlite cannot be loaded"),
+    ],
+)
+def test_an_llvmlite_that_does_not_serve_is_told(monkeypatch, name, value, message):
+    import llvmlite.binding
+
+    def fail():
+        raise RuntimeError("there is no native target")
+
+    monkeypatch.setattr(llvmlite.binding, name, value or fail)
+    assert fresh_availability().startswith(message)
+
+
+def test_a_missing_llvmlite_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)  # then none is found
+    assert fresh_availability() == "llvmlite is not installed (pip install llvmlite)"
+
+
+@pytest.mark.parametrize(
+    "machine, features, message",
+    [
+        ("ppc64le", "", "machine code for ppc64le is not supported"),
+        ("x86_64", "+avx,+sse4.2", "this CPU lacks AVX2 or FMA"),
+    ],
+)
+def test_a_machine_that_is_not_known_is_told(monkeypatch, machine, features, message):
+    monkeypatch.setattr(engine.platform, "machine", lambda: machine)
+    monkeypatch.setattr(engine, "_features", lambda: features)
+    assert fresh_availability() == message
+
+
+def test_wrong_numbers_of_the_self_test_are_told(monkeypatch):
+    monkeypatch.setattr(engine, "_TEST", engine._TEST.replace("1.5", "2.5"))
+    assert fresh_availability() == "a test function computes the wrong numbers"
+
+
+def test_a_self_test_that_cannot_be_compiled_is_told(monkeypatch):
+    monkeypatch.setattr(engine, "_TEST", "define nothing")
+    assert fresh_availability().startswith("a test function could not be compiled: ")
+
+
+def fresh_availability():
+    engine._llvm.cache_clear()
+    try:
+        return engine.availability.__wrapped__()
+    finally:
+        engine._llvm.cache_clear()
