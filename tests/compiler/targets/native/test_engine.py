@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from tapewright.compiler.targets.native.llvm_writer import Writer
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 
 pytest.importorskip("llvmlite")
 
@@ -56,7 +56,11 @@ def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
     import llvmlite.binding as llvm
 
     writer = Writer()
-    parameters = [("x", "P", "noalias"), ("out", "P", "noalias"), ("n", np.int64)]
+    parameters = [
+        ("x", POINTER, "noalias"),
+        ("out", POINTER, "noalias"),
+        ("n", np.int64),
+    ]
     with writer.function("root", parameters, attributes="nounwind") as (x, out, n):
         with writer.loop(0, n) as i:
             value = writer.load(writer.at(x, i, np.float32), np.float32)
