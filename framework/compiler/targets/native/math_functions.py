@@ -7,7 +7,15 @@ around. A pair of name and dtypes that is missing here stays a call of NumPy.
 
 import numpy as np
 
-from .math import arithmetic, exponential, floats, integers, logarithms
+from .math import (
+    arithmetic,
+    exponential,
+    floats,
+    integers,
+    logarithms,
+    powers,
+    trigonometry,
+)
 
 __all__ = ["is_supported", "scalar_function"]
 
@@ -58,6 +66,8 @@ def _function(name, dtypes):
         return lambda x, y: integers.compared(_COMPARISONS[name], x, y)
     if len(set(dtypes)) > 1:
         return None
+    if dtypes[0] == np.float32 and name in _FLOAT32:
+        return _FLOAT32[name]
     return _TABLES[dtypes[0].kind].get(name)
 
 
@@ -155,6 +165,24 @@ _FLOATS = {
     "log10": logarithms.log10,
     "log1p": logarithms.log1p,
     "logaddexp": logarithms.logaddexp,
+    "arcsinh": logarithms.arcsinh,
+    "arccosh": logarithms.arccosh,
+    "arctanh": logarithms.arctanh,
+    "power": powers.power,
+    "float_power": powers.power,
+    "cbrt": powers.cbrt,
+    "arcsin": trigonometry.arcsin,
+    "arccos": trigonometry.arccos,
+    "arctan": trigonometry.arctan,
+    "arctan2": trigonometry.arctan2,
+}
+_FLOAT32 = {
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
+    "tan": trigonometry.tan,
+    "fmod": powers.fmod,
+    "remainder": powers.remainder,
+    "floor_divide": powers.floor_divide,
 }
 _INTEGERS = {
     **_LOGICAL,

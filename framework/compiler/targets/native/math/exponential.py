@@ -16,7 +16,16 @@ from .floats import (
     with_tiny,
 )
 
-__all__ = ["cosh", "exp", "exp2", "expm1", "sinh", "tanh"]
+__all__ = [
+    "cosh",
+    "exp",
+    "exp2",
+    "exp2_in_short",
+    "exp_of_sum",
+    "expm1",
+    "sinh",
+    "tanh",
+]
 
 _LOG2_E = 1.4426950408889634
 _LOG_2 = 0.6931471805599453
@@ -64,11 +73,27 @@ def exp(x):
     return _scaled(1.0 + _less_one(_remainder(x, n)), power)
 
 
+def exp_of_sum(x, small):
+    """``e**(x + small)`` with ``small`` below the last digits of ``x``."""
+    x = clamped(x, *_RANGE[x.dtype.itemsize])
+    power, n = _octaves(x, x * _LOG2_E)
+    return _scaled(1.0 + _less_one(_remainder(x, n) + small), power)
+
+
 def exp2(x):
     """``2**x``, within 1 ulp."""
+    return _exp2(x, _COEFFICIENTS[x.dtype.itemsize])
+
+
+def exp2_in_short(x):
+    """``2**x`` of a float64, within 2^-31 of itself."""
+    return _exp2(x, _COEFFICIENTS[4])
+
+
+def _exp2(x, coefficients):
     x = clamped(x, *_RANGE_2[x.dtype.itemsize])
     power, n = _octaves(x, x)
-    return _scaled(1.0 + _less_one((x - n) * _LOG_2), power)
+    return _scaled(1.0 + _less_one((x - n) * _LOG_2, coefficients), power)
 
 
 @with_tiny
@@ -123,9 +148,9 @@ def _remainder(x, n):
     return (x - n * high) - n * low
 
 
-def _less_one(r):
+def _less_one(r, coefficients=None):
     """``e**r - 1`` for small ``r``."""
-    return r + r * r * polynomial(r, _COEFFICIENTS[r.dtype.itemsize])
+    return r + r * r * polynomial(r, coefficients or _COEFFICIENTS[r.dtype.itemsize])
 
 
 def _two_to(power, x, less=0):

@@ -108,12 +108,12 @@ def with_tiny(function):
 
 
 def in_double(function):
-    """Compute float32 in float64: all but rounded correctly."""
+    """Compute float32 in float64, and so all but rounded correctly."""
 
     def whole(*args):
-        write = args[0].writer
-        dtype = args[0].dtype
-        return write.cast(function(*[write.cast(x, np.float64) for x in args]), dtype)
+        write, dtype = args[0].writer, args[0].dtype
+        wide = [write.cast(x, np.float64) for x in args]
+        return write.cast(function(*wide), dtype)
 
     whole.__doc__ = function.__doc__
     return whole

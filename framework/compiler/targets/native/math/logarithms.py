@@ -16,10 +16,22 @@ from .floats import (
     layout,
     magnitude,
     polynomial,
+    signed_as,
     with_tiny,
 )
 
-__all__ = ["log", "log10", "log1p", "log2", "logaddexp"]
+__all__ = [
+    "arccosh",
+    "arcsinh",
+    "arctanh",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "log2_in_short",
+    "log_in_two",
+    "logaddexp",
+]
 
 # log(2) in two parts; products of the first with an exponent are exact
 _HIGH_AND_LOW = {
@@ -84,10 +96,13 @@ def logaddexp(x, y):
     return select(x == y, x + 0.6931471805599453, added)
 
 
-@in_double
-def _log2_float32(x):
+def log2_in_short(x):
+    """The logarithm of a float64 to the base 2, within 2^-37 of itself."""
     k, f = _parts(x)
     return _with_limits(k + 1.4426950408889634 * _short(f), x)
+
+
+_log2_float32 = in_double(log2_in_short)
 
 
 @in_double
@@ -170,3 +185,96 @@ def _with_limits(result, x):
     write = x.writer
     outside = write.select(x == 0.0, write.const(-np.inf, x.dtype), np.nan)
     return write.select(x > 0.0, write.select(x < np.inf, result, x), outside)
+
+
+# ------------------------------------------------------------------ inverse hyperbolics
+
+
+@with_tiny
+@in_double
+def arcsinh(x):
+    """``log(|x| + sqrt(x^2 + 1))`` with the sign of ``x``, within 3 ulp."""
+    a, large = magnitude(x), magnitude(x) > 2.0**500
+    inside = x.writer.select(large, 1.0, a)
+    square = inside * inside
+    root = x.writer.intrinsic("sqrt", square + 1.0)
+    u = inside + square / (1.0 + root)
+    return signed_as(_log1p_or_double(u, a, large), x)
+
+
+@in_double
+def arccosh(x):
+    """``log(x + sqrt(x^2 - 1))``, within 3 ulp."""
+    write, large = x.writer, x > 2.0**500
+    t = write.select(large, 1.0, x) - 1.0
+    u = t + write.intrinsic("sqrt", t * (t + 2.0))
+    return write.select(x < 1.0, np.nan, _log1p_or_double(u, x, large))
+
+
+@with_tiny
+@in_double
+def arctanh(x):
+    """``log((1 + x) / (1 - x)) / 2``, within 3 ulp."""
+    a = magnitude(x)
+    return signed_as(0.5 * log1p(2.0 * a / (1.0 - a)), x)
+
+
+def _log1p_or_double(u, x, large):
+    """``log(1 + u)``, or ``log(2 x)`` of a large ``x``."""
+    select, zero = x.writer.select, x.writer.const(0.0, x.dtype)
+    return log1p(select(large, x, u)) + select(large, 0.6931471805599453, zero)
+
+
+# -------------------------------------------------------------- a logarithm in two floats
+
+# (log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5 in s^2, within 2^-66 of the logarithm
+# fmt: off
+_AFTER_THE_CUBE = (0.40000000000001373, 0.2857142857045245, 0.22222222465552038,
+                   0.1818178857095747, 0.15386583350883792, 0.13260502865369322,
+                   0.13164918403930953)
+# fmt: on
+_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+_LOG_2 = (0.6931471805598903, 5.497923018708371e-14)  # 42 bits, and the rest
+
+
+def log_in_two(x):
+    """The logarithm of a positive float64 as a sum of two, within 2^-64.
+
+    Of 0 and infinity it is infinite and 0.
+    """
+    write = x.writer
+    k, f = _parts(x)
+    with write.exact():
+        s = _quotient(f, f + 2.0)
+        z = _product(s, s)
+        tail = z[0] * polynomial(z[0], _AFTER_THE_CUBE)
+        factor = _sum(write.const(_TWO_THIRDS[0], x.dtype), tail)
+        cube = _product(s, _product(z, (factor[0], factor[1] + _TWO_THIRDS[1])))
+        whole = _sum(2.0 * s[0], cube[0])
+        whole = whole[0], whole[1] + (2.0 * s[1] + cube[1])
+        octaves = _sum(k * _LOG_2[0], whole[0])
+        # k log(2) may be zero, or less than the rest is large
+        octaves = write.select(k == 0.0, whole[0], octaves[0]), octaves[1]
+        low = write.select(k == 0.0, 0.0, octaves[1]) + (whole[1] + k * _LOG_2[1])
+        high, low = _sum(octaves[0], low)
+    number = (x > 0.0) & (x < np.inf)
+    return _with_limits(high, x), write.select(number, low, 0.0)
+
+
+def _sum(a, b):
+    """``a + b`` and what rounding has lost, for ``|a| >= |b|`` (Dekker, 1971)."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def _product(a, b):
+    """The product of two sums of two."""
+    high = a[0] * b[0]
+    return high, a[0].writer.fma(a[0], b[0], -high) + (a[0] * b[1] + a[1] * b[0])
+
+
+def _quotient(f, d):
+    """``f / (2 + f)`` as a sum of two; ``d`` is the rounded divisor."""
+    lost = f - (d - 2.0)
+    s = f / d
+    return s, (f.writer.fma(-s, d, f) - s * lost) / d

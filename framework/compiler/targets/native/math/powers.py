@@ -1,0 +1,133 @@
+"""Powers, cube roots, and rests of divisions."""
+
+import numpy as np
+
+from .exponential import exp2_in_short, exp_of_sum
+from .floats import (
+    bits_of,
+    float_of,
+    in_double,
+    is_nan,
+    layout,
+    magnitude,
+    polynomial,
+    signed_as,
+)
+from .logarithms import log2_in_short, log_in_two
+
+__all__ = ["cbrt", "floor_divide", "fmod", "power", "remainder"]
+
+
+# -------------------------------------------------------------------------------- powers
+
+
+def power(x, y):
+    """``x**y``, within 1 ulp: ``exp(y log|x|)``, the logarithm of float64 in two parts."""
+    size = magnitude(x)
+    value = (_power_in_double if x.dtype == np.float32 else _power)(size, y)
+    return _with_limits_of_power(value, size, x, y)
+
+
+@in_double
+def _power_in_double(x, y):
+    return exp2_in_short(y * log2_in_short(x))
+
+
+def _power(x, y):
+    write = x.writer
+    high, low = log_in_two(x)
+    product = y * high
+    rest = write.fma(y, high, -product) + y * low
+    # beyond these the power is 0 or infinity, and so may be the logarithm
+    return exp_of_sum(product, write.select(magnitude(product) < 800.0, rest, 0.0))
+
+
+def _with_limits_of_power(value, size, x, y):
+    write, select = x.writer, x.writer.select
+    whole = write.intrinsic("trunc", y) == y
+    half = y * 0.5
+    odd = whole & (write.intrinsic("trunc", half) != half)
+    value = select((size == 1.0) & (y == y), 1.0, value)
+    negative = bits_of(x) >> (8 * x.dtype.itemsize - 1) != 0
+    value = select(negative & odd, -value, value)
+    nowhere = (x < 0.0) & (size < np.inf) & ~whole
+    value = select(nowhere | is_nan(x) | is_nan(y), np.nan, value)
+    return select((y == 0.0) | (x == 1.0), 1.0, value)
+
+
+# ---------------------------------------------------------------------------- cube roots
+
+# r^(-1/3) around 1, within 2^-22
+# fmt: off
+_CUBE_ROOT = (1.8750465687105393, -1.880929882702463, 1.614717311981,
+              -0.753504218339581, 0.1446702134865331)
+# fmt: on
+
+
+@in_double
+def cbrt(x):
+    """The cube root, within 1 ulp.
+
+    A third of the bits is 5 bits of the root, a polynomial makes them 22, a step of
+    Halley's method 53 (after s_cbrt.c of fdlibm).
+    """
+    write, select = x.writer, x.writer.select
+    form, a = layout(x), magnitude(x)
+    denormal = a < form.smallest
+    scaled = select(denormal, a * 2.0**54, a)
+    power = 2.0**form.digits
+    upper = float_of((bits_of(scaled) >> 32) | bits_of(write.const(power, x.dtype)))
+    third = (upper - power) * (1 / 3) + (715094163.0 + power)
+    t = float_of(bits_of(third) << 32)
+    t = t * polynomial(t * t * (t / scaled), _CUBE_ROOT)
+    # 22 bits, so that the square is exact
+    t = float_of((bits_of(t) + 0x80000000) & ~((1 << 30) - 1))
+    r = scaled / (t * t)
+    t = t + t * ((r - t) / (t + t + r))
+    t = signed_as(select(denormal, t * 2.0**-18, t), x)
+    return select((a > 0.0) & (a < np.inf), t, x)
+
+
+# ----------------------------------------------------------------------- rests of float32
+
+
+def fmod(x, y):
+    """The rest of ``x / y`` with the sign of ``x``, exact."""
+    return signed_as(_rest(magnitude(x), magnitude(y)), x)
+
+
+def remainder(x, y):
+    """The rest of ``x / y`` with the sign of ``y``, rounded once."""
+    select = x.writer.select
+    rest = fmod(x, y)
+    moved = select((rest < 0.0) ^ (y < 0.0), rest + y, rest)
+    return select(rest == 0.0, signed_as(rest, y), moved)
+
+
+def floor_divide(x, y):
+    """The quotient rounded down; the plain one where ``y`` is zero."""
+    write, select = x.writer, x.writer.select
+    rest = fmod(x, y)
+    wrong = (rest != 0.0) & ((rest < 0.0) ^ (y < 0.0))
+    quotient = (x - rest) / y
+    quotient = select(wrong, quotient - 1.0, quotient)
+    whole = write.intrinsic("floor", quotient)
+    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
+    plain = x / y
+    return select(
+        y == 0.0, plain, select(quotient == 0.0, signed_as(quotient, plain), whole)
+    )
+
+
+@in_double
+def _rest(x, y):
+    """``x`` less multiples of ``y`` times powers of 2**28, largest first: each product has
+    at most 52 bits, so every step is exact."""
+    write, select = x.writer, x.writer.select
+    rest, inverse = x, 1.0 / y
+    for step in range(9, -1, -1):
+        count = write.intrinsic("rint", rest * (inverse * 2.0 ** (-28 * step)))
+        rest = rest - count * 2.0 ** (28 * step) * y
+    rest = select(rest < 0.0, rest + y, rest)
+    rest = select(rest >= y, rest - y, rest)
+    return select((y == np.inf) & (x < np.inf), x, rest)

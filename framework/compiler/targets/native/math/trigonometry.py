@@ -1,0 +1,224 @@
+"""sin, cos and tan of float32, and the inverse functions.
+
+Arguments are reduced to ``[-pi/4, pi/4]`` by two parts of ``pi / 2`` (Cody and Waite), and
+beyond 2**20 by integers: the digits of ``x`` times those digits of ``2 / pi`` that matter
+for its exponent (Payne and Hanek, "Radian Reduction for Trigonometric Functions", 1983).
+In float64 that takes many more digits, and stays a call of NumPy.
+"""
+
+import numpy as np
+
+from .floats import (
+    bits_of,
+    in_double,
+    is_nan,
+    layout,
+    magnitude,
+    polynomial,
+    signed_as,
+    with_tiny,
+)
+
+__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
+
+_TWO_OVER_PI = 0.6366197723675814
+_HALF_PI_PARTS = (1.5707963267341256, 6.077100506506192e-11)
+# 32 bits each, after 32 zeros
+# fmt: off
+_DIGITS_OF_TWO_OVER_PI = (
+    0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB
+)
+# (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2, within 2^-37 and 2^-42
+_SIN = (-0.1666666664058798, 0.008333329280506103, -0.00019839304411719836,
+        2.7180464478707567e-06)
+_COS = (0.041666666619106715, -0.0013888883467250259, 2.4799451548932408e-05,
+        -2.7205046214391644e-07)
+# (arctan(t) - t) / t^3 in t^2 up to t = sqrt(2) - 1, within 2^-30 and 2^-64
+_ARCTAN = {
+    4: (-0.3333331510525957, 0.19998465997921383, -0.1424342222661442,
+        0.10592945982128125, -0.06075914903218774),
+    8: (-0.33333333333333326, 0.19999999999997892, -0.14285714285408044,
+        0.11111111089137306, -0.09090908172275451, 0.07692283276976039,
+        -0.066662332272232, 0.05877076324334473, -0.05218710897120663,
+        0.045046509221908844, -0.03349735025124144, 0.015216088914912584),
+}
+# (arcsin(t) - t) / t^3 in t^2 up to t = 1/2, within 2^-27 and 2^-59
+_ARCSIN = {
+    4: (0.16666752099990845, 0.07495288550853729, 0.04547160863876343,
+        0.024172937497496605, 0.04217825084924698),
+    8: (0.1666666666666676, 0.07499999999970632, 0.044642857174780726,
+        0.030381942699299676, 0.022372215236794113, 0.017351607366723452,
+        0.013980878210974107, 0.011398425043607822, 0.010783066796170825,
+        0.003695473300990102, 0.021734780960696285, -0.021038750486989697,
+        0.03265406031198779),
+}
+# fmt: on
+# pi / 2 in two parts
+_HALF_PI = {
+    4: (1.5707963705062866, -4.371138828673793e-08),
+    8: (1.5707963267948966, 6.123233995736766e-17),
+}
+
+
+@with_tiny
+def sin(x):
+    """The sine of float32, within 1 ulp."""
+    write = x.writer
+    quadrant, sine, cosine = _quadrant(x)
+    value = write.select((quadrant & 1) == 0, sine, cosine)
+    value = write.select((quadrant & 2) == 0, value, -value)
+    value = write.cast(value, x.dtype)
+    return _of_numbers(write.select(x < 0.0, -value, value), x)
+
+
+def cos(x):
+    """The cosine of float32, within 1 ulp."""
+    write = x.writer
+    quadrant, sine, cosine = _quadrant(x)
+    value = write.select((quadrant & 1) == 0, cosine, sine)
+    value = write.select(((quadrant + 1) & 2) == 0, value, -value)
+    return _of_numbers(write.cast(value, x.dtype), x)
+
+
+@with_tiny
+def tan(x):
+    """The tangent of float32, within 1 ulp."""
+    write = x.writer
+    quadrant, sine, cosine = _quadrant(x)
+    even = (quadrant & 1) == 0
+    value = write.select(even, sine, -cosine) / write.select(even, cosine, sine)
+    value = write.cast(value, x.dtype)
+    return _of_numbers(write.select(x < 0.0, -value, value), x)
+
+
+def arctan(x):
+    """The arc tangent, within 2 ulp."""
+    return signed_as(_angle(magnitude(x), x.writer.const(1.0, x.dtype)), x)
+
+
+@with_tiny
+def arcsin(x):
+    """The arc sine, within 2 ulp; beyond 1/2 that of the half angle."""
+    near, t, z, tail = _half_angle(x)
+    high, low = _HALF_PI[x.dtype.itemsize]
+    far = 0.5 * high + ((0.5 * high - 2.0 * t) - (2.0 * tail - low))
+    return signed_as(x.writer.select(near, t + tail, far), x)
+
+
+def arccos(x):
+    """The arc cosine, within 2 ulp."""
+    select = x.writer.select
+    near, t, z, tail = _half_angle(x)
+    high, low = _HALF_PI[x.dtype.itemsize]
+    signed, signed_tail = signed_as(t, x), signed_as(tail, x)
+    middle = high - (signed - (low - signed_tail))
+    far = 2.0 * (t + tail)
+    far = select(x < 0.0, 2.0 * high - (far - 2.0 * low), far)
+    return select(near, middle, far)
+
+
+# ----------------------------------------------------------------------------- reduction
+
+
+def _of_numbers(value, x):
+    """NaN for infinities and NaN."""
+    return x.writer.select(magnitude(x) < np.inf, value, np.nan)
+
+
+def _quadrant(x):
+    """The number of a quadrant of ``|x|``, sine and cosine of the rest, in float64."""
+    write, a = x.writer, magnitude(x)
+    quadrant, r = _reduced_by_parts(write.cast(a, np.float64))
+    far_quadrant, far_r = _reduced_by_digits(a)
+    far = a >= 2.0**20
+    quadrant = write.select(far, far_quadrant, quadrant)
+    r = write.select(far, far_r, r)
+    z = r * r
+    sine = r + r * z * polynomial(z, _SIN)
+    cosine = (1.0 - 0.5 * z) + z * z * polynomial(z, _COS)
+    return quadrant, sine, cosine
+
+
+def _reduced_by_parts(a):
+    rounder = layout(a).rounder
+    shifted = a * _TWO_OVER_PI + rounder
+    n = shifted - rounder
+    first, second = _HALF_PI_PARTS
+    return bits_of(shifted), (a - n * first) - n * second
+
+
+def _reduced_by_digits(a):
+    """``a = m 2**e`` in units of 2**-64 turns: ``m`` times 96 binary digits of ``2 / pi``."""
+    write, bits = a.writer, bits_of(a)
+    first = (bits >> 23) - (150 - 30)  # of these digits in the table
+    word, shift = first >> 5, first & 31
+    words = [_chosen(word, _DIGITS_OF_TWO_OVER_PI[i:]) for i in range(4)]
+    digits = [write.intrinsic("fshl", *pair, shift) for pair in zip(words, words[1:])]
+    m = write.cast((bits & 0x7FFFFF) | 0x800000, np.uint64)
+    high, middle, low = [m * write.cast(d, np.uint64) for d in digits]
+    turns = (high << 32) + middle + (low >> 32)
+    quadrant = (turns + (1 << 61)) >> 62
+    rest = write.cast(turns - (quadrant << 62), np.int64)
+    unit = float(np.pi / 2 * 2.0**-62)
+    return quadrant, write.cast(rest, np.float64) * unit
+
+
+def _chosen(index, constants):
+    """The constant at an index from 0 to 4."""
+    write = index.writer
+    value = write.const(constants[0], index.dtype)
+    for i in range(1, 5):
+        value = write.select(
+            index == i, constants[i] if i < len(constants) else 0, value
+        )
+    return value
+
+
+# -------------------------------------------------------------------------------- angles
+
+
+def _angle(y, x):
+    """``arctan(y / x)`` of positive numbers; around the diagonal from there on."""
+    select = x.writer.select
+    size, factor = x.dtype.itemsize, float(np.sqrt(2) - 1)
+    flat, steep = y <= x * factor, x < y * factor
+    t = select(steep, -x, select(flat, y, y - x)) / select(
+        steep, y, select(flat, x, y + x)
+    )
+    z = t * t
+    high, low = _HALF_PI[size]
+    zero = x.writer.const(0.0, x.dtype)
+    start = select(steep, high, select(flat, zero, 0.5 * high))
+    start_low = select(steep, low, select(flat, zero, 0.5 * low))
+    return start + (t + (t * z * polynomial(z, _ARCTAN[size]) + start_low))
+
+
+@in_double
+def arctan2(y, x):
+    """The angle of a point from the positive x axis on, within 2 ulp."""
+    write, select = x.writer, x.writer.select
+    high, low = _HALF_PI[x.dtype.itemsize]
+    a, b = magnitude(y), magnitude(x)
+    # sums in range, and digits left of quotients of denormal numbers
+    large = (a > 2.0**1000) | (b > 2.0**1000)
+    small = (a < 2.0**-900) & (b < 2.0**-900)
+    one = write.const(1.0, x.dtype)
+    scale = select(large, 0.25, select(small, 2.0**200, one))
+    a, b = a * scale, b * scale
+    # the diagonal for two infinities, the axis for two zeros
+    infinite = (a == np.inf) & (b == np.inf)
+    zero = (a == 0.0) & (b == 0.0)
+    angle = _angle(select(infinite, 1.0, a), select(infinite | zero, 1.0, b))
+    left = write.intrinsic("copysign", one, x) < 0.0
+    angle = select(left, 2.0 * high - (angle - 2.0 * low), angle)
+    return select(is_nan(x) | is_nan(y), x + y, signed_as(angle, y))
+
+
+def _half_angle(x):
+    """``t``, its square and the rest of ``arcsin(t) = t + rest``: ``t = |x|`` up to 1/2,
+    beyond the sine of half the angle between x and the pole."""
+    write, a = x.writer, magnitude(x)
+    near = a <= 0.5
+    z = write.select(near, a * a, 0.5 * (1.0 - a))
+    t = write.select(near, a, write.intrinsic("sqrt", z))
+    return near, t, z, t * z * polynomial(z, _ARCSIN[x.dtype.itemsize])
