@@ -11,6 +11,7 @@ import os
 import stat
 import struct
 import tempfile
+import time
 from contextlib import suppress
 
 __all__ = ["ObjectCache", "current"]
@@ -18,7 +19,7 @@ __all__ = ["ObjectCache", "current"]
 LIMIT = 256 << 20  # bytes in a folder
 KEPT = 3 / 4  # of the limit, once it is passed
 STORES_BETWEEN_CHECKS = 100
-UNUSED = 3600  # seconds after which reading a file marks it as used again
+UNUSED = 3600  # seconds: a file read later is marked as used, one half written is left
 
 HEADER = struct.Struct("<8s32sQ32s")  # magic, key, length and hash of the object
 MAGIC = b"tapeobj\1"
@@ -56,7 +57,7 @@ class ObjectCache:
             return None
         try:
             self._check(os.lstat(self.folder), stat.S_ISDIR, self.folder)
-            path = self._path(key)
+            path = self.path_of(key)
             with open(path, "rb", opener=_open_no_link) as file:
                 status = os.fstat(file.fileno())
                 self._check(status, stat.S_ISREG, path)
@@ -87,7 +88,7 @@ class ObjectCache:
                 with open(handle, "wb") as file:
                     digest = hashlib.sha256(code).digest()
                     file.write(HEADER.pack(MAGIC, key, len(code), digest) + code)
-                os.replace(temporary, self._path(key))
+                os.replace(temporary, self.path_of(key))
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary)
@@ -95,17 +96,24 @@ class ObjectCache:
         except OSError as error:
             self._remember(error)
 
-    def trim(self, limit=LIMIT):
-        """Remove the files that were not used for longest, if all take more than ``limit``.
+    def path_of(self, key):
+        """Return the path of the file that has, or would have, an object."""
+        return os.path.join(self.folder, key.hex() + SUFFIX)
 
-        Files that another process was writing when it ended count, too.
+    def trim(self, limit=LIMIT):
+        """Remove the files not used for longest, if all take more than ``limit`` bytes.
+
+        Files that a process was writing when it was killed count, too.
         """
-        found = []
+        found, now = [], time.time()
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 with suppress(OSError):  # another process removes files, too
-                    if entry.name.endswith((SUFFIX, ".tmp")):
-                        status = entry.stat(follow_symlinks=False)
+                    status = entry.stat(follow_symlinks=False)
+                    left = (
+                        entry.name.endswith(".tmp") and now - status.st_mtime > UNUSED
+                    )
+                    if left or entry.name.endswith(SUFFIX):
                         found.append((status.st_mtime, status.st_size, entry.path))
         total = sum([size for _, size, _ in found])
         if total <= limit:
@@ -116,9 +124,6 @@ class ObjectCache:
             total -= size
             if total <= KEPT * limit:
                 break
-
-    def _path(self, key):
-        return os.path.join(self.folder, key.hex() + SUFFIX)
 
     def _check(self, status, is_kind, path):
         """Refuse what another user could have written: it is run as this one."""
@@ -132,8 +137,6 @@ class ObjectCache:
             raise OSError(None, "can be written by other users", path)
 
     def _mark_used(self, path, status):
-        import time
-
         if time.time() - status.st_mtime > UNUSED:
             with suppress(OSError):
                 os.utime(path)
