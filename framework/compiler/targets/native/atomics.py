@@ -1,0 +1,134 @@
+"""Atomic memory, waiting and calls by address, as functions that append to a `Writer`.
+
+Orders are LLVM's: "monotonic" for values alone, "acquire" and "release" for the memory that
+they guard, "seq_cst" where two threads each write one place and then read the other's.
+"""
+
+import platform
+import sys
+
+import numpy as np
+
+from .llvm_writer import POINTER, Value, llvm_type
+
+__all__ = [
+    "ARCHITECTURE",
+    "add",
+    "call_address",
+    "compare_exchange",
+    "exchange",
+    "field",
+    "futex_wait",
+    "futex_wake",
+    "has_futex",
+    "load",
+    "pause",
+    "store",
+    "subtract",
+    "ticks",
+]
+
+ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+    platform.machine().lower(), platform.machine().lower()
+)
+_FUTEX = {"x86_64": 202, "aarch64": 98}  # number of the system call
+_WAIT, _WAKE = 128, 129  # FUTEX_WAIT, FUTEX_WAKE, of one process
+
+
+def has_futex():
+    """Return whether threads can sleep and be woken: Linux, 64 bits."""
+    return sys.platform == "linux" and ARCHITECTURE in _FUTEX and sys.maxsize > 2**32
+
+
+def load(writer, pointer, dtype, order="monotonic"):
+    """Read a value atomically."""
+    dtype = np.dtype(dtype)
+    text = f"load atomic {llvm_type(dtype)}, ptr {pointer.text} {order}"
+    return writer.assigned(dtype, f"{text}, align {dtype.itemsize}")
+
+
+def store(writer, value, pointer, order="monotonic"):
+    """Write a value atomically."""
+    text = f"store atomic {llvm_type(value.dtype)} {value.text}, ptr {pointer.text}"
+    writer.emit(f"{text} {order}, align {value.dtype.itemsize}")
+
+
+def add(writer, pointer, value, order="monotonic"):
+    """Add to a value in memory; returns the value before."""
+    return _update(writer, "add", pointer, value, order)
+
+
+def subtract(writer, pointer, value, order="monotonic"):
+    """Subtract from a value in memory; returns the value before."""
+    return _update(writer, "sub", pointer, value, order)
+
+
+def exchange(writer, pointer, value, order="monotonic"):
+    """Write a value; returns the value before."""
+    return _update(writer, "xchg", pointer, value, order)
+
+
+def _update(writer, name, pointer, value, order):
+    kind = llvm_type(value.dtype)
+    text = f"atomicrmw {name} ptr {pointer.text}, {kind} {value.text} {order}"
+    return writer.assigned(value.dtype, text)
+
+
+def compare_exchange(writer, pointer, expected, value, order="acquire"):
+    """Write a value if the one in memory is as expected; returns whether it was."""
+    kind = llvm_type(value.dtype)
+    pair = f"%{writer.fresh()}"
+    writer.emit(
+        f"{pair} = cmpxchg ptr {pointer.text}, {kind} {expected.text}, "
+        f"{kind} {value.text} {order} monotonic"
+    )
+    return writer.assigned(np.bool_, f"extractvalue {{ {kind}, i1 }} {pair}, 1")
+
+
+def pause(writer):
+    """Tell the CPU that the thread waits in a loop."""
+    if ARCHITECTURE == "x86_64":
+        writer.call("llvm.x86.sse2.pause", [])
+    else:
+        writer.call("llvm.aarch64.hint", [writer.const(1, np.int32)])  # yield
+
+
+def ticks(writer):
+    """A clock of the CPU that runs at a constant rate."""
+    if ARCHITECTURE == "x86_64":
+        return writer.call("llvm.readcyclecounter", [], np.int64)
+    name = "llvm.read_volatile_register.i64"  # its cycle counter is the kernel's alone
+    writer.declared[name] = f"declare i64 @{name}(metadata)"
+    return writer.assigned(np.int64, f'call i64 @{name}(metadata !{{!"cntvct_el0"}})')
+
+
+def futex_wait(writer, pointer, expected):
+    """Sleep until woken, unless the 32 bits at the pointer are not as expected."""
+    _futex(writer, pointer, _WAIT, writer.cast(expected, np.int64))
+
+
+def futex_wake(writer, pointer, count):
+    """Wake up to ``count`` threads that sleep on the pointer."""
+    _futex(writer, pointer, _WAKE, writer.cast(count, np.int64))
+
+
+def _futex(writer, pointer, operation, value):
+    null, zero = Value(writer, POINTER, "null"), writer.index(0)
+    number = writer.index(_FUTEX[ARCHITECTURE])
+    args = [number, pointer, writer.index(operation), value, null, null, zero]
+    writer.call("syscall", args, np.int64)
+
+
+def call_address(writer, function, args, result=None):
+    """Call the function at an address."""
+    listed = ", ".join([f"{llvm_type(a.dtype)} {a.text}" for a in args])
+    if result is None:
+        return writer.emit(f"call void {function.text}({listed})")
+    return writer.assigned(
+        result, f"call {llvm_type(result)} {function.text}({listed})"
+    )
+
+
+def field(writer, pointer, offset):
+    """The address ``offset`` bytes after a pointer."""
+    return writer.at(pointer, offset, np.uint8)

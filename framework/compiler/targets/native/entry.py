@@ -1,0 +1,227 @@
+"""Native functions that Python calls without converting arguments.
+
+`builtin` makes a Python function of an address; the code gets its arguments as they lie in
+Python's memory, and reads arrays by itself with the functions here, which append to a
+`Writer`. A step looks like this:
+
+    with writer.function("step", PARAMETERS, POINTER) as (constants, args, count):
+        x = entry.argument(writer, args, 0)
+        ok = entry.check_array(writer, constants, x, (128, 10), np.float32)
+        entry.refuse_unless(writer, constants, ok)  # returns True: nothing was done
+        ...
+        writer.ret(entry.none(writer, constants))
+
+Such code never touches an object without holding the GIL.
+"""
+
+import ctypes
+
+import numpy as np
+
+from . import object_layout
+from .llvm_writer import POINTER
+from .object_layout import probe
+
+__all__ = [
+    "PARAMETERS",
+    "argument",
+    "array_data",
+    "array_rank",
+    "array_size",
+    "array_stride",
+    "builtin",
+    "check_array",
+    "check_count",
+    "constant",
+    "none",
+    "refuse_unless",
+    "release_gil",
+    "retake_gil",
+    "symbols",
+    "true",
+]
+
+PARAMETERS = [("constants", POINTER), ("args", POINTER), ("count", np.int64)]
+
+FASTCALL = 0x80  # METH_FASTCALL
+_OWN = 4  # constants of each function before those of the user: keeper, None, True, ndarray
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Keeper:
+    """Holds what must live as long as a function."""
+
+    def __init__(self, library, method):
+        self.library, self.method = library, method
+
+
+def builtin(library, symbol, constants=(), name=None):
+    """Return a Python function that runs the code of a library.
+
+    Args: ``library``: has ``address(symbol)`` of a function of `PARAMETERS` that returns a
+    pointer, and is kept as long as the function; ``constants``: objects that the code reads
+    with `constant`.
+    Raises: `Unavailable` where objects are laid out otherwise than expected.
+    """
+    probe()
+    method = _MethodDef(
+        (name or symbol).encode(), library.address(symbol), FASTCALL, None
+    )
+    keeper = _Keeper(library, method)
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    own = (keeper, None, True, np.ndarray)
+    return make(ctypes.addressof(method), (*own, *constants), None)
+
+
+def symbols():
+    """Return addresses of the functions of Python that the code here calls."""
+    return {
+        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+        for name in ("PyEval_SaveThread", "PyEval_RestoreThread")
+    }
+
+
+# --- arguments and constants
+
+
+def check_count(writer, count, expected):
+    """True if a function got this number of arguments."""
+    return count == expected
+
+
+def argument(writer, args, n):
+    """The object that is argument ``n``."""
+    return writer.load(writer.at(args, n, POINTER), POINTER)
+
+
+def constant(writer, constants, n):
+    """The object that is constant ``n``."""
+    return _own(writer, constants, _OWN + n)
+
+
+def _own(writer, constants, n):
+    return _field(writer, constants, probe().items + 8 * n, POINTER)
+
+
+def _field(writer, thing, offset, dtype):
+    return writer.load(writer.at(thing, offset, np.uint8), dtype)
+
+
+# --- arrays
+
+
+def array_data(writer, array):
+    """The address of the first entry of an array."""
+    return _field(writer, array, probe().data, POINTER)
+
+
+def array_rank(writer, array):
+    """The number of axes of an array."""
+    return _field(writer, array, probe().rank, np.int32)
+
+
+def array_size(writer, array, axis):
+    """The size of one axis of an array, counted from the first."""
+    sizes = _field(writer, array, probe().shape, POINTER)
+    return writer.load(writer.at(sizes, axis, np.int64), np.int64)
+
+
+def array_stride(writer, array, axis):
+    """The bytes between neighbours along one axis of an array."""
+    strides = _field(writer, array, probe().strides, POINTER)
+    return writer.load(writer.at(strides, axis, np.int64), np.int64)
+
+
+def check_array(writer, constants, thing, shape, dtype, writeable=False):
+    """True if an object is an array that code can read, or write, as a row of entries.
+
+    That is: of class ``np.ndarray`` itself, contiguous, aligned, of this dtype in native
+    byte order, of this rank and these sizes (None allows any).
+    """
+    failed = writer.fresh("not_as_expected")
+    done = writer.fresh("checked")
+    for condition in _conditions(writer, constants, thing, shape, dtype, writeable):
+        met = writer.fresh("met")
+        writer.branch(condition, met, failed)
+        writer.begin(met)
+    last = writer.block
+    writer.jump(done)
+    writer.begin(failed)
+    writer.jump(done)
+    writer.begin(done)
+    return writer.assigned(np.bool_, f"phi i1 [ true, %{last} ], [ false, %{failed} ]")
+
+
+def _conditions(writer, constants, thing, shape, dtype, writeable):
+    """Each may be read only where those before it hold."""
+    layout, dtype = probe(), np.dtype(dtype)
+    kind = _field(writer, thing, layout.type, POINTER)
+    yield kind == _own(writer, constants, 3)
+    needed = object_layout.C_CONTIGUOUS | object_layout.ALIGNED
+    needed |= object_layout.WRITEABLE if writeable else 0
+    flags = _field(writer, thing, layout.flags, np.int32)
+    description = _field(writer, thing, layout.dtype, POINTER)
+    number = _field(writer, description, layout.number, np.int32)
+    order = _field(writer, description, layout.byteorder, np.uint8)
+    right = (flags & needed) == needed
+    right = right & (array_rank(writer, thing) == len(shape))
+    right = right & (order != ord(">"))
+    numbers = sorted(
+        {np.dtype(c).num for c in "?bBhHiIlLqQefd" if np.dtype(c) == dtype}
+    )
+    is_one = number == numbers[0]
+    for other in numbers[1:]:  # int64 is "long" as well as "long long"
+        is_one = is_one | (number == other)
+    yield right & is_one
+    for axis, size in enumerate(shape):
+        if size is not None:
+            yield array_size(writer, thing, axis) == size
+
+
+# --- results, and the lock
+
+
+def none(writer, constants):
+    """A reference to None, to return."""
+    return _new_reference(writer, _own(writer, constants, 1))
+
+
+def true(writer, constants):
+    """A reference to True, to return."""
+    return _new_reference(writer, _own(writer, constants, 2))
+
+
+def refuse_unless(writer, constants, condition):
+    """Return True from the function unless a condition holds."""
+    refuse, go_on = writer.fresh("refuse"), writer.fresh("go_on")
+    writer.branch(condition, go_on, refuse)
+    writer.begin(refuse)
+    writer.ret(true(writer, constants))
+    writer.begin(go_on)
+
+
+def _new_reference(writer, thing):
+    if not probe().immortal:
+        count = writer.at(thing, probe().references, np.uint8)
+        writer.store(writer.load(count, np.int64) + 1, count)
+    return thing
+
+
+def release_gil(writer):
+    """Let other Python threads run; returns what `retake_gil` needs."""
+    return writer.call("PyEval_SaveThread", [], POINTER)
+
+
+def retake_gil(writer, state):
+    """Wait for the GIL that was released."""
+    writer.call("PyEval_RestoreThread", [state])

@@ -1,0 +1,116 @@
+"""The run-time part of native code: one thread pool, compiled once per process.
+
+Other modules call its functions by name; `symbols` has their addresses. Threads are set
+with `set_threads`, started by the first parallel region, and sleep when there is no work.
+"""
+
+import ctypes
+import functools
+import os
+import threading
+import time
+
+from . import atomics, engine, thread_pool
+from .llvm_writer import Writer
+
+__all__ = ["MOST_THREADS", "default_threads", "set_threads", "symbols", "threads"]
+
+MOST_THREADS = 64
+SPIN = 20e-6  # seconds that a worker looks for work before it sleeps
+
+_lock = threading.Lock()
+
+
+def symbols():
+    """Return the addresses of the pool's functions by name, for modules that call them."""
+    return dict(_pool().addresses)
+
+
+def threads() -> int:
+    """Return the number of threads that run the chunks of a parallel region."""
+    return _pool().get_threads()
+
+
+def set_threads(n: int) -> None:
+    """Run parallel regions on up to ``n`` threads, the calling one included.
+
+    Where threads cannot sleep (not Linux), regions stay on one thread.
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_THREADS:
+        raise ValueError(
+            f"set_threads: n must be an integer from 1 to {MOST_THREADS}, got {n!r}"
+        )
+    _pool().set_threads(n)
+
+
+def default_threads() -> int:
+    """Return the number of cores of this process, or less where BLAS is to use less."""
+    count = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "").strip()
+        if given.isdecimal() and int(given) > 0:
+            count = min(count, int(given))
+            break
+    return max(1, min(count, MOST_THREADS))
+
+
+@functools.cache
+def _made():
+    return _Pool()
+
+
+def _pool():
+    with _lock:
+        return _made()
+
+
+class _Pool:
+    """The compiled pool; never unloaded, as its workers run or sleep in it."""
+
+    def __init__(self):
+        writer, self.parallel, needed = Writer(), atomics.has_futex(), {}
+        if self.parallel:
+            thread_pool.write_thread_pool(writer)
+            needed = _c_library(
+                "pthread_create", "pthread_detach", "pthread_sigmask", "syscall"
+            )
+        else:
+            thread_pool.write_serial_pool(writer)
+        library = engine.compiled(writer.text(), "runtime", needed)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+        self.addresses = {"tw_parallel": library.address("tw_parallel")}
+        if not self.parallel:
+            return
+
+        def bound(name, result=None, *kinds):
+            return ctypes.CFUNCTYPE(result, *kinds)(library.address(name))
+
+        self._set = bound("tw_set_threads", None, ctypes.c_int32)
+        self._get = bound("tw_get_threads", ctypes.c_int32)
+        self._set(default_threads())
+        clock = bound("tw_ticks", ctypes.c_int64)
+        bound("tw_set_spin", None, ctypes.c_int64)(int(SPIN * _rate(clock)))
+        os.register_at_fork(after_in_child=bound("tw_after_fork"))
+
+    def set_threads(self, n):
+        if self.parallel:
+            self._set(n)
+
+    def get_threads(self):
+        return self._get() if self.parallel else 1
+
+
+def _c_library(*names):
+    """Return addresses of functions of the C library."""
+    library = ctypes.CDLL(None)
+    return {n: ctypes.cast(library[n], ctypes.c_void_p).value for n in names}
+
+
+def _rate(clock):
+    """Return the ticks of a clock in a second."""
+    start, first = time.perf_counter(), clock()
+    while (passed := time.perf_counter() - start) < 2e-4:
+        pass
+    return (clock() - first) / passed

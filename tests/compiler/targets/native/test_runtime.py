@@ -1,0 +1,365 @@
+"""The thread pool: every chunk runs once, nothing hangs, idle workers sleep."""
+
+import ctypes
+import faulthandler
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from tapewright.compiler.targets.native import atomics, engine, runtime  # noqa: E402
+from tapewright.compiler.targets.native.llvm_writer import (  # noqa: E402
+    POINTER,
+    Value,
+    Writer,
+)
+
+CANARY = 8  # entries on each side of the counts
+needs_threads = pytest.mark.skipif(
+    not atomics.has_futex(), reason="threads of the pool cannot sleep here"
+)
+
+# The context of the tasks below are counts, one for each chunk.
+TASK = [("counts", POINTER), ("chunk", np.int64)]
+
+
+@pytest.fixture(scope="module")
+def regions():
+    """``regions(counts, chunks, times, work)``: parallel regions, called without the GIL.
+
+    Each chunk spends ``work`` rounds, then adds 1 to its count; 1 to that of a nested
+    region, which all chunks share, is added by ``nested``.
+    """
+    writer = Writer()
+    work = Value(writer, POINTER, "@work")
+    writer.declared["work"] = "@work = internal global i64 0"
+    with writer.function("count", TASK, None, "nounwind", "internal") as (
+        counts,
+        chunk,
+    ):
+        spent = writer.alloca(np.int64)
+        with writer.loop(0, writer.load(work, np.int64)) as i:
+            atomics.store(writer, i, spent)
+        place = writer.at(counts, chunk, np.int64)
+        writer.store(writer.load(place, np.int64) + 1, place)
+        writer.ret()
+    with writer.function("add", TASK, None, "nounwind", "internal") as (counts, chunk):
+        atomics.add(writer, counts, writer.index(1))
+        writer.ret()
+    with writer.function("nest", TASK, None, "nounwind", "internal") as (counts, chunk):
+        inner = Value(writer, POINTER, "@add")
+        writer.call("tw_parallel", [inner, counts, writer.index(5)])
+        writer.ret()
+    parameters = [("counts", POINTER), ("n", np.int64), ("times", np.int64)]
+    for name, task in (("many", "@count"), ("nested", "@nest")):
+        given = [*parameters, ("rounds", np.int64)]
+        with writer.function(name, given) as (counts, n, times, rounds):
+            atomics.store(writer, rounds, work)
+            with writer.loop(0, times):
+                args = [Value(writer, POINTER, task), counts, n]
+                writer.call("tw_parallel", args)
+            writer.ret()
+    library = engine.compiled(writer.text(), "test", runtime.symbols())
+    kinds = [ctypes.c_void_p] + [ctypes.c_int64] * 3
+    many, nested = [
+        ctypes.CFUNCTYPE(None, *kinds)(library.address(name))
+        for name in ("many", "nested")
+    ]
+
+    def run(chunks, times=1, rounds=0, call=many):
+        counts = np.full(chunks + 2 * CANARY, -1)
+        inside = counts[CANARY : CANARY + chunks]
+        inside[:] = 0
+        call(inside.ctypes.data, chunks, times, rounds)
+        assert (counts[:CANARY] == -1).all() and (counts[CANARY + chunks :] == -1).all()
+        return inside
+
+    run.library, run.nested = library, nested
+    return run
+
+
+@pytest.fixture(autouse=True)
+def watched():
+    """End the process, with a traceback, where a region never ends."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    before = runtime.threads()
+    yield
+    runtime.set_threads(before)
+
+
+@pytest.mark.parametrize("threads", range(1, 9))
+@pytest.mark.parametrize("chunks", [0, 1, 2, 3, 7, 64, 1000])
+def test_every_chunk_runs_once(regions, threads, chunks):
+    runtime.set_threads(threads)
+    assert (regions(chunks, 20) == 20).all()
+    assert (regions(chunks, 5, 1000) == 5).all()
+
+
+def test_many_small_regions_come_to_an_end(regions):
+    for threads in (2, 3, 8):
+        runtime.set_threads(threads)
+        assert (regions(2, 100_000) == 100_000).all()
+        assert (regions(3, 20_000, 200) == 20_000).all()
+
+
+def test_regions_after_pauses_come_to_an_end(regions):
+    """Workers begin to sleep at every moment relative to the next region."""
+    runtime.set_threads(4)
+    for pause in np.linspace(0, 100e-6, 500):
+        end = time.perf_counter() + pause
+        while time.perf_counter() < end:
+            pass
+        assert (regions(4, 2, 300) == 2).all()
+
+
+def test_chunks_of_nested_regions_run(regions):
+    runtime.set_threads(4)
+    assert regions(9, 100, 0, regions.nested)[0] == 9 * 100 * 5
+
+
+def test_python_threads_run_regions_at_once(regions):
+    runtime.set_threads(3)
+    results = []
+
+    def run(n):
+        for _ in range(50):
+            results.append((regions(n, 40, 50) == 40).all())
+
+    threads = [threading.Thread(target=run, args=(n + 1,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        runtime.set_threads(1 + len(results) % 8)  # while regions run
+        time.sleep(0.001)
+    assert len(results) == 400 and all(results)
+
+
+@needs_threads
+def test_workers_do_take_chunks():
+    """Two chunks that wait for each other end only on two threads."""
+    writer = Writer()
+    with writer.function("meet", TASK, None, "nounwind") as (count, chunk):
+        atomics.add(writer, count, writer.index(1), "acq_rel")
+        start = atomics.ticks(writer)
+        writer.jump("look")
+        writer.begin("look")
+        met = atomics.load(writer, count, np.int64, "acquire") >= 2
+        writer.branch(met, "done", "pause")
+        writer.begin("pause")
+        atomics.pause(writer)
+        late = atomics.ticks(writer) - start > 20_000_000_000
+        writer.branch(late, "lost", "look")
+        writer.begin("lost")
+        atomics.add(writer, count, writer.index(-100))
+        writer.ret()
+        writer.begin("done")
+        writer.ret()
+    with writer.function("run", TASK) as (count, chunks):
+        args = [Value(writer, POINTER, "@meet"), count, chunks]
+        writer.call("tw_parallel", args)
+        writer.ret()
+    library = engine.compiled(writer.text(), "test", runtime.symbols())
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    run = run(library.address("run"))
+    runtime.set_threads(2)
+    for _ in range(200):
+        count = np.zeros(1, np.int64)
+        run(count.ctypes.data, 2)
+        assert count[0] == 2
+        time.sleep(0.0005)  # workers sleep
+
+
+@needs_threads
+def test_workers_compute_in_the_mode_of_the_caller():
+    if atomics.ARCHITECTURE != "x86_64":
+        pytest.skip("the mode is set through MXCSR")
+    writer = Writer()
+    with writer.function("divide", TASK, None, "nounwind") as (out, chunk):
+        place = writer.at(out, chunk, np.float32)
+        writer.store(writer.load(place, np.float32) * 0.5, place)
+        start = atomics.ticks(writer)
+        writer.jump("look")
+        writer.begin("look")
+        writer.branch(atomics.ticks(writer) - start < 10_000, "look", "done")
+        writer.begin("done")
+        writer.ret()
+    with writer.function("run", [*TASK, ("mode", np.int32)]) as (out, chunks, mode):
+        before, wanted = writer.alloca(np.int32), writer.alloca(np.int32)
+        writer.call("llvm.x86.sse.stmxcsr", [before])
+        writer.store(writer.load(before, np.int32) | mode, wanted)
+        writer.call("llvm.x86.sse.ldmxcsr", [wanted])
+        args = [Value(writer, POINTER, "@divide"), out, chunks]
+        writer.call("tw_parallel", args)
+        writer.call("llvm.x86.sse.ldmxcsr", [before])
+        writer.ret()
+    library = engine.compiled(writer.text(), "test", runtime.symbols())
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+    run = run(library.address("run"))
+    runtime.set_threads(4)
+    for mode, expected in ((0x8000, 0.0), (0, 5e-39)):  # denormals become zero, or not
+        out = np.full(1000, 1e-38, np.float32)
+        run(out.ctypes.data, out.size, mode)
+        assert (out == np.float32(expected)).all()
+
+
+def test_the_number_of_threads_is_checked():
+    for n in (0, -1, 1.5, True, "2", runtime.MOST_THREADS + 1):
+        with pytest.raises(ValueError, match="set_threads: n must be"):
+            runtime.set_threads(n)
+
+
+@needs_threads
+def test_the_number_of_threads_is_kept():
+    runtime.set_threads(5)
+    assert runtime.threads() == 5
+
+
+@pytest.mark.parametrize(
+    "given, expected", [({}, None), ({"OMP_NUM_THREADS": "1"}, 1), (
+        {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"}, 1), (
+        {"OPENBLAS_NUM_THREADS": "0"}, None), ({"OMP_NUM_THREADS": "1000"}, None)],
+)  # fmt: skip
+def test_the_default_is_the_number_of_cores_or_what_blas_is_given(
+    monkeypatch, given, expected
+):
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    cores = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    assert runtime.default_threads() == min(expected or cores, runtime.MOST_THREADS)
+
+
+# --- whole processes
+
+SCRIPT = """
+import ctypes, os, sys, threading, time, warnings
+import numpy as np
+from tapewright.compiler.targets.native import engine, runtime
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Value, Writer
+
+warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
+writer = Writer()
+with writer.function("count", [("counts", POINTER), ("chunk", np.int64)]) as (c, i):
+    with writer.loop(0, 500) as j:
+        place = writer.at(c, i, np.int64)
+        writer.emit(f"store volatile i64 {j.text}, ptr {place.text}")
+    writer.ret()
+with writer.function("run", [("counts", POINTER), ("times", np.int64)]) as (c, times):
+    with writer.loop(0, times):
+        args = [Value(writer, POINTER, "@count"), c, writer.index(8)]
+        writer.call("tw_parallel", args)
+    writer.ret()
+library = engine.compiled(writer.text(), "test", runtime.symbols())
+address = library.address("run")
+call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(address)
+
+def run(times=1):
+    counts = np.full(8, -1)
+    call(counts.ctypes.data, times)
+    assert (counts == 499).all(), counts
+
+runtime.set_threads(4)
+run(100)
+"""
+
+
+def finished(script, timeout=60):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT + script],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_threads
+def test_a_fork_computes_with_threads_of_its_own():
+    script = """
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        run(100)
+        if not os.fork():  # and its own child
+            run(100)
+            os._exit(0)
+        _, status = os.wait()
+        tasks = len(os.listdir("/proc/self/task"))
+        os._exit(0 if status == 0 and tasks == 4 else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    run(100)
+"""
+    finished(script)
+
+
+@needs_threads
+def test_a_fork_in_the_middle_of_a_region_computes():
+    script = """
+busy = [threading.Thread(target=run, args=(3_000_000,), daemon=True) for _ in "ab"]
+for thread in busy:
+    thread.start()
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        run(100)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    run()
+"""
+    finished(script)
+
+
+@needs_threads
+def test_a_process_ends_while_workers_sleep_look_or_compute():
+    finished("")
+    finished("time.sleep(0.1)")
+    finished("threading.Thread(target=run, args=(10**9,), daemon=True).start()\nrun(9)")
+
+
+@needs_threads
+def test_an_idle_process_takes_no_time_of_the_cpu():
+    script = """
+time.sleep(0.05)
+before = time.process_time()
+time.sleep(1.0)
+print(time.process_time() - before)
+"""
+    assert float(finished(script)) < 0.01
+
+
+@needs_threads
+def test_workers_leave_signals_to_python():
+    script = """
+import signal
+seen = []
+time.sleep(0.05)  # until all have begun
+signal.signal(signal.SIGUSR1, lambda *_: seen.append(threading.current_thread().name))
+for task in os.listdir("/proc/self/task"):
+    with open(f"/proc/self/task/{task}/status") as lines:
+        blocked = next(line for line in lines if line.startswith("SigBlk")).split()[1]
+    print(task == str(os.getpid()), int(blocked, 16) >> (signal.SIGUSR1 - 1) & 1,
+          int(blocked, 16) >> (signal.SIGSEGV - 1) & 1)
+os.kill(os.getpid(), signal.SIGUSR1)
+assert seen == ["MainThread"]
+"""
+    lines = finished(script).splitlines()
+    assert lines.count("True 0 0") == 1
+    assert lines.count("False 1 0") >= 3
