@@ -18,6 +18,7 @@ from .program.lowering import lower
 from .program.map_fusion import row_blocks
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
+from .targets.native import engine
 from .targets.numpy.executable import Executable
 from .tracing.graph_verifier import verify_effects, verify_graph
 
@@ -45,6 +46,7 @@ PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
 
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
+config.offer_target("native", engine.availability, engine.description)
 
 
 def make_executable(graph):

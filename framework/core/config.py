@@ -2,7 +2,8 @@
 
 Importing tapewright makes one setting: glibc keeps freed arrays instead of unmapping them
 (off with ``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints whether it was made
-or why not. The passes that make traced functions fast are switched here, too.
+or why not. The passes that make traced functions fast are switched here, too, and the
+target that they are compiled for.
 """
 
 from __future__ import annotations
@@ -13,31 +14,49 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
 from . import blas, openblas
 from .openblas import Unavailable
+from .target_settings import (
+    decided_target,
+    follow_threads,
+    offer_target,
+    set_target,
+    set_threads,
+    target_report,
+    threads,
+    use_target,
+)
 
 __all__ = [
     "apply_defaults",
+    "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
     "graph_pass_is_on",
     "graph_passes",
     "load_pipeline_later",
     "offer_graph_pass",
+    "offer_target",
     "report",
     "run_functions_eagerly",
     "set_graph_passes",
     "set_malloc",
+    "set_target",
+    "set_threads",
     "show",
+    "target",
+    "threads",
+    "use_target",
 ]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 ENVIRONMENT = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
+    *("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE"),
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
@@ -189,6 +208,18 @@ def graph_pass_is_on(name: str) -> bool:
     return _passes[name]
 
 
+def target() -> Literal["native", "numpy"]:
+    """Return the target that the next function is compiled for.
+
+    >>> from tapewright import config
+    >>> with config.use_target("numpy"):
+    ...     config.target()
+    'numpy'
+    """
+    _load_pipelines()
+    return decided_target()[0]
+
+
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Let functions of `tw.function` run as plain Python, for debugging, or no longer.
 
@@ -236,6 +267,7 @@ def report() -> dict[str, Any]:
         "blas": library | {"calls": blas.note()},
         "malloc": dict(_malloc),
         "graph_passes": dict(_passes),
+        "target": target_report(),
         "cpu_flags": sorted(vectors),
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
@@ -272,7 +304,7 @@ def _cupy():
 
 
 def show(file: TextIO | None = None) -> None:
-    """Print versions, BLAS, malloc, CPU flags and environment switches, aligned.
+    """Print versions, BLAS, malloc, target, CPU flags and environment switches, aligned.
 
     Args: ``file``: that of ``print``.
 
@@ -295,9 +327,20 @@ def show(file: TextIO | None = None) -> None:
         "  called": library["calls"],
         "  threads": library["threads"] or "unknown",
         "malloc": f"{'tuned' if malloc['tuned'] else 'not tuned'} ({malloc['note']})",
+        "target": _target_line(facts["target"]),
         "graph passes": f"all but {', '.join(off)}" if off else "all on",
         "CPU flags": " ".join(facts["cpu_flags"]) or "unknown",
         "environment": " ".join(variables) or "none set",
     }
     for name, value in lines.items():
         print(f"{name:<12} {value}", file=file)
+
+
+def _target_line(facts):
+    count = facts["threads"]
+    own = (
+        f", {count} thread{'s' if count > 1 else ''}"
+        if facts["name"] == "native"
+        else ""
+    )
+    return f"{facts['name']} ({facts['note']}{own})"

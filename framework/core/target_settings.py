@@ -1,0 +1,154 @@
+"""The target that traced functions are compiled for, and the threads of native code."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from . import openblas
+from .openblas import Unavailable
+
+__all__ = [
+    "decided_target",
+    "follow_threads",
+    "offer_target",
+    "set_target",
+    "set_threads",
+    "target_report",
+    "threads",
+    "use_target",
+]
+
+DEFAULT = "numpy"
+TARGETS = ("auto", "native", "numpy")
+
+_offered = {}  # target -> why it cannot be used, or None; what it is
+_asked = {"target": None, "by": ""}  # by a call; None: see the environment
+_threads = {"asked": None, "followers": []}
+
+
+def set_target(name: Literal["auto", "native", "numpy"]) -> None:
+    """Compile functions for a target from now on: those traced before are not changed.
+
+    ``"native"`` is machine code, made by LLVM; it needs the extra ``native``.
+    ``"numpy"`` is calls of NumPy, which need nothing. Where there can be no machine code,
+    and for parts of functions that have none, NumPy is called; ``show`` says why.
+
+    Args: ``name``: ``"native"``, ``"numpy"`` or ``"auto"``: native where available.
+    Before import, the environment can say the same: ``TAPEWRIGHT_TARGET=native``.
+    Raises: ``ValueError`` for another name.
+
+    >>> from tapewright import config
+    >>> config.set_target("auto")  # doctest: +SKIP
+    """
+    if name not in TARGETS:
+        raise ValueError(
+            f"set_target: there is no target {name!r}; name is one of {_either()}."
+        )
+    _asked.update(target=name, by="set_target")
+
+
+@contextlib.contextmanager
+def use_target(name: Literal["auto", "native", "numpy"]) -> Iterator[None]:
+    """`set_target`, until the end of the block.
+
+    >>> from tapewright import config
+    >>> with config.use_target("numpy"):
+    ...     config.target()
+    'numpy'
+    """
+    before = dict(_asked)
+    set_target(name)
+    try:
+        yield
+    finally:
+        _asked.update(before)
+
+
+def offer_target(
+    name: str, flaw: Callable[[], str | None], description: Callable[[], str]
+) -> None:
+    """Register a target: why it cannot be used here, or None, and what it is."""
+    _offered[name] = (flaw, description)
+
+
+def decided_target() -> tuple[Literal["native", "numpy"], str]:
+    """Return the target of the next function, and the reason for it."""
+    name, by = _asked["target"], _asked["by"]
+    if name is None:
+        name = os.environ.get("TAPEWRIGHT_TARGET", "").lower()
+        by = f"TAPEWRIGHT_TARGET={name}"
+    if name == "":
+        name, by = DEFAULT, "the default"
+    if name == "numpy":
+        return "numpy", by
+    if name not in TARGETS:
+        return "numpy", f"{by} is none of {_either()}"
+    flaw, description = _offered["native"]
+    reason = flaw()
+    return ("numpy", reason) if reason else ("native", description())
+
+
+def _either():
+    return ", ".join([repr(each) for each in TARGETS])
+
+
+def target_report() -> dict[str, Any]:
+    """Return the target, the reason for it and the threads, for ``report``."""
+    name, note = decided_target()
+    return {"name": name, "note": note, "threads": threads()}
+
+
+def set_threads(n: int | None) -> None:
+    """Let native code run on ``n`` threads; None stands for the number at the start.
+
+    That is the number of threads that OpenBLAS starts with: one for each processor that
+    this process may use, unless ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says
+    less. Results do not depend on it. The NumPy target does not look at it.
+
+    Raises: ``ValueError`` if ``n`` is below 1, ``TypeError`` if it is no integer.
+
+    >>> from tapewright import config
+    >>> config.set_threads(1)
+    >>> config.threads()
+    1
+    >>> config.set_threads(None)
+    """
+    if n is not None:
+        try:
+            n = operator.index(n)
+        except TypeError:
+            raise TypeError(
+                f"set_threads: n is an integer or None, got {n!r}"
+            ) from None
+        if n < 1:
+            raise ValueError(f"set_threads: n is at least 1, got {n}")
+    before, _threads["asked"] = threads(), n
+    if threads() != before:
+        for function in _threads["followers"]:
+            function(threads())
+
+
+def threads() -> int:
+    """Return the number of threads that native code runs on."""
+    return _threads["asked"] or _first_threads()
+
+
+def follow_threads(function: Callable[[int], object]) -> None:
+    """Call a function with the number of threads each time that it changes."""
+    _threads["followers"].append(function)
+
+
+@functools.cache
+def _first_threads():
+    try:
+        return openblas.threads()
+    except (Unavailable, OSError, AttributeError):
+        pass
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,207 @@
+"""The target of traced functions, and the threads of native code, as config sets them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tapewright as tw
+from tapewright.core import config, openblas, target_settings
+
+SWITCHES = ("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_HOME")
+
+
+def in_new_process(code, **variables):
+    """Value of ``result`` after ``code`` in a new process, started without switches."""
+    environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
+    script = (
+        f"import json, sys\nimport tapewright as tw\n{code}\nprint(json.dumps(result))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """Offer a native target that has the flaws in this list, one for each question."""
+    config.report()  # the real one has been offered by then
+    monkeypatch.delenv("TAPEWRIGHT_TARGET", raising=False)
+    monkeypatch.setitem(target_settings._asked, "target", None)
+    flaws = []
+    monkeypatch.setitem(
+        target_settings._offered,
+        "native",
+        (lambda: flaws[-1] if flaws else None, lambda: "LLVM 99, some CPU"),
+    )
+    return flaws
+
+
+def note():
+    return config.report()["target"]["note"]
+
+
+def test_the_default_is_numpy(offered):
+    assert config.target() == "numpy"
+    assert note() == "the default"
+
+
+@pytest.mark.parametrize("name", ["native", "auto"])
+def test_native_is_taken_where_it_is_available(offered, name):
+    with config.use_target(name):
+        assert config.target() == "native"
+        assert note() == "LLVM 99, some CPU"
+
+
+@pytest.mark.parametrize("name", ["native", "auto"])
+def test_numpy_is_taken_where_native_is_not_available_and_the_report_says_why(
+    offered, name
+):
+    offered.append("there is no compiler")
+    with config.use_target(name):
+        assert config.target() == "numpy"
+        assert note() == "there is no compiler"
+
+
+def test_the_last_call_decides_and_a_block_ends(offered):
+    config.set_target("native")
+    with config.use_target("numpy"):
+        assert config.target() == "numpy"
+        assert note() == "set_target"
+    assert config.target() == "native"
+
+
+def test_a_block_ends_also_with_an_error(offered):
+    with pytest.raises(KeyError), config.use_target("native"):
+        raise KeyError
+    assert config.target() == "numpy"
+
+
+@pytest.mark.parametrize("name", ["cuda", "", None, "NumPy"])
+def test_another_name_is_refused(name):
+    with pytest.raises(ValueError, match="no target .*'auto', 'native', 'numpy'"):
+        config.set_target(name)
+
+
+@pytest.mark.parametrize("value", ["native", "auto", "Native"])
+def test_the_environment_chooses(offered, monkeypatch, value):
+    monkeypatch.setenv("TAPEWRIGHT_TARGET", value)
+    assert config.target() == "native"
+    with config.use_target("numpy"):
+        assert config.target() == "numpy"
+
+
+def test_a_wrong_name_in_the_environment_is_told(offered, monkeypatch):
+    monkeypatch.setenv("TAPEWRIGHT_TARGET", "gpu")
+    assert config.target() == "numpy"
+    assert note() == "TAPEWRIGHT_TARGET=gpu is none of 'auto', 'native', 'numpy'"
+
+
+def test_show_has_a_line_of_the_target_and_its_threads(offered, capsys):
+    with config.use_target("native"):
+        config.set_threads(3)
+        try:
+            config.show()
+        finally:
+            config.set_threads(None)
+    config.show()
+    lines = [s for s in capsys.readouterr().out.splitlines() if s.startswith("target ")]
+    assert lines == [
+        "target       native (LLVM 99, some CPU, 3 threads)",
+        "target       numpy (the default)",
+    ]
+
+
+def test_a_function_for_numpy_does_not_import_llvmlite():
+    code = """
+f = tw.function(lambda x: tw.reduce_sum(x * x))
+with tw.config.use_target("numpy"):
+    f(tw.ones([3]))
+    tw.config.show()
+result = "llvmlite" in sys.modules
+"""
+    assert in_new_process(code) is False
+
+
+HIDDEN = "sys.modules['llvmlite'] = sys.modules['llvmlite.binding'] = None\n"
+
+
+def test_a_missing_llvmlite_is_told_and_functions_run():
+    code = f"""{HIDDEN}
+value = tw.function(lambda x: x * 2.0)(tw.constant(21.0))
+result = [float(value), tw.config.target(), tw.config.report()["target"]["note"]]
+"""
+    missing = "llvmlite is not installed (pip install llvmlite)"
+    found = in_new_process(code, TAPEWRIGHT_TARGET="native")
+    assert found == [42.0, "numpy", missing]
+
+
+def test_the_report_names_compiler_and_cache(tmp_path):
+    pytest.importorskip("llvmlite")
+    found = in_new_process(
+        "result = [tw.config.target(), tw.config.report()['target']['note']]",
+        TAPEWRIGHT_TARGET="auto",
+        TAPEWRIGHT_HOME=str(tmp_path),
+    )
+    assert found[0] == "native"
+    assert found[1].startswith("LLVM ")
+    assert found[1].endswith(f", cache {tmp_path}{os.sep}native")
+
+
+# --- threads
+
+
+@pytest.fixture
+def threads():
+    yield
+    config.set_threads(None)
+
+
+def test_there_are_as_many_threads_as_openblas_starts_with():
+    code = "result = [tw.config.threads(), tw.config.report()['blas']['threads']]"
+    mine, blas = in_new_process(code, OPENBLAS_NUM_THREADS="1")
+    assert mine == (blas or mine)
+    assert mine >= 1
+
+
+def test_without_openblas_there_is_one_thread_for_each_processor(monkeypatch):
+    def fail():
+        raise openblas.Unavailable("not OpenBLAS")
+
+    monkeypatch.setattr(openblas, "threads", fail)
+    first = target_settings._first_threads.__wrapped__()
+    assert first == (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
+
+
+def test_who_follows_is_told_each_change(threads, monkeypatch):
+    config.set_threads(2)
+    told = []
+    monkeypatch.setitem(target_settings._threads, "followers", [])
+    config.follow_threads(told.append)
+    for n in (3, 3, tw.constant(5).numpy(), 1):
+        config.set_threads(n)
+    assert told == [3, 5, 1]
+    assert config.threads() == 1
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_less_than_one_thread_is_refused(n):
+    with pytest.raises(ValueError, match=f"n is at least 1, got {n}"):
+        config.set_threads(n)
+
+
+@pytest.mark.parametrize("n", [1.5, "2"])
+def test_a_number_of_threads_is_an_integer(n):
+    with pytest.raises(TypeError, match="n is an integer or None"):
+        config.set_threads(n)
