@@ -9,10 +9,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from . import openblas
-from .openblas import Unavailable
-
 __all__ = [
+    "MOST_THREADS",
     "decided_target",
     "follow_threads",
     "offer_target",
@@ -24,6 +22,7 @@ __all__ = [
 ]
 
 DEFAULT = "numpy"
+MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")
 
 _offered = {}  # target -> why it cannot be used, or None; what it is
@@ -106,11 +105,11 @@ def target_report() -> dict[str, Any]:
 def set_threads(n: int | None) -> None:
     """Let native code run on ``n`` threads; None stands for the number at the start.
 
-    That is the number of threads that OpenBLAS starts with: one for each processor that
-    this process may use, unless ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says
-    less. Results do not depend on it. The NumPy target does not look at it.
+    That is one for each processor that this process may use, unless
+    ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says less. Results do not depend on
+    it. The NumPy target does not look at it.
 
-    Raises: ``ValueError`` if ``n`` is below 1, ``TypeError`` if it is no integer.
+    Raises: ``ValueError`` if ``n`` is not from 1 to 64, ``TypeError`` if it is no integer.
 
     >>> from tapewright import config
     >>> config.set_threads(1)
@@ -125,8 +124,8 @@ def set_threads(n: int | None) -> None:
             raise TypeError(
                 f"set_threads: n is an integer or None, got {n!r}"
             ) from None
-        if n < 1:
-            raise ValueError(f"set_threads: n is at least 1, got {n}")
+        if not 1 <= n <= MOST_THREADS:
+            raise ValueError(f"set_threads: n is from 1 to {MOST_THREADS}, got {n}")
     before, _threads["asked"] = threads(), n
     if threads() != before:
         for function in _threads["followers"]:
@@ -145,10 +144,12 @@ def follow_threads(function: Callable[[int], object]) -> None:
 
 @functools.cache
 def _first_threads():
-    try:
-        return openblas.threads()
-    except (Unavailable, OSError, AttributeError):
-        pass
+    count = getattr(os, "process_cpu_count", os.cpu_count)() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        count = len(os.sched_getaffinity(0))
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "").strip()
+        if given.isdecimal() and int(given) > 0:
+            count = min(count, int(given))
+            break
+    return min(count, MOST_THREADS)

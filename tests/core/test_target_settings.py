@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tapewright as tw
-from tapewright.core import config, openblas, target_settings
+from tapewright.core import config, target_settings
 
 SWITCHES = ("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_HOME")
 
@@ -164,24 +164,21 @@ def threads():
     config.set_threads(None)
 
 
-def test_there_are_as_many_threads_as_openblas_starts_with():
-    code = "result = [tw.config.threads(), tw.config.report()['blas']['threads']]"
-    mine, blas = in_new_process(code, OPENBLAS_NUM_THREADS="1")
-    assert mine == (blas or mine)
-    assert mine >= 1
+def test_there_is_one_thread_for_each_processor(monkeypatch):
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert target_settings._first_threads.__wrapped__() == 3
 
 
-def test_without_openblas_there_is_one_thread_for_each_processor(monkeypatch):
-    def fail():
-        raise openblas.Unavailable("not OpenBLAS")
-
-    monkeypatch.setattr(openblas, "threads", fail)
-    first = target_settings._first_threads.__wrapped__()
-    assert first == (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )
+@pytest.mark.parametrize("name", ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("given, count", [("2", 2), ("9", 3), ("0", 3), ("many", 3)])
+def test_the_environment_limits_threads(monkeypatch, name, given, count):
+    for each in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    monkeypatch.setenv(name, given)
+    assert target_settings._first_threads.__wrapped__() == count
 
 
 def test_who_follows_is_told_each_change(threads, monkeypatch):
@@ -195,9 +192,9 @@ def test_who_follows_is_told_each_change(threads, monkeypatch):
     assert config.threads() == 1
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_less_than_one_thread_is_refused(n):
-    with pytest.raises(ValueError, match=f"n is at least 1, got {n}"):
+@pytest.mark.parametrize("n", [0, -1, 65])
+def test_a_number_of_threads_beyond_the_limits_is_refused(n):
+    with pytest.raises(ValueError, match=f"n is from 1 to 64, got {n}"):
         config.set_threads(n)
 
 

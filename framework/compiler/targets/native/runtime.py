@@ -1,7 +1,8 @@
 """The run-time part of native code: one thread pool, compiled once per process.
 
 Other modules call its functions by name; `symbols` has their addresses. Threads are set
-with `set_threads`, started by the first parallel region, and sleep when there is no work.
+with `config.set_threads`, started by the first parallel region, and sleep when there is no
+work.
 """
 
 import ctypes
@@ -10,12 +11,14 @@ import os
 import threading
 import time
 
+from tapewright.core import config
+from tapewright.core.target_settings import MOST_THREADS
+
 from . import atomics, engine, thread_pool
 from .llvm_writer import Writer
 
-__all__ = ["MOST_THREADS", "default_threads", "set_threads", "symbols", "threads"]
+__all__ = ["MOST_THREADS", "set_threads", "symbols", "threads"]
 
-MOST_THREADS = 64
 SPIN = 20e-6  # seconds that a worker looks for work before it sleeps
 
 _lock = threading.Lock()
@@ -41,19 +44,6 @@ def set_threads(n: int) -> None:
             f"set_threads: n must be an integer from 1 to {MOST_THREADS}, got {n!r}"
         )
     _pool().set_threads(n)
-
-
-def default_threads() -> int:
-    """Return the number of cores of this process, or less where BLAS is to use less."""
-    count = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    if hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        given = os.environ.get(name, "").strip()
-        if given.isdecimal() and int(given) > 0:
-            count = min(count, int(given))
-            break
-    return max(1, min(count, MOST_THREADS))
 
 
 @functools.cache
@@ -89,7 +79,8 @@ class _Pool:
 
         self._set = bound("tw_set_threads", None, ctypes.c_int32)
         self._get = bound("tw_get_threads", ctypes.c_int32)
-        self._set(default_threads())
+        self._set(config.threads())
+        config.follow_threads(self._set)
         clock = bound("tw_ticks", ctypes.c_int64)
         bound("tw_set_spin", None, ctypes.c_int64)(int(SPIN * _rate(clock)))
         os.register_at_fork(after_in_child=bound("tw_after_fork"))

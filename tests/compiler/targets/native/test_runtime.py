@@ -2,7 +2,6 @@
 
 import ctypes
 import faulthandler
-import os
 import subprocess
 import sys
 import threading
@@ -10,6 +9,8 @@ import time
 
 import numpy as np
 import pytest
+
+from tapewright.core import config
 
 pytest.importorskip("llvmlite")
 
@@ -226,22 +227,15 @@ def test_the_number_of_threads_is_kept():
     assert runtime.threads() == 5
 
 
-@pytest.mark.parametrize(
-    "given, expected", [({}, None), ({"OMP_NUM_THREADS": "1"}, 1), (
-        {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"}, 1), (
-        {"OPENBLAS_NUM_THREADS": "0"}, None), ({"OMP_NUM_THREADS": "1000"}, None)],
-)  # fmt: skip
-def test_the_default_is_the_number_of_cores_or_what_blas_is_given(
-    monkeypatch, given, expected
-):
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    cores = os.cpu_count()
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    assert runtime.default_threads() == min(expected or cores, runtime.MOST_THREADS)
+@needs_threads
+def test_the_pool_follows_the_settings_of_the_process():
+    assert runtime.threads() > 0
+    try:
+        config.set_threads(7)
+        assert runtime.threads() == 7
+    finally:
+        config.set_threads(None)
+    assert runtime.threads() == config.threads()
 
 
 # --- whole processes
