@@ -103,11 +103,19 @@ def ulps(result, exact):
     Infinite where one is NaN or infinite and the other is not, or zeros differ in sign.
     """
     info, rounded = np.finfo(result.dtype), exact.astype(result.dtype)
-    _, exponent = np.frexp(exact)
-    exponent = np.maximum(exponent, info.minexp + 1) - info.nmant - 1
-    error = np.abs(result.astype(exact.dtype) - exact)
-    error = np.ldexp(error, -exponent).astype(float)
+    error = np.abs(result - exact)
+    if exact.dtype == np.float64:  # by its bits, as a scan spends its time here
+        exponent = exact.view(np.uint64) & np.uint64(0x7FF << 52)
+        exponent = np.maximum(exponent, np.uint64((1023 + info.minexp) << 52))
+        error *= (np.uint64((2 * 1023 + info.nmant) << 52) - exponent).view(float)
+    else:
+        _, exponent = np.frexp(exact)
+        exponent = np.maximum(exponent, info.minexp + 1) - info.nmant - 1
+        error = np.ldexp(error, -exponent).astype(float)
     finite = np.isfinite(rounded) & np.isfinite(result)
-    same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
-    zero = (rounded == 0) & (np.signbit(result) != np.signbit(rounded))
-    return np.where(zero, np.inf, np.where(finite, error, np.where(same, 0, np.inf)))
+    if not finite.all():
+        same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
+        error[~finite] = np.where(same[~finite], 0, np.inf)
+    if not rounded.all():
+        error[(rounded == 0) & (np.signbit(result) != np.signbit(rounded))] = np.inf
+    return error

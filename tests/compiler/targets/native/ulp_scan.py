@@ -72,6 +72,8 @@ def worst_of(batch):
 
 def worst(name, code, cpu, everything, number):
     """The largest error in one chunk of numbers, and the arguments."""
+    from native_loops import ulps
+
     dtype, ufunc = np.dtype(code), getattr(np, name)
     if everything:
         bits = np.arange(number * CHUNK, (number + 1) * CHUNK, dtype=np.uint32)
@@ -82,24 +84,9 @@ def worst(name, code, cpu, everything, number):
         result = loop(name, code * ufunc.nin, cpu)(name, *args)
         wide = np.float64 if code == "f" else np.longdouble
         exact = ufunc(*[x.astype(wide) for x in args])
-        errors = errors_of(result, exact)
+        errors = ulps(result, exact)
     at = errors.argmax()
     return float(errors[at]), [float(x[at]) for x in args]
-
-
-def errors_of(result, exact):
-    from native_loops import ulps
-
-    if result.dtype != np.float32:
-        return ulps(result, exact)
-    # the same with fewer passes, for numbers far from the edges
-    error = result - exact
-    exponent = exact.view(np.uint64) & np.uint64(0x7FF << 52)
-    smallest, largest = exponent.min() >> 52, exponent.max() >> 52
-    if smallest < 1023 - 125 or largest > 1023 + 126 or not np.isfinite(error).all():
-        return ulps(result, exact)
-    scale = (np.uint64((2 * 1023 + 23) << 52) - exponent).view(float)
-    return np.abs(error * scale)
 
 
 @functools.cache

@@ -48,9 +48,13 @@ _IN_F = (0.3333333134651184, -0.2500082552433014, 0.20001237094402313,
 _IN_S = (0.6666666666666735, 0.39999999999412794, 0.2857142874288966,
          0.22222198513634608, 0.18183567817451665, 0.15313951544292068,
          0.147970332063022)
-# the same within 2^-37, for results in float32
-_IN_S_SHORT = (0.6666666564450237, 0.4000033556020257, 0.28537276857669597,
-               0.23582888608181177)
+# as _IN_F within 2^-35, for results in float32
+_IN_F_OF_FLOAT64 = (
+    0.3333333389247461, -0.24999997075843908, 0.19999911242059304,
+    -0.1666685510115026, 0.14290174918153303, -0.12498286795846413,
+    0.11014784194158919, -0.09924537718308575, 0.0998851612962282,
+    -0.09863099041746101, 0.05386741862474315,
+)
 # fmt: on
 
 
@@ -97,8 +101,8 @@ def logaddexp(x, y):
 
 
 def log2_in_short(x):
-    """The logarithm of a float64 to the base 2, within 2^-37 of itself."""
-    k, f = _parts(x)
+    """The logarithm to the base 2 of a float64 in float32's range, within 2^-35."""
+    k, f = _parts_of_normal(x)
     return _with_limits(k + 1.4426950408889634 * _short(f), x)
 
 
@@ -107,7 +111,7 @@ _log2_float32 = in_double(log2_in_short)
 
 @in_double
 def _log10_float32(x):
-    k, f = _parts(x)
+    k, f = _parts_of_normal(x)
     return _with_limits(0.3010299956639812 * k + 0.4342944819032518 * _short(f), x)
 
 
@@ -129,11 +133,15 @@ def _parts(x):
     """``k`` and ``f`` of a positive number."""
     form, select = layout(x), x.writer.select
     denormal = x < form.smallest
-    bits = _shifted_bits(select(denormal, x * 2.0 ** (form.digits + 1), x))
-    k = _exponent(bits >> form.digits, x)
-    k = select(denormal, k - (form.digits + 1.0), k)
+    k, f = _parts_of_normal(select(denormal, x * 2.0 ** (form.digits + 1), x))
+    return select(denormal, k - (form.digits + 1.0), k), f
+
+
+def _parts_of_normal(x):
+    form, bits = layout(x), _shifted_bits(x)
     digits = bits & ((1 << form.digits) - 1)
-    return k, float_of(digits + _SQRT_HALF[x.dtype.itemsize]) - 1.0
+    f = float_of(digits + _SQRT_HALF[x.dtype.itemsize]) - 1.0
+    return _exponent(bits >> form.digits, x), f
 
 
 def _log_of_parts(k, f):
@@ -153,9 +161,7 @@ def _halves(f):
 
 
 def _short(f):
-    s = f / (2.0 + f)
-    z = s * s
-    return 2.0 * s + s * z * polynomial(z, _IN_S_SHORT)
+    return f + f * f * (f * polynomial(f, _IN_F_OF_FLOAT64) - 0.5)
 
 
 # 1 / log(2), 1 / log(10) and log10(2) in two parts, the first of 26 or 40 bits

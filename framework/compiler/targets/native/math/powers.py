@@ -36,8 +36,9 @@ def _power_in_double(x, y):
 def _power(x, y):
     write = x.writer
     high, low = log_in_two(x)
-    product = y * high
-    rest = write.fma(y, high, -product) + y * low
+    with write.exact():
+        product = y * high
+        rest = write.fma(y, high, -product) + y * low
     # beyond these the power is 0 or infinity, and so may be the logarithm
     return exp_of_sum(product, write.select(magnitude(product) < 800.0, rest, 0.0))
 
