@@ -82,18 +82,16 @@ def exp_of_sum(x, small):
 
 def exp2(x):
     """``2**x``, within 1 ulp."""
-    return _exp2(x, _COEFFICIENTS[x.dtype.itemsize])
+    x = clamped(x, *_RANGE_2[x.dtype.itemsize])
+    power, n = _octaves(x, x)
+    return _scaled(1.0 + _less_one((x - n) * _LOG_2), power)
 
 
 def exp2_in_short(x):
-    """``2**x`` of a float64, within 2^-31 of itself."""
-    return _exp2(x, _COEFFICIENTS[4])
-
-
-def _exp2(x, coefficients):
-    x = clamped(x, *_RANGE_2[x.dtype.itemsize])
+    """``2**x`` of a float64, within 2^-31 and where float32 has numbers."""
+    x = clamped(x, *_RANGE_2[4])
     power, n = _octaves(x, x)
-    return _scaled(1.0 + _less_one((x - n) * _LOG_2, coefficients), power)
+    return (1.0 + _less_one((x - n) * _LOG_2, _COEFFICIENTS[4])) * _two_to(power, x)
 
 
 @with_tiny

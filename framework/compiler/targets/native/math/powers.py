@@ -65,28 +65,44 @@ _CUBE_ROOT = (1.8750465687105393, -1.880929882702463, 1.614717311981,
 # fmt: on
 
 
-@in_double
 def cbrt(x):
     """The cube root, within 1 ulp.
 
     A third of the bits is 5 bits of the root, a polynomial makes them 22, a step of
-    Halley's method 53 (after s_cbrt.c of fdlibm).
+    Newton's method 44 or of Halley's 53 (after s_cbrt.c of fdlibm).
     """
-    write, select = x.writer, x.writer.select
-    form, a = layout(x), magnitude(x)
-    denormal = a < form.smallest
-    scaled = select(denormal, a * 2.0**54, a)
-    power = 2.0**form.digits
-    upper = float_of((bits_of(scaled) >> 32) | bits_of(write.const(power, x.dtype)))
-    third = (upper - power) * (1 / 3) + (715094163.0 + power)
-    t = float_of(bits_of(third) << 32)
-    t = t * polynomial(t * t * (t / scaled), _CUBE_ROOT)
+    select, a = x.writer.select, magnitude(x)
+    root = (_root_of_float32 if x.dtype == np.float32 else _root)(a)
+    return select((a > 0.0) & (a < np.inf), signed_as(root, x), x)
+
+
+@in_double
+def _root_of_float32(a):
+    inverse = 1.0 / a
+    t = _first_root(a)
+    t = t * polynomial(t * t * (t * inverse), _CUBE_ROOT)
+    return t + t * (1 / 3 - t * t * (t * (inverse * (1 / 3))))
+
+
+def _root(a):
+    select = a.writer.select
+    denormal = a < layout(a).smallest
+    a = select(denormal, a * 2.0**54, a)
+    t = _first_root(a)
+    t = t * polynomial(t * t * (t / a), _CUBE_ROOT)
     # 22 bits, so that the square is exact
     t = float_of((bits_of(t) + 0x80000000) & ~((1 << 30) - 1))
-    r = scaled / (t * t)
+    r = a / (t * t)
     t = t + t * ((r - t) / (t + t + r))
-    t = signed_as(select(denormal, t * 2.0**-18, t), x)
-    return select((a > 0.0) & (a < np.inf), t, x)
+    return select(denormal, t * 2.0**-18, t)
+
+
+def _first_root(a):
+    """The upper half of the bits, as a float, divided by 3."""
+    power = 2.0 ** layout(a).digits
+    upper = float_of((bits_of(a) >> 32) | bits_of(a.writer.const(power, a.dtype)))
+    third = (upper - power) * (1 / 3) + (715094163.0 + power)
+    return float_of(bits_of(third) << 32)
 
 
 # ----------------------------------------------------------------------- rests of float32

@@ -93,7 +93,8 @@ def tan(x):
 
 def arctan(x):
     """The arc tangent, within 2 ulp."""
-    return signed_as(_angle(magnitude(x), x.writer.const(1.0, x.dtype)), x)
+    one = x.writer.const(1.0, x.dtype)
+    return signed_as(_angle(magnitude(x), one, _ARCTAN[x.dtype.itemsize]), x)
 
 
 @with_tiny
@@ -177,7 +178,7 @@ def _chosen(index, constants):
 # -------------------------------------------------------------------------------- angles
 
 
-def _angle(y, x):
+def _angle(y, x, coefficients):
     """``arctan(y / x)`` of positive numbers; around the diagonal from there on."""
     select = x.writer.select
     size, factor = x.dtype.itemsize, float(np.sqrt(2) - 1)
@@ -190,25 +191,37 @@ def _angle(y, x):
     zero = x.writer.const(0.0, x.dtype)
     start = select(steep, high, select(flat, zero, 0.5 * high))
     start_low = select(steep, low, select(flat, zero, 0.5 * low))
-    return start + (t + (t * z * polynomial(z, _ARCTAN[size]) + start_low))
+    return start + (t + (t * z * polynomial(z, coefficients) + start_low))
+
+
+def arctan2(y, x):
+    """The angle of a point from the positive x axis on, within 2 ulp."""
+    if x.dtype == np.float32:
+        return _angle_of_float32(y, x)
+    # sums in range, and digits left of quotients of denormal numbers
+    select, (a, b) = x.writer.select, [magnitude(v) for v in (y, x)]
+    large = (a > 2.0**1000) | (b > 2.0**1000)
+    small = (a < 2.0**-900) & (b < 2.0**-900)
+    one = x.writer.const(1.0, x.dtype)
+    scale = select(large, 0.25, select(small, 2.0**200, one))
+    return _full_angle(y * scale, x * scale, _ARCTAN[8])
 
 
 @in_double
-def arctan2(y, x):
-    """The angle of a point from the positive x axis on, within 2 ulp."""
+def _angle_of_float32(y, x):
+    return _full_angle(y, x, _ARCTAN[4])
+
+
+def _full_angle(y, x, coefficients):
     write, select = x.writer, x.writer.select
     high, low = _HALF_PI[x.dtype.itemsize]
     a, b = magnitude(y), magnitude(x)
-    # sums in range, and digits left of quotients of denormal numbers
-    large = (a > 2.0**1000) | (b > 2.0**1000)
-    small = (a < 2.0**-900) & (b < 2.0**-900)
-    one = write.const(1.0, x.dtype)
-    scale = select(large, 0.25, select(small, 2.0**200, one))
-    a, b = a * scale, b * scale
     # the diagonal for two infinities, the axis for two zeros
     infinite = (a == np.inf) & (b == np.inf)
     zero = (a == 0.0) & (b == 0.0)
-    angle = _angle(select(infinite, 1.0, a), select(infinite | zero, 1.0, b))
+    a, b = select(infinite, 1.0, a), select(infinite | zero, 1.0, b)
+    angle = _angle(a, b, coefficients)
+    one = write.const(1.0, x.dtype)
     left = write.intrinsic("copysign", one, x) < 0.0
     angle = select(left, 2.0 * high - (angle - 2.0 * low), angle)
     return select(is_nan(x) | is_nan(y), x + y, signed_as(angle, y))
