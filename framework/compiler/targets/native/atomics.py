@@ -9,18 +9,20 @@ import sys
 
 import numpy as np
 
-from .llvm_writer import POINTER, Value, llvm_type
+from .llvm_writer import POINTER, llvm_type
 
 __all__ = [
     "ARCHITECTURE",
     "add",
     "call_address",
     "compare_exchange",
+    "core",
     "exchange",
     "field",
     "futex_wait",
     "futex_wake",
     "has_futex",
+    "leave_core",
     "load",
     "pause",
     "store",
@@ -31,7 +33,8 @@ __all__ = [
 ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}.get(
     platform.machine().lower(), platform.machine().lower()
 )
-_FUTEX = {"x86_64": 202, "aarch64": 98}  # number of the system call
+_FUTEX = {"x86_64": 202, "aarch64": 98}  # numbers of system calls
+_SET_AFFINITY, _GET_AFFINITY, _GET_PID = 203, 204, 39  # where `core` is known
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT, FUTEX_WAKE, of one process
 
 
@@ -102,6 +105,20 @@ def ticks(writer):
     return writer.assigned(np.int64, f'call i64 @{name}(metadata !{{!"cntvct_el0"}})')
 
 
+def core(writer):
+    """The number of the core that the thread is on; -1 where that takes a system call."""
+    if ARCHITECTURE != "x86_64":
+        return writer.const(-1, np.int32)
+    name, kind = (
+        "llvm.x86.rdtscp",
+        "{ i64, i32 }",
+    )  # Linux keeps the number beside the clock
+    writer.declared[name] = f"declare {kind} @{name}()"
+    pair = f"%{writer.fresh()}"
+    writer.emit(f"{pair} = call {kind} @{name}()")
+    return writer.assigned(np.int32, f"extractvalue {kind} {pair}, 1")
+
+
 def futex_wait(writer, pointer, expected):
     """Sleep until woken, unless the 32 bits at the pointer are not as expected."""
     _futex(writer, pointer, _WAIT, writer.cast(expected, np.int64))
@@ -113,10 +130,36 @@ def futex_wake(writer, pointer, count):
 
 
 def _futex(writer, pointer, operation, value):
-    null, zero = Value(writer, POINTER, "null"), writer.index(0)
-    number = writer.index(_FUTEX[ARCHITECTURE])
-    args = [number, pointer, writer.index(operation), value, null, null, zero]
-    writer.call("syscall", args, np.int64)
+    number = _FUTEX[ARCHITECTURE]
+    _system_call(writer, number, pointer, writer.index(operation), value)
+
+
+def leave_core(writer, number):
+    """Let the thread run on all cores of the process but this one, if there is another."""
+    size = writer.index(128)  # of a set of cores
+    mask = writer.alloca(np.int64, 16)
+    with writer.loop(0, 16) as n:
+        writer.store(writer.index(0), writer.at(mask, n, np.int64))
+    process, own = _system_call(writer, _GET_PID), writer.index(0)
+    _system_call(writer, _GET_AFFINITY, process, size, mask)
+    number = writer.cast(number, np.int64)
+    word = writer.at(mask, number >> 6, np.int64)
+    bit = writer.index(1) << (number & 63)
+    writer.store(writer.load(word, np.int64) & ~bit, word)
+    _system_call(writer, _SET_AFFINITY, own, size, mask)  # refuses an empty set
+
+
+def _system_call(writer, number, *args):
+    """Call the kernel with up to four arguments, of one type: all travel alike."""
+    args = [writer.index(number), *args]
+    args += [writer.index(0)] * (7 - len(args))
+    words = [
+        writer.assigned(np.int64, f"ptrtoint ptr {x.text} to i64")
+        if x.dtype == POINTER
+        else x
+        for x in args
+    ]
+    return writer.call("syscall", words, np.int64)
 
 
 def call_address(writer, function, args, result=None):

@@ -6,6 +6,11 @@ files. A product runs on one thread if it stands between ``tw_blas_enter`` and
 enter sets it to 1, and the last to leave sets it back. `parallel_gemm` cuts a large product
 into blocks, each a product on one thread, by its sizes alone: the same sums in the same
 order for every number of threads.
+
+OpenBLAS can be given another pool (``openblas_set_threads_callback_function``), but not
+safely: its jobs wait for each other, so that all need a thread at once; those of two
+products at once would share buffers; and a job marks the place where one of OpenBLAS's own
+workers may just be looking for a pointer. So its own products keep its own workers.
 """
 
 import ctypes

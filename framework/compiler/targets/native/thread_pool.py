@@ -25,6 +25,7 @@ __all__ = ["write_serial_pool", "write_thread_pool"]
 # Places in the pool's memory, on cache lines of their own where different threads write.
 LOCK, REMAINING, UNFINISHED, JOB, ASLEEP, EPOCH, LIMIT, WAITING = range(0, 1024, 128)
 FUNCTION, CONTEXT, CHUNKS, FLOAT_MODE = JOB, JOB + 8, JOB + 16, JOB + 24
+CORE = JOB + 32
 STARTED, SPIN = LIMIT + 8, LIMIT + 16
 SIZE = 1024
 
@@ -44,6 +45,7 @@ def write_thread_pool(writer):
     _write_serially(writer)
     _write_ticks(writer)
     _write_start(writer)
+    _write_leave_core(writer)
     _write_worker(writer)
     _write_wait(writer)
     _write_parallel(writer)
@@ -124,6 +126,7 @@ def _publish(writer, task):
     writer.store(context, _place(writer, CONTEXT))
     writer.store(chunks, _place(writer, CHUNKS))
     _save_float_mode(writer, _place(writer, FLOAT_MODE))
+    atomics.store(writer, atomics.core(writer), _place(writer, CORE))
     atomics.store(writer, chunks, _place(writer, UNFINISHED))
     atomics.exchange(writer, _place(writer, REMAINING), chunks, "seq_cst")
     asleep = atomics.load(writer, _place(writer, ASLEEP), _I64, "seq_cst")
@@ -200,6 +203,8 @@ def _write_worker(writer):
         number = writer.assigned(_I32, f"ptrtoint ptr {number.text} to i32")
         remaining, epoch = _place(writer, REMAINING), _place(writer, EPOCH)
         limit_place = _place(writer, LIMIT)
+        left_place = writer.alloca(_I64)  # when the thread last left a core
+        writer.store(writer.index(0), left_place)
         writer.jump("idle")
 
         writer.begin("idle")  # a worker above the limit sleeps until that changes
@@ -212,6 +217,19 @@ def _write_worker(writer):
         writer.begin("begin")
         spin = writer.load(_place(writer, SPIN), _I64)
         start = atomics.ticks(writer)
+        callers = atomics.load(writer, _place(writer, CORE), _I32)
+        core = atomics.core(writer)
+        same = (core == callers) & (core >= 0)
+        writer.branch(same, "in_the_way", "look")
+
+        # A worker that looks on the core of its caller keeps the caller from its work.
+        writer.begin("in_the_way")
+        left = writer.load(left_place, _I64)
+        recently = start - left < spin * 50
+        writer.branch(recently, "announce", "leave")
+        writer.begin("leave")
+        writer.store(start, left_place)
+        writer.call("tw_leave_core", [core], declare=False)
         writer.jump("look")
         writer.begin("look")
         seen = atomics.load(writer, remaining, _I64)
@@ -250,6 +268,15 @@ def _write_worker(writer):
         with writer.when((before == done) & (waiting != 0)):
             atomics.futex_wake(writer, unfinished, _i32(writer, 1))
         writer.jump("idle")
+
+
+def _write_leave_core(writer):
+    parameters, attributes = [("core", _I32)], "nounwind noinline cold"
+    with writer.function("tw_leave_core", parameters, None, attributes, "internal") as (
+        core,
+    ):
+        atomics.leave_core(writer, core)
+        writer.ret()
 
 
 def _write_start(writer):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import subprocess
 import sys
 import weakref
 
@@ -196,3 +197,38 @@ def test_a_wrong_offset_is_found(field):
         wrong = dataclasses.replace(right, **{field: other})
     with pytest.raises(Unavailable):
         object_layout.verify(wrong)
+
+
+ENDING = """
+import threading, time
+import numpy as np
+from tapewright.compiler.targets.native import atomics, engine, entry
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
+
+writer = Writer()
+with writer.function("step", entry.PARAMETERS, POINTER) as (constants, args, count):
+    state = entry.release_gil(writer)
+    place = writer.alloca(np.int64)
+    with writer.loop(0, 10**6) as i:
+        writer.emit(f"store volatile i64 {i.text}, ptr {place.text}")
+    entry.retake_gil(writer, state)
+    writer.ret(entry.none(writer, constants))
+step = entry.builtin(engine.compiled(writer.text(), "test", entry.symbols()), "step")
+
+def run():
+    while True:
+        step()
+
+for _ in range(4):
+    threading.Thread(target=run, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+def test_a_process_ends_while_threads_compute_without_the_gil():
+    """Python ends such threads where they take the GIL back: inside the machine code."""
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr

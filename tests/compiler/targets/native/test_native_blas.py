@@ -2,6 +2,9 @@
 
 import ctypes
 import faulthandler
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -242,12 +245,46 @@ def test_many_threads_enter_and_leave():
     runtime.set_threads(4)
     try:
         set_threads(2)
-        for _ in range(10):
+        for _ in range(100):
             run(wrong.ctypes.data, 100)
             assert openblas.threads() == 2
     finally:
         set_threads(before)
     assert wrong[0] == 0
+
+
+FORK = """
+import ctypes, os, warnings
+from tapewright.compiler.targets.native import blas
+from tapewright.core import openblas
+
+warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
+enter, leave = [
+    ctypes.CFUNCTYPE(None)(blas.symbols()["tw_blas_" + name])
+    for name in ("enter", "leave")
+]
+openblas.symbol("openblas_set_num_threads")(2)
+enter()
+child = os.fork()
+if not child:
+    right = [openblas.threads() == 2]
+    enter()
+    right.append(openblas.threads() == 1)
+    leave()
+    right.append(openblas.threads() == 2)
+    os._exit(0 if all(right) else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert openblas.threads() == 1
+leave()
+assert openblas.threads() == 2
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_has_the_number_of_threads_from_outside():
+    script = [sys.executable, "-c", FORK]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_products_of_numpy_and_regions_take_turns():
