@@ -1,0 +1,491 @@
+"""Steps of ordinary models on each target of tapewright, beside JAX, PyTorch and TensorFlow.
+
+    python benchmarks/native.py                        (four works, some three minutes)
+    python benchmarks/native.py --works mlp,row --peers jax,torch --rounds 3
+
+``mlp``: a training step of an MLP 784-128-10, batch 128, with Adam. ``transformer``: one of a
+block with 4 heads, batch 16, 64 tokens of width 128, with Adam. ``lstm``: an LSTM of 64
+units over [32, 50, 32] and all its gradients. ``row``: one row through an MLP 784-128-10.
+
+Each implementation has a process of its own, which is stopped while another has its turn,
+starts from the same weights, and must arrive at the same numbers. Printed: the median of a
+step, its ratio to that of the native target, and the first call, with tracing and
+compilation. The cache of machine code is off, unless ``--cached``: then a first run fills
+it. Peers that are not installed are left out.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from scaling import jax_step, tensorflow_step, timed, torch_step
+
+__all__ = ["measure"]
+
+# name -> package
+IMPLEMENTATIONS = {
+    "native": "tapewright",
+    "numpy": "tapewright",
+    "jax": "jax",
+    "torch": "torch",
+    "torch_compile": "torch",
+    "tensorflow": "tensorflow",
+}
+# Settings that make BLAS another one than users have.
+UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
+RATE, EPSILON, CHECKED = 1e-3, 1e-7, 4  # numbers compared
+HEADS = 4
+
+
+def glorot(rng, *shape):
+    limit = np.sqrt(6 / (np.prod(shape[:-1]) + shape[-1]))
+    return rng.uniform(-limit, limit, shape).astype("f4")
+
+
+def zeros(*shape):
+    return np.zeros(shape, "f4")
+
+
+# ------------------------------------------------------------------------------- mlp
+
+
+def mlp(name):
+    rng = np.random.default_rng(1)
+    weights = [glorot(rng, 784, 128), zeros(128), glorot(rng, 128, 10), zeros(10)]
+    x = rng.random((128, 784), "f4")
+    y = np.eye(10, dtype="f4")[rng.integers(10, size=128)]
+    if name == "jax":
+        return jax_step(weights, x, y)
+    if name.startswith("torch"):
+        return torch_step(weights, x, y, name == "torch_compile")
+    return tensorflow_step(package(name), weights, x, y, traced=True)
+
+
+def package(name):
+    return importlib.import_module(IMPLEMENTATIONS[name])
+
+
+# ----------------------------------------------------------------------- transformer
+
+
+def transformer(name):
+    """``h = x + attention(norm(x)); h + dense(gelu(dense(norm(h))))``, squared error."""
+    rng, n = np.random.default_rng(2), 128
+    attention = []
+    for _ in range(3):
+        attention += [
+            glorot(rng, n, n).reshape(n, HEADS, n // HEADS),
+            zeros(HEADS, n // HEADS),
+        ]
+    attention += [glorot(rng, n, n).reshape(HEADS, n // HEADS, n), zeros(n)]
+    norm = [np.ones(n, "f4"), zeros(n)]
+    dense = [glorot(rng, n, 4 * n), zeros(4 * n), glorot(rng, 4 * n, n), zeros(n)]
+    weights = [*norm, *attention, *norm, *dense]
+    x, y = [rng.standard_normal((16, 64, n), "f4") for _ in range(2)]
+    if name == "jax":
+        return jax_transformer(weights, x, y)
+    if name.startswith("torch"):
+        return torch_transformer(weights, x, y, name == "torch_compile")
+    return keras_transformer(package(name), weights, x, y)
+
+
+def keras_transformer(tf, weights, x, y):
+    layers = tf.keras.layers
+    n = x.shape[-1]
+    parts = [
+        layers.LayerNormalization(epsilon=1e-5),
+        layers.MultiHeadAttention(HEADS, n // HEADS),
+        layers.LayerNormalization(epsilon=1e-5),
+        layers.Dense(4 * n, activation="gelu"),
+        layers.Dense(n),
+    ]
+    norm, attention, norm2, wide, narrow = parts
+
+    def block(x):
+        h = norm(x)
+        x = x + attention(h, h)
+        return x + narrow(wide(norm2(x)))
+
+    x, y = tf.constant(x), tf.constant(y)
+    block(x)
+    given = iter(weights)
+    for part in parts:
+        part.set_weights([next(given) for _ in part.get_weights()])
+    variables = [v for part in parts for v in part.trainable_variables]
+    adam = tf.keras.optimizers.Adam(RATE, epsilon=EPSILON)
+    adam.build(variables)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((block(x) - y) ** 2)
+        adam.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+    return (lambda: step(x, y)), (lambda loss: float(loss.numpy()))
+
+
+def jax_transformer(weights, x, y):
+    import jax
+    import jax.numpy as jnp
+
+    def norm(x, gamma, beta):
+        x = x - x.mean(-1, keepdims=True)
+        variance = (x * x).mean(-1, keepdims=True)
+        return x * jax.lax.rsqrt(variance + 1e-5) * gamma + beta
+
+    def loss_of(weights, x, y):
+        g1, b1, wq, bq, wk, bk, wv, bv, wo, bo, g2, b2, w1, c1, w2, c2 = weights
+        h = norm(x, g1, b1)
+        pairs = ((wq, bq), (wk, bk), (wv, bv))
+        q, k, v = [jnp.einsum("btn,nhd->bthd", h, w) + b for w, b in pairs]
+        x = x + jnp.einsum("bthd,hdn->btn", jax.nn.dot_product_attention(q, k, v), wo)
+        x = x + bo
+        h = jax.nn.gelu(norm(x, g2, b2) @ w1 + c1, approximate=False)
+        return ((x + h @ w2 + c2 - y) ** 2).mean()
+
+    def train(state, x, y):
+        weights, m, v, t = state
+        loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
+        t = t + 1
+        rate = RATE * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        m = [0.9 * a + 0.1 * g for a, g in zip(m, gradients)]
+        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, gradients)]
+        triples = zip(weights, m, v)
+        weights = [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples]
+        return (weights, m, v, t), loss
+
+    train = jax.jit(train, donate_argnums=0)
+    weights, x, y = [jnp.asarray(w) for w in weights], jnp.asarray(x), jnp.asarray(y)
+    m, v = ([jnp.zeros_like(w) for w in weights] for _ in range(2))
+    state = weights, m, v, jnp.zeros(())
+
+    def step():
+        nonlocal state
+        state, loss = train(state, x, y)
+        return jax.block_until_ready(loss)
+
+    return step, float
+
+
+def torch_transformer(weights, x, y, compiled):
+    import torch
+
+    functional, n = torch.nn.functional, x.shape[-1]
+    g1, b1, wq, bq, wk, bk, wv, bv, wo, bo, g2, b2, w1, c1, w2, c2 = weights
+    joined = np.concatenate([w.reshape(n, n) for w in (wq, wk, wv)], 1)
+    bias = np.concatenate([b.reshape(n) for b in (bq, bk, bv)])
+    weights = [g1, b1, joined.T, bias, wo.reshape(n, n).T, bo, g2, b2]
+    weights += [w1.T, c1, w2.T, c2]  # torch.nn.Linear keeps them so
+    weights = [torch.tensor(w.copy(), requires_grad=True) for w in weights]
+    x, y = torch.tensor(x), torch.tensor(y)
+    adam = torch.optim.Adam(weights, RATE, eps=EPSILON, fused=True)
+
+    def loss_of(x, y):
+        g1, b1, wqkv, bqkv, wo, bo, g2, b2, w1, c1, w2, c2 = weights
+        linear, norm = functional.linear, functional.layer_norm
+        h = linear(norm(x, (n,), g1, b1), wqkv, bqkv)
+        parts = h.view(*x.shape[:2], 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        h = functional.scaled_dot_product_attention(*parts)
+        x = x + linear(h.transpose(1, 2).reshape(x.shape), wo, bo)
+        h = functional.gelu(linear(norm(x, (n,), g2, b2), w1, c1))
+        return functional.mse_loss(x + linear(h, w2, c2), y)
+
+    loss_of = torch.compile(loss_of) if compiled else loss_of
+
+    def step():
+        adam.zero_grad()
+        loss = loss_of(x, y)
+        loss.backward()
+        adam.step()
+        return loss
+
+    return step, (lambda loss: loss.item())
+
+
+# ------------------------------------------------------------------------------ lstm
+
+
+def lstm(name):
+    """All gradients of the squared outputs of each time."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((32, 50, 32), "f4")
+    kernel, recurrent = glorot(rng, 32, 256), glorot(rng, 64, 256)
+    bias = zeros(256)
+    bias[64:128] = 1
+    weights = [kernel, recurrent, bias]
+    if name == "jax":
+        return jax_lstm(weights, x)
+    if name.startswith("torch"):
+        return torch_lstm(weights, x, name == "torch_compile")
+    return keras_lstm(package(name), weights, x)
+
+
+def keras_lstm(tf, weights, x):
+    layer = tf.keras.layers.LSTM(64, return_sequences=True)
+    x = tf.constant(x)
+    layer(x)
+    layer.set_weights(weights)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(layer(x) ** 2)
+        return tape.gradient(loss, layer.trainable_variables)
+
+    return (lambda: step(x)), (lambda found: float(np.abs(found[1].numpy()).sum()))
+
+
+def jax_lstm(weights, x):
+    import jax
+    import jax.numpy as jnp
+
+    def loss_of(weights, x):
+        kernel, recurrent, bias = weights
+        projected = jnp.swapaxes(x @ kernel + bias, 0, 1)
+
+        def cell(state, z):
+            h, c = state
+            i, f, g, o = jnp.split(z + h @ recurrent, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        start = (jnp.zeros((x.shape[0], 64)),) * 2
+        return (jax.lax.scan(cell, start, projected)[1] ** 2).mean()
+
+    gradient = jax.jit(jax.grad(loss_of))
+    weights, x = [jnp.asarray(w) for w in weights], jnp.asarray(x)
+
+    def step():
+        return jax.block_until_ready(gradient(weights, x))
+
+    return step, (lambda found: float(jnp.abs(found[1]).sum()))
+
+
+def torch_lstm(weights, x, compiled):
+    import torch
+
+    layer, x = torch.nn.LSTM(32, 64, batch_first=True), torch.tensor(x)
+    kernel, recurrent, bias = [torch.tensor(w) for w in weights]
+    with torch.no_grad():
+        layer.weight_ih_l0.copy_(kernel.T)
+        layer.weight_hh_l0.copy_(recurrent.T)
+        layer.bias_ih_l0.copy_(bias)
+        layer.bias_hh_l0.zero_()
+
+    def loss_of(x):
+        return (layer(x)[0] ** 2).mean()
+
+    loss_of = torch.compile(loss_of) if compiled else loss_of
+
+    def step():
+        layer.zero_grad()
+        loss_of(x).backward()
+        return layer.weight_hh_l0.grad
+
+    return step, (lambda found: found.abs().sum().item())
+
+
+# ------------------------------------------------------------------------------- row
+
+
+def row(name):
+    rng = np.random.default_rng(4)
+    weights = [glorot(rng, 784, 128), zeros(128), glorot(rng, 128, 10), zeros(10)]
+    x = rng.random((1, 784), "f4")
+    if name == "jax":
+        import jax
+
+        @jax.jit
+        def call(weights, x):
+            w1, b1, w2, b2 = weights
+            return jax.nn.softmax(jax.nn.relu(x @ w1 + b1) @ w2 + b2)
+
+        weights, x = [jax.numpy.asarray(w) for w in weights], jax.numpy.asarray(x)
+        return (lambda: jax.block_until_ready(call(weights, x))), _first
+    if name.startswith("torch"):
+        return torch_row(weights, x, name == "torch_compile")
+    tf = package(name)
+    w1, b1, w2, b2 = [tf.Variable(w) for w in weights]
+
+    @tf.function
+    def call(x):
+        h = tf.nn.relu(tf.matmul(x, w1) + b1)
+        return tf.nn.softmax(tf.matmul(h, w2) + b2)
+
+    x = tf.constant(x)
+    return (lambda: call(x)), _first
+
+
+def torch_row(weights, x, compiled):
+    import torch
+
+    w1, b1, w2, b2 = [torch.tensor(w) for w in weights]
+    x = torch.tensor(x)
+
+    def call(x):
+        h = torch.relu(torch.addmm(b1, x, w1))
+        return torch.softmax(torch.addmm(b2, h, w2), -1)
+
+    call = torch.compile(call) if compiled else call
+
+    def step():
+        with torch.inference_mode():
+            return call(x)
+
+    return step, _first
+
+
+def _first(outputs):
+    return float(np.asarray(outputs)[0, 0])
+
+
+WORKS = {"mlp": mlp, "transformer": transformer, "lstm": lstm, "row": row}
+
+
+# ------------------------------------------------------------------------- processes
+
+
+def work(name, which, realtime):
+    """The life of a process: one step made, then timed whenever a line asks for it."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # libraries may print
+    importlib.import_module(IMPLEMENTATIONS[name])
+    for thread in os.listdir("/proc/self/task") if realtime else ():
+        os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
+    begin = time.perf_counter()
+    step, number = WORKS[which](name)
+    numbers = [number(step())]
+    first = time.perf_counter() - begin
+    numbers += [number(step()) for _ in range(CHECKED - 1)]
+    answers.write(json.dumps({"first": first, "numbers": numbers}) + "\n")
+    for line in sys.stdin:
+        answers.write(json.dumps(timed(step, number, json.loads(line))) + "\n")
+
+
+class Worker:
+    """The process of one implementation, stopped between its turns."""
+
+    def __init__(self, name, which, options):
+        self.name, self.times = name, []
+        environment = {k: v for k, v in os.environ.items() if k not in UNSET}
+        environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        environment["TAPEWRIGHT_TARGET"] = name
+        if not options.cached:
+            environment["TAPEWRIGHT_CACHE"] = "0"
+        arguments = ["--worker", name, which, str(int(options.realtime))]
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self.facts = self.read()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended: see its message above")
+        return json.loads(line)
+
+    def turn(self, seconds):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        self.times += self.read()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def measure(names, which, options):
+    """For each implementation its median and its first call, in ms.
+
+    Raises: ``RuntimeError`` where one of them computes something else than the first.
+    """
+    workers = []
+    try:
+        for name in names:
+            workers.append(Worker(name, which, options))
+        for i in range(options.rounds):
+            at = i % len(workers)
+            for worker in workers[at:] + workers[:at]:
+                worker.turn(options.seconds)
+    finally:
+        for worker in workers:
+            worker.end()
+    expected = workers[0].facts["numbers"]
+    for worker in workers:
+        if not np.allclose(worker.facts["numbers"], expected, rtol=1e-2):
+            numbers = worker.facts["numbers"]
+            raise RuntimeError(f"{worker.name}: {numbers}, {names[0]}: {expected}")
+    return {
+        worker.name: {
+            "ms": statistics.median(worker.times) * 1e3,
+            "first": worker.facts["first"] * 1e3,
+        }
+        for worker in workers
+    }
+
+
+def table(which, found):
+    """What `measure` found, as lines of a table."""
+    lines = [f"\n### {which}\n", "| | ms | native / it | first call, ms |"]
+    lines.append("| --- | --: | --: | --: |")
+    ours = found.get("native")
+    for name, row in found.items():
+        ratio = f"{ours['ms'] / row['ms']:.2f}" if ours else ""
+        lines.append(f"| {name} | {row['ms']:.4g} | {ratio} | {row['first']:.0f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--works", default=",".join(WORKS), help="some of them")
+    parser.add_argument(
+        "--peers",
+        default=",".join(IMPLEMENTATIONS),
+        help="implementations, ours included: " + ", ".join(IMPLEMENTATIONS),
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
+    parser.add_argument("--cached", action="store_true", help="read machine code back")
+    parser.add_argument(
+        "--realtime", action="store_true", help="outrank all else (root)"
+    )
+    parser.add_argument("--json", help="a file for the figures")
+    options = parser.parse_args()
+    names = [
+        name
+        for name in options.peers.split(",")
+        if importlib.util.find_spec(IMPLEMENTATIONS[name])
+    ]
+    results = {}
+    for which in options.works.split(","):
+        if options.cached and "native" in names:
+            Worker("native", which, options).end()
+        results[which] = measure(names, which, options)
+        print(table(which, results[which]), flush=True)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        work(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    else:
+        main()
