@@ -16,7 +16,6 @@ workers may just be looking for a pointer. So its own products keep its own work
 import ctypes
 import functools
 import os
-import threading
 
 import numpy as np
 
@@ -155,18 +154,6 @@ def _index_type():
 
 # --- compiled once per process
 
-_lock = threading.Lock()
-
-
-def _functions():
-    with _lock:
-        return _made()
-
-
-@functools.cache
-def _made():
-    return _Functions()
-
 
 class _Functions:
     """Addresses: OpenBLAS's, and those of the functions written here; never unloaded."""
@@ -192,6 +179,9 @@ class _Functions:
         if hasattr(os, "register_at_fork"):
             reset = ctypes.CFUNCTYPE(None)(library.address("tw_blas_after_fork"))
             os.register_at_fork(after_in_child=reset)
+
+
+_functions = runtime.once(_Functions)
 
 
 def _address(name):
@@ -278,8 +268,8 @@ def _write_parallel_gemm(writer, dtype):
         values["columns"] = _blocks_along(values["n"], values["column_step"])
         for at, field in enumerate(_FIELDS):
             writer.store(values[field], writer.at(context, at, _I64))
-        block = Value(writer, POINTER, f"@tw_{letter}gemm_block")
-        writer.call("tw_parallel", [block, context, rows * values["columns"]])
+        chunks = rows * values["columns"]
+        runtime.parallel(writer, f"tw_{letter}gemm_block", context, chunks)
         writer.ret()
 
 

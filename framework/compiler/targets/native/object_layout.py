@@ -8,6 +8,7 @@ import ctypes
 import dataclasses
 import functools
 import sys
+import sysconfig
 
 import numpy as np
 
@@ -48,7 +49,8 @@ def probe() -> Layout:
         )
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         raise Unavailable("a little-endian CPython of 64 bits is needed")
-    if not getattr(sys, "_is_gil_enabled", lambda: True)() or "t" in sys.abiflags:
+    free = sysconfig.get_config_var("Py_GIL_DISABLED")
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or free:
         raise Unavailable("this is a free-threaded Python")
     layout = Layout(
         items=tuple.__basicsize__, immortal=sys.version_info >= (3, 12)

@@ -15,13 +15,40 @@ from tapewright.core import config
 from tapewright.core.target_settings import MOST_THREADS
 
 from . import atomics, engine, thread_pool
-from .llvm_writer import Writer
+from .llvm_writer import POINTER, Value, Writer
 
-__all__ = ["MOST_THREADS", "set_threads", "symbols", "threads"]
+__all__ = ["MOST_THREADS", "once", "parallel", "set_threads", "symbols", "threads"]
 
 SPIN = 20e-6  # seconds that a worker looks for work before it sleeps
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a fork waits until nothing is being made
+    os.register_at_fork(
+        before=_lock.acquire,
+        after_in_parent=_lock.release,
+        after_in_child=_lock.release,
+    )
+
+
+def once(make):
+    """Return a function that calls ``make`` the first time, and keeps what it made."""
+    kept = functools.cache(make)
+
+    def made():
+        with _lock:
+            return kept()
+
+    return made
+
+
+def parallel(writer, function, context, chunks):
+    """Append a parallel region: ``function(context, chunk)`` for each chunk.
+
+    Args: ``function``: the name of a function of the same module with parameters of types
+    ``ptr`` and ``i64``; ``context``: a pointer; ``chunks``: a number, or a value of 64 bits.
+    """
+    task = Value(writer, POINTER, f"@{function}")
+    writer.call("tw_parallel", [task, context, writer.index(chunks)])
 
 
 def symbols():
@@ -44,16 +71,6 @@ def set_threads(n: int) -> None:
             f"set_threads: n must be an integer from 1 to {MOST_THREADS}, got {n!r}"
         )
     _pool().set_threads(n)
-
-
-@functools.cache
-def _made():
-    return _Pool()
-
-
-def _pool():
-    with _lock:
-        return _made()
 
 
 class _Pool:
@@ -91,6 +108,9 @@ class _Pool:
 
     def get_threads(self):
         return self._get() if self.parallel else 1
+
+
+_pool = once(_Pool)
 
 
 def _c_library(*names):

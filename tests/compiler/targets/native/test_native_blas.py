@@ -20,7 +20,6 @@ from tapewright.compiler.targets.native import (  # noqa: E402
 )
 from tapewright.compiler.targets.native.llvm_writer import (  # noqa: E402
     POINTER,
-    Value,
     Writer,
 )
 from tapewright.core import openblas  # noqa: E402
@@ -231,8 +230,7 @@ def test_many_threads_enter_and_leave():
             blas.leave(writer)
         writer.ret()
     with writer.function("run", task) as (wrong, chunks):
-        check = Value(writer, POINTER, "@check")
-        writer.call("tw_parallel", [check, wrong, chunks])
+        runtime.parallel(writer, "check", wrong, chunks)
         writer.ret()
     count = openblas.symbol("openblas_get_num_threads")
     known = {"openblas_get_num_threads": ctypes.cast(count, ctypes.c_void_p).value}

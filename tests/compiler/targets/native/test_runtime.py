@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import os
 import subprocess
 import sys
 import threading
@@ -54,17 +55,15 @@ def regions():
         atomics.add(writer, counts, writer.index(1))
         writer.ret()
     with writer.function("nest", TASK, None, "nounwind", "internal") as (counts, chunk):
-        inner = Value(writer, POINTER, "@add")
-        writer.call("tw_parallel", [inner, counts, writer.index(5)])
+        runtime.parallel(writer, "add", counts, 5)
         writer.ret()
     parameters = [("counts", POINTER), ("n", np.int64), ("times", np.int64)]
-    for name, task in (("many", "@count"), ("nested", "@nest")):
+    for name, task in (("many", "count"), ("nested", "nest")):
         given = [*parameters, ("rounds", np.int64)]
         with writer.function(name, given) as (counts, n, times, rounds):
             atomics.store(writer, rounds, work)
             with writer.loop(0, times):
-                args = [Value(writer, POINTER, task), counts, n]
-                writer.call("tw_parallel", args)
+                runtime.parallel(writer, task, counts, n)
             writer.ret()
     library = engine.compiled(writer.text(), "test", runtime.symbols())
     kinds = [ctypes.c_void_p] + [ctypes.c_int64] * 3
@@ -168,8 +167,7 @@ def test_workers_do_take_chunks():
         writer.begin("done")
         writer.ret()
     with writer.function("run", TASK) as (count, chunks):
-        args = [Value(writer, POINTER, "@meet"), count, chunks]
-        writer.call("tw_parallel", args)
+        runtime.parallel(writer, "meet", count, chunks)
         writer.ret()
     library = engine.compiled(writer.text(), "test", runtime.symbols())
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -201,8 +199,7 @@ def test_workers_compute_in_the_mode_of_the_caller():
         writer.call("llvm.x86.sse.stmxcsr", [before])
         writer.store(writer.load(before, np.int32) | mode, wanted)
         writer.call("llvm.x86.sse.ldmxcsr", [wanted])
-        args = [Value(writer, POINTER, "@divide"), out, chunks]
-        writer.call("tw_parallel", args)
+        runtime.parallel(writer, "divide", out, chunks)
         writer.call("llvm.x86.sse.ldmxcsr", [before])
         writer.ret()
     library = engine.compiled(writer.text(), "test", runtime.symbols())
@@ -244,7 +241,7 @@ SCRIPT = """
 import ctypes, os, sys, threading, time, warnings
 import numpy as np
 from tapewright.compiler.targets.native import engine, runtime
-from tapewright.compiler.targets.native.llvm_writer import POINTER, Value, Writer
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 
 warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
 writer = Writer()
@@ -255,8 +252,7 @@ with writer.function("count", [("counts", POINTER), ("chunk", np.int64)]) as (c,
     writer.ret()
 with writer.function("run", [("counts", POINTER), ("times", np.int64)]) as (c, times):
     with writer.loop(0, times):
-        args = [Value(writer, POINTER, "@count"), c, writer.index(8)]
-        writer.call("tw_parallel", args)
+        runtime.parallel(writer, "count", c, 8)
     writer.ret()
 library = engine.compiled(writer.text(), "test", runtime.symbols())
 address = library.address("run")
@@ -357,3 +353,31 @@ assert seen == ["MainThread"]
     lines = finished(script).splitlines()
     assert lines.count("True 0 0") == 1
     assert lines.count("False 1 0") >= 3
+
+
+@needs_threads
+def test_a_region_takes_no_longer_than_on_one_thread_where_all_cores_are_busy():
+    """Half of all regions of 100 us, of two kinds that take turns."""
+    cores = sorted(os.sched_getaffinity(0))[:8]
+    spin = (
+        "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+    )
+    busy = [subprocess.Popen([sys.executable, "-c", spin, str(c)]) for c in cores]
+    script = """
+times = {1: [], len(os.sched_getaffinity(0)): []}
+for _ in range(40):
+    for threads, found in times.items():
+        runtime.set_threads(threads)
+        for _ in range(10):
+            start = time.perf_counter()
+            run(20)
+            found.append(time.perf_counter() - start)
+print(*[sorted(found)[len(found) // 2] for found in times.values()])
+"""
+    try:
+        alone, *shared = map(float, finished(script).split())
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert not shared or shared[0] < 2 * alone
