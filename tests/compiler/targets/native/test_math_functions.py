@@ -90,8 +90,11 @@ def special(dtype):
     """Numbers at which something changes, and their neighbours."""
     info = np.finfo(dtype)
     at = [0, 1, 0.5, 2, 3, 10, np.pi / 2, np.e, np.inf, info.max, info.tiny]
-    at += [info.smallest_subnormal, info.eps, 88.7228, 709.7827, 103.97, 745.13]
+    sub = info.smallest_subnormal
+    at += [sub, 3 * sub, 1001 * sub, info.eps, 88.7228, 709.7827, 103.97, 745.13]
     at += [2.0**k for k in (23, 24, 31, 32, 52, 53, 63, 64, -24, -53)] + [1e30, 7.5]
+    # of all float32, the closest to multiples of pi / 2
+    at += [252.89820861816406, 21999384576.0, 7.729178919452902e28]
     x = np.array([v for v in at if v == np.inf or v <= float(info.max)], dtype)
     x = np.concatenate([x, np.nextafter(x, dtype.type(np.inf)), np.nextafter(x, -x)])
     return np.concatenate([x, -x, np.array([np.nan], dtype)])

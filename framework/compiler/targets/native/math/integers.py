@@ -149,10 +149,7 @@ def _truncated(x, dtype):
     """A signed integer; the lowest one where ``x`` is out of range or NaN."""
     write, bound = x.writer, 2.0 ** (8 * dtype.itemsize - 1)
     lowest = int(np.iinfo(dtype).min)
-    # float64 holds numbers between the lowest integer and the next float below
-    low = -bound - 1 if x.dtype == np.float64 and dtype == np.int32 else -bound
-    above = x > low if low != -bound else x >= low
-    inside = above & (x < bound)
+    inside = (x >= -bound) & (x < bound)
     whole = write.cast(write.select(inside, x, 0.0), dtype)
     return write.select(inside, whole, lowest)
 
