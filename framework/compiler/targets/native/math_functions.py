@@ -171,15 +171,15 @@ _FLOATS = {
     "power": powers.power,
     "float_power": powers.power,
     "cbrt": powers.cbrt,
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
+    "tan": trigonometry.tan,
     "arcsin": trigonometry.arcsin,
     "arccos": trigonometry.arccos,
     "arctan": trigonometry.arctan,
     "arctan2": trigonometry.arctan2,
 }
 _FLOAT32 = {
-    "sin": trigonometry.sin,
-    "cos": trigonometry.cos,
-    "tan": trigonometry.tan,
     "fmod": powers.fmod,
     "remainder": powers.remainder,
     "floor_divide": powers.floor_divide,

@@ -37,9 +37,9 @@ UNARY = {
     "arccosh": (1, 3),
     "arctanh": (1, 3),
     "cbrt": (1, 1),
-    "sin": (1, None),
-    "cos": (1, None),
-    "tan": (1, None),
+    "sin": (1, 1),
+    "cos": (1, 1),
+    "tan": (1, 2.5),
     "arcsin": (2, 2),
     "arccos": (2, 2),
     "arctan": (2, 2),
@@ -93,8 +93,8 @@ def special(dtype):
     sub = info.smallest_subnormal
     at += [sub, 3 * sub, 1001 * sub, info.eps, 88.7228, 709.7827, 103.97, 745.13]
     at += [2.0**k for k in (23, 24, 31, 32, 52, 53, 63, 64, -24, -53)] + [1e30, 7.5]
-    # of all float32, the closest to multiples of pi / 2
-    at += [252.89820861816406, 21999384576.0, 7.729178919452902e28]
+    # close to multiples of pi / 2: the closest of float32 and of float64
+    at += [252.89820861816406, 7.729178919452902e28, 5.319372648326541e255]
     x = np.array([v for v in at if v == np.inf or v <= float(info.max)], dtype)
     x = np.concatenate([x, np.nextafter(x, dtype.type(np.inf)), np.nextafter(x, -x)])
     return np.concatenate([x, -x, np.array([np.nan], dtype)])

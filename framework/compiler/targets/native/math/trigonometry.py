@@ -1,38 +1,37 @@
-"""sin, cos and tan of float32, and the inverse functions.
+"""sin, cos and tan, and the inverse functions.
 
-Arguments are reduced to ``[-pi/4, pi/4]`` by two parts of ``pi / 2`` (Cody and Waite), and
-beyond 2**20 by integers: the digits of ``x`` times those digits of ``2 / pi`` that matter
-for its exponent (Payne and Hanek, "Radian Reduction for Trigonometric Functions", 1983).
-In float64 that takes many more digits, and stays a call of NumPy.
+All are polynomials after a reduction: of the sine to a quadrant, of the arc tangent to an
+eighth of a turn around 0, the diagonal or the pole, of the arc sine to the half angle.
 """
 
 import numpy as np
 
 from .floats import (
-    bits_of,
     in_double,
     is_nan,
-    layout,
     magnitude,
     polynomial,
     signed_as,
     with_tiny,
 )
+from .reduction import reduced_float32, reduced_float64
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
 
-_TWO_OVER_PI = 0.6366197723675814
-_HALF_PI_PARTS = (1.5707963267341256, 6.077100506506192e-11)
-# 32 bits each, after 32 zeros
 # fmt: off
-_DIGITS_OF_TWO_OVER_PI = (
-    0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB
-)
-# (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2, within 2^-37 and 2^-42
-_SIN = (-0.1666666664058798, 0.008333329280506103, -0.00019839304411719836,
-        2.7180464478707567e-06)
-_COS = (0.041666666619106715, -0.0013888883467250259, 2.4799451548932408e-05,
-        -2.7205046214391644e-07)
+# (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2, within 2^-37 and 2^-57
+_SIN = {
+    4: (-0.1666666664058798, 0.008333329280506103, -0.00019839304411719836,
+        2.7180464478707567e-06),
+    8: (-0.1666666666666663, 0.008333333333322005, -0.00019841269829495379,
+        2.755731358758208e-06, -2.5050742302552656e-08, 1.589590445559101e-10),
+}
+_COS = {
+    4: (0.041666666619106715, -0.0013888883467250259, 2.4799451548932408e-05,
+        -2.7205046214391644e-07),
+    8: (0.0416666666666666, -0.0013888888888874604, 2.480158728965235e-05,
+        -2.755731437621456e-07, 2.0875724089869757e-09, -1.13595976110111e-11),
+}
 # (arctan(t) - t) / t^3 in t^2 up to t = sqrt(2) - 1, within 2^-30 and 2^-64
 _ARCTAN = {
     4: (-0.3333331510525957, 0.19998465997921383, -0.1424342222661442,
@@ -62,7 +61,7 @@ _HALF_PI = {
 
 @with_tiny
 def sin(x):
-    """The sine of float32, within 1 ulp."""
+    """The sine, within 1 ulp."""
     write = x.writer
     quadrant, sine, cosine = _quadrant(x)
     value = write.select((quadrant & 1) == 0, sine, cosine)
@@ -72,7 +71,7 @@ def sin(x):
 
 
 def cos(x):
-    """The cosine of float32, within 1 ulp."""
+    """The cosine, within 1 ulp."""
     write = x.writer
     quadrant, sine, cosine = _quadrant(x)
     value = write.select((quadrant & 1) == 0, cosine, sine)
@@ -82,7 +81,7 @@ def cos(x):
 
 @with_tiny
 def tan(x):
-    """The tangent of float32, within 1 ulp."""
+    """The tangent, within 1 ulp in float32, 2 in float64."""
     write = x.writer
     quadrant, sine, cosine = _quadrant(x)
     even = (quadrant & 1) == 0
@@ -118,9 +117,6 @@ def arccos(x):
     return select(near, middle, far)
 
 
-# ----------------------------------------------------------------------------- reduction
-
-
 def _of_numbers(value, x):
     """NaN for infinities and NaN."""
     return x.writer.select(magnitude(x) < np.inf, value, np.nan)
@@ -128,51 +124,18 @@ def _of_numbers(value, x):
 
 def _quadrant(x):
     """The number of a quadrant of ``|x|``, sine and cosine of the rest, in float64."""
-    write, a = x.writer, magnitude(x)
-    quadrant, r = _reduced_by_parts(write.cast(a, np.float64))
-    far_quadrant, far_r = _reduced_by_digits(a)
-    far = a >= 2.0**20
-    quadrant = write.select(far, far_quadrant, quadrant)
-    r = write.select(far, far_r, r)
+    if x.dtype == np.float32:
+        quadrant, r = reduced_float32(x)
+        z = r * r
+        sine = r + r * z * polynomial(z, _SIN[4])
+        return quadrant, sine, (1.0 - 0.5 * z) + z * z * polynomial(z, _COS[4])
+    quadrant, r, rest = reduced_float64(x)
     z = r * r
-    sine = r + r * z * polynomial(z, _SIN)
-    cosine = (1.0 - 0.5 * z) + z * z * polynomial(z, _COS)
-    return quadrant, sine, cosine
-
-
-def _reduced_by_parts(a):
-    rounder = layout(a).rounder
-    shifted = a * _TWO_OVER_PI + rounder
-    n = shifted - rounder
-    first, second = _HALF_PI_PARTS
-    return bits_of(shifted), (a - n * first) - n * second
-
-
-def _reduced_by_digits(a):
-    """``a = m 2**e`` in units of 2**-64 turns: ``m`` times 96 binary digits of ``2 / pi``."""
-    write, bits = a.writer, bits_of(a)
-    first = (bits >> 23) - (150 - 30)  # of these digits in the table
-    word, shift = first >> 5, first & 31
-    words = [_chosen(word, _DIGITS_OF_TWO_OVER_PI[i:]) for i in range(4)]
-    digits = [write.intrinsic("fshl", *pair, shift) for pair in zip(words, words[1:])]
-    m = write.cast((bits & 0x7FFFFF) | 0x800000, np.uint64)
-    high, middle, low = [m * write.cast(d, np.uint64) for d in digits]
-    turns = (high << 32) + middle + (low >> 32)
-    quadrant = (turns + (1 << 61)) >> 62
-    rest = write.cast(turns - (quadrant << 62), np.int64)
-    unit = float(np.pi / 2 * 2.0**-62)
-    return quadrant, write.cast(rest, np.float64) * unit
-
-
-def _chosen(index, constants):
-    """The constant at an index from 0 to 4."""
-    write = index.writer
-    value = write.const(constants[0], index.dtype)
-    for i in range(1, 5):
-        value = write.select(
-            index == i, constants[i] if i < len(constants) else 0, value
-        )
-    return value
+    sine = r + (r * z * polynomial(z, _SIN[8]) + rest * (1.0 - 0.5 * z))
+    with x.writer.exact():
+        most = 1.0 - 0.5 * z
+        lost = (1.0 - most) - 0.5 * z
+    return quadrant, sine, most + (lost + (z * z * polynomial(z, _COS[8]) - r * rest))
 
 
 # -------------------------------------------------------------------------------- angles
