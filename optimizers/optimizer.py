@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 
 from tapewright.compiler.program.variable_update import BlockRule
+from tapewright.core import config
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -36,6 +37,7 @@ __all__ = ["Optimizer"]
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
+_SETTINGS = (bool, int, float, type(None))  # types of settings of a rule
 BUILDING = threading.RLock()  # of several threads, one makes the slots
 
 
@@ -165,6 +167,7 @@ class Optimizer(State, registry.Configured):
         self._forget()
         self.learning_rate = learning_rate
         self._segments, self._updates = None, {}  # how variables lie in memory
+        self._compiled = {}  # machine code of `update_block`, by dtype and settings
 
     def _check_ranges(self):
         who, steps = type(self).__name__, self.gradient_accumulation_steps
@@ -443,6 +446,22 @@ class Optimizer(State, registry.Configured):
         count, slots = self._coefficient_count, len(self._slots)
         return BlockRule(function, count, slots, 1 + self.needs_two)
 
+    def compiled_update(self, xp, dtype, decays, scaled):
+        """`update_block` as machine code, see `make_update`, or None.
+
+        It is compiled again if a setting has changed that the arithmetic may depend on.
+        """
+        if xp is not np or config.target() != "native":
+            return None
+        settings = [v for v in vars(self).values() if type(v) in _SETTINGS]
+        key = dtype, decays, scaled, *settings
+        if key not in self._compiled:
+            from tapewright.compiler.pipeline import make_update  # loads all passes
+
+            rule = self.block_rule
+            self._compiled[key] = rule and make_update(rule, dtype, decays, scaled)
+        return self._compiled[key]
+
     @property
     def _coefficient_count(self):
         return len(self.coefficients(1, 1.0, np.float32))
@@ -460,7 +479,7 @@ class Optimizer(State, registry.Configured):
         return list({id(v): v for v in (*owners, *own)}.values())
 
     def __getstate__(self):  # views do not survive a copy; they are laid out anew
-        return vars(self) | {"_segments": None, "_updates": {}}
+        return vars(self) | {"_segments": None, "_updates": {}, "_compiled": {}}
 
     # --- configuration
 

@@ -370,6 +370,12 @@ def _update(rule, segment, blocks, fit=None):
     space, update_block = segment.workspace, rule.update_block
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
+    scaled = type(fit) is Scaling
+    compiled = rule.compiled_update(xp, space.dtype, bool(decays), scaled)
+    if compiled is not None:
+        numbers = [*coefficients, *([decay] if decays else ())]
+        numbers += [fit.factor] if scaled else []
+        blocks = _compute(compiled, blocks, None if scaled else fit, space, numbers)
     if rule.takes_factor:
         folds = type(fit) is Scaling and fit.folds and pays(segment.flats[0])
         coefficients.append(float(fit.factor) if folds else 1.0)
@@ -386,6 +392,16 @@ def _update(rule, segment, blocks, fit=None):
         if spare is not None:
             room = room, spare[:size]
         update_block(xp, gradient, variable, room, coefficients, *slots)
+
+
+def _compute(compiled, blocks, fit, space, numbers):
+    """Take blocks through machine code; yield those that it refuses."""
+    for gradient, variable, slots in blocks:
+        given = gradient
+        if fit is not None:
+            given = fit(gradient, space.second[: variable.size])
+        if compiled(given, variable, *slots, *numbers) is not None:
+            yield gradient, variable, slots
 
 
 def _update_single(rule, segment, gradient, fit):

@@ -43,6 +43,7 @@ FOLDERS = {
         "tracing",
         "passes",
         "program",
+        "loops",
         "targets",
         "",
         "inspection",

@@ -27,6 +27,7 @@ __all__ = [
     "PROGRAM_PASSES",
     "make_executable",
     "make_program",
+    "make_update",
     "optimize",
     "optimize_program",
 ]
@@ -50,12 +51,32 @@ config.offer_target("native", engine.availability, engine.description)
 
 
 def make_executable(graph):
-    """Return the `Executable` of a graph."""
+    """Return the executable of a graph for the target that is set."""
+    if config.target() == "native":
+        from .targets.native.executable import NativeExecutable  # with LLVM
+
+        return NativeExecutable(make_program(graph), graph.name)
     return Executable(make_program(graph), graph.name)
+
+
+def make_update(rule, dtype, decays, scaled):
+    """Return a `BlockRule` as machine code, or None where NumPy is to compute it.
+
+    See `compiled_update` for the arguments.
+    """
+    if config.target() != "native":
+        return None
+    from .targets.native.updates import compiled_update  # with LLVM
+
+    return compiled_update(rule, dtype, decays, scaled)
 
 
 def make_program(graph, **lowering):
     """Return the `Program` of a graph after all passes; ``lowering``: as for `lower`."""
+    if config.target() == "native":
+        return optimize_program(
+            lower(optimize(graph), in_loops=True, **lowering), off=("row_blocks",)
+        )
     return optimize_program(lower(optimize(graph), **lowering))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from . import blas, openblas
 from .openblas import Unavailable
 from .target_settings import (
-    decided_target,
+    current_target,
     follow_threads,
     offer_target,
     set_target,
@@ -216,8 +216,7 @@ def target() -> Literal["native", "numpy"]:
     ...     config.target()
     'numpy'
     """
-    _load_pipelines()
-    return decided_target()[0]
+    return current_target(_load_pipelines)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 __all__ = [
     "MOST_THREADS",
-    "decided_target",
+    "current_target",
     "follow_threads",
     "offer_target",
     "set_target",
@@ -75,21 +75,38 @@ def offer_target(
     _offered[name] = (flaw, description)
 
 
+def current_target(load: Callable[[], None]) -> Literal["native", "numpy"]:
+    """Return the target of the next function; ``load`` offers targets if it is needed."""
+    name, by = _wanted()
+    if name == "numpy":
+        return "numpy"
+    load()
+    return _decided(name, by)[0]
+
+
 def decided_target() -> tuple[Literal["native", "numpy"], str]:
     """Return the target of the next function, and the reason for it."""
+    name, by = _decided(*_wanted())
+    return name, by or _offered[name][1]()
+
+
+def _wanted():
+    """The target that is asked for, and who asks."""
     name, by = _asked["target"], _asked["by"]
     if name is None:
         name = os.environ.get("TAPEWRIGHT_TARGET", "").lower()
         by = f"TAPEWRIGHT_TARGET={name}"
-    if name == "":
-        name, by = DEFAULT, "the default"
+    return (name, by) if name else (DEFAULT, "the default")
+
+
+def _decided(name, by):
     if name == "numpy":
         return "numpy", by
     if name not in TARGETS:
         return "numpy", f"{by} is none of {_either()}"
-    flaw, description = _offered["native"]
+    flaw, _ = _offered["native"]
     reason = flaw()
-    return ("numpy", reason) if reason else ("native", description())
+    return ("numpy", reason) if reason else ("native", None)
 
 
 def _either():

@@ -7,9 +7,17 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .array_instructions import Contract, Copy, Map
-from .scalar_functions import cast
+from .scalar_functions import cast, where
 
-__all__ = ["FUNCTIONS", "NotTraceable", "UFUNCS", "casted", "copied", "matmul"]
+__all__ = [
+    "FUNCTIONS",
+    "LOOP_FUNCTIONS",
+    "NotTraceable",
+    "UFUNCS",
+    "casted",
+    "copied",
+    "matmul",
+]
 
 
 class NotTraceable(Exception):
@@ -141,4 +149,36 @@ FUNCTIONS = {
     np.swapaxes: lambda builder, x, a, b: x.swapaxes(a, b),
     np.shape: lambda builder, x: x.shape,
     np.ndim: lambda builder, x: x.ndim,
+}
+
+
+# ------------------------------------------------- known to targets that compile loops
+
+
+def _where(builder, condition, x, y):
+    if condition.dtype != bool:
+        raise NotTraceable
+    dtype = np.result_type(*[getattr(a, "dtype", a) for a in (x, y)])
+    operands = [builder.buffer(condition)]
+    for each in (x, y):
+        if getattr(each, "dtype", None) != dtype:
+            traced = hasattr(each, "buffer")
+            each = casted(builder, each, dtype) if traced else np.asarray(each, dtype)
+        operands.append(builder.buffer(each))
+    shape = np.broadcast_shapes(*[a.shape for a in operands])
+    return builder.entrywise(where, tuple(operands), shape, dtype)
+
+
+def _vdot(builder, a, b):
+    if a.dtype.kind == "c":
+        raise NotTraceable
+    if a is b:
+        a = b = builder.unshaped(a)
+    return builder.reduce(np.add, a * b, None, None, None, False)
+
+
+LOOP_FUNCTIONS = {
+    **FUNCTIONS,
+    np.where: _where,
+    np.vdot: _vdot,
 }

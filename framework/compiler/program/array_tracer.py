@@ -12,11 +12,19 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from .array_functions import FUNCTIONS, UFUNCS, NotTraceable, casted, copied, matmul
+from .array_functions import (
+    FUNCTIONS,
+    LOOP_FUNCTIONS,
+    UFUNCS,
+    NotTraceable,
+    casted,
+    copied,
+    matmul,
+)
 from .array_instructions import Map, Reduce, View, permutation
 from .program import Buffer, Kind
 
-__all__ = ["ArrayTracer", "Builder"]
+__all__ = ["ArrayTracer", "Builder", "HOST_FREE", "LoopBuilder"]
 
 
 def _refuse(tracer, *args, **kwargs):
@@ -49,7 +57,7 @@ class ArrayTracer:
         return self.builder.ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, function, types, args, keywords):
-        handler = FUNCTIONS.get(function)
+        handler = self.builder.functions.get(function)
         if handler is None:
             raise NotTraceable
         return handler(self.builder, *args, **keywords)
@@ -202,7 +210,12 @@ ArrayTracer.__hash__ = None
 
 
 class Builder:
-    """Appends the instructions of one node's kernel to a program."""
+    """Appends the instructions of one node's kernel to a program.
+
+    ``functions`` are those of NumPy that it knows beside ufuncs, with their handlers.
+    """
+
+    functions = FUNCTIONS
 
     def __init__(self, program, node):
         self.program, self.node = program, node
@@ -316,6 +329,36 @@ class Builder:
         if not keepdims:
             shape = [n for i, n in enumerate(x.shape) if i not in gone]
         return self.into(out, self.made(instruction, tuple(shape), x.dtype))
+
+
+class LoopBuilder(Builder):
+    """A builder for targets that compile loops: it knows functions that are loops there."""
+
+    functions = LOOP_FUNCTIONS
+
+    def unshaped(self, x):
+        """The array of which one is a reshaped view, for what looks at all entries."""
+        view = x.buffer.instruction
+        while type(view) is View and view.name == "reshape":
+            x, view = ArrayTracer(view.viewed, self), view.viewed.instruction
+        return x
+
+
+class _HostFree:
+    """NumPy's functions under another name, so that a kernel takes its general way.
+
+    That one looks at no values, which a GPU would have to be waited for.
+    """
+
+    def __getattr__(self, name):
+        if name.startswith("__"):  # asked for by Python, not by a kernel
+            raise AttributeError(name)
+        if not hasattr(np, name):  # CuPy's alone
+            raise NotTraceable
+        return getattr(np, name)
+
+
+HOST_FREE = _HostFree()
 
 
 def _kind_of(x):

@@ -12,19 +12,29 @@ from tapewright.core.errors import VerificationError
 from ..tracing.graph import Effect, Read, Store, is_value
 from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
-from .array_tracer import ArrayTracer, Builder
+from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
 from .atomicity import fallible_first
 from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
 from .call_instructions import Store as StoreArray
-from .lowering_rules import KERNEL_INSTRUCTIONS, LOWERING_RULES
+from .lowering_rules import HOST_RULES, KERNEL_INSTRUCTIONS, LOWERING_RULES
 from .program import Buffer, Kind, Program
 from .variable_update import VariableUpdate
 
 __all__ = ["lower"]
 
 
-def lower(graph, array_type=np.ndarray, aliases_inputs=False, donated_inputs=()):
-    """Return the `Program` of a graph for arrays of a type; see there for the rest."""
+def lower(
+    graph,
+    array_type=np.ndarray,
+    aliases_inputs=False,
+    donated_inputs=(),
+    in_loops=False,
+):
+    """Return the `Program` of a graph for arrays of a type; see there for the rest.
+
+    ``in_loops``: the target compiles loops, so that kernels are lowered as they are
+    defined, not as the calls that are fastest in NumPy.
+    """
     program = Program(graph, aliases_inputs, donated_inputs)
     known = {}  # value -> buffer
     for value in (*graph.inputs, *graph.captures):
@@ -42,7 +52,7 @@ def lower(graph, array_type=np.ndarray, aliases_inputs=False, donated_inputs=())
         if node.is_alias:
             outputs = operands[: len(node.outputs)]
         elif node.op is not None:
-            outputs = _lowered_op(program, node, operands, array_type)
+            outputs = _lowered_op(program, node, operands, array_type, in_loops)
         else:
             outputs = _lowered_node(program, node, operands)
         known.update(zip(node.outputs, outputs, strict=True))
@@ -93,9 +103,13 @@ def _may_be_an_input(buffer):
 # --------------------------------------------------------------------------------- ops
 
 
-def _lowered_op(program, node, operands, array_type):
+def _lowered_op(program, node, operands, array_type, in_loops):
     """Lower an op; return its outputs."""
     op = node.op
+    if array_type is np.ndarray and in_loops:
+        outputs = _lowered_in_loops(program, node, operands)
+        if outputs:
+            return outputs
     if array_type is np.ndarray:
         rule = LOWERING_RULES.get(op)
         kernel = op.device_kernels.get("numpy", op.kernel)
@@ -108,6 +122,23 @@ def _lowered_op(program, node, operands, array_type):
     attributes = dict(node.attributes)
     instruction = kind(function, operands, node, attributes, op.new_memory)
     return program.append(instruction, *_specs(node))
+
+
+def _lowered_in_loops(program, node, operands):
+    """Lower an op to maps and reductions; return its outputs, or None.
+
+    An op that raises on some values is computed by NumPy, which looks at them.
+    """
+    op = node.op
+    if op.raises_on_values(*[a.dtype for a in operands]) or op in KERNEL_INSTRUCTIONS:
+        return None
+    rule = LOWERING_RULES.get(op)
+    if rule in HOST_RULES:
+        rule = None
+    outputs = rule and _traced(Builder(program, node), operands, rule)
+    return outputs or _traced(
+        LoopBuilder(program, node), operands, op.kernel, HOST_FREE
+    )
 
 
 def _traced(builder, operands, function, *first):

@@ -19,7 +19,7 @@ from .array_instructions import Copy, Routine
 from .call_instructions import Draw, Gather, Scatter
 from .scalar_functions import bits_of, kept_bits, positive_bits
 
-__all__ = ["KERNEL_INSTRUCTIONS", "LOWERING_RULES"]
+__all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOWERING_RULES"]
 
 
 def lower_where_positive(builder, x, y):
@@ -76,6 +76,14 @@ LOWERING_RULES = {
     where_positive.primitive: lower_where_positive,
     **convolution_rules.LOWERING_RULES,
 }
+
+# Rules for arithmetic that NumPy computes faster in another way than the kernel's.
+HOST_RULES = (
+    lower_clip_by_norm,
+    lower_where_positive,
+    convolution_rules.lower_relu,
+    convolution_rules.lower_sum_to_shape,
+)
 
 # Whole kernels of which a target knows the meaning: primitive -> class of instructions.
 KERNEL_INSTRUCTIONS = {

@@ -5,7 +5,7 @@ Each is called as ``f(*arrays, out=out)``; with ``out`` None it makes the result
 
 import numpy as np
 
-__all__ = ["bits_of", "cast", "kept_bits", "positive_bits"]
+__all__ = ["bits_of", "cast", "kept_bits", "positive_bits", "where"]
 
 _INTEGERS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _ZEROS = {4: np.zeros((), np.float32), 8: np.zeros(())}
@@ -43,3 +43,11 @@ def kept_bits(x, bits, out=None):
         x.view(whole), bits, out=None if out is None else out.view(whole)
     )
     return kept.view(x.dtype) if out is None else out
+
+
+def where(condition, x, y, out=None):
+    """``x`` where the condition is true, else ``y``."""
+    if out is None:
+        return np.where(condition, x, y)
+    np.copyto(out, np.where(condition, x, y))  # which may be one of the operands
+    return out

@@ -72,11 +72,12 @@ class BlockRule(NamedTuple):
     slots: int
     scratch: int
 
-    def program(self, shape, dtype):
+    def program(self, shape, dtype, decays=False, scaled=False):
         """Return the rule as a `Program`, or None if it cannot be traced.
 
-        Inputs: the gradient, the variable, the slots, the coefficients; outputs: the
-        variable and the slots as they are afterwards.
+        Inputs: the gradient, the variable, the slots, the coefficients; then, with
+        ``decays``, the share by which the variable decays first, and with ``scaled`` a
+        factor of the gradient. Outputs: the variable and the slots as they are afterwards.
         """
         program = Program(Graph("update"))
         builder = Builder(program, Node(_Rule, (), {}))
@@ -88,10 +89,16 @@ class BlockRule(NamedTuple):
         gradient, variable = array(shape), array(shape)
         slots = [array(shape) for _ in range(self.slots)]
         coefficients = [array(()) for _ in range(self.coefficients)]
-        inputs = [gradient, variable, *slots, *coefficients]
+        decay = [array(())] if decays else []
+        factor = [array(())] if scaled else []
+        inputs = [gradient, variable, *slots, *coefficients, *decay, *factor]
         program.inputs = [x.buffer for x in inputs]
         scratch = [array(shape) for _ in range(self.scratch)]
         try:
+            for number in factor:
+                gradient = gradient * number
+            for number in decay:
+                variable -= variable * number
             self.function(np, gradient, variable, scratch, coefficients, *slots)
         except NotTraceable:
             return None

@@ -424,10 +424,12 @@ def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
 def summed(xp, x, axes):
     """``x`` summed over axes, named in ascending order, which stay with size 1.
 
-    Neighbouring axes go by a product with ones: in a third of the time that ``sum``
-    takes over the first axis, a tenth over all but the last, and half over all axes.
+    On NumPy neighbouring axes go by a product with ones: in a third of the time that
+    ``sum`` takes over the first axis, a tenth over all but the last, half over all axes.
     """
     axes, all_axes = [a % x.ndim for a in axes], len(axes) == x.ndim
+    if xp is not np:
+        return x.sum(axis=tuple(axes), keepdims=True)
     least = MANY if all_axes else 4096
     if x.size < least or x.dtype.char not in "fd" or (all_axes and x.ndim > 2):
         return x.sum(axis=tuple(axes), keepdims=True)

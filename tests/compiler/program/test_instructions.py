@@ -221,8 +221,9 @@ def concrete_classes(cls=Instruction):
 
 
 def test_the_numpy_target_has_a_method_for_every_class():
-    own = [c for c in concrete_classes() if c.__module__.startswith("tapewright.")]
-    assert set(METHODS) == set(own)
+    own = {c for c in concrete_classes() if c.__module__.startswith("tapewright.")}
+    in_loops = {c for c in own if c.__module__.startswith("tapewright.compiler.loops")}
+    assert set(METHODS) == own - in_loops
 
 
 DRAWS = {

@@ -249,6 +249,14 @@ class Writer:
         """An integer of 64 bits."""
         return n if isinstance(n, Value) else self.const(n, np.int64)
 
+    def address_as_integer(self, pointer):
+        """An address as a number of 64 bits."""
+        return self.assigned(np.int64, f"ptrtoint ptr {pointer.text} to i64")
+
+    def symbol(self, name):
+        """The address of a function or global of the module."""
+        return Value(self, POINTER, f"@{name}")
+
     # --- arithmetic
 
     def pair(self, a, b):

@@ -28,6 +28,8 @@ def scalar_function(writer, name, args, dtype):
     dtype = np.dtype(dtype)
     if name == "cast":
         return integers.cast(*args, dtype)
+    if name == "where":
+        return writer.select(*args)
     if name == "positive_bits":
         return integers.positive_bits(*args, dtype)
     if name == "divide":
@@ -46,7 +48,7 @@ def is_supported(name, input_dtypes, output_dtype):
     inputs, output = [np.dtype(d) for d in input_dtypes], np.dtype(output_dtype)
     if not all([_known(d) for d in (*inputs, output)]):
         return False
-    if name == "cast":
+    if name in ("cast", "where"):
         return True
     if name == "positive_bits":
         return inputs[0].kind == "f" and output.kind == "i"

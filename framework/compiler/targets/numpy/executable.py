@@ -11,7 +11,7 @@ from ...program.atomicity import restoring_on_failure
 from ...program.buffer_assignment import BufferAssignment
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
-from .source import PerInstance, write
+from .source import PerInstance, SourceWriter
 from .ufunc_settings import with_ufunc_settings
 
 __all__ = ["Executable"]
@@ -30,11 +30,15 @@ class Executable:
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
         self.assignment = BufferAssignment(program)
-        source, self.memory = write(self.assignment, name, Executable)
+        source, self.memory = self.write(self.assignment)
         self.source, self.bound, self.lines = source.text, source.bound, source.tags
         self.filename = source.filename
         self.code = compile(self.source, self.filename, "exec")
         self._idle = []
+
+    def write(self, assignment):
+        """Return the source, and the names of buffers in the memory of an instance."""
+        return SourceWriter(assignment, self.name, type(self)).written()
 
     @property
     def arena_size(self):
@@ -121,11 +125,16 @@ class _Instance:
     """The memory of one instance, and the updates that have memory of their own."""
 
     def __init__(self, assignment, replacing):
-        self.arena = np.empty(assignment.arena_size + ALIGNMENT, np.uint8)
+        self.size = assignment.arena_size
+        self.arena = np.empty(self.size + ALIGNMENT, np.uint8)
         self._start = -self.arena.ctypes.data % ALIGNMENT
         self._slots, self._replacing = assignment.slots, replacing
         with_slots = {instruction for instruction, _ in self._slots.values()}
         self.updates = {each: each.update.with_own_memory() for each in with_slots}
+
+    def whole_arena(self):
+        """Return the memory of all buffers in the arena, from where it is aligned."""
+        return self.arena[self._start : self._start + self.size]
 
     def array(self, buffer):
         """Return the memory of a buffer."""

@@ -37,7 +37,7 @@ from ...program.call_instructions import (
 from ...program.program import Kind
 from .fused_maps import BlockFunction
 
-__all__ = ["LARGE", "METHODS", "PerInstance", "write"]
+__all__ = ["LARGE", "METHODS", "PerInstance", "SourceWriter"]
 
 # Registers of arrays from this size on are cleared after their last read.
 LARGE = 1 << 16
@@ -54,18 +54,13 @@ class PerInstance:
         self.make = make
 
 
-def write(assignment, name, compile_program):
-    """``(source, memory)`` of a program whose memory is assigned.
+class SourceWriter:
+    """Writes the source of a program whose memory is assigned.
 
-    ``source`` is a `Source` with one function, and for each line the instruction that it
-    is from; ``memory`` has the name of each buffer with memory of the instance.
     ``compile_program(program, name)`` makes executables for the regions of branches and
     loops.
     """
-    return _Writer(assignment, name, compile_program).written()
 
-
-class _Writer:
     def __init__(self, assignment, name, compile_program):
         self.assignment, self.program = assignment, assignment.program
         self.compile_program = compile_program
@@ -85,6 +80,8 @@ class _Writer:
                 self.overwriting.setdefault(id(variable), []).append(i)
 
     def written(self):
+        """``(source, memory)``: a `Source` with one function, and for each line the
+        instruction that it is from; the name of each buffer with memory of the instance."""
         program = self.program
         inputs = [f"x{i}" for i in range(len(program.inputs))]
         self.names.update(zip(program.inputs, inputs, strict=True))
@@ -93,6 +90,7 @@ class _Writer:
             for i, instruction in enumerate(program.instructions):
                 if instruction not in loaded:
                     self.write(i, instruction)
+            self.flush()
             outputs = [self.name_of(buffer) for buffer in program.outputs]
             results = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
             self.source.emit(f"return ({results})")
@@ -103,9 +101,16 @@ class _Writer:
         if instruction.variables_written:
             self.release(i, instruction)
         METHODS[type(instruction)](self, i, instruction)
-        for register in self.ending.pop(i, ()):
+        self.clear(self.ending.pop(i, ()), instruction)
+
+    def clear(self, registers, tag):
+        """Let go of the arrays in registers."""
+        for register in registers:
             if self.holding.pop(register, None) is not None:
-                self.source.emit(f"{register} = None", instruction)
+                self.source.emit(f"{register} = None", tag)
+
+    def flush(self):
+        """Write what is still to be written."""
 
     # --- names
 
@@ -228,7 +233,7 @@ class _Writer:
                 self.names[out] = self.source.bind("b", PerInstance(make))
                 self.examples[out] = seen
                 return
-        text = _view_text(view, self.name_of(viewed))
+        text = _view_text(view, self.name_of(viewed), self.function_name)
         self.source.emit(f"{self.register(out)} = {text}", view)
 
     def write_map(self, i, instruction):
@@ -300,22 +305,22 @@ class _Writer:
 
 
 METHODS = {
-    Map: _Writer.write_map,
-    FusedMap: _Writer.write_fused_map,
-    Reduce: _Writer.write_computed,
-    Contract: _Writer.write_computed,
-    Copy: _Writer.write_computed,
-    Routine: _Writer.write_computed,
-    View: _Writer.write_view,
-    Opaque: _Writer.write_kernel,
-    Gather: _Writer.write_kernel,
-    Scatter: _Writer.write_kernel,
-    Draw: _Writer.write_kernel,
-    Load: _Writer.write_load,
-    Store: _Writer.write_store,
-    Update: _Writer.write_effect,
-    EffectCall: _Writer.write_effect,
-    RegionCall: _Writer.write_regions,
+    Map: SourceWriter.write_map,
+    FusedMap: SourceWriter.write_fused_map,
+    Reduce: SourceWriter.write_computed,
+    Contract: SourceWriter.write_computed,
+    Copy: SourceWriter.write_computed,
+    Routine: SourceWriter.write_computed,
+    View: SourceWriter.write_view,
+    Opaque: SourceWriter.write_kernel,
+    Gather: SourceWriter.write_kernel,
+    Scatter: SourceWriter.write_kernel,
+    Draw: SourceWriter.write_kernel,
+    Load: SourceWriter.write_load,
+    Store: SourceWriter.write_store,
+    Update: SourceWriter.write_effect,
+    EffectCall: SourceWriter.write_effect,
+    RegionCall: SourceWriter.write_regions,
 }
 
 
@@ -337,7 +342,7 @@ def _view_of(view, name, instance, scope):
 # ------------------------------------------------------------------------ text of views
 
 
-def _view_text(view, x):
+def _view_text(view, x, function_name):
     name, parameters = view.name, view.parameters
     if name == "__getitem__":
         return f"{x}[{', '.join([_index_text(i) for i in parameters])}]"
@@ -349,9 +354,9 @@ def _view_text(view, x):
             else f"{x}.transpose({axes})"
         )
     listing = ", ".join(map(repr, parameters))
-    return (
-        f"{x}.reshape({listing})" if name == "reshape" else f"np.{name}({x}, {listing})"
-    )
+    if name == "reshape":
+        return f"{x}.reshape({listing})"
+    return f"{function_name(view.function)}({x}, {listing})"
 
 
 def _index_text(i):

@@ -1,0 +1,1 @@
+"""Loop nests: groups of array instructions as loops over axes, which targets print."""

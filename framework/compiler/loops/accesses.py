@@ -1,0 +1,63 @@
+"""Layouts: the entry of memory in which each entry of a buffer lies."""
+
+from typing import NamedTuple
+
+from ..program.array_instructions import View
+
+__all__ = ["Layout", "layout_of", "relabeled", "row_major"]
+
+
+class Layout(NamedTuple):
+    """Entry ``i`` of a buffer is entry ``offset + sum(strides * i)`` of ``base``."""
+
+    base: object
+    offset: int
+    strides: tuple
+
+
+def row_major(shape):
+    """Strides of an array in C order, in entries."""
+    strides, size = [], 1
+    for n in reversed(shape):
+        strides.append(size)
+        size *= n
+    return tuple(strides[::-1])
+
+
+def layout_of(buffer):
+    """The `Layout` of a buffer; a reshape that has to copy makes an array of its own."""
+    view = buffer.instruction
+    if type(view) is not View:
+        return Layout(buffer, 0, row_major(buffer.shape))
+    below = layout_of(view.viewed)
+    size = buffer.dtype.itemsize
+    found = view.layout(below.offset * size, tuple([s * size for s in below.strides]))
+    if found is None:
+        return Layout(buffer, 0, row_major(buffer.shape))
+    offset, strides = found
+    return Layout(below.base, offset // size, tuple([s // size for s in strides]))
+
+
+def relabeled(view, axes):
+    """The axes of a view of a value, given those of the value; None if it mixes them.
+
+    ``axes`` has an axis for each dimension, None where all entries are equal.
+    """
+    (out,) = view.outputs
+    name = view.name
+    if name == "transpose":
+        return tuple([axes[a] for a in view.parameters[0]])
+    if name == "reshape":
+        return _reshaped(view.viewed.shape, out.shape, axes)
+    if name == "broadcast_to":
+        return (None,) * (len(out.shape) - len(axes)) + tuple(axes)
+    return None
+
+
+def _reshaped(before, after, axes):
+    """Axes after dimensions of size 1 were added or removed."""
+    kept = [(n, axis) for n, axis in zip(before, axes, strict=True) if n != 1]
+    if [n for n, _ in kept] != [n for n in after if n != 1]:
+        return None
+    rest = iter(kept)
+    return tuple([None if n == 1 else next(rest)[1] for n in after])

@@ -1,0 +1,130 @@
+"""Turn the maps and reductions of a program into loop nests."""
+
+import numpy as np
+
+from ..program.array_functions import copy_into
+from ..program.array_instructions import Contract, Copy, Reduce, View
+from ..program.program_rewriter import ProgramRewriter
+from .accesses import layout_of
+from .grouping import grouped, root_of
+from .scheduling import scheduled
+
+__all__ = ["copied_views", "form_loops", "sums_for_products"]
+
+
+def form_loops(program, is_supported):
+    """Replace instructions that loops can compute by loop nests.
+
+    Args: ``is_supported(instruction)``, whether the target computes a map, reduction or
+    copy.
+    """
+    copied_views(program)
+    sums_for_products(program)
+    units = grouped(program, is_supported)
+    stored = _stored(program, units)
+    instructions, made = [], set()
+
+    def make_views(buffers):
+        for buffer in buffers:
+            chain = []
+            while type(buffer.instruction) is View and buffer not in made:
+                made.add(buffer)
+                chain.append(buffer.instruction)
+                buffer = buffer.instruction.viewed
+            instructions.extend(chain[::-1])
+
+    for unit in units:
+        if unit.is_nest:
+            instructions.append(scheduled(unit, stored[unit]))
+            continue
+        (instruction,) = unit.members
+        make_views(instruction.operands)
+        instructions.append(instruction)
+    make_views(program.outputs)
+    program.instructions = instructions
+    return program
+
+
+def _stored(program, units):
+    """Map each group to those of its values that others read."""
+    outputs = {root_of(out) for out in program.outputs}
+    read_by, stored = {}, {}
+    for unit in units:
+        for each in unit.members:
+            for a in each.operands:
+                read_by.setdefault(root_of(a), set()).add(unit)
+    for unit in units:
+        if unit.is_nest:
+            made = [out for each in unit.members for out in each.outputs]
+            stored[unit] = [
+                out
+                for out in made
+                if out in outputs or read_by.get(out, set()) - {unit}
+            ]
+    return stored
+
+
+def copied_views(program):
+    """Copy before reshapes that memory does not allow."""
+    rewriter = ProgramRewriter(program)
+    for view in program.instructions:
+        if type(view) is not View:
+            continue
+        (out,), operand = view.outputs, view.viewed
+        if layout_of(out).base is not out:
+            continue
+        copy = Copy(copy_into, (operand,), view.node)
+        (copied,) = program.append(copy, (operand.shape, operand.dtype))
+        program.instructions.pop()
+        again = View(view.function, copied, view.parameters, view.node)
+        (made,) = program.append(again, (out.shape, out.dtype))
+        program.instructions.pop()
+        rewriter.put(view, (copy, again))
+        rewriter.replace(out, made)
+    rewriter.apply()
+
+
+def sums_for_products(program):
+    """Replace products with ones, which NumPy computes fast, by the sums that they are."""
+    rewriter = ProgramRewriter(program)
+    for each in program.instructions:
+        if type(each) is not Contract or each.keywords or len(each.operands) != 2:
+            continue
+        a, b = each.operands
+        rank, axis = len(b.shape), None
+        if (
+            _is_ones(a)
+            and 1 in (len(a.shape), a.shape[-2:][0])
+            and a.size == a.shape[-1]
+        ):
+            operand, axis = b, max(rank - 2, 0)
+            keeps = len(a.shape) > 1
+        elif _is_ones(b) and b.size == b.shape[-2:][0]:
+            operand, axis, keeps = a, len(a.shape) - 1, len(b.shape) > 1
+        if axis is None:
+            continue
+        reduce = Reduce(np.add, operand, axis, keeps, each.node)
+        (out,) = each.outputs
+        (made,) = program.append(reduce, (out.shape, out.dtype))
+        program.instructions.pop()
+        if _reduced_shape(operand.shape, axis, keeps) != out.shape:
+            continue
+        rewriter.put(each, (reduce,))
+        rewriter.replace(out, made)
+    rewriter.apply()
+
+
+def _reduced_shape(shape, axis, keeps):
+    return (*shape[:axis], *((1,) if keeps else ()), *shape[axis + 1 :])
+
+
+def _is_ones(buffer):
+    """Return whether a buffer is a constant of ones."""
+    if not buffer.is_constant or buffer.is_view or not buffer.shape or not buffer.size:
+        return False
+    source = buffer.source
+    return (
+        source.dtype.kind == "f"
+        and source.nbytes <= 1 << 20
+        and bool((source == 1).all())
+    )

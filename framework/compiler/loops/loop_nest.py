@@ -1,0 +1,86 @@
+"""`LoopNest`: one instruction that computes several others in loops over their axes.
+
+The outermost loop is cut into blocks that may run at the same time. Their number depends on
+sizes alone, and each block leaves its part of a sum over all entries in a place of its own;
+`finish` adds these up. So the result does not depend on the number of threads.
+"""
+
+from ..program.instruction import Instruction, Memory
+from .statements import Local, Span, statements_in
+from .verifier import verify_nest
+
+__all__ = ["LoopNest"]
+
+
+class LoopNest(Instruction):
+    """``steps``, computed at once.
+
+    ``body`` are the statements of one block of ``blocks``, the axis of blocks, and
+    ``finish`` those that run after all blocks. ``locals`` are its own arrays.
+    """
+
+    __slots__ = (
+        "steps", "blocks", "body", "finish", "locals", "work",
+    )  # fmt: skip
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
+    has_effect = may_alias = False
+
+    def __init__(self, steps, operands, outputs, blocks, body, finish, locals, work):
+        super().__init__(operands, steps[-1].node)
+        self.steps, self.outputs = tuple(steps), tuple(outputs)
+        self.blocks, self.body, self.finish = blocks, body, finish
+        self.locals, self.work = locals, work  # work: of one block, in operations
+        for out in outputs:
+            out.instruction = self
+
+    @property
+    def name(self):
+        names = [step.name for step in self.steps]
+        return f"loops_of_{'_'.join(names[:3] + ['...'] * (len(names) > 3))}"
+
+    def substitute(self, stands_for):
+        raise NotImplementedError("the operands of a loop nest stay as they are")
+
+    @property
+    def in_place_operands(self):
+        return self.operands
+
+    def is_done_with(self, operand, out):
+        """Return whether each entry of an operand is read before that of ``out``, which has
+        the same place, is written: at the same indices of the same axes, the reads first."""
+        if operand in [a for _, _, a in _accesses(self.finish)]:
+            return False
+        where, written = set(), False
+        for path, access, array in _accesses(self.body):
+            if array is operand and written:
+                return False
+            if array in (operand, out):
+                axes = tuple([id(a) for a in _axes(path)])
+                where.add((axes, access.offset, frozenset(access.strides)))
+            written = written or array is out
+        return written and len(where) == 1
+
+    def verify(self, place_of, fail):
+        """Check the loops, and that no output lies in the place of what is still read."""
+        verify_nest(self, fail)
+        places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
+        for out in self.outputs:
+            for operand in self.reads:
+                a, b = places[operand], places[out]
+                if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
+                    if a != b or not self.is_done_with(operand, out):
+                        fail(
+                            f"{out} is written over {operand}, which is still being read"
+                        )
+
+
+def _accesses(body):
+    """Yield ``(path, access, array)`` of each access to memory of others, in order."""
+    for path, each in statements_in(body):
+        access = getattr(each, "access", None)
+        if access is not None and type(access.array) is not Local:
+            yield path, access, access.array
+
+
+def _axes(path):
+    return [loop.axis for loop in path if loop.span is not Span.STRIPS]

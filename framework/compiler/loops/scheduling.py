@@ -1,0 +1,692 @@
+"""Schedule a group as a `LoopNest`: the order of its loops, and what is kept between them.
+
+For each index of the outer axes the nest makes *passes* over the reduced axes. A pass
+computes reductions whose operands do not depend on each other's results; between two
+passes lies what depends on the outer axes alone. A value that a later pass needs is
+computed again if that is cheap, read back if it was stored, and else kept in a `Local`.
+
+The loop along which most arrays are contiguous is the innermost one. If it is an outer
+axis (a sum over the rows of a matrix), the nest takes a strip of it at a time, and what
+belongs to the outer axes is kept for all entries of the strip.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from ..program.array_instructions import Copy, Map, Reduce
+from ..program.program import Buffer, Kind
+from .accesses import layout_of, row_major
+from .loop_nest import LoopNest
+from .statements import (
+    Access,
+    Accumulate,
+    Axis,
+    Compute,
+    Load,
+    Local,
+    Loop,
+    Reset,
+    Scalar,
+    Span,
+    Store,
+)
+
+__all__ = ["scheduled"]
+
+# Functions that cost as much as a load, in units of which others take `DEAR`.
+CHEAP = frozenset(
+    """add subtract multiply negative positive maximum minimum fmax fmin absolute square
+    greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not
+    logical_xor bitwise_and bitwise_or bitwise_xor invert positive_bits kept_bits cast copy
+    where isnan isfinite isinf signbit copysign sign conjugate fabs rint floor ceil
+    trunc""".split()
+)
+DEAR = 8
+BLOCK = (
+    1 << 18
+)  # operations of a block, about 10 us: more than it costs to hand it over
+LANES = 64  # the least entries of a strip
+STRIP = 1024  # the most
+KEPT = 1 << 14  # entries that a local array may have
+RUN = 4096  # numbers that are added in one go: sums of longer runs are added to each other
+
+
+class _Node:
+    """A value of the group, or what a load gives: ``axes`` are those it depends on."""
+
+    __slots__ = (
+        "buffer",
+        "function",
+        "args",
+        "axes",
+        "dtype",
+        "access",
+        "time",
+        "summed",
+        "cost",
+    )
+
+    def __init__(
+        self, function, args, axes, dtype, buffer=None, access=None, summed=None
+    ):
+        self.function, self.args, self.axes = function, args, frozenset(axes)
+        self.dtype, self.buffer, self.access, self.summed = (
+            dtype,
+            buffer,
+            access,
+            summed,
+        )
+        self.time = None
+        self.cost = 0
+
+
+def scheduled(group, stored):
+    """Return the `LoopNest` of a group; ``stored`` are values that others read."""
+    return _Schedule(group, stored).nest()
+
+
+class _Schedule:
+    def __init__(self, group, stored):
+        self.group, self.stored = group, stored
+        self.nodes, self.loads, self.operands = {}, {}, {}
+        self.locals, self.numbers = [], itertools.count(1)
+        self.reduced = frozenset(group.reduced or ())
+        self.outer = [a for a in group.axes if a not in self.reduced]
+        self.build()
+        self.collapse()
+        self.choose_order()
+        self.assign_times()
+
+    # --- the values
+
+    def build(self):
+        """Make the nodes of all values."""
+        group = self.group
+        for each in group.members:
+            (out,) = each.outputs
+            if type(each) is Reduce:
+                axes = group.inner[each]
+                (operand,) = each.operands
+                arg = self.argument(operand, operand.shape, axes)
+                summed = frozenset([axes[i] for i in each.axes]) - {None}
+                if not summed:
+                    node = _Node("copy", (arg,), set(axes) - {None}, out.dtype, out)
+                else:
+                    own = set(axes) - {None} - summed
+                    node = _Node(
+                        each.ufunc.__name__, (arg,), own, out.dtype, out, summed=summed
+                    )
+            else:
+                axes = group.axes_of[out]
+                name = "copy" if type(each) is Copy else each.scalar
+                args = [self.argument(a, out.shape, axes) for a in each.operands]
+                if isinstance(each, Map) and isinstance(each.function, np.ufunc):
+                    kinds = (*[a.dtype for a in each.operands], None)
+                    wanted = each.function.resolve_dtypes(kinds)[: len(args)]
+                    args = [self.converted(a, d) for a, d in zip(args, wanted)]
+                node = _Node(name, tuple(args), set(axes) - {None}, out.dtype, out)
+            self.nodes[out] = node
+
+    def converted(self, arg, dtype):
+        if arg.dtype == dtype:
+            return arg
+        if type(arg) is Scalar:
+            return Scalar(None, dtype, np.asarray(arg.value).astype(dtype)[()])
+        return _Node("cast", (arg,), arg.axes, dtype)
+
+    def argument(self, buffer, shape, axes):
+        """The node or constant that an operand is for a result of this shape and axes."""
+        number = _uniform(buffer)
+        if number is not None:
+            return Scalar(None, buffer.dtype, number)
+        root = buffer
+        while root not in self.nodes and root.is_view and root.instruction is not None:
+            root = root.instruction.viewed
+        if root in self.nodes:
+            return self.nodes[root]
+        base, offset, strides = layout_of(buffer)
+        lead = len(shape) - len(buffer.shape)
+        pairs = {}
+        for i, (n, stride) in enumerate(zip(buffer.shape, strides)):
+            axis = axes[lead + i]
+            if n != 1 and axis is not None and stride:
+                pairs[axis] = pairs.get(axis, 0) + stride
+        key = base, offset, frozenset(pairs.items())
+        node = self.loads.get(key)
+        if node is None:
+            access = Access(base, offset, tuple(pairs.items()))
+            node = self.loads[key] = _Node(None, (), pairs, buffer.dtype, access=access)
+            self.operands[base] = None
+        return node
+
+    def access_of(self, out):
+        """The access by which a value is stored."""
+        axes = self.group.axes_of[out]
+        pairs = zip(axes, row_major(out.shape))
+        return Access(out, 0, tuple([(a, s) for a, s in pairs if a is not None]))
+
+    # --- the loops
+
+    def collapse(self):
+        """Make one axis of two that every array runs through like one."""
+        self.stores = {out: self.access_of(out) for out in self.stored}
+        every = [*self.nodes.values(), *self.loads.values()]
+        merged = True
+        while merged:
+            merged = False
+            for group in (self.outer, list(self.reduced)):
+                for a, b in itertools.permutations(group, 2):
+                    if self.one(a, b, every):
+                        self.replace(a, b, every)
+                        merged = True
+                        break
+                if merged:
+                    break
+
+    def one(self, a, b, every):
+        for node in every:
+            if (a in node.axes) != (b in node.axes):
+                return False
+            if node.summed and (a in node.summed) != (b in node.summed):
+                return False
+        accesses = [node.access for node in self.loads.values()]
+        for access in (*accesses, *self.stores.values()):
+            strides = dict(access.strides)
+            if strides.get(a, 0) != strides.get(b, 0) * b.extent:
+                return False
+        return True
+
+    def replace(self, a, b, every):
+        both = Axis(f"{a.name}{b.name}", a.extent * b.extent)
+
+        def swapped(axes):
+            return frozenset([both if x is b else x for x in axes if x is not a])
+
+        def moved(access):
+            pairs = [
+                (both if x is b else x, s) for x, s in access.strides if x is not a
+            ]
+            return access._replace(strides=tuple(pairs))
+
+        for node in every:
+            if b in node.axes:
+                node.axes = swapped(node.axes)
+            if node.summed and b in node.summed:
+                node.summed = swapped(node.summed)
+            if node.access is not None:
+                node.access = moved(node.access)
+        self.stores = {out: moved(access) for out, access in self.stores.items()}
+        if a in self.reduced:
+            self.reduced = swapped(self.reduced)
+        else:
+            at = self.outer.index(b)
+            self.outer[at] = both
+            self.outer.remove(a)
+
+    def choose_order(self):
+        """Order the axes, and choose the one that is innermost."""
+        accesses = [node.access for node in self.loads.values()] + [
+            *self.stores.values()
+        ]
+        whole = self.reduced | set(self.outer)
+
+        def weight(axis):
+            unit = sum([1 for a in accesses if abs(a.stride(axis)) == 1])
+            return unit, axis.extent
+
+        def span(axis):
+            return max([abs(a.stride(axis)) for a in accesses], default=0)
+
+        self.outer.sort(key=span, reverse=True)
+        self.passed = sorted(self.reduced, key=span, reverse=True)
+        self.vector = max(whole, key=weight, default=None)
+        if not self.reduced:  # one pass over everything
+            if self.outer and self.outer[-1] is not self.vector:
+                self.outer.remove(self.vector)
+                self.outer.append(self.vector)
+        self.lanes = self.vector if self.reduced and self.vector in self.outer else None
+        if self.lanes is None and self.passed and self.vector in self.reduced:
+            self.passed.remove(self.vector)
+            self.passed.append(self.vector)
+        if self.lanes is not None:
+            self.outer.remove(self.lanes)
+            self.outer.append(self.lanes)
+
+    # --- the passes
+
+    def assign_times(self):
+        """Number the passes: even times for passes, odd ones for what is between them.
+
+        A value has the time of the first pass in which it can be computed; -1 is before
+        the first pass.
+        """
+        passes = set()
+        for node in [*self.loads.values(), *self.walk()]:
+            times = [arg.time for arg in node.args if type(arg) is _Node]
+            dear = 1 if node.function is None or node.function in CHEAP else DEAR
+            node.cost = dear + sum([a.cost for a in node.args if type(a) is _Node])
+            if node.summed is not None:
+                node.cost = 1
+                (arg,) = node.args
+                time = arg.time if type(arg) is _Node else -1
+                if node.summed == self.reduced and self.reduced:
+                    node.time = _even(time) + 1  # known after the pass
+                    passes.add(node.time - 1)
+                else:
+                    node.time = time  # a sum over all entries: nobody reads it here
+                continue
+            latest = max(times, default=-1)
+            inside = (
+                bool(node.axes & self.reduced) or not self.reduced and bool(node.axes)
+            )
+            node.time = _even(latest) if inside else _odd(latest)
+        evens = [n.time for n in self.nodes.values() if n.time % 2 == 0]
+        if evens and max(evens) > max(passes, default=-1):
+            passes.add(max(evens))
+        self.passes = sorted(passes)
+
+    def walk(self):
+        """All nodes but loads, operands first."""
+        seen, order = set(), []
+
+        def visit(node):
+            stack = [(node, iter(node.args))]
+            seen.add(id(node))
+            while stack:
+                current, rest = stack[-1]
+                for arg in rest:
+                    if (
+                        type(arg) is _Node
+                        and arg.function is not None
+                        and id(arg) not in seen
+                    ):
+                        seen.add(id(arg))
+                        stack.append((arg, iter(arg.args)))
+                        break
+                else:
+                    order.append(current)
+                    stack.pop()
+
+        for node in self.nodes.values():
+            if id(node) not in seen:
+                visit(node)
+        return order
+
+    def pass_of(self, time):
+        """The first pass at or after an even time."""
+        return next(t for t in self.passes if t >= time)
+
+    # --- statements
+
+    def nest(self):
+        group = self.group
+        self.kept = {}  # node -> Local, for those made before and read later
+        self.accumulators = {}
+        self.at_end = []
+        self.filled = set()  # nodes whose stored value may be read back
+        totals = [
+            n
+            for n in self.nodes.values()
+            if n.summed is not None and n.summed != self.reduced
+        ]
+        extent = math.prod([a.extent for a in self.passed])
+        each = sum(
+            [
+                1 if n.function in CHEAP or n.function is None else DEAR
+                for n in (*self.walk(), *self.loads.values())
+            ]
+        )
+        self.make_blocks(extent, each)
+        prologue = []
+        for node in totals:
+            self.accumulators[id(node)] = access = Access(
+                self.local("total", node.dtype, 1), 0, ()
+            )
+            prologue.append(Reset(access, node.function))
+        inner = self.outer_body(totals)
+        body = prologue + self.wrapped(inner)
+        blocks = Axis("block", self.block_count)
+        finish, scratch = [], []
+        for node in totals:
+            parts = Buffer((self.block_count,), node.dtype, Kind.SCRATCH)
+            scratch.append(parts)
+            value = Scalar(self.name(), node.dtype)
+            body += [
+                Load(value, self.accumulators[id(node)]),
+                Store(Access(parts, 0, ((blocks, 1),)), value),
+            ]
+            total = Access(self.local("sum", node.dtype, 1), 0, ())
+            part, result = (
+                Scalar(self.name(), node.dtype),
+                Scalar(self.name(), node.dtype),
+            )
+            finish += [
+                Reset(total, node.function),
+                Loop(
+                    blocks,
+                    Span.WHOLE,
+                    0,
+                    [
+                        Load(part, Access(parts, 0, ((blocks, 1),))),
+                        Accumulate(total, node.function, part),
+                    ],
+                ),
+                Load(result, total),
+            ]
+            finish.append(
+                Store(
+                    self.stores.get(node.buffer) or self.access_of(node.buffer), result
+                )
+            )
+        self.kept = {}
+        scope = _Scope(self, finish, (), {})
+        for node in self.at_end:
+            finish.append(Store(self.stores[node.buffer], scope.value(node)))
+        operands = [*self.operands, *scratch]
+        nest = LoopNest(
+            group.members,
+            operands,
+            self.stored,
+            blocks,
+            body,
+            finish,
+            self.locals,
+            self.block_work,
+        )
+        return nest
+
+    def make_blocks(self, extent, each):
+        """Cut the outermost loop into blocks."""
+        rest = math.prod([a.extent for a in self.outer[1:]]) * extent
+        self.first = self.outer[0] if self.outer else None
+        if self.first is None:
+            self.width, self.block_count = 0, 1
+            self.block_work = extent * each
+            return
+        width = max(1, BLOCK // max(1, rest * each))
+        if self.first is self.lanes or (not self.reduced and len(self.outer) == 1):
+            width = -(-width // LANES) * LANES
+        if self.first is self.lanes:
+            width = min(
+                width, STRIP, max(LANES, KEPT // max(1, extent) // LANES * LANES)
+            )
+        self.width = min(width, self.first.extent)
+        self.block_count = -(-self.first.extent // self.width)
+        self.block_work = self.width * rest * each
+        self.lane_width = self.width
+        if self.lanes is not None and self.lanes is not self.first:
+            most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
+            self.lane_width = min(STRIP, most, self.lanes.extent)
+
+    def wrapped(self, inner):
+        """Put the loops over the outer axes around a body."""
+        body = inner
+        for axis in reversed(self.outer):
+            if axis is self.lanes:
+                if axis is not self.first:
+                    body = [Loop(axis, Span.STRIPS, self.lane_width, body)]
+            elif axis is self.first:
+                body = [Loop(axis, Span.STRIP, self.width, body)]
+            else:
+                body = [Loop(axis, Span.WHOLE, 0, body)]
+        return body
+
+    def outer_body(self, totals):
+        """The statements for one index of the outer axes, or one strip."""
+        body = []
+        lanes = () if self.lanes is None else (self.lanes,)
+        for time in self.times():
+            if time % 2:
+                self.between(body, time, lanes, totals)
+            else:
+                self.one_pass(body, time, lanes, totals)
+        return body
+
+    def times(self):
+        found = set(self.passes)
+        for node in self.nodes.values():
+            if node.time % 2:
+                found.add(node.time)
+        return sorted(found)
+
+    def between(self, body, time, lanes, totals):
+        """Compute what belongs to the outer axes, between two passes."""
+        found = []
+        scope = _Scope(self, found, lanes, {})
+        mine = set(totals)
+        for node in self.nodes.values():
+            if node.time != time:
+                continue
+            if node in mine:
+                value = scope.value(node.args[0])
+                found.append(
+                    Accumulate(self.accumulators[id(node)], node.function, value)
+                )
+                continue
+            stored = node.buffer in self.stores
+            if (
+                stored and not node.axes and self.outer
+            ):  # one number, which no block owns
+                self.at_end.append(node)
+                stored = False
+            needed = self.read_later(node, time)
+            if stored or needed:
+                value = scope.value(node)
+                if stored:
+                    found.append(Store(self.stores[node.buffer], value))
+                if needed and node.summed is None:
+                    if id(node) not in self.kept:
+                        local = self.keep(node, lanes)
+                        self.kept[id(node)] = local
+                    found.append(Store(self.kept[id(node)], value))
+        if found:
+            body += (
+                [Loop(lanes[0], Span.STRIP, self.lane_width, found)] if lanes else found
+            )
+
+    def read_later(self, node, time):
+        """Return whether another time reads a value of the outer axes."""
+        for other in self.walk():
+            if other.time != time and any([arg is node for arg in other.args]):
+                return True
+            if other.summed is not None and any([arg is node for arg in other.args]):
+                return True
+        return False
+
+    def one_pass(self, body, time, lanes, totals):
+        reductions = [
+            n
+            for n in self.nodes.values()
+            if n.summed is not None
+            and n.summed == self.reduced
+            and self.reduced
+            and n.time == time + 1
+        ]
+        sums = [n for n in totals if n.time % 2 == 0 and self.pass_of(n.time) == time]
+        first = self.passes.index(time)
+        before = self.passes[first - 1] if first else -1
+        stores = [
+            n
+            for n in self.nodes.values()
+            if n.summed is None
+            and n.time % 2 == 0
+            and before < n.time <= time
+            and n.buffer in self.stores
+        ]
+        for node in reductions:
+            local = self.local("acc", node.dtype, self.lane_width if lanes else 1)
+            access = Access(local, 0, tuple([(a, 1) for a in lanes]))
+            self.accumulators[id(node)] = access
+            reset = [Reset(access, node.function)]
+            body += (
+                [Loop(lanes[0], Span.STRIP, self.lane_width, reset)] if lanes else reset
+            )
+        inside = []
+        scope = _Scope(self, inside, (*self.passed, *lanes), {}, time)
+        later = [t for t in self.passes if t > time]
+        for node in sums + reductions:
+            value = scope.value(node.args[0])
+            inside.append(Accumulate(self.accumulators[id(node)], node.function, value))
+        for node in stores:
+            inside.append(Store(self.stores[node.buffer], scope.value(node)))
+        if later:
+            self.keep_for_later(scope, inside, time, later, lanes)
+        for node in stores:
+            self.filled.add(id(node))
+        if lanes:
+            inside = [Loop(lanes[0], Span.STRIP, self.lane_width, inside)]
+        for axis in reversed(self.passed):
+            inside = [Loop(axis, Span.WHOLE, 0, inside)]
+        body += inside
+
+    def keep_for_later(self, scope, inside, time, later, lanes):
+        """Keep values of this pass that a later one reads and that are dear to compute."""
+        extent = math.prod([a.extent for a in self.passed])
+        room = extent * (self.lane_width if lanes else 1)
+        wanted = []
+        needed = set()
+
+        def visit(node):
+            if type(node) is not _Node or id(node) in needed:
+                return
+            if node.summed is not None or node.time % 2:
+                return
+            needed.add(id(node))
+            computed = id(node) in scope.known
+            if (
+                node.function is not None
+                and computed
+                and node.buffer not in self.stores
+            ):
+                if node.cost >= DEAR and room <= KEPT and id(node) not in self.kept:
+                    wanted.append(node)
+                    return
+            if id(node) in self.kept or node.buffer in self.stores and computed:
+                return
+            for arg in node.args:
+                visit(arg)
+
+        for node in self.nodes.values():
+            made = (
+                self.pass_of(node.time)
+                if node.time % 2 == 0 and node.summed is None
+                else None
+            )
+            if (
+                node.summed is not None
+                and node.summed == self.reduced
+                and node.time - 1 > time
+            ):
+                visit(node.args[0])
+            elif made is not None and made > time and node.buffer in self.stores:
+                visit(node)
+            elif (
+                node.summed is not None
+                and node.summed != self.reduced
+                and node.time % 2 == 0
+            ):
+                if self.pass_of(node.time) > time:
+                    visit(node.args[0])
+        for node in wanted:
+            self.kept[id(node)] = access = self.keep(node, (*self.passed, *lanes))
+            inside.append(Store(access, scope.known[id(node)]))
+
+    def keep(self, node, axes):
+        """A local array for the values of a node along these axes."""
+        pairs, size = [], 1
+        for axis in reversed(axes):
+            pairs.append((axis, size))
+            size *= self.lane_width if axis is self.lanes else axis.extent
+        return Access(self.local("kept", node.dtype, size), 0, tuple(pairs[::-1]))
+
+    def local(self, stem, dtype, size):
+        found = Local(f"{stem}{next(self.numbers)}", np.dtype(dtype), size)
+        self.locals.append(found)
+        return found
+
+    def name(self):
+        return f"v{next(self.numbers)}"
+
+
+class _Scope:
+    """Appends the statements that compute values, each once."""
+
+    def __init__(self, schedule, body, axes, known, time=None):
+        self.schedule, self.body, self.axes, self.known = schedule, body, axes, known
+        self.time = time
+
+    def value(self, node):
+        if type(node) is Scalar:
+            return node
+        stack = [node]
+        while stack:  # graphs are deep: no recursion
+            current = stack[-1]
+            if id(current) in self.known:
+                stack.pop()
+                continue
+            pending = (
+                []
+                if self.given(current) is not None
+                else [
+                    a
+                    for a in current.args
+                    if type(a) is _Node and id(a) not in self.known
+                ]
+            )
+            if pending:
+                stack += pending
+                continue
+            stack.pop()
+            self.known[id(current)] = self.computed(current)
+        return self.known[id(node)]
+
+    def given(self, node):
+        """The access with the value of a node, if there is one."""
+        schedule = self.schedule
+        if node.access is not None:
+            return node.access
+        if node.summed is not None:
+            return schedule.accumulators[id(node)]
+        if id(node) in schedule.kept:
+            return schedule.kept[id(node)]
+        if id(node) in schedule.filled:
+            return schedule.stores[node.buffer]
+        return None
+
+    def computed(self, node):
+        schedule = self.schedule
+        access = self.given(node)
+        out = Scalar(schedule.name(), node.dtype)
+        if access is not None:
+            self.body.append(Load(out, access))
+            return out
+        args = tuple([a if type(a) is Scalar else self.known[id(a)] for a in node.args])
+        if node.function == "copy":
+            return args[0]
+        self.body.append(Compute(out, node.function, args))
+        return out
+
+
+def _even(time):
+    """The first pass not before a time."""
+    return time if time % 2 == 0 else time + 1
+
+
+def _odd(time):
+    return time if time % 2 else time + 1
+
+
+def _uniform(buffer):
+    """The number in all entries of a constant, or None."""
+    if not buffer.is_constant or not buffer.size:
+        return None
+    array = buffer.base.source
+    first = array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim]
+    if array.size == 1 or not any(array.strides):
+        return np.asarray(first).reshape(())[()]
+    if array.nbytes > 1 << 16:
+        return None
+    raw = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
+    return first if (raw == raw[0]).all() else None

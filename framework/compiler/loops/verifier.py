@@ -1,0 +1,150 @@
+"""Verify loop nests: what they read is there, and what they make is whole.
+
+Every access lies inside of its array; every number is computed before it is used, in the
+same loops; sums begin at their neutral number; each entry of an output is written once.
+"""
+
+from .statements import Accumulate, Compute, Load, Local, Loop, Reset, Span, Store
+
+__all__ = ["verify_nest"]
+
+
+def verify_nest(nest, fail):
+    """Call ``fail`` with what is wrong with a `LoopNest`."""
+    _Checker(nest, fail).run()
+
+
+class _Checker:
+    def __init__(self, nest, fail):
+        self.nest, self.fail = nest, fail
+        self.written = {}  # output -> loops around the statement that writes it
+        self.filled = set()  # local arrays that hold something
+        self.begun = set()  # those that were reset
+
+    def run(self):
+        nest = self.nest
+        self.cut = self.cut_of_blocks()
+        self.body(nest.body, (), {nest.blocks: nest.blocks.extent}, set())
+        self.filled, self.begun = set(), set()
+        self.body(nest.finish, (), {}, set())
+        for out in nest.outputs:
+            if out not in self.written:
+                self.fail(f"{out} is never written")
+
+    def cut_of_blocks(self):
+        """Return the axis that blocks are strips of, and their width, if there is one."""
+        widths = set()
+
+        def visit(body, inside):
+            for each in body:
+                if type(each) is not Loop:
+                    continue
+                if each.span is Span.STRIP and each.axis not in inside:
+                    widths.add((each.axis, each.width))
+                more = inside | {each.axis} if each.span is Span.STRIPS else inside
+                visit(each.body, more)
+
+        visit(self.nest.body, frozenset())
+        if len(widths) > 1:
+            self.fail(f"blocks are strips of several axes: {widths}")
+        for axis, width in widths:
+            if -(-axis.extent // width) != self.nest.blocks.extent:
+                self.fail(f"{self.nest.blocks} blocks of {width} do not make up {axis}")
+            return axis, width
+        if self.nest.blocks.extent != 1:
+            self.fail("there are blocks, but no axis is cut into them")
+        return None
+
+    def body(self, body, loops, extents, known):
+        """Check statements; ``extents``: how far the index of each axis reaches."""
+        known = set(known)
+        for each in body:
+            if type(each) is Loop:
+                self.loop(each, loops, extents, known)
+                continue
+            for scalar in _used(each):
+                if scalar.value is None and scalar not in known:
+                    self.fail(f"{scalar} is used before it is computed, in {each}")
+            access = getattr(each, "access", None)
+            if access is not None:
+                self.access(each, access, loops, extents)
+            if type(each) in (Load, Compute):
+                known.add(each.out)
+
+    def loop(self, loop, loops, extents, known):
+        axis, outer = (
+            loop.axis,
+            [each.axis for each in loops if each.span is not Span.STRIPS],
+        )
+        if axis in outer:
+            self.fail(f"{axis} is run through inside of itself")
+        if loop.span is Span.STRIP:
+            strips = [e for e in loops if e.span is Span.STRIPS and e.axis is axis]
+            cut = (axis, strips[0].width) if strips else self.cut
+            if cut != (axis, loop.width):
+                self.fail(f"a strip of {loop.width} of {axis} is no part of {cut}")
+        self.body(loop.body, (*loops, loop), {**extents, axis: axis.extent}, known)
+
+    def access(self, each, access, loops, extents):
+        array, local = access.array, type(access.array) is Local
+        low = high = access.offset
+        for axis, stride in access.strides:
+            if axis not in extents:
+                self.fail(f"{each} needs an index for {axis}")
+                return
+            extent = extents[axis]
+            if local:
+                extent = min(
+                    [e.width for e in loops if e.axis is axis and e.span is Span.STRIP]
+                    + [extent]
+                )
+            low, high = (
+                low + min(0, stride * (extent - 1)),
+                high + max(0, stride * (extent - 1)),
+            )
+        if low < 0 or high >= array.size:
+            self.fail(f"{each} reaches from {low} to {high} in {array}")
+        if local:
+            self.in_local(each, array)
+        elif type(each) is Store and array in self.nest.outputs:
+            self.output(each, access, loops, extents)
+        elif array in self.nest.outputs and array not in self.written:
+            self.fail(f"{each} reads an output before it is written")
+
+    def in_local(self, each, array):
+        if type(each) is Reset:
+            self.begun.add(array)
+        if type(each) is Accumulate and array not in self.begun:
+            self.fail(f"{each} adds to what was not reset")
+        if type(each) is Load and array not in self.filled:
+            self.fail(f"{each} reads what was not kept")
+        if type(each) in (Store, Accumulate):
+            self.filled.add(array)
+
+    def output(self, each, access, loops, extents):
+        """Check that a store writes each entry of its array once."""
+        array = access.array
+        if array in self.written:
+            self.fail(f"{array} is written twice")
+        self.written[array] = loops
+        axes = {loop.axis for loop in loops if loop.span is not Span.STRIPS}
+        if self.nest.blocks.extent > 1 and self.nest.blocks in extents:
+            if self.cut is None or self.cut[0] not in axes:
+                self.fail(f"{each} is made by every block")
+        if {a for a in axes if a.extent > 1} - {a for a, _ in access.strides}:
+            self.fail(f"{each} writes one entry several times")
+        size = 1
+        for axis, stride in sorted(access.strides, key=lambda pair: pair[1]):
+            if axis.extent == 1:
+                continue
+            if stride != size:
+                self.fail(f"{each} leaves entries out, or writes some twice")
+            size *= axis.extent
+        if access.offset or size != array.size:
+            self.fail(f"{each} writes {size} entries from {access.offset} on")
+
+
+def _used(each):
+    if type(each) is Compute:
+        return each.args
+    return (each.value,) if type(each) in (Store, Accumulate) else ()

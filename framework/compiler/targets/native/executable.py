@@ -1,0 +1,140 @@
+"""A program with loop nests as machine code, and the rest as calls of NumPy."""
+
+import numpy as np
+
+from ...loops.accesses import layout_of
+from ...loops.fusion import form_loops
+from ...loops.loop_nest import LoopNest
+from ...program.array_instructions import Copy, Map, View
+from ..numpy.executable import Executable
+from ..numpy.source import PerInstance, SourceWriter
+from .math_functions import is_supported
+from .products import is_product
+from .segments import ARENA, Segment, compiled_segments
+
+__all__ = ["NativeExecutable", "is_loop"]
+
+
+class NativeExecutable(Executable):
+    """Like `Executable`, with machine code for as many instructions as possible."""
+
+    def __init__(self, program, name="replay"):
+        form_loops(program, is_loop)
+        super().__init__(program, name)
+
+    def write(self, assignment):
+        writer = _Writer(assignment, self.name, NativeExecutable)
+        written = writer.written()
+        self.segments = writer.segments
+        compiled_segments(writer.segments, self.name)
+        return written
+
+
+def is_loop(instruction):
+    """Return whether there is machine code for a map, reduction or copy."""
+    (out,) = instruction.outputs
+    dtypes = [a.dtype for a in instruction.operands]
+    if any([d.kind not in "fbiu" or d.char == "e" for d in (*dtypes, out.dtype)]):
+        return False
+    if type(instruction) is Copy:
+        return True
+    if isinstance(instruction, Map):
+        function = instruction.function
+        if isinstance(function, np.ufunc):
+            dtypes = function.resolve_dtypes((*dtypes, None))[:-1]
+        return is_supported(instruction.scalar, dtypes, out.dtype)
+    name = instruction.ufunc.__name__
+    return name in ("add", "multiply", "maximum", "minimum")
+
+
+class _Writer(SourceWriter):
+    """Collects native instructions, and writes one call for those that follow each other."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.segments, self.segment, self.pending = [], None, []
+        self.views = self.views_of_python()
+        last = self.assignment.last_read
+        for i, instruction in enumerate(self.program.instructions):
+            if is_product(
+                instruction
+            ):  # it reads the arrays of which its operands are views
+                for a in instruction.operands:
+                    base = layout_of(a).base
+                    last[base] = max(i, last.get(base, i))
+
+    def views_of_python(self):
+        """The views that NumPy or the caller reads: machine code needs none."""
+        needed = set(self.program.outputs)
+        for each in reversed(self.program.instructions):
+            native = type(each) is LoopNest or is_product(each)
+            if not native and (type(each) is not View or each.outputs[0] in needed):
+                needed.update(each.operands)
+        return needed
+
+    def write(self, i, instruction):
+        if type(instruction) is LoopNest or is_product(instruction):
+            self.add(i, instruction)
+            return
+        if type(instruction) is View and instruction.outputs[0] not in self.views:
+            return
+        if instruction.has_effect or not instruction.is_free:
+            self.flush()
+        super().write(i, instruction)
+
+    def add(self, i, instruction):
+        if self.segment is None:
+            self.segment = Segment(
+                f"segment_{len(self.segments)}", self.assignment.arena_size
+            )
+            self.segments.append(self.segment)
+        for out in instruction.outputs:
+            if self.own_memory(out) is None:
+                dtype, empty = (
+                    self.source.bind("k", out.dtype),
+                    self.function_name(np.empty),
+                )
+                self.source.emit(
+                    f"{self.register(out)} = {empty}({out.shape}, {dtype})", instruction
+                )
+        self.segment.append(instruction)
+        self.clear(self.ending.pop(i, ()), instruction)
+
+    def flush(self):
+        """Write the call of the native instructions so far."""
+        segment, self.segment = self.segment, None
+        if segment is None:
+            return
+        args = ", ".join([self.argument(key) for key in segment.arrays])
+        call = self.source.bind("native_", PerInstance(lambda *_: segment.function))
+        plain = self.function_name(plain_arrays)
+        tag = segment.instructions[0]
+        self.source.emit(
+            f"if {call}({args}) is not None: {call}(*{plain}({args}))", tag
+        )
+        self.clear(self.pending, tag)
+        self.pending = []
+
+    def clear(self, registers, tag):
+        """Let go of arrays, unless machine code is still to be called with them."""
+        if self.segment is not None:
+            self.pending += registers
+        else:
+            super().clear(registers, tag)
+
+    def argument(self, key):
+        """The name of an array that a segment is called with."""
+        if key == ARENA:
+            return self.source.bind("arena_", PerInstance(_arena_of))
+        if key.is_constant:
+            return self.source.bind("c", np.ascontiguousarray(key.source))
+        return self.name_of(key)
+
+
+def plain_arrays(*arrays):
+    """The arrays in C order, for machine code that has refused others."""
+    return [np.require(a, requirements="CA") for a in arrays]
+
+
+def _arena_of(instance, scope):
+    return instance.whole_arena()

@@ -1,0 +1,193 @@
+"""Loop nests as functions of LLVM."""
+
+import numpy as np
+
+from ...loops.statements import (
+    Accumulate,
+    Compute,
+    Load,
+    Local,
+    Loop,
+    Reset,
+    Span,
+    Store,
+)
+from .llvm_writer import POINTER, Value
+from .math_functions import scalar_function
+
+__all__ = ["write_nest"]
+
+_REDUCTIONS = {"add": "add", "multiply": "mul"}
+
+
+def write_nest(writer, nest, name, places, open_axis=None, extent_at=None):
+    """Write the functions of a nest.
+
+    ``void name(ptr context, i64 block)`` runs one block, ``void name.finish(ptr context)``
+    what follows all blocks, if there is any. ``context`` points to the addresses of the
+    arrays; ``places`` has the number of the address of each, and of all that share
+    memory it is the same. The extent of ``open_axis`` is read in place ``extent_at``.
+    """
+    numbers = sorted({places[a] for a in (*nest.operands, *nest.outputs)})
+    if open_axis is not None:
+        numbers.append(extent_at)
+    _Function(writer, nest, places, numbers, open_axis).write(name, nest.body, True)
+    if nest.finish:
+        _Function(writer, nest, places, numbers).write(
+            f"{name}.finish", nest.finish, False
+        )
+
+
+class _Function:
+    def __init__(self, writer, nest, places, numbers, open_axis=None):
+        self.writer, self.nest, self.places = writer, nest, places
+        self.numbers, self.open_axis, self.extent = numbers, open_axis, None
+        self.pointers, self.values = {}, {}
+        self.indices = {}  # axis -> its index, and the start of its strip
+
+    def write(self, name, body, in_blocks):
+        """Write a function that reads the addresses, and the one that it calls with them.
+
+        As parameters the addresses can be declared to be apart.
+        """
+        writer, inner = self.writer, f"{name}.body"
+        arrays = [(f"p{n}", POINTER, "noalias") for n in self.numbers]
+        block = [("block", np.int64)] if in_blocks else []
+        attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
+        with writer.function(
+            inner, [*arrays, *block], None, attributes, "internal"
+        ) as given:
+            self.pointers = dict(zip(self.numbers, given))
+            for local in self.nest.locals:
+                self.pointers[local] = writer.alloca(local.dtype, local.size)
+            if self.open_axis is not None:
+                self.extent = writer.address_as_integer(given[len(self.numbers) - 1])
+            if in_blocks:
+                self.indices[self.nest.blocks] = given[-1], None
+            self.statements(body)
+            writer.ret()
+        attributes = 'nounwind "prefer-vector-width"="512"'
+        with writer.function(
+            name, [("context", POINTER), *block], None, attributes
+        ) as given:
+            context, *rest = given
+            addresses = [
+                writer.load(writer.at(context, n, POINTER), POINTER)
+                for n in self.numbers
+            ]
+            writer.call(inner, [*addresses, *rest], declare=False)
+            writer.ret()
+
+    # --- statements
+
+    def statements(self, body):
+        for each in body:
+            _STATEMENTS[type(each)](self, each)
+
+    def loop(self, loop):
+        writer, axis = self.writer, loop.axis
+        before = self.indices.get(axis)
+        if loop.span is Span.STRIP:
+            start = self.strip_start(axis, loop.width)
+            count = self.strip_count(axis, loop.width, start)
+            with writer.loop(0, count) as k:
+                self.indices[axis] = start + k, k
+                self.statements(loop.body)
+        elif loop.span is Span.STRIPS:
+            with writer.loop(0, axis.extent, loop.width) as start:
+                self.indices[axis] = start, start
+                self.statements(loop.body)
+        else:
+            with writer.loop(0, axis.extent) as index:
+                self.indices[axis] = index, index
+                self.statements(loop.body)
+        if before is None:
+            self.indices.pop(axis)
+        else:
+            self.indices[axis] = before
+
+    def strip_start(self, axis, width):
+        """The first index of the current strip: that of a loop, or of the block."""
+        if axis in self.indices:
+            return self.indices[axis][0]
+        block, _ = self.indices[self.nest.blocks]
+        return block * width
+
+    def strip_count(self, axis, width, start):
+        writer, extent = self.writer, axis.extent
+        if axis is not self.open_axis and extent % width == 0:
+            return writer.index(width)
+        rest = writer.index(self.extent if axis is self.open_axis else extent) - start
+        return self.writer.select(rest < width, rest, self.writer.index(width))
+
+    def address(self, access):
+        """The address of the entry that an access names here."""
+        writer, array = self.writer, access.array
+        local = type(array) is Local
+        index = writer.index(access.offset)
+        for axis, stride in access.strides:
+            own, k = self.indices[axis]
+            term = k if local else own
+            term = term if stride == 1 else term * stride
+            index = term if index.text == "0" else index + term
+        pointer = self.pointers[array if local else self.places[array]]
+        return writer.at(pointer, index, array.dtype)
+
+    def load(self, load):
+        dtype = load.access.array.dtype
+        self.values[load.out] = self.writer.load(self.address(load.access), dtype)
+
+    def store(self, store):
+        self.writer.store(self.value(store.value), self.address(store.access))
+
+    def value(self, scalar) -> Value:
+        if scalar.value is not None:
+            return self.writer.const(scalar.value, scalar.dtype)
+        return self.values[scalar]
+
+    def compute(self, compute):
+        args = [self.value(a) for a in compute.args]
+        out = compute.out
+        self.values[out] = scalar_function(
+            self.writer, compute.function, args, out.dtype
+        )
+
+    def reset(self, reset):
+        dtype = reset.access.array.dtype
+        number = _neutral(reset.ufunc, dtype)
+        self.writer.store(self.writer.const(number, dtype), self.address(reset.access))
+
+    def accumulate(self, each):
+        writer, dtype = self.writer, each.access.array.dtype
+        address = self.address(each.access)
+        total, value = writer.load(address, dtype), self.value(each.value)
+        if each.ufunc in _REDUCTIONS:
+            with writer.reassociated():
+                total = writer.binary(_REDUCTIONS[each.ufunc], total, value)
+        else:
+            total = scalar_function(writer, each.ufunc, [total, value], dtype)
+        writer.store(total, address)
+
+
+_STATEMENTS = {
+    Loop: _Function.loop,
+    Load: _Function.load,
+    Compute: _Function.compute,
+    Store: _Function.store,
+    Reset: _Function.reset,
+    Accumulate: _Function.accumulate,
+}
+
+
+def _neutral(ufunc, dtype):
+    """The number that changes no other one; adding -0.0 keeps the sign of zero."""
+    if ufunc == "multiply":
+        return 1
+    if ufunc == "add":
+        return -0.0 if dtype.kind == "f" else 0
+    if dtype.kind == "f":
+        return -np.inf if ufunc == "maximum" else np.inf
+    if dtype.kind == "b":
+        return ufunc == "minimum"
+    limits = np.iinfo(dtype)
+    return limits.min if ufunc == "maximum" else limits.max

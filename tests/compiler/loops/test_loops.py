@@ -1,0 +1,237 @@
+"""Programs as loop nests: what they compute, what they fuse, and what is refused."""
+
+import numpy as np
+import pytest
+from nest_interpreter import run_nest
+
+import tapewright as tw
+from tapewright.compiler.loops import grouping, scheduling
+from tapewright.compiler.loops.fusion import form_loops
+from tapewright.compiler.loops.loop_nest import LoopNest
+from tapewright.compiler.loops.statements import (
+    Accumulate,
+    Compute,
+    Load,
+    Local,
+    Loop,
+    Reset,
+    Store,
+)
+from tapewright.compiler.pipeline import optimize, optimize_program
+from tapewright.compiler.program.array_instructions import View
+from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.verifier import verify_program
+from tapewright.core.errors import VerificationError
+
+
+def program_of(function, *arrays):
+    """The program of a function of tensors, its maps and reductions as loop nests."""
+    tensors = [tw.constant(a) for a in arrays]
+    graph = tw.function(function).get_concrete_function(*tensors).graph
+    program = lower(optimize(graph), in_loops=True)
+    optimize_program(program, off=("row_blocks",))
+    form_loops(program, lambda each: each.outputs[0].dtype.kind in "fbiu")
+    verify_program(program, "forming loops")
+    return program
+
+
+def run(program, arrays, backwards=False):
+    """The outputs of a program, its nests run by their definition, the rest by NumPy."""
+    held = {b: np.ascontiguousarray(a) for b, a in zip(program.inputs, arrays)}
+
+    def array(buffer):
+        if buffer.is_constant and not buffer.is_view:
+            return buffer.source
+        if buffer not in held:
+            held[buffer] = buffer.instruction.apply(array(buffer.instruction.viewed))
+        return held[buffer]
+
+    for each in program.instructions:
+        if type(each) is View:
+            continue
+        if type(each) is LoopNest:
+            for out in (*each.outputs, *each.scratch):
+                held[out] = np.full(out.shape, 99).astype(out.dtype)
+            buffers = (*each.operands, *each.outputs)
+            flat = {b: np.ascontiguousarray(array(b)).reshape(-1) for b in buffers}
+            order = range(each.blocks.extent)
+            run_nest(each, flat, order[::-1] if backwards else order)
+            for out in each.outputs:
+                held[out] = flat[out].reshape(out.shape)
+        else:
+            args = [array(a) for a in each.operands]
+            result = each.function(*args, **each.keywords)
+            results = result if isinstance(result, tuple) else (result,)
+            held.update(zip(each.outputs, map(np.asarray, results)))
+    return [np.array(array(out)) for out in program.outputs]
+
+
+def nests(program):
+    return [each for each in program.instructions if type(each) is LoopNest]
+
+
+def numbers(*shape, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def softmax(x):
+    return tw.nn.softmax(x)
+
+
+def layer_norm(x):
+    mean, variance = tw.nn.moments(x, [-1], keepdims=True)
+    return (x - mean) * tw.math.rsqrt(variance + 1e-3)
+
+
+def batch_norm(x):
+    mean, variance = tw.nn.moments(x, [0])
+    return (x - mean) * tw.math.rsqrt(variance + 1e-3), mean, variance
+
+
+def masked_mean(x):
+    kept = tw.cast(x > 0, x.dtype)
+    return tw.reduce_sum(x * kept) / tw.reduce_sum(kept)
+
+
+def gates(x):
+    a, b, c = tw.split(x, 3, axis=-1)
+    return tw.sigmoid(a) * tw.tanh(b) + tw.nn.relu(c)
+
+
+def both_sums(x):
+    y = tw.exp(x)
+    return tw.reduce_sum(y, 0), tw.reduce_sum(y, 1), y
+
+
+def transposed(x):
+    return tw.transpose(x) * 2.0 + tw.reduce_max(tw.transpose(x), 0)
+
+
+def clipped(x):
+    return tw.clip_by_norm(x, 1.0)
+
+
+def gradient_of_loss(x):
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.nn.log_softmax(layer_norm(x))
+        loss = tw.reduce_mean(y * y)
+    return loss, tape.gradient(loss, x)
+
+
+FUNCTIONS = [
+    softmax, layer_norm, batch_norm, masked_mean, gates, both_sums, transposed, clipped,
+    gradient_of_loss,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 6), (1, 9), (9, 3), (130, 3), (2, 3, 6), (70, 66)]
+)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_nests_compute_what_eager_mode_computes(function, shape):
+    if function is transposed and len(shape) > 2:
+        pytest.skip("of matrices")
+    x = numbers(*shape)
+    wanted = function(tw.constant(x))
+    wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    program = program_of(function, x)
+    assert nests(program)
+    for backwards in (False, True):
+        for found, right in zip(run(program, [x], backwards), wanted, strict=True):
+            np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_small_blocks_and_strips_change_nothing(function, monkeypatch):
+    for name, value in dict(BLOCK=64, LANES=4, STRIP=8, KEPT=64).items():
+        monkeypatch.setattr(scheduling, name, value)
+    monkeypatch.setattr(grouping, "SMALL", 8)
+    x = numbers(13, 15)
+    wanted = function(tw.constant(x))
+    wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    program = program_of(function, x)
+    assert max([nest.blocks.extent for nest in nests(program)]) > 1
+    for found, right in zip(run(program, [x], True), wanted, strict=True):
+        np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", [softmax, layer_norm, batch_norm, gates, clipped])
+def test_chains_become_one_nest(function):
+    program = program_of(function, numbers(12, 9))
+    assert [type(i) for i in program.instructions if not i.is_free] == [LoopNest]
+
+
+def test_a_sum_over_all_entries_of_a_large_array_is_read_by_another_nest():
+    program = program_of(clipped, numbers(300, 300))
+    first, second = nests(program)
+    assert first.blocks.extent > 1 and first.finish and second.blocks.extent > 1
+
+
+def test_what_only_a_nest_reads_is_not_stored():
+    (nest,) = nests(program_of(layer_norm, numbers(12, 9)))
+    assert len(nest.outputs) == 1
+
+
+def statement(nest, kind):
+    """A list of statements, and the place of the first one of a kind in it."""
+
+    def find(body):
+        for i, each in enumerate(body):
+            kept = type(each) is Store and type(each.access.array) is Local
+            if type(each) is kind and not kept:
+                return body, i
+            if type(each) is Loop and (found := find(each.body)):
+                return found
+        return None
+
+    return find(nest.body)
+
+
+def drop(kind):
+    def damage(nest):
+        body, i = statement(nest, kind)
+        del body[i]
+
+    return damage
+
+
+def shift(kind):
+    def damage(nest):
+        body, i = statement(nest, kind)
+        access = body[i].access
+        body[i] = body[i]._replace(access=access._replace(offset=access.offset + 1))
+
+    return damage
+
+
+def stretch(nest):
+    body, i = statement(nest, Loop)
+    body[i] = body[i]._replace(width=body[i].width - 1)
+
+
+def twice(nest):
+    body, i = statement(nest, Store)
+    body.append(body[i])
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (drop(Store), "never written"),
+        (drop(Reset), "not reset"),
+        (drop(Load), "used before it is computed"),
+        (drop(Compute), "used before it is computed"),
+        (drop(Accumulate), "reads what was not kept|not kept"),
+        (shift(Load), "reaches from 1"),
+        (shift(Store), "reaches from 1"),
+        (stretch, "do not make up|no part of"),
+        (twice, "written twice"),
+    ],
+)
+def test_the_verifier_sees_damage(damage, message):
+    program = program_of(layer_norm, numbers(12, 9))
+    (nest,) = nests(program)
+    damage(nest)
+    with pytest.raises(VerificationError, match=message):
+        verify_program(program, "damage")
