@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -158,6 +159,59 @@ def test_errors_of_two_arguments_are_within_bounds(name, dtype, cpu):
     worst = errors.argmax()
     at = [x[worst] for x in lines]
     assert errors[worst] <= BINARY[name][dtype == np.float64], (at, errors[worst])
+
+
+def pi_in(unit):
+    """Pi in fractions of one (Machin's formula)."""
+
+    def arctan_of_inverse(n):
+        total = term = unit // n
+        for k in itertools.count(3, 2):
+            term //= -n * n
+            if term in (0, -1):
+                return total
+            total += term // k
+
+    return 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239))
+
+
+def nearest_multiples(digits, exponents):
+    """Floats ``m 2**e`` next to multiples of ``pi / 2``: number of it, and what is left.
+
+    The best ``m`` are denominators of the continued fraction of ``2**e * 2 / pi``.
+    """
+    unit = 1 << 1400
+    pi = pi_in(unit)
+    for e in exponents:
+        scaled = Fraction(2 * unit, pi) * Fraction(2) ** e
+        a, b = scaled.numerator, scaled.denominator
+        (n, before_n), (m, before_m) = (1, 0), (0, 1)
+        while b:
+            quotient, rest = divmod(a, b)
+            if quotient * m + before_m >= 2**digits:
+                break
+            (n, before_n), (m, before_m) = (
+                (quotient * n + before_n, n),
+                (quotient * m + before_m, m),
+            )
+            a, b = b, rest
+        left = (m * scaled - n) * Fraction(pi, 2 * unit)
+        yield float(m) * 2.0**e, n, float(left)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sines_next_to_multiples_of_half_pi_are_right_to_the_last_digits(dtype, cpu):
+    digits, exponents = (24, range(104)) if dtype == "f" else (53, range(971))
+    found = list(nearest_multiples(digits, exponents))
+    x, left = [np.array([row[i] for row in found]) for i in (0, 2)]
+    number = np.array([row[1] % 4 for row in found])
+    odd, negative = number % 2 == 1, (number == 1) | (number == 2)
+    sin, cos = [loops(cpu)(name, x.astype(dtype)) for name in ("sin", "cos")]
+    assert x.astype(dtype).astype(float).tolist() == x.tolist()
+    small, expected = np.where(odd, cos, sin), np.where(negative, -left, left)
+    assert ulps(small, expected.astype(np.longdouble)).max() <= 1
+    assert (np.abs(np.where(odd, sin, cos)) == 1).all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
