@@ -17,6 +17,7 @@ __all__ = [
     "ctypes",
     "library_file",
     "load",
+    "numpy_features",
     "symbol",
     "text",
     "threads",
@@ -86,8 +87,16 @@ def cpu_flags():
             flags = next((line for line in lines if line.startswith("flags")), "")
     except OSError:
         flags = ""
-    usable = getattr(_numpy_extension(), "__cpu_features__", {})
+    usable = numpy_features()
     return frozenset(f for f in flags.split() if usable.get(f.upper(), True))
+
+
+def numpy_features():
+    """NumPy's names of what CPUs have, and whether it uses each on this one.
+
+    ``NPY_DISABLE_CPU_FEATURES`` in the environment switches some off.
+    """
+    return getattr(_numpy_extension(), "__cpu_features__", {})
 
 
 def library_file():

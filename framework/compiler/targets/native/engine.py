@@ -15,6 +15,7 @@ import re
 import threading
 
 from tapewright import __version__
+from tapewright.core import openblas
 
 from . import object_cache
 
@@ -32,6 +33,16 @@ SPEED_LEVEL = CODEGEN_LEVEL = 2
 # time that it takes with 256 bits, loops bound by memory the same. LLVM prefers 256 there.
 WIDE_VECTORS = "-prefer-256-bit"
 SINCE_ICE_LAKE = "+avx512vbmi2"
+
+# NumPy's feature -> LLVM's: NPY_DISABLE_CPU_FEATURES is for both. NumPy 2.4 and older ones
+# have their own names for what is switched off together.
+UNUSED = {
+    "X86_V4": "avx512f",
+    "AVX512_SKX": "avx512f",
+    "X86_V3": "avx2",
+    "AVX2": "avx2",
+    "FMA3": "fma",
+}
 
 _lock = threading.RLock()  # over all of LLVM's global state, from module to library
 if hasattr(os, "register_at_fork"):  # a fork waits until no module is being compiled
@@ -227,10 +238,12 @@ def _llvm():
 @functools.cache
 def _features():
     """The features of this CPU that LLVM may use, and how wide its vectors are."""
-    features = _llvm().get_host_cpu_features().flatten()
-    if SINCE_ICE_LAKE in features.split(","):
-        features += f",{WIDE_VECTORS}"
-    return features
+    features = _llvm().get_host_cpu_features().flatten().split(",")
+    if SINCE_ICE_LAKE in features:
+        features.append(WIDE_VECTORS)
+    used = openblas.numpy_features()
+    features += [f"-{UNUSED[name]}" for name in UNUSED if not used.get(name, True)]
+    return ",".join(features)
 
 
 def _target_machine():
@@ -277,8 +290,10 @@ def _unknown_machine():
         return None
     if machine not in ("x86_64", "amd64"):
         return f"machine code for {machine} is not supported"
-    missing = {"+avx2", "+fma"} - set(_features().split(","))
-    return "this CPU lacks AVX2 or FMA" if missing else None
+    features = set(_features().split(","))
+    if {"+avx2", "+fma"} <= features and not {"-avx2", "-fma"} & features:
+        return None
+    return "this CPU lacks AVX2 or FMA, or they are switched off"
 
 
 # Adds up 1.5 * n for n below 1000: a loop, vectors, constants and calls.

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import re
 import sys
 import threading
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
+from tapewright.core import openblas
 
 pytest.importorskip("llvmlite")
 
@@ -52,9 +54,8 @@ def test_this_machine_is_supported():
     assert engine.target_cpu() in engine.description()
 
 
-def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
-    import llvmlite.binding as llvm
-
+def roots():
+    """A module with a loop of square roots."""
     writer = Writer()
     parameters = [
         ("x", POINTER, "noalias"),
@@ -63,28 +64,64 @@ def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
     ]
     with writer.function("root", parameters, attributes="nounwind") as (x, out, n):
         with writer.loop(0, n) as i:
-            value = writer.load(writer.at(x, i, np.float32), np.float32)
-            writer.store(writer.intrinsic("sqrt", value), writer.at(out, i, np.float32))
+            root = writer.intrinsic(
+                "sqrt", writer.load(writer.at(x, i, np.float32), np.float32)
+            )
+            writer.store(root, writer.at(out, i, np.float32))
         writer.ret()
-    library = engine.compiled(writer.text())
-    features = llvm.get_host_cpu_features().flatten().split(",")
-    wide = 64 if "+avx512vbmi2" in features else 16
+    return writer.text()
+
+
+def check_roots():
+    library = engine.compiled(roots())
     x = np.arange(100, dtype=np.float32)
     out = np.zeros_like(x)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     function(library.address("root"))(x.ctypes.data, out.ctypes.data, x.size)
     assert (out == np.sqrt(x)).all()
-    assert vector_bytes(engine.object_code(writer.text())) >= wide
+
+
+def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
+    check_roots()
+    wide = 64 if {"AVX512_SKX", "AVX512_ICL"} <= used_features() else 32
+    assert vector_bytes(engine.object_code(roots())) >= wide
+
+
+def used_features():
+    return {name for name, used in openblas.numpy_features().items() if used}
+
+
+@pytest.fixture
+def features(monkeypatch):
+    """NumPy's features, to be switched off."""
+    found = dict(openblas.numpy_features())
+    caches = (engine._features, engine._passes, engine._maker)
+    monkeypatch.setattr(openblas, "numpy_features", lambda: found)
+    for each in caches:
+        each.cache_clear()
+    yield found
+    for each in caches:
+        each.cache_clear()
+
+
+def test_what_numpy_does_not_use_of_a_cpu_is_not_used(features):
+    features["AVX512_SKX"] = False
+    assert vector_bytes(engine.object_code(roots())) == 32
+    check_roots()
+    features["AVX2"] = False
+    engine._features.cache_clear()
+    assert "switched off" in fresh_availability()
 
 
 def vector_bytes(code):
     """Width of the widest square root in object code of x86, by its prefix."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         pytest.skip("reads instructions of x86")
-    evex = [i for i in range(len(code) - 6) if code[i] == 0x62 and code[i + 4] == 0x51]
-    if any(code[i + 3] & 0x60 == 0x40 for i in evex):
+    evex = re.compile(rb"\x62..(.)\x51", re.DOTALL).findall(code)
+    if any(each[0] & 0x60 == 0x40 for each in evex):
         return 64
-    return 32 if b"\xc5\xfc\x51" in code else 4
+    vex = re.compile(rb"(?:\xc5|\xc4.)(.)\x51", re.DOTALL).findall(code)
+    return 32 if any(each[0] & 0x07 == 0x04 for each in vex) else 4
 
 
 def test_addresses_of_other_functions_are_bound_when_a_module_is_loaded():
@@ -238,7 +275,11 @@ def test_a_missing_llvmlite_is_told(monkeypatch):
     "machine, features, message",
     [
         ("ppc64le", "", "machine code for ppc64le is not supported"),
-        ("x86_64", "+avx,+sse4.2", "this CPU lacks AVX2 or FMA"),
+        (
+            "x86_64",
+            "+avx,+sse4.2",
+            "this CPU lacks AVX2 or FMA, or they are switched off",
+        ),
     ],
 )
 def test_a_machine_that_is_not_known_is_told(monkeypatch, machine, features, message):
