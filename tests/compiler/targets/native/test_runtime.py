@@ -146,17 +146,15 @@ def test_python_threads_run_regions_at_once(regions):
     assert len(results) == 400 and all(results)
 
 
-@needs_threads
-def test_workers_do_take_chunks():
-    """Two chunks that wait for each other end only on two threads."""
-    writer = Writer()
+def write_meeting(writer, rounds=0):
+    """Chunks that wait for each other; the one that comes last takes longer."""
     with writer.function("meet", TASK, None, "nounwind") as (count, chunk):
-        atomics.add(writer, count, writer.index(1), "acq_rel")
+        before = atomics.add(writer, count, writer.index(1), "acq_rel")
         start = atomics.ticks(writer)
         writer.jump("look")
         writer.begin("look")
         met = atomics.load(writer, count, np.int64, "acquire") >= 2
-        writer.branch(met, "done", "pause")
+        writer.branch(met, "met", "pause")
         writer.begin("pause")
         atomics.pause(writer)
         late = atomics.ticks(writer) - start > 20_000_000_000
@@ -164,20 +162,58 @@ def test_workers_do_take_chunks():
         writer.begin("lost")
         atomics.add(writer, count, writer.index(-100))
         writer.ret()
-        writer.begin("done")
+        writer.begin("met")
+        place = writer.alloca(np.int64)
+        with writer.when(before == 1):
+            with writer.loop(0, rounds) as i:
+                writer.emit(f"store volatile i64 {i.text}, ptr {place.text}")
+            atomics.add(writer, count, writer.index(1))
         writer.ret()
     with writer.function("run", TASK) as (count, chunks):
         runtime.parallel(writer, "meet", count, chunks)
         writer.ret()
+
+
+@needs_threads
+@pytest.mark.parametrize("rounds", [0, 200_000, 1_000_000])
+def test_workers_take_chunks_and_their_caller_waits(rounds):
+    """Two chunks that wait for each other end only on two threads."""
+    writer = Writer()
+    write_meeting(writer, rounds)
     library = engine.compiled(writer.text(), "test", runtime.symbols())
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
     run = run(library.address("run"))
     runtime.set_threads(2)
-    for _ in range(200):
+    for _ in range(100):
         count = np.zeros(1, np.int64)
         run(count.ctypes.data, 2)
-        assert count[0] == 2
+        assert count[0] == 3
         time.sleep(0.0005)  # workers sleep
+
+
+def test_workers_never_take_one_job_for_another():
+    """Regions of several functions, contexts and sizes follow each other at once."""
+    writer = Writer()
+    for name, step in (("ones", 1), ("tens", 10)):
+        with writer.function(name, TASK, None, "nounwind") as (counts, chunk):
+            atomics.add(writer, writer.at(counts, chunk, np.int64), writer.index(step))
+            writer.ret()
+    parameters = [("a", POINTER), ("b", POINTER), ("times", np.int64)]
+    with writer.function("run", parameters) as (a, b, times):
+        with writer.loop(0, times):
+            runtime.parallel(writer, "ones", a, 5)
+            runtime.parallel(writer, "tens", b, 3)
+            runtime.parallel(writer, "tens", a, 2)
+        writer.ret()
+    library = engine.compiled(writer.text(), "test", runtime.symbols())
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64)
+    run, times = run(library.address("run")), 300_000
+    for threads in (2, 4):
+        runtime.set_threads(threads)
+        a, b = np.zeros(8, np.int64), np.zeros(8, np.int64)
+        run(a.ctypes.data, b.ctypes.data, times)
+        assert a.tolist() == [11 * times] * 2 + [times] * 3 + [0] * 3
+        assert b.tolist() == [10 * times] * 3 + [0] * 5
 
 
 @needs_threads
