@@ -206,7 +206,8 @@ from tapewright.compiler.targets.native import atomics, engine, entry
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 
 writer = Writer()
-with writer.function("step", entry.PARAMETERS, POINTER) as (constants, args, count):
+head = "step", entry.PARAMETERS, POINTER, ATTRIBUTES
+with writer.function(*head) as (constants, args, count):
     state = entry.release_gil(writer)
     place = writer.alloca(np.int64)
     with writer.loop(0, 10**6) as i:
@@ -225,10 +226,12 @@ time.sleep(0.05)
 """
 
 
-def test_a_process_ends_while_threads_compute_without_the_gil():
+@pytest.mark.parametrize("attributes", ["", "nounwind"])
+def test_a_process_ends_while_threads_compute_without_the_gil(attributes):
     """Python ends such threads where they take the GIL back: inside the machine code."""
-    for _ in range(5):
+    script = ENDING.replace("ATTRIBUTES", repr(attributes))
+    for _ in range(3):
         done = subprocess.run(
-            [sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
