@@ -686,7 +686,7 @@ def _uniform(buffer):
     first = array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim]
     if array.size == 1 or not any(array.strides):
         return np.asarray(first).reshape(())[()]
-    if array.nbytes > 1 << 16:
+    if array.nbytes > 1 << 24:
         return None
     raw = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
     return first if (raw == raw[0]).all() else None

@@ -6,6 +6,8 @@ It checks them first; if one is not as expected it does nothing and returns True
 Python calls it again with copies.
 """
 
+import functools
+
 import numpy as np
 
 from ...loops.accesses import layout_of
@@ -13,7 +15,7 @@ from ...loops.loop_nest import LoopNest
 from . import blas, engine, entry, runtime
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
-from .products import write_product
+from .products import product_work, write_product
 
 __all__ = ["ARENA", "Segment", "compiled_segments"]
 
@@ -62,7 +64,7 @@ class Segment:
             if type(each) is LoopNest:
                 total += each.work * each.blocks.extent
             else:
-                total += each.operands[0].size * each.operands[1].shape[-1]
+                total += product_work(each)
         return total
 
     # --- code
@@ -72,9 +74,13 @@ class Segment:
         with_products = any([type(each) is not LoopNest for each in self.instructions])
         places, addresses = self.places()
         names = [f"{self.name}.{i}" for i in range(len(self.instructions))]
+        calls = []  # each writes the call of one instruction
         for name, each in zip(names, self.instructions):
             if type(each) is LoopNest:
                 write_nest(writer, each, name, places)
+                calls.append(functools.partial(_write_call, writer, name, each))
+            else:
+                calls.append(write_product(writer, each, name, places))
         with writer.function(self.name, entry.PARAMETERS, POINTER, "nounwind") as given:
             constants, args, count = given
             self.write_checks(writer, constants, args, count)
@@ -83,11 +89,8 @@ class Segment:
             state = entry.release_gil(writer) if is_long else None
             if with_products:
                 blas.enter(writer)
-            for name, each in zip(names, self.instructions):
-                if type(each) is LoopNest:
-                    _write_call(writer, name, each, context)
-                else:
-                    write_product(writer, each, places, context)
+            for call in calls:
+                call(context)
             if with_products:
                 blas.leave(writer)
             if is_long:
