@@ -37,7 +37,6 @@ __all__ = ["Optimizer"]
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
-_SETTINGS = (bool, int, float, type(None))  # types of settings of a rule
 BUILDING = threading.RLock()  # of several threads, one makes the slots
 
 
@@ -434,33 +433,31 @@ class Optimizer(State, registry.Configured):
     @property
     def block_rule(self):
         """The arithmetic of `update_block`, a `BlockRule`; None for a rule in ops."""
-        if not self.updates_blocks:
-            return None
-        more = [1.0] if self.takes_factor else []
-
-        def function(xp, gradient, variable, scratch, coefficients, *slots):
-            room = scratch if self.needs_two else scratch[0]
-            numbers = [*coefficients, *more]
-            self.update_block(xp, gradient, variable, room, numbers, *slots)
-
-        count, slots = self._coefficient_count, len(self._slots)
-        return BlockRule(function, count, slots, 1 + self.needs_two)
+        return _block_rule(self, self) if self.updates_blocks else None
 
     def compiled_update(self, xp, dtype, decays, scaled):
         """`update_block` as machine code, see `make_update`, or None.
 
-        It is compiled again if a setting has changed that the arithmetic may depend on.
+        It is compiled again if a setting has changed that `update_block` has looked at.
         """
-        if xp is not np or config.target() != "native":
+        if xp is not np:
             return None
-        settings = [v for v in vars(self).values() if type(v) in _SETTINGS]
-        key = dtype, decays, scaled, *settings
-        if key not in self._compiled:
-            from tapewright.compiler.pipeline import make_update  # loads all passes
+        key = config.target(), dtype, decays, scaled
+        function, settings = self._compiled.get(key, (None, None))
+        if settings is None or any([getattr(self, n) != v for n, v in settings]):
+            function, settings = self._compile_update(*key)
+            self._compiled[key] = function, settings
+        return function
 
-            rule = self.block_rule
-            self._compiled[key] = rule and make_update(rule, dtype, decays, scaled)
-        return self._compiled[key]
+    def _compile_update(self, target, dtype, decays, scaled):
+        """The machine code, and names and values of the settings that it depends on."""
+        if target != "native" or not self.updates_blocks:
+            return None, ()
+        from tapewright.compiler.pipeline import make_update  # loads all passes
+
+        noted = _Noted(self)
+        function = make_update(_block_rule(self, noted), dtype, decays, scaled)
+        return function, tuple(noted.values.items())
 
     @property
     def _coefficient_count(self):
@@ -537,3 +534,32 @@ def _number(who, argument, value):
         f"{who}: {argument} must be a number, or a function or schedule of the "
         f"iteration; got {value!r}"
     )
+
+
+def _block_rule(rule, reads):
+    """The `BlockRule` of an optimizer, whose attributes are read from ``reads``."""
+    more = [1.0] if rule.takes_factor else []
+
+    def function(xp, gradient, variable, scratch, coefficients, *slots):
+        room = scratch if rule.needs_two else scratch[0]
+        numbers = [*coefficients, *more]
+        update_block = type(rule).update_block
+        update_block(reads, xp, gradient, variable, room, numbers, *slots)
+
+    return BlockRule(
+        function, rule._coefficient_count, len(rule._slots), 1 + rule.needs_two
+    )
+
+
+class _Noted:
+    """Stands for an optimizer, and notes the settings that are read, with their values."""
+
+    def __init__(self, rule):
+        self.rule, self.values = rule, {}
+
+    def __getattr__(self, name):
+        method = getattr(type(self.rule), name, None)
+        if inspect.isfunction(method):
+            return functools.partial(method, self)
+        value = self.values[name] = getattr(self.rule, name)
+        return value

@@ -142,7 +142,7 @@ def write_product(writer, instruction, name, places):
 
 
 def _offsets(writer, product, number):
-    """Where the matrices of the product of this number begin."""
+    """The entries at which the matrices of the product of this number begin."""
     matrices = product.a, product.b, product.out
     offsets = [writer.index(matrix.offset) for matrix in matrices]
     for axis in reversed(range(len(product.batch))):
