@@ -63,7 +63,7 @@ def _known(dtype):
 
 def _function(name, dtypes):
     if name == "kept_bits":
-        return integers.kept_bits if dtypes[0].kind == "f" else None
+        return integers.kept_bits if dtypes[0].kind + dtypes[1].kind == "fi" else None
     if name in _COMPARISONS and not _mixed(dtypes):
         return lambda x, y: integers.compared(_COMPARISONS[name], x, y)
     if len(set(dtypes)) > 1:

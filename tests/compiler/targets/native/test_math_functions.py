@@ -354,6 +354,16 @@ def test_loops_are_vectorized_and_make_no_calls(cpu):
         assert "ymm" in text or "zmm" in text, signature
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_where_takes_whatever_stands_there(dtype):
+    x, y = pairs(dtype)
+    native = Loops([("where", (bool, dtype, dtype), dtype)])
+    chosen = np.arange(x.size) % 3 == 0
+    assert_same(
+        native("where", chosen, x, y, output=dtype), np.where(chosen, x, y), x, y
+    )
+
+
 def test_half_and_complex_numbers_are_left_to_numpy():
     for ufunc in array_functions.UFUNCS:
         for dtype in (np.float16, np.complex64, np.complex128, np.longdouble):

@@ -81,7 +81,7 @@ def exp_of_sum(x, small):
 
 
 def exp2(x):
-    """``2**x``, within 1 ulp."""
+    """``2**x``, within 1.1 ulp."""
     x = clamped(x, *_RANGE_2[x.dtype.itemsize])
     power, n = _octaves(x, x)
     return _scaled(1.0 + _less_one((x - n) * _LOG_2), power)
