@@ -104,7 +104,7 @@ def nextafter(x, y):
 
 
 def hypot(x, y):
-    """``sqrt(x^2 + y^2)`` without overflow or underflow, within 1 ulp."""
+    """``sqrt(x^2 + y^2)`` without overflow or underflow, within 1.5 ulp."""
     select = x.writer.select
     x, y = magnitude(x), magnitude(y)
     length = (_length_in_double if x.dtype == np.float32 else _length)(x, y)

@@ -21,7 +21,7 @@ __all__ = ["cbrt", "floor_divide", "fmod", "power", "remainder"]
 
 
 def power(x, y):
-    """``x**y``, within 1 ulp: ``exp(y log|x|)``, the logarithm of float64 in two parts."""
+    """``x**y``, within 2 ulp: ``exp(y log|x|)``, the logarithm of float64 in two parts."""
     size = magnitude(x)
     value = (_power_in_double if x.dtype == np.float32 else _power)(size, y)
     return _with_limits_of_power(value, size, x, y)

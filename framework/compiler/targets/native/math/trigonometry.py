@@ -81,7 +81,7 @@ def cos(x):
 
 @with_tiny
 def tan(x):
-    """The tangent, within 1 ulp in float32, 2 in float64."""
+    """The tangent, within 1 ulp in float32, 2.5 in float64."""
     write = x.writer
     quadrant, sine, cosine = _quadrant(x)
     even = (quadrant & 1) == 0
