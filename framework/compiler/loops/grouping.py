@@ -11,6 +11,7 @@ import heapq
 import itertools
 
 from ..program.array_instructions import Copy, Map, Reduce, View
+from ..program.atomicity import may_fail
 from ..program.call_instructions import Load
 from .accesses import relabeled
 from .statements import Axis
@@ -72,6 +73,7 @@ class _Grouping:
         self.names = map("i{}".format, itertools.count())
         self.effects = []  # units whose order among variables matters, so far
         self.loads = []
+        self.fallible = []  # units that may raise, which must come before effects
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
 
@@ -133,11 +135,13 @@ class _Grouping:
             self.require(unit, self.effects[-1:])
             self.loads.append(unit)
         elif instruction.touches_variables:
-            self.require(unit, [*self.effects[-1:], *self.loads])
+            self.require(unit, [*self.effects[-1:], *self.loads, *self.fallible])
             for variable in instruction.variables_overwritten:
                 self.require(unit, self.readers.get(id(variable), ()))
             self.effects.append(unit)
-            self.loads = []
+            self.loads, self.fallible = [], []
+        elif may_fail(instruction.node):
+            self.fallible.append(unit)
         self.note_readers(unit, instruction)
         for out in instruction.outputs:
             self.unit_of[out] = unit

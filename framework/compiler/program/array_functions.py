@@ -16,6 +16,7 @@ __all__ = [
     "UFUNCS",
     "casted",
     "copied",
+    "joined",
     "matmul",
 ]
 
@@ -86,6 +87,11 @@ def copy_into(x, out=None):
         return x.copy(order="C")
     np.copyto(out, x)
     return out
+
+
+def joined(*values, axis, out=None):
+    """Concatenate ``values`` along ``axis``."""
+    return np.concatenate(values, axis, out)
 
 
 def copied(builder, x):
@@ -177,8 +183,81 @@ def _vdot(builder, a, b):
     return builder.reduce(np.add, a * b, None, None, None, False)
 
 
+def _moveaxis(builder, x, source, destination):
+    source = normalize_axis_tuple(source, x.ndim)
+    destination = normalize_axis_tuple(destination, x.ndim)
+    order = [i for i in range(x.ndim) if i not in source]
+    for to, axis in sorted(zip(destination, source)):
+        order.insert(to, axis)
+    return x.transpose(order)
+
+
+def _flip(builder, x, axis=None):
+    axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    turned = slice(None, None, -1)
+    return x[tuple([turned if i in axes else slice(None) for i in range(x.ndim)])]
+
+
+def _broadcast_arrays(builder, *arrays):
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    return tuple([x if x.shape == shape else np.broadcast_to(x, shape) for x in arrays])
+
+
+def _concatenate(builder, arrays, axis=0):
+    shape, (axis,) = list(arrays[0].shape), normalize_axis_tuple(axis, arrays[0].ndim)
+    shape[axis] = sum([x.shape[axis] for x in arrays])
+    operands = [builder.buffer(x) for x in arrays]
+    if len({a.dtype for a in operands}) > 1:
+        raise NotTraceable
+    return builder.made(
+        Copy(joined, operands, builder.node, axis), tuple(shape), operands[0].dtype
+    )
+
+
+def _stack(builder, arrays, axis=0):
+    (at,) = normalize_axis_tuple(axis, arrays[0].ndim + 1)
+    return _concatenate(builder, [_expand_dims(builder, x, at) for x in arrays], at)
+
+
+def _roll(builder, x, shift, axis=None):
+    if axis is None:
+        return _roll(builder, x.reshape(-1), shift, 0).reshape(x.shape)
+    axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    for by, at in zip(shifts, axes, strict=True):
+        by = by % max(x.shape[at], 1)
+        if by:
+            lead = (slice(None),) * at
+            parts = x[(*lead, slice(-by, None))], x[(*lead, slice(None, -by))]
+            x = _concatenate(builder, parts, at)
+    return x
+
+
+def _triangle(make):
+    def handler(builder, x, k=0):
+        kept = make(np.ones(x.shape[-2:], bool), k)
+        return _where(builder, kept, x, np.zeros((), x.dtype))
+
+    return handler
+
+
 LOOP_FUNCTIONS = {
     **FUNCTIONS,
-    np.where: _where,
+    np.all: lambda builder, x, axis=None, keepdims=False: x.all(
+        axis, keepdims=keepdims
+    ),
+    np.any: lambda builder, x, axis=None, keepdims=False: x.any(
+        axis, keepdims=keepdims
+    ),
+    np.broadcast_arrays: _broadcast_arrays,
+    np.concatenate: _concatenate,
+    np.flip: _flip,
+    np.moveaxis: _moveaxis,
+    np.prod: _reduction(np.multiply),
+    np.roll: _roll,
+    np.stack: _stack,
+    np.tril: _triangle(np.tril),
+    np.triu: _triangle(np.triu),
     np.vdot: _vdot,
+    np.where: _where,
 }

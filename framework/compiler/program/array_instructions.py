@@ -267,7 +267,7 @@ class View(Instruction):
         )
         before = np.ndarray(shape, dtype, room, low, strides)
         after = self.apply(before)
-        if before.size and not np.may_share_memory(after, before):
+        if after.size and not np.may_share_memory(after, before):
             return None
         start = [x.__array_interface__["data"][0] for x in (before, after)]
         return offset + start[1] - start[0], after.strides

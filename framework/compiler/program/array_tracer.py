@@ -22,6 +22,7 @@ from .array_functions import (
     matmul,
 )
 from .array_instructions import Map, Reduce, View, permutation
+from .call_instructions import Check
 from .program import Buffer, Kind
 
 __all__ = ["ArrayTracer", "Builder", "HOST_FREE", "LoopBuilder"]
@@ -124,6 +125,22 @@ class ArrayTracer:
             _refuse(self)
         return self.builder.reduce(np.add, self, axis, dtype, out, keepdims)
 
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False, **initial):
+        if initial:
+            _refuse(self)
+        return self.builder.reduce(np.multiply, self, axis, dtype, out, keepdims)
+
+    def all(self, axis=None, out=None, keepdims=False):
+        return self._of_booleans(np.minimum, axis, out, keepdims)
+
+    def any(self, axis=None, out=None, keepdims=False):
+        return self._of_booleans(np.maximum, axis, out, keepdims)
+
+    def _of_booleans(self, ufunc, axis, out, keepdims):
+        if self.dtype != bool or not self.builder.compiles_loops:
+            _refuse(self)
+        return self.builder.reduce(ufunc, self, axis, None, out, keepdims)
+
     def max(self, axis=None, out=None, keepdims=False, **initial):
         if initial:
             _refuse(self)
@@ -149,7 +166,9 @@ class ArrayTracer:
             raise NotTraceable
         probe = np.broadcast_to(np.zeros((), self.dtype), self.shape)[index]
         if not isinstance(probe, np.ndarray):  # one entry: NumPy makes a copy
-            raise NotTraceable
+            if not self.builder.compiles_loops:
+                raise NotTraceable
+            return self[(*index, Ellipsis)]
         if probe.shape == self.shape and all(i == slice(None) for i in index):
             return self
         axes = permutation(self.buffer)
@@ -215,7 +234,7 @@ class Builder:
     ``functions`` are those of NumPy that it knows beside ufuncs, with their handlers.
     """
 
-    functions = FUNCTIONS
+    functions, compiles_loops = FUNCTIONS, False
 
     def __init__(self, program, node):
         self.program, self.node = program, node
@@ -315,13 +334,17 @@ class Builder:
         full = ArrayTracer(buffer, self).reshape(lead + buffer.shape)
         return full.transpose(back).buffer
 
+    def may_reduce(self, ufunc, dtype):
+        """Return whether NumPy reduces numbers of a dtype to a number of that dtype."""
+        return dtype.kind in "fc" or ufunc in (np.maximum, np.minimum)
+
     def reduce(self, ufunc, x, axis, dtype, out, keepdims):
         """Append a reduction that keeps the dtype; return the result."""
         if ufunc not in (np.add, np.maximum, np.minimum, np.multiply):
             raise NotTraceable
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise NotTraceable
-        if x.dtype.kind not in "fc" and ufunc in (np.add, np.multiply):
+        if not self.may_reduce(ufunc, x.dtype):
             raise NotTraceable
         instruction = Reduce(ufunc, x.buffer, axis, keepdims, self.node)
         gone = instruction.axes
@@ -334,7 +357,14 @@ class Builder:
 class LoopBuilder(Builder):
     """A builder for targets that compile loops: it knows functions that are loops there."""
 
-    functions = LOOP_FUNCTIONS
+    functions, compiles_loops = LOOP_FUNCTIONS, True
+
+    def check(self, function, x, keywords):
+        """Append a look at the values of an array: ``function`` raises for wrong ones."""
+        self.program.append(Check(function, (x.buffer,), self.node, keywords))
+
+    def may_reduce(self, ufunc, dtype):
+        return dtype.kind != "b" or ufunc in (np.maximum, np.minimum)
 
     def unshaped(self, x):
         """The array of which one is a reshaped view, for what looks at all entries."""

@@ -3,6 +3,7 @@
 from .instruction import Instruction, Memory
 
 __all__ = [
+    "Check",
     "Draw",
     "EffectCall",
     "Gather",
@@ -96,6 +97,22 @@ class Draw(Opaque):
     @property
     def parameters(self):
         return {k: v for k, v in self.keywords.items() if k != "purpose"}
+
+
+class Check(Instruction):
+    """A look at values: ``function(operand, **keywords)`` raises if they are wrong."""
+
+    __slots__ = ("function", "keywords")
+    memory, is_pure, is_free = Memory.NONE, False, False
+    has_effect = may_alias = False
+
+    def __init__(self, function, operands, node, keywords):
+        super().__init__(operands, node)
+        self.function, self.keywords = function, keywords
+
+    @property
+    def name(self):
+        return self.function.__name__
 
 
 # ------------------------------------------------------------ variables, other effects

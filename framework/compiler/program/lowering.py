@@ -16,7 +16,7 @@ from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
 from .atomicity import fallible_first
 from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
 from .call_instructions import Store as StoreArray
-from .lowering_rules import HOST_RULES, KERNEL_INSTRUCTIONS, LOWERING_RULES
+from .lowering_rules import HOST_RULES, KERNEL_INSTRUCTIONS, LOOP_RULES, LOWERING_RULES
 from .program import Buffer, Kind, Program
 from .variable_update import VariableUpdate
 
@@ -130,6 +130,8 @@ def _lowered_in_loops(program, node, operands):
     An op that raises on some values is computed by NumPy, which looks at them.
     """
     op = node.op
+    if op in LOOP_RULES:
+        return _traced(LoopBuilder(program, node), operands, LOOP_RULES[op])
     if op.raises_on_values(*[a.dtype for a in operands]) or op in KERNEL_INSTRUCTIONS:
         return None
     rule = LOWERING_RULES.get(op)

@@ -11,15 +11,16 @@ from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.math.comparison import where_positive
 from tapewright.ops.math.reduction import clip_by_norm_p
+from tapewright.ops.nn import cross_entropy
 from tapewright.ops.random import philox
 
 from . import convolution_rules
-from .array_functions import NotTraceable
+from .array_functions import NotTraceable, joined
 from .array_instructions import Copy, Routine
 from .call_instructions import Draw, Gather, Scatter
 from .scalar_functions import bits_of, kept_bits, positive_bits
 
-__all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOWERING_RULES"]
+__all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOOP_RULES", "LOWERING_RULES"]
 
 
 def lower_where_positive(builder, x, y):
@@ -54,11 +55,6 @@ def lower_clip_by_norm(builder, t, clip_norm, axes):
     return builder.made(instruction, t.shape, t.dtype)
 
 
-def joined(*values, axis, out=None):
-    """Concatenate ``values`` along ``axis``."""
-    return np.concatenate(values, axis, out)
-
-
 def lower_concat(builder, *values, axis):
     """Copy all values of one dtype into one array."""
     if len({v.dtype for v in values}) > 1 or not values[0].ndim:
@@ -75,6 +71,23 @@ LOWERING_RULES = {
     concat_p.primitive: lower_concat,
     where_positive.primitive: lower_where_positive,
     **convolution_rules.LOWERING_RULES,
+}
+
+
+def lower_sparse_cross_entropy(builder, labels, logits):
+    """Check the labels; pick the entries by comparing each number with the label."""
+    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1]:
+        raise NotTraceable
+    classes = logits.shape[-1]
+    builder.check(cross_entropy.check_labels, labels, {"classes": classes})
+    hits = labels[..., None] == np.arange(classes)
+    picked = np.where(hits, logits, np.zeros((), logits.dtype)).sum(axis=-1)
+    return cross_entropy.loss_of_picked(np, logits, picked)
+
+
+# Rules for targets that compile loops, for ops that raise on some values.
+LOOP_RULES = {
+    cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
 }
 
 # Rules for arithmetic that NumPy computes faster in another way than the kernel's.

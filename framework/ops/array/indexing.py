@@ -182,7 +182,7 @@ def _clipped(n, size, low, high):
 
 @getitem_p.vjp("x")
 def _(g, x_shape, index):
-    return _scatter_index(g, shape=x_shape, index=index)
+    return scatter_index(g, shape=x_shape, index=index)
 
 
 @getitem_p.batch
@@ -211,27 +211,27 @@ def _(axes, x, *, index):
 
 
 @primitive(linear=True)
-def _scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
+def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = xp.zeros(shape, g.dtype)
     full[_numpy_index(index)] = g
     return full
 
 
-@_scatter_index.infer
+@scatter_index.infer
 def _(g, shape, index):
     return TensorSpec(shape, g.dtype)
 
 
-@_scatter_index.vjp("g")
+@scatter_index.vjp("g")
 def _(c, index):
     return getitem_p(c, index=index)
 
 
-@_scatter_index.batch
+@scatter_index.batch
 def _(mapped, g, *, shape, index):
     size = g.array.shape[0]
-    return _scatter_index(g, shape=(size, *shape), index=([None, None, None], *index))
+    return scatter_index(g, shape=(size, *shape), index=([None, None, None], *index))
 
 
 # ------------------------------------------------------------- every index of Python's

@@ -167,24 +167,36 @@ def softmax_cross_entropy_with_logits(
     cost=per_input(3, 1),
     no_gradient=("labels",),
 )
-def _sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
+def sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     if labels.shape != logits.shape[:-1]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    top = logits.max(axis=-1)
-    log_total = xp.log(xp.exp(logits - top[..., None]).sum(axis=-1))
     if xp is np:
-        return log_total - (_picked(logits, labels) - top)
+        return loss_of_picked(xp, logits, _picked(logits, labels))
     # there is no waiting for a GPU to find a wrong label: its loss is NaN, as in TensorFlow
     picks = labels[..., None].astype(xp.int64)
     valid = (picks >= 0) & (picks < logits.shape[-1])
     picked = xp.take_along_axis(logits, xp.where(valid, picks, 0), axis=-1)
     picked = xp.where(valid, picked, xp.nan).astype(logits.dtype)
-    return log_total - (picked[..., 0] - top)
+    return loss_of_picked(xp, logits, picked[..., 0])
+
+
+def loss_of_picked(xp, logits, picked):
+    """The loss, given the entries of the logits at the labels."""
+    top = logits.max(axis=-1)
+    log_total = xp.log(xp.exp(logits - top[..., None]).sum(axis=-1))
+    return log_total - (picked - top)
 
 
 def _picked(logits, labels):
     """The entries at the labels, in NumPy; a third of what take_along_axis costs."""
-    classes, places = logits.shape[-1], labels.astype(np.int64, order="C").reshape(-1)
+    classes, places = logits.shape[-1], check_labels(labels, logits.shape[-1])
+    places += np.arange(labels.size) * classes
+    return logits.reshape(-1).take(places).reshape(labels.shape)
+
+
+def check_labels(labels, classes):
+    """Labels in a new row of integers. Raises: ``ValueError`` if one is out of range."""
+    places = labels.astype(np.int64, order="C").reshape(-1)
     # a negative number is a large one without its sign: one pass finds both kinds
     if labels.size and places.view(np.uint64).max() >= classes:
         wrong = places[(places < 0) | (places >= classes)]
@@ -192,11 +204,10 @@ def _picked(logits, labels):
             "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
             f"{classes - 1}, got {wrong[0]}"
         )
-    places += np.arange(labels.size) * classes
-    return logits.reshape(-1).take(places).reshape(labels.shape)
+    return places
 
 
-@_sparse_cross_entropy.infer
+@sparse_cross_entropy.infer
 def _(labels, logits):
     who = "sparse_softmax_cross_entropy_with_logits"
     if not labels.dtype.is_integer:
@@ -207,15 +218,15 @@ def _(labels, logits):
     return TensorSpec(labels.shape, logits.dtype)
 
 
-@_sparse_cross_entropy.vjp("logits")
+@sparse_cross_entropy.vjp("logits")
 def _(g, labels, logits, logits_shape, logits_dtype):
     hits = one_hot_p(labels, logits_shape[-1], -1, logits_dtype)
     return (softmax_p(logits) - hits) * expand_dims(g, -1)
 
 
-@_sparse_cross_entropy.batch
+@sparse_cross_entropy.batch
 def _(mapped, labels, logits):
-    return _sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
+    return sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
 
 
 def sparse_softmax_cross_entropy_with_logits(
@@ -235,7 +246,7 @@ def sparse_softmax_cross_entropy_with_logits(
     _check_floating(who, logits)
     if len(logits.shape) < 1:
         raise ShapeError(who, "logits must be [..., classes]", logits=logits)
-    return _sparse_cross_entropy(labels, logits)
+    return sparse_cross_entropy(labels, logits)
 
 
 @elementwise(

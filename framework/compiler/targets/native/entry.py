@@ -33,6 +33,7 @@ __all__ = [
     "check_array",
     "check_count",
     "constant",
+    "constant_at",
     "none",
     "refuse_unless",
     "release_gil",
@@ -107,6 +108,13 @@ def argument(writer, args, n):
 def constant(writer, constants, n):
     """The object that is constant ``n``."""
     return _own(writer, constants, _OWN + n)
+
+
+def constant_at(writer, constants, n):
+    """A reference to the constant whose number is a value, to return."""
+    place = writer.at(constants, probe().items + 8 * _OWN, np.uint8)
+    thing = writer.load(writer.at(place, n, POINTER), POINTER)
+    return _new_reference(writer, thing)
 
 
 def _own(writer, constants, n):

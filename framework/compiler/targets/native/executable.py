@@ -4,13 +4,12 @@ import numpy as np
 
 from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
-from ...loops.loop_nest import LoopNest
 from ...program.array_instructions import Copy, Map, View
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
+from .kernels import use_kernels
 from .math_functions import is_supported
-from .products import is_product
-from .segments import ARENA, Segment, compiled_segments
+from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
 
 __all__ = ["NativeExecutable", "is_loop"]
 
@@ -19,6 +18,7 @@ class NativeExecutable(Executable):
     """Like `Executable`, with machine code for as many instructions as possible."""
 
     def __init__(self, program, name="replay"):
+        use_kernels(program)
         form_loops(program, is_loop)
         super().__init__(program, name)
 
@@ -56,10 +56,8 @@ class _Writer(SourceWriter):
         self.views = self.views_of_python()
         last = self.assignment.last_read
         for i, instruction in enumerate(self.program.instructions):
-            if is_product(
-                instruction
-            ):  # it reads the arrays of which its operands are views
-                for a in instruction.operands:
+            if code_of(instruction) is not None:
+                for a in instruction.operands:  # it reads the arrays that they are of
                     base = layout_of(a).base
                     last[base] = max(i, last.get(base, i))
 
@@ -67,13 +65,13 @@ class _Writer(SourceWriter):
         """The views that NumPy or the caller reads: machine code needs none."""
         needed = set(self.program.outputs)
         for each in reversed(self.program.instructions):
-            native = type(each) is LoopNest or is_product(each)
+            native = code_of(each) is not None
             if not native and (type(each) is not View or each.outputs[0] in needed):
                 needed.update(each.operands)
         return needed
 
     def write(self, i, instruction):
-        if type(instruction) is LoopNest or is_product(instruction):
+        if code_of(instruction) is not None:
             self.add(i, instruction)
             return
         if type(instruction) is View and instruction.outputs[0] not in self.views:
@@ -107,11 +105,15 @@ class _Writer(SourceWriter):
             return
         args = ", ".join([self.argument(key) for key in segment.arrays])
         call = self.source.bind("native_", PerInstance(lambda *_: segment.function))
-        plain = self.function_name(plain_arrays)
+        again = self.source.bind("again_", PerInstance(lambda *_: segment.again))
         tag = segment.instructions[0]
-        self.source.emit(
-            f"if {call}({args}) is not None: {call}(*{plain}({args}))", tag
-        )
+        self.source.emit(f"error = {call}({args})", tag)
+        with self.source.block("if error is not None:", tag):
+            self.source.emit(f"if error is True: error = {again}({args})", tag)
+            for number, each in enumerate(segment.fallible, FIRST_ERROR):
+                fail = self.source.bind("fail_", _Failure(each))
+                bases = self.listed(_bases(each))
+                self.source.emit(f"if error == {number}: {fail}({bases})", each)
         self.clear(self.pending, tag)
         self.pending = []
 
@@ -131,9 +133,29 @@ class _Writer(SourceWriter):
         return self.name_of(key)
 
 
-def plain_arrays(*arrays):
-    """The arrays in C order, for machine code that has refused others."""
-    return [np.require(a, requirements="CA") for a in arrays]
+class _Failure:
+    """Runs an instruction in NumPy that machine code has refused, for its exception."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __call__(self, *bases):
+        held = dict(zip(_bases(self.kernel), bases))
+
+        def array(buffer):
+            if buffer not in held:
+                held[buffer] = buffer.instruction.apply(
+                    array(buffer.instruction.viewed)
+                )
+            return held[buffer]
+
+        replaced = self.kernel.replaced
+        replaced.function(*map(array, self.kernel.reads), **replaced.keywords)
+        raise RuntimeError(f"machine code has refused what NumPy takes: {replaced!r}")
+
+
+def _bases(kernel):
+    return list(dict.fromkeys([a.base for a in kernel.reads]))
 
 
 def _arena_of(instance, scope):

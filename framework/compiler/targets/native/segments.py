@@ -6,25 +6,66 @@ It checks them first; if one is not as expected it does nothing and returns True
 Python calls it again with copies.
 """
 
-import functools
-
 import numpy as np
 
 from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
 from . import blas, engine, entry, runtime
+from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
-from .products import product_work, write_product
+from .products import is_product, product_work, write_product
 
-__all__ = ["ARENA", "Segment", "compiled_segments"]
+__all__ = ["ARENA", "FIRST_ERROR", "Segment", "code_of", "compiled_segments"]
 
 ARENA = "arena"  # the key of the argument in which all buffers of the arena lie
 
 # Operations from which on other Python threads may run meanwhile: a microsecond or two.
 LONG = 1 << 14
-# Operations of a nest from which on its blocks go to several threads.
-SHARED = 1 << 17
+# Returned when the first instruction that can fail has failed; the next ones follow.
+FIRST_ERROR = 2
+
+
+class _Nest:
+    """The code of a `LoopNest`, as a `NativeKernel` has it."""
+
+    can_fail = calls_blas = False
+
+    def __init__(self, nest):
+        self.nest, self.work = nest, nest.work * nest.blocks.extent
+
+    def define(self, writer, name, places):
+        write_nest(writer, self.nest, name, places)
+
+    def write(self, writer, name, arguments):
+        context = arguments.context
+        call_blocks(writer, name, context, self.nest.blocks.extent, self.work)
+        if self.nest.finish:
+            writer.call(f"{name}.finish", [context], declare=False)
+
+
+class _Product:
+    """The code of a product, as a `NativeKernel` has it."""
+
+    can_fail, calls_blas = False, True
+
+    def __init__(self, product):
+        self.product, self.work = product, product_work(product)
+
+    def define(self, writer, name, places):
+        self.call = write_product(writer, self.product, name, places)
+
+    def write(self, writer, name, arguments):
+        self.call(arguments.context)
+
+
+def code_of(instruction):
+    """The object that writes the code of an instruction, or None if there is none."""
+    if isinstance(instruction, NativeKernel):
+        return instruction
+    if type(instruction) is LoopNest:
+        return _Nest(instruction)
+    return _Product(instruction) if is_product(instruction) else None
 
 
 class Segment:
@@ -43,6 +84,14 @@ class Segment:
         """Run; return True if nothing was done, as an array is not as expected."""
         return self.function(*arrays)
 
+    def again(self, *arrays):
+        """Run with copies of arrays that are not in C order or not aligned."""
+        error = self.function(*[np.require(a, requirements="CA") for a in arrays])
+        if error is True:
+            given = [f"{a.dtype} {a.shape}" for a in arrays]
+            raise RuntimeError(f"{self.name} does not take the arrays {given}")
+        return error
+
     def append(self, instruction):
         self.instructions.append(instruction)
         for buffer in (*instruction.operands, *instruction.outputs):
@@ -57,45 +106,62 @@ class Segment:
         return self.arrays.setdefault(key, len(self.arrays))
 
     @property
-    def work(self):
-        """About how many operations it takes."""
-        total = 0
-        for each in self.instructions:
-            if type(each) is LoopNest:
-                total += each.work * each.blocks.extent
-            else:
-                total += product_work(each)
-        return total
+    def fallible(self):
+        """The instructions that can fail; the first one returns `FIRST_ERROR`, and so on."""
+        return [each for each in self.instructions if code_of(each).can_fail]
 
     # --- code
 
     def write(self, writer):
         """Write its function, which `entry` calls."""
-        with_products = any([type(each) is not LoopNest for each in self.instructions])
+        codes = [code_of(each) for each in self.instructions]
+        with_products = any([code.calls_blas for code in codes])
         places, addresses = self.places()
-        names = [f"{self.name}.{i}" for i in range(len(self.instructions))]
-        calls = []  # each writes the call of one instruction
-        for name, each in zip(names, self.instructions):
-            if type(each) is LoopNest:
-                write_nest(writer, each, name, places)
-                calls.append(functools.partial(_write_call, writer, name, each))
-            else:
-                calls.append(write_product(writer, each, name, places))
+        names = [f"{self.name}.{i}" for i in range(len(codes))]
+        for name, code in zip(names, codes):
+            code.define(writer, name, places)
         with writer.function(self.name, entry.PARAMETERS, POINTER, "nounwind") as given:
             constants, args, count = given
             self.write_checks(writer, constants, args, count)
             context = self.write_context(writer, args, addresses)
-            is_long = self.work >= LONG
+            arguments = Arguments(writer, context, places)
+            is_long = sum([code.work for code in codes]) >= LONG
             state = entry.release_gil(writer) if is_long else None
             if with_products:
                 blas.enter(writer)
-            for call in calls:
-                call(context)
+            error = self.write_codes(writer, names, codes, arguments)
             if with_products:
                 blas.leave(writer)
             if is_long:
                 entry.retake_gil(writer, state)
+            if error is not None:
+                with writer.when(error != 0):
+                    writer.ret(entry.constant_at(writer, constants, error - 1))
+                    writer.begin(writer.fresh("unreachable"))
             writer.ret(entry.none(writer, constants))
+
+    def write_codes(self, writer, names, codes, arguments):
+        """Write the code of all instructions; return the number of the one that failed."""
+        place = writer.alloca(np.int64) if self.fallible else None
+        if place is not None:
+            writer.store(writer.index(0), place)
+        end, number = writer.fresh("end"), 0
+        for name, code in zip(names, codes):
+            failed = code.write(writer, name, arguments)
+            if failed is None:
+                continue
+            number += 1
+            writer.store(
+                writer.select(failed, writer.index(number), writer.index(0)), place
+            )
+            go_on = writer.fresh("go_on")
+            writer.branch(failed, end, go_on)
+            writer.begin(go_on)
+        if place is None:
+            return None
+        writer.jump(end)
+        writer.begin(end)
+        return writer.load(place, np.int64)
 
     def places(self):
         """``(places, addresses)``: the number of each buffer's address, and for each
@@ -131,19 +197,6 @@ class Segment:
         return context
 
 
-def _write_call(writer, name, nest, context):
-    """Write the call of a nest: all blocks in a row, or on several threads."""
-    count = nest.blocks.extent
-    if count > 1 and nest.work * count >= SHARED:
-        function = writer.symbol(name)
-        writer.call("tw_parallel", [function, context, writer.index(count)])
-    else:
-        with writer.loop(0, count) as block:
-            writer.call(name, [context, block], declare=False)
-    if nest.finish:
-        writer.call(f"{name}.finish", [context], declare=False)
-
-
 def _base(buffer):
     """The buffer whose address an instruction is given for an operand."""
     return layout_of(buffer).base
@@ -159,4 +212,5 @@ def compiled_segments(segments, name):
     symbols = {**runtime.symbols(), **blas.symbols(), **entry.symbols()}
     library = engine.compiled(writer.text(), name, symbols)
     for segment in segments:
-        segment.function = entry.builtin(library, segment.name)
+        errors = range(FIRST_ERROR, FIRST_ERROR + len(segment.fallible))
+        segment.function = entry.builtin(library, segment.name, tuple(errors))

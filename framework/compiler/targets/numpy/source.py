@@ -24,6 +24,7 @@ from ...program.array_instructions import (
     identity,
 )
 from ...program.call_instructions import (
+    Check,
     Draw,
     EffectCall,
     Gather,
@@ -295,6 +296,10 @@ class SourceWriter:
         args = self.listed(instruction.operands)
         self.source.emit(f"{left} = {function}({args})", instruction)
 
+    def write_check(self, i, check):
+        args = self.listed(check.operands) + self.keywords(check)
+        self.source.emit(f"{self.function_name(check.function)}({args})", check)
+
     def write_regions(self, i, call):
         executables = [self.compile_program(p, p.graph.name) for p in call.programs]
         kernel = call.node.kernel(executables, **call.settings)
@@ -315,6 +320,7 @@ METHODS = {
     Opaque: SourceWriter.write_kernel,
     Gather: SourceWriter.write_kernel,
     Scatter: SourceWriter.write_kernel,
+    Check: SourceWriter.write_check,
     Draw: SourceWriter.write_kernel,
     Load: SourceWriter.write_load,
     Store: SourceWriter.write_store,

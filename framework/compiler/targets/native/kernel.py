@@ -1,0 +1,121 @@
+"""`NativeKernel`: an instruction that machine code of its own computes.
+
+A subclass is a kind of such instructions, in a file of its own: which instructions of a
+program it replaces, and the code. It is named in the table of `kernels`; nothing else
+knows of it. Its operands are in C order.
+"""
+
+import contextlib
+
+import numpy as np
+
+from ...loops.accesses import layout_of
+from ...program.instruction import Instruction, Memory
+from ...program.program import Buffer, Kind
+from . import runtime
+from .llvm_writer import POINTER
+
+__all__ = ["Arguments", "NativeKernel", "bits_of", "block_function", "call_blocks"]
+
+# Operations from which on blocks go to several threads.
+SHARED = 1 << 17
+BLOCK = 1 << 15  # operations of a block, at least
+
+
+class NativeKernel(Instruction):
+    """Computes what ``replaced`` does, an instruction that NumPy could run.
+
+    A subclass has ``accepts(instruction)``, ``write``, and what else is different:
+    ``can_fail``: `write` returns a condition under which it has failed, before it has
+    written anything; then ``replaced`` is run, to raise what it raises.
+    """
+
+    __slots__ = ("replaced",)
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
+    has_effect = may_alias = False
+    can_fail = calls_blas = False
+
+    def __init__(self, replaced):
+        scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
+        super().__init__((*replaced.operands, *scratch), replaced.node)
+        self.replaced = replaced
+
+    @classmethod
+    def accepts(cls, instruction):
+        """Return whether there is code for an instruction of the class in the table."""
+        raise NotImplementedError
+
+    @staticmethod
+    def scratch_specs(instruction):
+        """Shapes and dtypes of memory to work in, which are further operands."""
+        return ()
+
+    @property
+    def name(self):
+        return self.replaced.name
+
+    @property
+    def is_droppable(self):
+        return self.replaced.is_droppable
+
+    @property
+    def work(self):
+        """About how many operations it takes."""
+        return sum([a.size for a in (*self.reads, *self.outputs)])
+
+    def define(self, writer, name, places):
+        """Write the functions that `write` calls; their names begin with ``name``."""
+
+    def write(self, writer, name, arguments):
+        """Append the code to the function of a segment; return a bool if it can fail."""
+        raise NotImplementedError
+
+
+class Arguments:
+    """The addresses of buffers, in a table at ``context``."""
+
+    def __init__(self, writer, context, places):
+        self.writer, self.context, self.places = writer, context, places
+
+    def __getitem__(self, buffer):
+        base, offset, _ = layout_of(buffer)
+        place = self.writer.at(self.context, self.places[base], POINTER)
+        return self.writer.at(self.writer.load(place, POINTER), offset, buffer.dtype)
+
+
+@contextlib.contextmanager
+def block_function(writer, name, places, buffers):
+    """Define ``void name(ptr context, i64 block)``, a part of what a kernel does.
+
+    Yields the addresses of buffers that do not overlap, and the number of the block.
+    """
+    parameters = [(f"p{i}", POINTER, "noalias") for i in range(len(buffers))]
+    parameters.append(("block", np.int64))
+    attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
+    with writer.function(
+        f"{name}.body", parameters, None, attributes, "internal"
+    ) as given:
+        yield given[:-1], given[-1]
+        writer.ret()
+    parameters = [("context", POINTER), ("block", np.int64)]
+    attributes = 'nounwind "prefer-vector-width"="512"'
+    with writer.function(name, parameters, None, attributes) as (context, block):
+        arguments = Arguments(writer, context, places)
+        pointers = [arguments[buffer] for buffer in buffers]
+        writer.call(f"{name}.body", [*pointers, block], declare=False)
+        writer.ret()
+
+
+def call_blocks(writer, name, context, count, work):
+    """Run all blocks of a function: in a row, or on several threads if there is work."""
+    if count > 1 and work >= SHARED:
+        runtime.parallel(writer, name, context, count)
+        return
+    with writer.loop(0, count) as block:
+        writer.call(name, [context, block], declare=False)
+
+
+def bits_of(dtype):
+    """The integers that are as wide as a dtype, to move entries; None if there are none."""
+    size = np.dtype(dtype).itemsize
+    return np.dtype(f"u{size}") if size in (1, 2, 4, 8) else None
