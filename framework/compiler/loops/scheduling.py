@@ -44,9 +44,7 @@ CHEAP = frozenset(
     trunc""".split()
 )
 DEAR = 8
-BLOCK = (
-    1 << 18
-)  # operations of a block, about 10 us: more than it costs to hand it over
+BLOCK = 1 << 16  # operations of a block: some 5 us, ten times what it costs to share
 LANES = 64  # the least entries of a strip
 STRIP = 1024  # the most
 KEPT = 1 << 14  # entries that a local array may have
@@ -233,8 +231,10 @@ class _Schedule:
         whole = self.reduced | set(self.outer)
 
         def weight(axis):
-            unit = sum([1 for a in accesses if abs(a.stride(axis)) == 1])
-            return unit, axis.extent
+            """The entries that are read and written in one piece along an axis."""
+            own = [a for a in accesses if abs(a.stride(axis)) == 1]
+            entries = [math.prod([x.extent for x, _ in a.strides]) for a in own]
+            return sum(entries), axis.extent
 
         def span(axis):
             return max([abs(a.stride(axis)) for a in accesses], default=0)

@@ -78,7 +78,12 @@ def _plan(equation, shapes, optimize):
         wanted = set("".join(terms) + result)
         own = dict.fromkeys("".join(taken))
         made = "".join(c for c in own if c in wanted) if terms else result
-        steps.append((places, _double(*taken, made, sizes)))
+        a, b = taken
+        if _comes_in_order(b, a, made) and not _comes_in_order(a, b, made):
+            step = _swapped(_double(b, a, made, sizes))
+        else:
+            step = _double(a, b, made, sizes)
+        steps.append((places, step))
         terms.append(made)
     return steps
 
@@ -91,6 +96,18 @@ def _by_two(path, count):
             yield tuple(places[:2])
             places = [count - 2, *places[2:]]  # what was just made stands last
             count -= 1
+
+
+def _swapped(step):
+    return lambda xp, a, b: step(xp, b, a)
+
+
+def _comes_in_order(term_a, term_b, result):
+    """Return whether a product of these operands has the axes of the result in order."""
+    both = [c for c in result if c in term_a and c in term_b]
+    rows = [c for c in dict.fromkeys(term_a) if c in result and c not in term_b]
+    columns = [c for c in dict.fromkeys(term_b) if c in result and c not in term_a]
+    return "".join(both + rows + columns) == result
 
 
 def _single(term, result):

@@ -164,6 +164,8 @@ class _Function:
         if each.ufunc in _REDUCTIONS:
             with writer.reassociated():
                 total = writer.binary(_REDUCTIONS[each.ufunc], total, value)
+        elif dtype.kind == "f":  # an intrinsic that LLVM knows as a reduction
+            total = writer.intrinsic(each.ufunc, total, value)
         else:
             total = scalar_function(writer, each.ufunc, [total, value], dtype)
         writer.store(total, address)
