@@ -9,6 +9,7 @@ group as well, but read by others only, as its blocks run at the same time.
 
 import heapq
 import itertools
+import math
 
 from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
@@ -19,6 +20,7 @@ from .statements import Axis
 __all__ = ["Group", "grouped", "root_of"]
 
 MOST = 400  # instructions of a group: the time of compilation grows with them
+SUMS = 4096  # sums to which every block may add
 SMALL = 4096  # entries whose sum may be read in the same nest, which then is one block
 
 
@@ -34,6 +36,7 @@ class Group:
         self.members, self.axes_of, self.inner = [], {}, {}
         self.axes, self.reduced = (), None
         self.totals = set()  # values that others alone may read
+        self.spread = frozenset()  # axes of sums to which every block adds
         self.is_nest = False
         self.before, self.depends = (
             0,
@@ -54,8 +57,24 @@ class Group:
         return reduced is not None and axes == frozenset(every) - reduced
 
     def allows_all(self, every, reduced):
-        kinds = {frozenset(axes) for axes in self.axes_of.values()}
+        kinds = [axes for v, axes in self.axes_of.items() if v not in self.totals]
         return all([self.allows(axes, every, reduced) for axes in kinds])
+
+    def allows_reduction(self, every, reduced):
+        """Return whether ``reduced`` can be the axes that passes run over."""
+        rest = set(every) - reduced - self.spread
+        return (
+            self.reduced is None
+            and self.allows_all(every, reduced)
+            and bool(rest or not self.spread)
+        )
+
+    def allows_sums(self, axes):
+        """Return whether each block can add to sums along these axes: there must be another
+        axis that blocks are cut from."""
+        spread = self.spread | axes
+        size = math.prod([a.extent for a in axes])
+        return size <= SUMS and bool(set(self.axes) - (self.reduced or set()) - spread)
 
 
 def grouped(program, is_supported):
@@ -76,6 +95,10 @@ class _Grouping:
         self.fallible = []  # units that may raise, which must come before effects
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
+        self.readers_of = {}  # buffer -> instructions
+        for each in program.instructions:
+            for a in each.operands:
+                self.readers_of.setdefault(a, []).append(each)
 
     def units(self):
         for instruction in self.program.instructions:
@@ -213,20 +236,23 @@ class _Grouping:
         shape = instruction.operands[0].shape
         if any([axes[i] is None and shape[i] != 1 for i in range(len(shape))]):
             return False
-        every, size = frozenset(unit.axes), 1
-        for a in own:
-            size *= a.extent
+        every, size = frozenset(unit.axes), math.prod([a.extent for a in own])
         if summed and not (own == every and summed == unit.reduced):
-            if (
-                own == every
-                and unit.reduced is None
-                and (summed != every or size <= SMALL)
-            ):
-                if not unit.allows_all(unit.axes, summed) or unit.totals:
+            open_ended = self.is_read_back(instruction)
+            if own == every and unit.reduced is None and open_ended:
+                if summed == every and size > SMALL:
+                    unit.totals.add(out)
+                elif unit.allows_reduction(unit.axes, summed):
+                    unit.reduced = summed
+                else:
                     return False
-                unit.reduced = summed
             elif summed == own:
                 unit.totals.add(out)
+            elif own == every and unit.allows_sums(own - summed):
+                unit.totals.add(out)
+                unit.spread |= own - summed
+            elif own == every and unit.allows_reduction(unit.axes, summed):
+                unit.reduced = summed
             else:
                 return False
         unit.inner[instruction] = axes
@@ -237,6 +263,21 @@ class _Grouping:
         else:
             unit.axes_of[out] = tuple([a for i, a in enumerate(axes) if i not in gone])
         return True
+
+    def is_read_back(self, reduction):
+        """Return whether entries of the size of its operand depend on a reduction."""
+        size = reduction.operands[0].size
+        waiting, seen = list(reduction.outputs), set()
+        while waiting:
+            for reader in self.readers_of.get(waiting.pop(), ()):
+                if reader in seen or not isinstance(reader, (Map, View, Reduce, Copy)):
+                    continue
+                seen.add(reader)
+                (out,) = reader.outputs
+                if type(reader) is Map and out.size >= size:
+                    return True
+                waiting.append(out)
+        return False
 
     def axes_in(self, unit, buffer):
         """The axes of the dimensions of a buffer, if a unit makes it and they are known."""
@@ -286,7 +327,7 @@ class _Grouping:
                 return False
             reduced = None if not unit.axes else frozenset(new)
             if unit.totals or not unit.allows_all(every, reduced):
-                return False
+                return False  # sums are over all axes
             unit.axes, unit.reduced = every, reduced
         if not unit.allows(axes, unit.axes, unit.reduced):
             return False
@@ -324,8 +365,12 @@ class _Grouping:
             v: tuple([None if a is None else renamed[a] for a in axes])
             for v, axes in values.items()
         }
-        for axes in (*new_axes.values(), *unit.axes_of.values()):
-            if not unit.allows(axes, every, reduced):
+        totals = unit.totals | other.totals
+        spread = unit.spread | frozenset([renamed[a] for a in other.spread])
+        if spread and not set(every) - (reduced or set()) - spread:
+            return unit
+        for value, axes in (*new_axes.items(), *unit.axes_of.items()):
+            if value not in totals and not unit.allows(axes, every, reduced):
                 return unit
         inner = {
             i: tuple([None if a is None else renamed[a] for a in axes])
@@ -336,12 +381,11 @@ class _Grouping:
             summed = frozenset([axes[n] for n in i.axes]) - {None}
             own = frozenset(axes) - {None}
             if out in unit.totals or out in other.totals:
-                if summed != own:
+                if summed != own and own != frozenset(every):
                     return unit
             elif summed and not (own == frozenset(every) and summed == reduced):
                 return unit
         # A value of one that the other reads must not be a sum over all entries.
-        totals = unit.totals | other.totals
         for each in (*unit.members, *other.members):
             for a in each.operands:
                 if root_of(a) in totals:
@@ -355,7 +399,7 @@ class _Grouping:
         unit.axes, unit.reduced = every, reduced
         unit.axes_of.update(new_axes)
         unit.inner.update(inner)
-        unit.totals = totals
+        unit.totals, unit.spread = totals, spread
         order = {each: n for n, each in enumerate(self.program.instructions)}
         unit.members = sorted([*unit.members, *other.members], key=order.__getitem__)
         for out in other.axes_of:

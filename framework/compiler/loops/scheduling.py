@@ -45,10 +45,10 @@ CHEAP = frozenset(
 )
 DEAR = 8
 BLOCK = 1 << 16  # operations of a block: some 5 us, ten times what it costs to share
+PARTS = 16  # the most blocks that each have their part of many sums
 LANES = 64  # the least entries of a strip
 STRIP = 1024  # the most
 KEPT = 1 << 14  # entries that a local array may have
-RUN = 4096  # numbers that are added in one go: sums of longer runs are added to each other
 
 
 class _Node:
@@ -239,14 +239,28 @@ class _Schedule:
         def span(axis):
             return max([abs(a.stride(axis)) for a in accesses], default=0)
 
-        self.outer.sort(key=span, reverse=True)
+        spread = frozenset().union(
+            *[
+                n.axes
+                for n in self.nodes.values()
+                if n.summed not in (None, self.reduced)
+            ]
+        )  # axes of sums to which every block adds: blocks are cut from another
+        self.outer.sort(key=lambda axis: (axis in spread, -span(axis)))
         self.passed = sorted(self.reduced, key=span, reverse=True)
         self.vector = max(whole, key=weight, default=None)
         if not self.reduced:  # one pass over everything
-            if self.outer and self.outer[-1] is not self.vector:
+            first = self.outer[:1]
+            if (
+                self.outer
+                and self.outer[-1] is not self.vector
+                and (not spread or first != [self.vector])
+            ):
                 self.outer.remove(self.vector)
                 self.outer.append(self.vector)
         self.lanes = self.vector if self.reduced and self.vector in self.outer else None
+        if self.lanes in spread:
+            self.lanes = None
         if self.lanes is None and self.passed and self.vector in self.reduced:
             self.passed.remove(self.vector)
             self.passed.append(self.vector)
@@ -331,6 +345,7 @@ class _Schedule:
             for n in self.nodes.values()
             if n.summed is not None and n.summed != self.reduced
         ]
+        self.spread_sums = any([node.axes for node in totals])
         extent = math.prod([a.extent for a in self.passed])
         each = sum(
             [
@@ -339,47 +354,11 @@ class _Schedule:
             ]
         )
         self.make_blocks(extent, each)
-        prologue = []
-        for node in totals:
-            self.accumulators[id(node)] = access = Access(
-                self.local("total", node.dtype, 1), 0, ()
-            )
-            prologue.append(Reset(access, node.function))
-        inner = self.outer_body(totals)
-        body = prologue + self.wrapped(inner)
+        prologue, after, finish, scratch = [], [], [], []
         blocks = Axis("block", self.block_count)
-        finish, scratch = [], []
         for node in totals:
-            parts = Buffer((self.block_count,), node.dtype, Kind.SCRATCH)
-            scratch.append(parts)
-            value = Scalar(self.name(), node.dtype)
-            body += [
-                Load(value, self.accumulators[id(node)]),
-                Store(Access(parts, 0, ((blocks, 1),)), value),
-            ]
-            total = Access(self.local("sum", node.dtype, 1), 0, ())
-            part, result = (
-                Scalar(self.name(), node.dtype),
-                Scalar(self.name(), node.dtype),
-            )
-            finish += [
-                Reset(total, node.function),
-                Loop(
-                    blocks,
-                    Span.WHOLE,
-                    0,
-                    [
-                        Load(part, Access(parts, 0, ((blocks, 1),))),
-                        Accumulate(total, node.function, part),
-                    ],
-                ),
-                Load(result, total),
-            ]
-            finish.append(
-                Store(
-                    self.stores.get(node.buffer) or self.access_of(node.buffer), result
-                )
-            )
+            scratch.append(self.add_up(node, blocks, prologue, after, finish))
+        body = prologue + self.wrapped(self.outer_body(totals)) + after
         self.kept = {}
         scope = _Scope(self, finish, (), {})
         for node in self.at_end:
@@ -397,6 +376,31 @@ class _Schedule:
         )
         return nest
 
+    def add_up(self, node, blocks, prologue, after, finish):
+        """Write how each block makes its part of a sum, and how these are added up.
+
+        Returns the memory of the parts.
+        """
+        axes = sorted(node.axes, key=lambda a: -dict(self.store_of(node).strides)[a])
+        size = math.prod([a.extent for a in axes])
+        parts = Buffer((self.block_count, size), node.dtype, Kind.SCRATCH)
+        own = self.keep(node, axes, "total")
+        self.accumulators[id(node)] = own
+        place = Access(parts, 0, ((blocks, size), *own.strides))
+        sum_ = self.keep(node, axes, "sum")
+        value, part, result = [Scalar(self.name(), node.dtype) for _ in range(3)]
+        prologue += _along(axes, [Reset(own, node.function)])
+        after += _along(axes, [Load(value, own), Store(place, value)])
+        finish += _along(axes, [Reset(sum_, node.function)])
+        add = [Load(part, place), Accumulate(sum_, node.function, part)]
+        finish.append(Loop(blocks, Span.WHOLE, 0, _along(axes, add)))
+        store = Store(self.store_of(node), result)
+        finish += _along(axes, [Load(result, sum_), store])
+        return parts
+
+    def store_of(self, node):
+        return self.stores.get(node.buffer) or self.access_of(node.buffer)
+
     def make_blocks(self, extent, each):
         """Cut the outermost loop into blocks."""
         rest = math.prod([a.extent for a in self.outer[1:]]) * extent
@@ -412,6 +416,8 @@ class _Schedule:
             width = min(
                 width, STRIP, max(LANES, KEPT // max(1, extent) // LANES * LANES)
             )
+        if self.spread_sums:
+            width = max(width, -(-self.first.extent // PARTS))
         self.width = min(width, self.first.extent)
         self.block_count = -(-self.first.extent // self.width)
         self.block_work = self.width * rest * each
@@ -593,13 +599,13 @@ class _Schedule:
             self.kept[id(node)] = access = self.keep(node, (*self.passed, *lanes))
             inside.append(Store(access, scope.known[id(node)]))
 
-    def keep(self, node, axes):
+    def keep(self, node, axes, stem="kept"):
         """A local array for the values of a node along these axes."""
         pairs, size = [], 1
         for axis in reversed(axes):
             pairs.append((axis, size))
             size *= self.lane_width if axis is self.lanes else axis.extent
-        return Access(self.local("kept", node.dtype, size), 0, tuple(pairs[::-1]))
+        return Access(self.local(stem, node.dtype, size), 0, tuple(pairs[::-1]))
 
     def local(self, stem, dtype, size):
         found = Local(f"{stem}{next(self.numbers)}", np.dtype(dtype), size)
@@ -608,6 +614,13 @@ class _Schedule:
 
     def name(self):
         return f"v{next(self.numbers)}"
+
+
+def _along(axes, body):
+    """Loops over whole axes around a body."""
+    for axis in reversed(axes):
+        body = [Loop(axis, Span.WHOLE, 0, body)]
+    return body
 
 
 class _Scope:
