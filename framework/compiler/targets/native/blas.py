@@ -105,14 +105,17 @@ def blocks(m, n, k, dtype=np.float32):
     OpenBLAS packs all of ``b`` for each block of rows, and all of ``a`` for each block of
     columns; and threads that write halves of the same rows disturb each other. So rows are
     cut, unless ``b`` exceeds a core's cache and there are few of them. Fewer rows than 128
-    in a block cost a quarter of the speed.
+    in a block cost a quarter of the speed. More blocks than the machine has cores cost up
+    to a tenth; how many of them are used does not matter.
     """
     size = np.dtype(dtype).itemsize
     work = 2 * m * n * k * size / 4
     if work < SMALLEST:
         return 1, 1
     count = 2
-    while count < MOST_BLOCKS and work >= 2 * count * PER_BLOCK:
+    while (
+        count < min(MOST_BLOCKS, os.cpu_count() or 1) and work >= 2 * count * PER_BLOCK
+    ):
         count *= 2
     if n >= 2 * m and n * k * size > 2**20 or m < ROWS:
         columns = max(min(count, n // COLUMNS), 1)
