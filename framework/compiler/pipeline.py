@@ -47,6 +47,8 @@ PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
 
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
+for _each in ("sums_for_products", "loop_fusion", "compiled_updates"):  # of `native`
+    config.offer_graph_pass(_each)
 config.offer_target("native", engine.availability, engine.description)
 
 
@@ -64,7 +66,7 @@ def make_update(rule, dtype, decays, scaled):
 
     See `compiled_update` for the arguments.
     """
-    if config.target() != "native":
+    if config.target() != "native" or not config.graph_pass_is_on("compiled_updates"):
         return None
     from .targets.native.updates import compiled_update  # with LLVM
 

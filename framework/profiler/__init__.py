@@ -278,7 +278,7 @@ class _Session:
             try:
                 outputs = timed(*arrays)
             except Exception as error:
-                raise executable.annotated(error) from None
+                raise timed.executable.annotated(error) from None
             finally:
                 marks, stop = timed.marks[:], clock()
                 session.replays.append((timed, marks, start, stop, session.thread()))
@@ -321,14 +321,17 @@ class _Session:
             if id(timed.executable) not in described:
                 described[id(timed.executable)] = _described(timed)
             known = described[id(timed.executable)]
-            ends = [*marks[1:], (0, stop)]
+            ends, latest = [*marks[1:], (0, stop)], None
             for (line, begun), (_, ended) in zip(marks, ends, strict=True):
-                if line in known:
-                    name, nbytes, data = known[line]
-                    event = Event(
-                        "instruction", name, begun, ended, thread, nbytes, data
-                    )
-                    events.append(event)
+                instruction = timed.instruction_of(line) if line in known else None
+                if instruction is None:
+                    latest = None
+                elif instruction is latest:  # one more line of it
+                    events[-1].stop = ended
+                else:
+                    latest, (name, nbytes, data) = instruction, known[line]
+                    given = "instruction", name, begun, ended, thread, nbytes, data
+                    events.append(Event(*given))
         events.sort(key=lambda e: (e.start, -e.stop))
         return events
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from tapewright.core import config
 from tapewright.core.devices import array_module
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
@@ -345,16 +346,38 @@ class ConcreteFunction:
 
     # --- showing; its modules are loaded when they are needed
 
-    def pretty(self) -> str:
-        """The executable as it runs: Python source, a line a call, and what each costs.
+    def pretty(self, target: Literal["native", "numpy"] | None = None) -> str:
+        """The executable as it runs: calls of NumPy, or loops of machine code, and their cost.
 
         Of a trace for all sizes, that for the sizes of the latest call.
+
+        Args: ``target``: by default the one that it is compiled for; for the other one it
+        is compiled to be shown.
+        Raises: ``ValueError`` if there is no such target, or no machine code here.
         """
         if self.specializations is not None:
-            return self._latest("pretty").pretty()
-        from ..inspection.pretty import executable_text
+            return self._latest("pretty").pretty(target)
+        executable = self._executable_for(target)
+        if executable.target == "native":
+            from ..inspection.native_text import native_text as text
+        else:
+            from ..inspection.pretty import executable_text as text
+        return text(executable, self.graph)
 
-        return executable_text(self.executable, self.graph)
+    def _executable_for(self, target):
+        if target is None or target == self.executable.target:
+            return self.executable
+        from ..pipeline import make_executable
+
+        if target not in ("native", "numpy"):
+            raise ValueError(
+                f"pretty: target is 'native' or 'numpy' (or None), got {target!r}"
+            )
+        with config.use_target(target):
+            if config.target() != target:
+                reason = config.report()["target"]["note"]
+                raise ValueError(f"pretty: there is no machine code here: {reason}")
+            return make_executable(self.graph)
 
     def explain(self, *args, repeats=None):
         """Times every call of a replay: an `Explanation`, which prints as a table.

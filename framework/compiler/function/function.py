@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from io import IOBase
-from typing import Any, Concatenate, Generic, ParamSpec, Self, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, overload
 
 import numpy as np
 
@@ -533,9 +533,19 @@ class Function(Generic[P, R]):
         texts = [c.pretty_printed_signature(verbose) for c in self.concrete_functions]
         return "\n\n".join(texts)
 
-    def pretty(self, *args: Any, **kwargs: Any) -> str:
-        """The executable for these arguments, as it runs; without any, the latest one."""
-        return self._one_of(args, kwargs).pretty()
+    def pretty(
+        self,
+        *args: Any,
+        target: Literal["native", "numpy"] | None = None,
+        **kwargs: Any,
+    ) -> str:
+        """The executable for these arguments, as it runs; without any, the latest one.
+
+        ``target``: see `ConcreteFunction.pretty`. If it is no string, it is an argument.
+        """
+        if target is not None and not isinstance(target, str):
+            kwargs["target"], target = target, None
+        return self._one_of(args, kwargs).pretty(target)
 
     def explain(self, *args: Any, repeats: int | None = None, **kwargs: Any) -> Any:
         """Time each call of the executable: see `ConcreteFunction.explain`."""

@@ -11,6 +11,7 @@ __all__ = [
     "dot_text",
     "executable_text",
     "graph_text",
+    "heading",
     "quantity",
     "short_line",
     "spec_text",
@@ -223,7 +224,8 @@ def heading(executable, graph):
         lines.append(f"  writes {len(written)}: {_listed(written.values(), 6)}")
     nodes = f"{counted(len(graph.nodes), 'node')} traced, {len(after)} after passes"
     views = counted(len(instructions) - len(working), "view or read", "views and reads")
-    lines.append(f"  {nodes}, {counted(len(working), 'array call')}, {views}")
+    calls = counted(len(working), executable.unit)
+    lines.append(f"  {nodes}, {calls}, {views}")
     size = quantity(executable.arena_size, "B")
     lines.append(f"  {size} of buffers, used again and again")
     return lines

@@ -43,6 +43,7 @@ class Timed:
     """
 
     def __init__(self, executable, replacing=None):
+        executable = executable.one_by_one()
         self.executable, self.marks = executable, []
         twin = copy.copy(executable)
         tree = _with_marks(executable.source)
@@ -81,7 +82,8 @@ def _marked(statements):
             if hasattr(part, "lineno"):
                 part.lineno = part.end_lineno = line
         for part in ("body", "orelse", "finalbody"):
-            if getattr(statement, part, None):
+            inner = getattr(statement, part, None)
+            if inner and inner[0].lineno != line:
                 setattr(statement, part, _marked(getattr(statement, part)))
         found += [mark, statement]
     return found
@@ -104,12 +106,16 @@ def peak_bytes(executable):
 
     These are buffers and new arrays; the work space of kernels is not known.
     """
-    end, needed = len(executable.program.instructions), {}
+    calls, needed = executable.calls(), {}
+    end = len(calls)
+    number = {each: n for n, call in enumerate(calls) for each in call}
+    numbers = [number.get(each, 0) for each in executable.program.instructions]
+    numbers.append(end)
     for buffer, last in executable.assignment.last_read.items():
-        needed[buffer.base] = max(last, needed.get(buffer.base, 0))
+        needed[buffer.base] = max(numbers[last], needed.get(buffer.base, 0))
     change = [0] * (end + 2)
-    for i, instruction in enumerate(executable.program.instructions):
-        for out in instruction.outputs:
+    for i, call in enumerate(calls):
+        for out in [out for each in call for out in each.outputs]:
             if out.is_view or out.kind not in (Kind.NEW, Kind.ESCAPING):
                 continue
             last = needed[out] if out.nbytes >= LARGE else end

@@ -6,21 +6,22 @@ from ..program.array_functions import copy_into
 from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
-from .grouping import grouped, root_of
+from .grouping import MOST, grouped, root_of
 from .scheduling import scheduled
 
 __all__ = ["copied_views", "form_loops", "sums_for_products"]
 
 
-def form_loops(program, is_supported):
+def form_loops(program, is_supported, fused=True, sums=True):
     """Replace instructions that loops can compute by loop nests.
 
     Args: ``is_supported(instruction)``, whether the target computes a map, reduction or
-    copy.
+    copy; ``fused``: False makes a nest of each, ``sums``: False leaves products with ones.
     """
     copied_views(program)
-    sums_for_products(program)
-    units = grouped(program, is_supported)
+    if sums:
+        sums_for_products(program)
+    units = grouped(program, is_supported, MOST if fused else 1)
     stored = _stored(program, units)
     instructions, made = [], set()
 

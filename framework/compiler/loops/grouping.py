@@ -17,7 +17,7 @@ from ..program.call_instructions import Load
 from .accesses import relabeled
 from .statements import Axis
 
-__all__ = ["Group", "grouped", "root_of"]
+__all__ = ["MOST", "Group", "grouped", "root_of"]
 
 MOST = 400  # instructions of a group: the time of compilation grows with them
 SUMS = 4096  # sums to which every block may add
@@ -77,17 +77,18 @@ class Group:
         return size <= SUMS and bool(set(self.axes) - (self.reduced or set()) - spread)
 
 
-def grouped(program, is_supported):
+def grouped(program, is_supported, most=MOST):
     """Return the units of a program in an order to run them: groups and instructions.
 
-    ``is_supported(instruction)`` tells whether a target computes a map or reduction.
+    ``is_supported(instruction)`` tells whether a target computes a map or reduction;
+    ``most`` is the number of instructions that a group may have.
     """
-    return _Grouping(program, is_supported).units()
+    return _Grouping(program, is_supported, most).units()
 
 
 class _Grouping:
-    def __init__(self, program, is_supported):
-        self.program, self.is_supported = program, is_supported
+    def __init__(self, program, is_supported, most):
+        self.program, self.is_supported, self.most = program, is_supported, most
         self.groups, self.unit_of = [], {}  # unit_of: buffer -> the unit that makes it
         self.names = map("i{}".format, itertools.count())
         self.effects = []  # units whose order among variables matters, so far
@@ -201,7 +202,7 @@ class _Grouping:
             if (
                 other is not unit
                 and other.is_nest
-                and len(unit.members) + len(other.members) < MOST
+                and len(unit.members) + len(other.members) < self.most
             ):
                 unit = self.merge(instruction, unit, other)
 
@@ -297,7 +298,7 @@ class _Grouping:
 
     def join(self, instruction, unit):
         """Add an instruction to a group if that computes its operands; return if it did."""
-        if len(unit.members) >= MOST or not self.may_join(instruction, unit):
+        if len(unit.members) >= self.most or not self.may_join(instruction, unit):
             return False
         known = {}
         for a in instruction.operands:

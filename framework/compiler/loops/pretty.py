@@ -1,64 +1,280 @@
-"""Text of loop nests, as a person reads them."""
+"""Text of loop nests, as a person reads them.
+
+    in 6 blocks, in parallel:
+      for i in 44 of 256:
+        softmax = -inf
+        for j in 128:
+          softmax = maximum(softmax, x[i, j])
+
+Values that are used once stand where they are used. A name like ``ij`` is that of an index
+that runs through two dimensions at once.
+"""
+
+import math
+import re
+
+import numpy as np
 
 from .statements import (
     Accumulate,
     Compute,
     Load,
+    Local,
     Loop,
     Reset,
+    Scalar,
     Span,
     Store,
+    statements_in,
 )
 
 __all__ = ["nest_text"]
 
+LONGEST = 48  # letters of a value that is written where it is used
+ATOM = 9
 
-def nest_text(nest, name_of=None):
-    """The statements of a nest, a line each, indented by their loops."""
-    name_of = name_of or (lambda array: _default_name(array, nest))
-    lines = []
-    for local in nest.locals:
-        lines.append(f"local {local.dtype.name} {local!r}")
-    lines.append(f"for {nest.blocks!r} in parallel:")
-    _write(nest.body, lines, 1, name_of)
-    if nest.finish:
-        lines.append("then:")
-        _write(nest.finish, lines, 1, name_of)
-    return "\n".join(lines)
-
-
-def _write(body, lines, depth, name_of):
-    def access(place):
-        terms = [str(place.offset)] if place.offset else []
-        terms += [a.name if s == 1 else f"{s}*{a.name}" for a, s in place.strides]
-        return f"{name_of(place.array)}[{' + '.join(terms) or '0'}]"
-
-    for each in body:
-        if type(each) is Loop:
-            text = f"for {each.axis!r}"
-            if each.span is Span.STRIPS:
-                text += f" in strips of {each.width}"
-            elif each.span is Span.STRIP:
-                text += f" in its strip of {each.width}"
-            lines.append("  " * depth + text + ":")
-            _write(each.body, lines, depth + 1, name_of)
-            continue
-        if type(each) is Load:
-            text = f"{each.out!r} = {access(each.access)}"
-        elif type(each) is Compute:
-            text = f"{each.out!r} = {each.function}({', '.join(map(repr, each.args))})"
-        elif type(each) is Store:
-            text = f"{access(each.access)} = {each.value!r}"
-        elif type(each) is Reset:
-            text = f"{access(each.access)} = neutral of {each.ufunc}"
-        elif type(each) is Accumulate:
-            text = f"{access(each.access)} = {each.ufunc}(it, {each.value!r})"
-        lines.append("  " * depth + text)
+# Functions of two numbers that have a sign, and how close it binds.
+_SIGNS = {
+    "equal": ("==", 0), "not_equal": ("!=", 0), "less": ("<", 0), "greater": (">", 0),
+    "less_equal": ("<=", 0), "greater_equal": (">=", 0), "bitwise_or": ("|", 1),
+    "bitwise_xor": ("^", 2), "bitwise_and": ("&", 3), "add": ("+", 4),
+    "subtract": ("-", 4), "multiply": ("*", 5), "divide": ("/", 5),
+    "floor_divide": ("//", 5), "remainder": ("%", 5), "power": ("**", 7),
+}  # fmt: skip
+_NEUTRAL = {"add": "0", "multiply": "1"}
 
 
-def _default_name(array, nest):
-    if array in nest.outputs:
-        return f"out{nest.outputs.index(array)}"
-    if array in nest.operands:
+def nest_text(nest, name_of=None, in_parallel=True, taken=()):
+    """The statements of a nest, a line each, indented by their loops.
+
+    Args: ``name_of(array)``, the name of an array of the program; ``in_parallel``: whether
+    its blocks run on several threads; ``taken``: names that its own arrays may not have.
+    """
+    return "\n".join(_Text(nest, name_of, in_parallel, taken).lines)
+
+
+class _Text:
+    def __init__(self, nest, name_of, in_parallel, taken):
+        self.nest, self.lines = nest, []
+        self.name_of = name_of or self.number
+        arrays = (*nest.operands, *nest.outputs)
+        given = [self.name_of(array) for array in arrays if not array.is_scratch]
+        self.taken = {*taken, *given, "parts"}
+        self.names, self.letters = {}, {}  # locals and values; parts of names of axes
+        self.known, self.reads, self.uses = {}, {}, {}  # values: text, arrays, readers
+        for _, each in (*statements_in(nest.body), *statements_in(nest.finish)):
+            for value in _values(each):
+                self.uses[value] = self.uses.get(value, 0) + 1
+        if nest.locals:
+            self.lines.append(f"keeps {', '.join(map(self.kept, nest.locals))}")
+        depth, count = 0, nest.blocks.extent
+        if count > 1:
+            way = "in parallel" if in_parallel else "one after the other"
+            self.lines.append(f"in {count} blocks, {way}:")
+            self.letters[nest.blocks.name] = "block"
+            depth = 1
+        self.write(nest.body, depth)
+        if nest.finish:
+            self.lines.append("after all blocks:")
+            self.write(nest.finish, 1)
+
+    # --- names
+
+    def number(self, array):
+        """A name for an array of which nothing is known."""
+        nest = self.nest
+        if array in nest.outputs:
+            return f"out{nest.outputs.index(array)}"
         return f"in{nest.operands.index(array)}"
-    return getattr(array, "name", repr(array))
+
+    def named(self, thing):
+        """The name of a local array or of a value, made of that of an op: ``tanh.3``."""
+        if thing not in self.names:
+            stem, dot, _ = thing.name.rpartition(".")
+            name = stem = stem if dot else thing.name
+            n = 1
+            while name in self.taken:
+                n += 1
+                name = f"{stem}_{n}"
+            self.taken.add(name)
+            self.names[thing] = name
+        return self.names[thing]
+
+    def kept(self, local):
+        size = f"[{local.size}]" if local.size > 1 else ""
+        return f"{self.named(local)} {local.dtype.name}{size}"
+
+    def index(self, axis):
+        """Letters for an axis, one for each of those that were made one."""
+        parts = re.findall(r"[a-z]+\d+", axis.name)
+        if "".join(parts) != axis.name:
+            return self.letters.get(axis.name, axis.name)
+        for part in parts:
+            if part not in self.letters:
+                n = len(self.letters.keys() - {self.nest.blocks.name})
+                letter = "ijklmnopqrstuvw"[n % 15] + str(n // 15 or "")
+                self.letters[part] = letter
+        return "".join([self.letters[part] for part in parts])
+
+    def place(self, access):
+        """An entry of an array: ``x[i, j]``."""
+        array, pairs = access.array, access.strides
+        if type(array) is Local:
+            pairs = sorted(pairs, key=lambda pair: -pair[1])
+            subscripts = [self.index(axis) for axis, _ in pairs]
+            name = self.named(array)
+        else:
+            name, shape = "parts", array.shape
+            if not array.is_scratch:
+                name = self.name_of(array)
+            elif shape[-1] == 1:  # one number for each block
+                shape = shape[:-1]
+            subscripts = self.subscripts(shape, access)
+        return f"{name}[{', '.join(subscripts)}]" if subscripts else name
+
+    def subscripts(self, shape, access):
+        """One for each dimension; where an index runs through several, one for these."""
+        sizes, strides = list(shape), []
+        for i in range(len(sizes)):
+            strides.append(math.prod(sizes[i + 1 :]))
+        while True:
+            parts, wrong = _parts(sizes, strides, access)
+            if wrong is None:
+                break
+            sizes[wrong - 1] *= sizes.pop(wrong)
+            strides.pop(wrong - 1)
+        return [self.sum(offset, terms) for offset, terms in parts]
+
+    def sum(self, offset, terms):
+        text = "" if terms and not offset else str(offset)
+        for axis, factor in terms:
+            name = self.index(axis)
+            name = name if abs(factor) == 1 else f"{abs(factor)}*{name}"
+            sign = "-" if factor < 0 else "+"
+            text = f"{text} {sign} {name}" if text else f"{'-' * (factor < 0)}{name}"
+        return text
+
+    # --- statements
+
+    def write(self, body, depth):
+        for n, each in enumerate(body):
+            rest = body[n + 1 :]
+            if type(each) is Loop:
+                self.lines.append("  " * depth + self.head(each))
+                self.write(each.body, depth + 1)
+            elif type(each) is Load:
+                place = self.place(each.access), ATOM
+                self.value(each.out, *place, depth, {each.access.array}, rest)
+            elif type(each) is Compute:
+                text, bond = self.expression(each)
+                arrays = set().union(*[self.reads[v] for v in _values(each)])
+                once = self.uses.get(each.out, 0) == 1 and len(text) <= LONGEST
+                below = [x for x in rest if type(x) is Loop]
+                once = once and not any([_reads(x.body, each.out) for x in below])
+                self.value(each.out, text, bond, depth, arrays, rest, once)
+            else:
+                self.lines.append("  " * depth + self.statement(each))
+
+    def head(self, loop):
+        name, extent, width = self.index(loop.axis), loop.axis.extent, loop.width
+        if loop.span is Span.WHOLE or width >= extent:
+            return f"for {name} in {extent}:"
+        if loop.span is Span.STRIPS:
+            return f"for {name} in {extent}, {width} at a time:"
+        return f"for {name} in {width} of {extent}:"
+
+    def value(self, out, text, bond, depth, arrays, rest, fits=True):
+        """Give a value a line, unless it can stand where it is used."""
+        if fits and not _overwritten(arrays, out, rest):
+            self.known[out], self.reads[out] = (text, bond), arrays
+            return
+        name = self.named(out)
+        self.known[out], self.reads[out] = (name, ATOM), set()
+        self.lines.append(f"{'  ' * depth}{name} = {text}")
+
+    def statement(self, each):
+        if type(each) is Store:
+            return f"{self.place(each.access)} = {self.text(each.value)}"
+        if type(each) is Reset:
+            return f"{self.place(each.access)} = {_neutral(each)}"
+        if type(each) is Accumulate:
+            place, value = self.place(each.access), self.text(each.value)
+            if each.ufunc in _NEUTRAL:
+                return f"{place} {_SIGNS[each.ufunc][0]}= {value}"
+            return f"{place} = {each.ufunc}({place}, {value})"
+        return repr(each)
+
+    def text(self, value, bond=0):
+        """A value, in brackets if it binds less than what is around it."""
+        if value.value is not None:
+            return str(value.value)
+        text, own = self.known[value]
+        return text if own >= bond else f"({text})"
+
+    def expression(self, compute):
+        """A function of numbers, and how close its sign binds."""
+        name, args = compute.function, compute.args
+        if name in _SIGNS and len(args) == 2:
+            sign, bond = _SIGNS[name]
+            left, right = self.text(args[0], bond), self.text(args[1], bond + 1)
+            return f"{left} {sign} {right}", bond
+        if name == "negative":
+            return f"-{self.text(args[0], 6)}", 6
+        if name == "reciprocal":
+            return f"1 / {self.text(args[0], 6)}", 5
+        name = compute.out.dtype.name if name == "cast" else name
+        return f"{name}({', '.join(map(self.text, args))})", ATOM
+
+
+def _values(each):
+    """The values that a statement reads."""
+    found = each.args if type(each) is Compute else [getattr(each, "value", None)]
+    return [value for value in found if type(value) is Scalar and value.value is None]
+
+
+def _reads(body, value):
+    return any([value in _values(each) for _, each in statements_in(body)])
+
+
+def _overwritten(arrays, value, rest):
+    """Return whether one of the arrays is written before the last use of a value."""
+    written = False
+    for _, each in statements_in(rest):
+        if written and value in _values(each):
+            return True
+        access = getattr(each, "access", None)
+        if type(each) is not Load and access is not None:
+            written = written or access.array in arrays
+    return False
+
+
+def _neutral(reset):
+    if reset.ufunc in _NEUTRAL:
+        return _NEUTRAL[reset.ufunc]
+    sign = "-" if reset.ufunc == "maximum" else ""
+    dtype = reset.access.array.dtype
+    if dtype.kind == "f":
+        return f"{sign}inf"
+    if dtype.kind == "b":
+        return str(reset.ufunc == "minimum")
+    limits = np.iinfo(dtype)
+    return str(limits.min if sign else limits.max)
+
+
+def _parts(sizes, strides, access):
+    """``(parts, wrong)``: an offset and terms for each dimension, and one that is left."""
+    parts, offset = [], access.offset
+    for size, stride in zip(sizes, strides):
+        parts.append((offset // stride % size if size else 0, []))
+    reach = [[start, start] for start, _ in parts]
+    for axis, stride in access.strides:
+        near = [d for d, s in enumerate(strides) if abs(stride) >= s and sizes[d] != 1]
+        fits = [d for d in near if stride % strides[d] == 0]
+        d = fits[0] if fits else len(sizes) - 1
+        factor = stride // strides[d]
+        parts[d][1].append((axis, factor))
+        reach[d][factor > 0] += factor * (axis.extent - 1)
+    for d in range(len(sizes) - 1, 0, -1):
+        if reach[d][0] < 0 or reach[d][1] >= sizes[d]:
+            return parts, d
+    return parts, None

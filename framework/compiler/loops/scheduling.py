@@ -384,11 +384,11 @@ class _Schedule:
         axes = sorted(node.axes, key=lambda a: -dict(self.store_of(node).strides)[a])
         size = math.prod([a.extent for a in axes])
         parts = Buffer((self.block_count, size), node.dtype, Kind.SCRATCH)
-        own = self.keep(node, axes, "total")
+        own = self.keep(node, axes)
         self.accumulators[id(node)] = own
         place = Access(parts, 0, ((blocks, size), *own.strides))
-        sum_ = self.keep(node, axes, "sum")
-        value, part, result = [Scalar(self.name(), node.dtype) for _ in range(3)]
+        sum_ = self.keep(node, axes)
+        value, part, result = [Scalar(self.name(node), node.dtype) for _ in range(3)]
         prologue += _along(axes, [Reset(own, node.function)])
         after += _along(axes, [Load(value, own), Store(place, value)])
         finish += _along(axes, [Reset(sum_, node.function)])
@@ -522,7 +522,7 @@ class _Schedule:
             and n.buffer in self.stores
         ]
         for node in reductions:
-            local = self.local("acc", node.dtype, self.lane_width if lanes else 1)
+            local = self.local(node, self.lane_width if lanes else 1)
             access = Access(local, 0, tuple([(a, 1) for a in lanes]))
             self.accumulators[id(node)] = access
             reset = [Reset(access, node.function)]
@@ -599,21 +599,24 @@ class _Schedule:
             self.kept[id(node)] = access = self.keep(node, (*self.passed, *lanes))
             inside.append(Store(access, scope.known[id(node)]))
 
-    def keep(self, node, axes, stem="kept"):
+    def keep(self, node, axes):
         """A local array for the values of a node along these axes."""
         pairs, size = [], 1
         for axis in reversed(axes):
             pairs.append((axis, size))
             size *= self.lane_width if axis is self.lanes else axis.extent
-        return Access(self.local(stem, node.dtype, size), 0, tuple(pairs[::-1]))
+        return Access(self.local(node, size), 0, tuple(pairs[::-1]))
 
-    def local(self, stem, dtype, size):
-        found = Local(f"{stem}{next(self.numbers)}", np.dtype(dtype), size)
+    def local(self, node, size):
+        found = Local(self.name(node), np.dtype(node.dtype), size)
         self.locals.append(found)
         return found
 
-    def name(self):
-        return f"v{next(self.numbers)}"
+    def name(self, node):
+        """A name for a value of a node: that of the op, and a number."""
+        made = None if node.buffer is None else node.buffer.instruction
+        stem = "value" if made is None else made.node.name
+        return f"{stem}.{next(self.numbers)}"
 
 
 def _along(axes, body):
@@ -671,7 +674,7 @@ class _Scope:
     def computed(self, node):
         schedule = self.schedule
         access = self.given(node)
-        out = Scalar(schedule.name(), node.dtype)
+        out = Scalar(schedule.name(node), node.dtype)
         if access is not None:
             self.body.append(Load(out, access))
             return out

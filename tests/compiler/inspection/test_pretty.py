@@ -17,6 +17,20 @@ from tapewright.core.primitive import get_primitive
 RNG = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True, params=["numpy", "native"])
+def target(request):
+    if request.param == "native":
+        pytest.importorskip("llvmlite")
+    with tw.config.use_target(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def numpy_target():
+    with tw.config.use_target("numpy"):
+        yield
+
+
 def floats(*shape):
     return tw.constant(RNG.normal(size=shape).astype(np.float32))
 
@@ -115,7 +129,7 @@ def test_the_executable_is_shown_with_a_heading_and_the_cost_of_each_call():
     assert re.search(r"test_pretty\.py:\d+$", line)
 
 
-def test_the_executable_shown_is_the_source_that_runs():
+def test_the_executable_shown_is_the_source_that_runs(numpy_target):
     concrete = concrete_of(lambda x: tw.exp(x) + tw.sin(x), floats(5))
     shown = concrete.pretty().partition("\n\n")[2].splitlines()[1:]
     code = [line.partition("  # ")[0].rstrip() for line in shown]
@@ -171,7 +185,7 @@ def test_a_graph_with_a_custom_gradient_is_listed():
     assert text.count("exp(") == 1 and "custom_call(" in text
 
 
-def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch):
+def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch, numpy_target):
     monkeypatch.setattr(map_fusion, "LEAST", 1 << 16)
     monkeypatch.setattr(map_fusion, "ROWS", 1 << 16)
 

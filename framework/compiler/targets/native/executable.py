@@ -1,57 +1,113 @@
 """A program with loop nests as machine code, and the rest as calls of NumPy."""
 
+import copy
+
 import numpy as np
+
+from tapewright.core import config
 
 from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
-from ...program.array_instructions import Copy, Map, View
+from ...program.array_instructions import Contract, Copy, Map, Reduce, View
+from ...program.call_instructions import RegionCall
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .kernels import use_kernels
 from .math_functions import is_supported
 from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
 
-__all__ = ["NativeExecutable", "is_loop"]
+__all__ = ["NativeExecutable", "is_loop", "reason_for_numpy"]
 
 
 class NativeExecutable(Executable):
     """Like `Executable`, with machine code for as many instructions as possible."""
 
+    target, unit = "native", "instruction"
+
     def __init__(self, program, name="replay"):
-        use_kernels(program)
-        form_loops(program, is_loop)
+        is_on = config.graph_pass_is_on
+        if is_on("native_kernels"):
+            use_kernels(program)
+        form_loops(program, is_loop, is_on("loop_fusion"), is_on("sums_for_products"))
+        self.together, self._one_by_one = True, None
         super().__init__(program, name)
 
+    def one_by_one(self):
+        if self._one_by_one is None:
+            twin = copy.copy(self)
+            twin.together = False
+            twin.make_source()
+            self._one_by_one = twin
+        return self._one_by_one
+
+    def calls(self):
+        return self._calls
+
     def write(self, assignment):
-        writer = _Writer(assignment, self.name, NativeExecutable)
+        writer = _Writer(assignment, self.name, NativeExecutable, self.together)
         written = writer.written()
-        self.segments = writer.segments
+        self.segments, self._calls = writer.segments, writer.calls
+        self.regions = writer.regions
         compiled_segments(writer.segments, self.name)
         return written
 
 
 def is_loop(instruction):
     """Return whether there is machine code for a map, reduction or copy."""
+    return _missing(instruction) is None
+
+
+def reason_for_numpy(instruction):
+    """Say why NumPy, or Python, computes an instruction that is not free."""
+    if instruction.variables_written and not isinstance(instruction, RegionCall):
+        return "writes to variables"
+    if type(instruction) is RegionCall:
+        return "regions are compiled by themselves"
+    if instruction.has_effect:
+        return "calls Python"
+    if not isinstance(instruction, (Map, Reduce, Copy, Contract)):
+        return f"no machine code for {instruction.name}"
+    arrays = (*instruction.operands, *instruction.outputs)
+    if not all([a.size for a in arrays]):
+        return "there are no entries"
+    if type(instruction) is Contract:
+        shapes = " and ".join([str(list(a.shape)) for a in instruction.operands[:2]])
+        return f"no machine code for {instruction.name} of {shapes}"
+    if type(instruction) is Copy and instruction.axis is not None:
+        return "no machine code for arrays that are joined"
+    return f"no machine code for {_missing(instruction) or instruction.name}"
+
+
+def _missing(instruction):
+    """Name what there is no machine code for in a map, reduction or copy, or None."""
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
-    if any([d.kind not in "fbiu" or d.char == "e" for d in (*dtypes, out.dtype)]):
-        return False
+    for d in (*dtypes, out.dtype):
+        if d.kind not in "fbiu" or d.char == "e":
+            return d.name
     if type(instruction) is Copy:
-        return True
+        return None
     if isinstance(instruction, Map):
         function = instruction.function
         if isinstance(function, np.ufunc):
             dtypes = function.resolve_dtypes((*dtypes, None))[:-1]
-        return is_supported(instruction.scalar, dtypes, out.dtype)
+        if is_supported(instruction.scalar, dtypes, out.dtype):
+            return None
+        return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"
     name = instruction.ufunc.__name__
-    return name in ("add", "multiply", "maximum", "minimum")
+    known = name in ("add", "multiply", "maximum", "minimum")
+    return None if known else f"{name}.reduce"
 
 
 class _Writer(SourceWriter):
-    """Collects native instructions, and writes one call for those that follow each other."""
+    """Collects native instructions, and writes one call for those that follow each other.
 
-    def __init__(self, *args):
-        super().__init__(*args)
+    ``calls``: the instructions of each call. Unless ``together``, it is one.
+    """
+
+    def __init__(self, assignment, name, compile_program, together):
+        super().__init__(assignment, name, compile_program)
+        self.together, self.calls = together, []
         self.segments, self.segment, self.pending = [], None, []
         self.views = self.views_of_python()
         last = self.assignment.last_read
@@ -78,14 +134,18 @@ class _Writer(SourceWriter):
             return
         if instruction.has_effect or not instruction.is_free:
             self.flush()
+            self.calls.append([instruction])
         super().write(i, instruction)
 
     def add(self, i, instruction):
+        if not self.together:
+            self.flush()
         if self.segment is None:
             self.segment = Segment(
                 f"segment_{len(self.segments)}", self.assignment.arena_size
             )
             self.segments.append(self.segment)
+            self.calls.append(self.segment.instructions)
         for out in instruction.outputs:
             if self.own_memory(out) is None:
                 dtype, empty = (

@@ -108,11 +108,16 @@ def block_function(writer, name, places, buffers):
 
 def call_blocks(writer, name, context, count, work):
     """Run all blocks of a function: in a row, or on several threads if there is work."""
-    if count > 1 and work >= SHARED:
+    if is_shared(count, work):
         runtime.parallel(writer, name, context, count)
         return
     with writer.loop(0, count) as block:
         writer.call(name, [context, block], declare=False)
+
+
+def is_shared(count, work):
+    """Return whether blocks that take so many operations go to several threads."""
+    return count > 1 and work >= SHARED
 
 
 def bits_of(dtype):

@@ -14,7 +14,7 @@ from ...program.array_instructions import Contract
 from . import blas
 from .llvm_writer import POINTER
 
-__all__ = ["is_product", "product_work", "write_product"]
+__all__ = ["is_product", "product_of", "product_work", "write_product"]
 
 
 class Matrix(NamedTuple):
@@ -45,16 +45,16 @@ class Product(NamedTuple):
 
 def is_product(instruction):
     """Return whether an instruction is a product that `write_product` writes."""
-    return type(instruction) is Contract and _product(instruction) is not None
+    return type(instruction) is Contract and product_of(instruction) is not None
 
 
 def product_work(instruction):
     """The number of multiplications of a product."""
-    product = _product(instruction)
+    product = product_of(instruction)
     return math.prod(product.batch) * product.m * product.n * product.k
 
 
-def _product(instruction):
+def product_of(instruction):
     """The `Product` that a contraction is, or None."""
     if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
         return None
@@ -106,7 +106,7 @@ def write_product(writer, instruction, name, places):
 
     ``name`` is for functions of its own; the call is given the context of the segment.
     """
-    product = _product(instruction)
+    product = product_of(instruction)
     dtype = instruction.outputs[0].dtype
 
     def addresses(context, offsets):

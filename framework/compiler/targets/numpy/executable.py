@@ -27,14 +27,20 @@ class Executable:
     an instance.
     """
 
+    target, unit = "numpy", "array call"  # what it is for, and runs one after the other
+
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
         self.assignment = BufferAssignment(program)
+        self.make_source()
+        self._idle = []
+
+    def make_source(self):
+        """Write the source, and compile it."""
         source, self.memory = self.write(self.assignment)
         self.source, self.bound, self.lines = source.text, source.bound, source.tags
         self.filename = source.filename
         self.code = compile(self.source, self.filename, "exec")
-        self._idle = []
 
     def write(self, assignment):
         """Return the source, and the names of buffers in the memory of an instance."""
@@ -44,6 +50,14 @@ class Executable:
     def arena_size(self):
         """The bytes that all buffers in the arena need."""
         return self.assignment.arena_size
+
+    def one_by_one(self):
+        """Return an executable of the same program that has a call for each instruction."""
+        return self
+
+    def calls(self):
+        """Return lists of the instructions that one call computes, in order."""
+        return [[each] for each in self.program.instructions]
 
     # --- running
 

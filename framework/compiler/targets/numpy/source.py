@@ -38,7 +38,7 @@ from ...program.call_instructions import (
 from ...program.program import Kind
 from .fused_maps import BlockFunction
 
-__all__ = ["LARGE", "METHODS", "PerInstance", "SourceWriter"]
+__all__ = ["LARGE", "METHODS", "PerInstance", "SourceWriter", "view_text"]
 
 # Registers of arrays from this size on are cleared after their last read.
 LARGE = 1 << 16
@@ -69,6 +69,7 @@ class SourceWriter:
         self.title = identifier(name, "replay")
         self.names = {}  # buffer -> name
         self.memory = {}  # buffer -> name, of those with memory of the instance
+        self.regions = {}  # call -> the executables of its regions
         self.functions = {}  # identity -> name
         self.registers = map("r{}".format, itertools.count())
         self.examples = {}  # buffer -> an array with the strides of its memory
@@ -234,7 +235,7 @@ class SourceWriter:
                 self.names[out] = self.source.bind("b", PerInstance(make))
                 self.examples[out] = seen
                 return
-        text = _view_text(view, self.name_of(viewed), self.function_name)
+        text = view_text(view, self.name_of(viewed), self.function_name)
         self.source.emit(f"{self.register(out)} = {text}", view)
 
     def write_map(self, i, instruction):
@@ -302,6 +303,7 @@ class SourceWriter:
 
     def write_regions(self, i, call):
         executables = [self.compile_program(p, p.graph.name) for p in call.programs]
+        self.regions[call] = executables
         kernel = call.node.kernel(executables, **call.settings)
         if call.has_effect:
             self.write_replaceable(call, kernel)
@@ -348,7 +350,7 @@ def _view_of(view, name, instance, scope):
 # ------------------------------------------------------------------------ text of views
 
 
-def _view_text(view, x, function_name):
+def view_text(view, x, function_name):
     name, parameters = view.name, view.parameters
     if name == "__getitem__":
         return f"{x}[{', '.join([_index_text(i) for i in parameters])}]"

@@ -1,0 +1,253 @@
+"""Machine code as a person sees it: its loops as text, their times, memory and names."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.compiler.inspection.timings import Timed
+from tapewright.compiler.loops.loop_nest import LoopNest
+
+pytest.importorskip("llvmlite")
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def native():
+    with tw.config.use_target("native"):
+        yield
+
+
+def floats(*shape):
+    return tw.constant(RNG.normal(size=shape).astype(np.float32))
+
+
+def shown(function, *args):
+    """The text of a function below its heading, without what is behind ``#``."""
+    concrete = tw.function(function).get_concrete_function(*args)
+    text = concrete.pretty().partition("\n\n")[2]
+    lines = [line.partition("#")[0].rstrip() for line in text.splitlines()]
+    return [line for line in lines if line]
+
+
+def dense_step():
+    model = tw.Sequential([tw.layers.Dense(32, activation="tanh"), tw.layers.Dense(4)])
+    optimizer = tw.optimizers.Adam(1e-2)
+
+    def step(x, y):
+        with tw.GradientTape() as tape:
+            loss = tw.reduce_mean(tw.square(model(x) - y))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, variables), variables, strict=True)
+        )
+        return loss
+
+    x, y = tw.ones((16, 8)), tw.zeros((16, 4))
+    step(x, y)
+    return step, x, y
+
+
+# ------------------------------------------------------------------------------ text
+
+
+def test_a_map_is_one_line_in_its_loops():
+    lines = shown(lambda x, b: tw.tanh(x * 2.0 + b), floats(8, 4), floats(4))
+    assert lines == [
+        "segment_0: machine code for 1 instruction",
+        "  for i in 8:",
+        "    for j in 4:",
+        "      tanh[i, j] = tanh(x[i, j] * 2.0 + b[j])",
+        "return tanh",
+    ]
+
+
+def test_two_dimensions_that_are_run_through_at_once_have_one_index():
+    assert "  for ij in 32:" in shown(tw.exp, floats(8, 4))
+
+
+def test_what_is_kept_between_passes_is_named_with_its_size():
+    lines = shown(tw.nn.softmax, floats(8, 100))
+    (kept,) = [line for line in lines if "keeps" in line]
+    assert re.search(r"softmax_\d float32, .*softmax_\d float32\[100\]", kept)
+    assert sum("for j in 100:" in line for line in lines) == 3
+
+
+def test_blocks_are_counted_and_said_to_be_parallel():
+    assert "  in 8 blocks, in parallel:" in shown(
+        lambda x: tw.reduce_sum(tw.exp(x), 0) + x, floats(512, 512)
+    )
+    lines = shown(lambda x: tw.reduce_sum(tw.exp(x)), floats(1024, 1024))
+    assert "  after all blocks:" in lines
+    assert "      reduce_sum_3 += parts[block]" in lines
+
+
+def test_a_product_names_transposed_matrices_shapes_and_blocks():
+    def f(a, b):
+        return tw.matmul(a, b, transpose_b=True)
+
+    concrete = tw.function(f).get_concrete_function(floats(512, 256), floats(300, 256))
+    text = concrete.pretty()
+    assert "matmul = a @ b.T\n" in text
+    assert "[512,256] @ [256,300], 2 x 1 blocks in parallel" in text
+
+
+def test_a_stack_of_products_is_counted():
+    text = tw.function(tw.matmul).get_concrete_function(
+        floats(6, 8, 4), floats(6, 4, 3)
+    ).pretty()  # fmt: skip
+    assert "6 x [8,4] @ [4,3], in parallel" in text
+
+
+def test_slices_and_strides_are_seen_in_the_subscripts():
+    lines = shown(lambda x: tw.exp(x[1:, 2:8:3]), floats(4, 9))
+    assert "      exp[i, j] = exp(x[1 + i, 2 + 3*j])" in lines
+
+
+def test_arrays_of_variables_have_the_ends_of_their_paths():
+    step, x, y = dense_step()
+    lines = shown(step, x, y)
+    assert any(re.match(r"dense\w*_kernel = variable 'sequential", x) for x in lines)
+    assert any(re.search(r"affine = x @ dense\w*_kernel$", line) for line in lines)
+
+
+def test_nests_name_the_users_lines():
+    def f(x):
+        y = tw.exp(x)
+        return y + 1.0
+
+    text = tw.function(f).get_concrete_function(floats(3)).pretty()
+    (note,) = [line for line in text.splitlines() if "exp+add" in line]
+    first, second = re.search(r"test_native_pretty\.py:(\d+), (\d+)$", note).groups()
+    assert int(second) == int(first) + 1
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (lambda x: tw.cumsum(x), "no machine code for cumsum"),
+        (lambda x: tw.cast(x, tw.complex64) * 2, "no machine code for complex64"),
+        (lambda x: tw.matmul(x[:, ::2], x[::2]), r"no machine code for dot of \[4, 2"),
+    ],
+)
+def test_what_numpy_computes_says_why(function, reason):
+    text = tw.function(function).get_concrete_function(floats(4, 4)).pretty()
+    assert re.search(f"# {reason}", text)
+    working = re.search(r"machine code for (\d+) of (\d+) instruction", text)
+    assert int(working[1]) < int(working[2])
+
+
+def test_regions_are_shown_below_their_call():
+    def f(x):
+        return tw.cond(tw.reduce_sum(x) > 0, lambda: tw.exp(x), lambda: tw.sin(x))
+
+    text = tw.function(f).get_concrete_function(floats(3)).pretty()
+    cond = text.index("regions are compiled by themselves")
+    assert cond < text.index("exp[i] = exp(") < text.index("sin[i] = sin(")
+
+
+def test_the_other_target_can_be_shown():
+    f = tw.function(lambda x: tw.tanh(x) + 1.0)
+    x = floats(4, 4)
+    f(x)
+    assert "machine code" in f.pretty() and f.pretty() == f.pretty(target="native")
+    assert "def <lambda>" not in f.pretty() and "add_" in f.pretty(target="numpy")
+    with tw.config.use_target("numpy"):
+        g = tw.function(lambda x: tw.tanh(x) + 1.0)
+        g(x)
+        assert "tanh(x[ij]) + 1.0" in g.pretty(target="native")
+        assert "machine code" not in g.pretty() and tw.config.target() == "numpy"
+    with pytest.raises(ValueError, match="target is 'native' or 'numpy'.*'gpu'"):
+        f.pretty(target="gpu")
+
+
+def test_an_argument_named_target_is_an_argument():
+    f = tw.function(lambda x, target: x - target)
+    assert "x - target" in f.pretty(floats(4), target=floats(4)).replace("[i]", "")
+
+
+# ----------------------------------------------------------------------------- times
+
+
+def test_explain_times_each_nest_and_product_by_itself():
+    step, x, y = dense_step()
+    f = tw.function(step)
+    f(x, y)
+    before = [v.numpy() for v in f.get_concrete_function(x, y).variables]
+    report = f.explain(x, y)
+    concrete = f.get_concrete_function(x, y)
+    program = concrete.executable.program
+    working = [each for each in program.instructions if not each.is_free]
+    assert len(concrete.executable.segments) == 1 and len(report.rows) == len(working)
+    assert all(row.microseconds > 0 and row.count == 1 for row in report.rows)
+    assert all("test_native_pretty.py:" in row.line for row in report.rows)
+    for v, value in zip(concrete.variables, before, strict=True):
+        np.testing.assert_array_equal(v.numpy(), value)
+
+
+def test_single_calls_compute_what_all_at_once_do():
+    def f(x, y):
+        return tw.nn.softmax(tw.matmul(tw.tanh(x), y)), tw.reduce_sum(x, 0)
+
+    x, y = floats(64, 32), floats(32, 16)
+    concrete = tw.function(f).get_concrete_function(x, y)
+    timed = Timed(concrete.executable)
+    for a, b in zip(timed(x.array, y.array), concrete(x, y), strict=True):
+        np.testing.assert_array_equal(a, b.numpy())
+    assert len(timed.executable.segments) == len(concrete.executable.calls()[0]) > 2
+
+
+def test_arrays_that_numpy_has_to_copy_count_once():
+    f = tw.function(lambda x: tw.reverse(x, [1]) + 1.0)
+    assert [row.count for row in f.explain(floats(64, 64)).rows] == [1, 1]
+
+
+def test_peak_memory_is_what_is_measured():
+    def f(x):
+        return tw.exp(tw.matmul(tw.tanh(x), x)), tw.nn.softmax(x), tw.cumsum(x)
+
+    explanation = tw.function(f).explain(floats(300, 300))
+    slack = 50_000
+    measured = explanation.measured_peak_bytes
+    assert measured - slack <= explanation.peak_bytes <= measured + slack
+
+
+def test_the_profiler_names_nests_and_products_with_the_users_lines():
+    def f(x):
+        return tw.tanh(tw.matmul(x, x)) * 2.0
+
+    g, x = tw.function(f), floats(64, 64)
+    g(x)
+    with tw.profiler.trace(table=False) as profile:
+        g(x)
+    events = [e for e in profile.events if e.category == "instruction"]
+    assert [e.name for e in events] == ["matmul", "tanh+multiply"]
+    assert all("test_native_pretty.py:" in e.data["line"] for e in events)
+
+
+# ------------------------------------------------------------------------- switches
+
+
+def nests(function, *args):
+    executable = tw.function(function).get_concrete_function(*args).executable
+    return [x for x in executable.program.instructions if type(x) is LoopNest]
+
+
+def test_without_fusion_each_map_and_reduction_is_a_nest():
+    x = floats(8, 8)
+    assert len(nests(tw.nn.softmax, x)) == 1
+    with tw.config.graph_passes(loop_fusion=False):
+        made = nests(tw.nn.softmax, x)
+        assert len(made) > 3 and all(len(each.steps) == 1 for each in made)
+        y = tw.function(tw.nn.softmax)(x)
+    np.testing.assert_allclose(y.numpy(), tw.nn.softmax(x).numpy(), 1e-6)
+
+
+def test_updates_can_be_left_to_numpy():
+    from tapewright.compiler.pipeline import make_update
+
+    rule = tw.optimizers.SGD(0.1)
+    with tw.config.graph_passes(compiled_updates=False):
+        assert make_update(rule, np.dtype(np.float32), False, False) is None
