@@ -50,7 +50,7 @@ def _calls(executable):
 
 
 def _share(executable):
-    """How much of a replay is machine code."""
+    """Say which part of a replay is machine code."""
     segments = executable.segments
     found = sum([len(segment.instructions) for segment in segments])
     working = [each for each in executable.program.instructions if not each.is_free]

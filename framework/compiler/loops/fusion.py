@@ -6,7 +6,7 @@ from ..program.array_functions import copy_into
 from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
-from .grouping import MOST, grouped, root_of
+from .grouping import grouped, root_of
 from .scheduling import scheduled
 
 __all__ = ["copied_views", "form_loops", "sums_for_products"]
@@ -21,7 +21,7 @@ def form_loops(program, is_supported, fused=True, sums=True):
     copied_views(program)
     if sums:
         sums_for_products(program)
-    units = grouped(program, is_supported, MOST if fused else 1)
+    units = grouped(program, is_supported, fused)
     stored = _stored(program, units)
     instructions, made = [], set()
 

@@ -17,7 +17,7 @@ from ..program.call_instructions import Load
 from .accesses import relabeled
 from .statements import Axis
 
-__all__ = ["MOST", "Group", "grouped", "root_of"]
+__all__ = ["Group", "grouped", "root_of"]
 
 MOST = 400  # instructions of a group: the time of compilation grows with them
 SUMS = 4096  # sums to which every block may add
@@ -77,13 +77,13 @@ class Group:
         return size <= SUMS and bool(set(self.axes) - (self.reduced or set()) - spread)
 
 
-def grouped(program, is_supported, most=MOST):
+def grouped(program, is_supported, fused=True):
     """Return the units of a program in an order to run them: groups and instructions.
 
     ``is_supported(instruction)`` tells whether a target computes a map or reduction;
-    ``most`` is the number of instructions that a group may have.
+    ``fused``: False makes a group of each.
     """
-    return _Grouping(program, is_supported, most).units()
+    return _Grouping(program, is_supported, MOST if fused else 1).units()
 
 
 class _Grouping:

@@ -351,6 +351,7 @@ def _view_of(view, name, instance, scope):
 
 
 def view_text(view, x, function_name):
+    """Return the view of an array named ``x`` as Python writes it."""
     name, parameters = view.name, view.parameters
     if name == "__getitem__":
         return f"{x}[{', '.join([_index_text(i) for i in parameters])}]"
