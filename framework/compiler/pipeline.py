@@ -47,7 +47,7 @@ PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
 
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
-for _each in ("sums_for_products", "loop_fusion", "compiled_updates"):  # of `native`
+for _each in ("native_kernels", "sums_for_products", "loop_fusion", "compiled_updates"):
     config.offer_graph_pass(_each)
 config.offer_target("native", engine.availability, engine.description)
 

@@ -15,8 +15,9 @@ from ..program.array_instructions import View
 from ..program.call_instructions import Load, Store
 from ..targets.native import blas
 from ..targets.native.executable import reason_for_numpy
+from ..targets.native.kernel import is_shared
 from ..targets.native.products import is_product, product_of
-from ..targets.native.segments import is_shared
+from ..targets.native.segments import code_of
 from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, counted, heading, short_line, spec_text
@@ -139,7 +140,7 @@ def _segment(segment, names):
     parts = [f"{segment.name}: machine code for {count}"]
     for each in segment.instructions:
         if type(each) is LoopNest:
-            text = nest_text(each, names.of, is_shared(each), names.taken)
+            text = nest_text(each, names.of, _in_parallel(each), names.taken)
             text = f"# {_note(each)}\n{text}"
         elif is_product(each):
             text = f"# {_note(each, _blocks(each))}\n{_equation(each, names)}"
@@ -147,6 +148,10 @@ def _segment(segment, names):
             text = f"# {_note(each)}\n{_call(each, names)}"
         parts.append(_indented(text))
     return "\n\n".join([f"{parts[0]}\n{parts[1]}", *parts[2:]])
+
+
+def _in_parallel(nest):
+    return is_shared(nest.blocks.extent, code_of(nest).work)
 
 
 def _line(instruction, names):

@@ -15,7 +15,14 @@ from ...program.program import Buffer, Kind
 from . import runtime
 from .llvm_writer import POINTER
 
-__all__ = ["Arguments", "NativeKernel", "bits_of", "block_function", "call_blocks"]
+__all__ = [
+    "Arguments",
+    "NativeKernel",
+    "bits_of",
+    "block_function",
+    "call_blocks",
+    "is_shared",
+]
 
 # Operations from which on blocks go to several threads.
 SHARED = 1 << 17
