@@ -59,7 +59,7 @@ class _Text:
         self.name_of = name_of or self.number
         arrays = (*nest.operands, *nest.outputs)
         given = [self.name_of(array) for array in arrays if not array.is_scratch]
-        self.taken = {*taken, *given, "parts"}
+        self.taken = {*taken, *given}
         self.names, self.letters = {}, {}  # locals and values; parts of names of axes
         self.known, self.reads, self.uses = {}, {}, {}  # values: text, arrays, readers
         for _, each in (*statements_in(nest.body), *statements_in(nest.finish)):
@@ -68,9 +68,10 @@ class _Text:
         if nest.locals:
             self.lines.append(f"keeps {', '.join(map(self.kept, nest.locals))}")
         depth, count = 0, nest.blocks.extent
-        if count > 1:
+        if count > 1 or nest.finish:
             way = "in parallel" if in_parallel else "one after the other"
-            self.lines.append(f"in {count} blocks, {way}:")
+            text = f"in {count} blocks, {way}:" if count > 1 else "in one block:"
+            self.lines.append(text)
             self.letters[nest.blocks.name] = "block"
             depth = 1
         self.write(nest.body, depth)
@@ -87,11 +88,13 @@ class _Text:
             return f"out{nest.outputs.index(array)}"
         return f"in{nest.operands.index(array)}"
 
-    def named(self, thing):
+    def array(self, array):
+        return self.named(array, "parts") if array.is_scratch else self.name_of(array)
+
+    def named(self, thing, stem=None):
         """The name of a local array or of a value, made of that of an op: ``tanh.3``."""
         if thing not in self.names:
-            stem, dot, _ = thing.name.rpartition(".")
-            name = stem = stem if dot else thing.name
+            name = stem = stem or thing.name.rpartition(".")[0] or thing.name
             n = 1
             while name in self.taken:
                 n += 1
@@ -124,10 +127,8 @@ class _Text:
             subscripts = [self.index(axis) for axis, _ in pairs]
             name = self.named(array)
         else:
-            name, shape = "parts", array.shape
-            if not array.is_scratch:
-                name = self.name_of(array)
-            elif shape[-1] == 1:  # one number for each block
+            name, shape = self.array(array), array.shape
+            if array.is_scratch and shape[-1] == 1:  # one number for each block
                 shape = shape[:-1]
             subscripts = self.subscripts(shape, access)
         return f"{name}[{', '.join(subscripts)}]" if subscripts else name
@@ -270,7 +271,10 @@ def _parts(sizes, strides, access):
     for axis, stride in access.strides:
         near = [d for d, s in enumerate(strides) if abs(stride) >= s and sizes[d] != 1]
         fits = [d for d in near if stride % strides[d] == 0]
-        d = fits[0] if fits else len(sizes) - 1
+        same = [
+            d for d, s in enumerate(strides) if (s, sizes[d]) == (stride, axis.extent)
+        ]
+        d = [*same, *fits, len(sizes) - 1][0]
         factor = stride // strides[d]
         parts[d][1].append((axis, factor))
         reach[d][factor > 0] += factor * (axis.extent - 1)

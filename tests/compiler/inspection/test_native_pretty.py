@@ -82,6 +82,10 @@ def test_blocks_are_counted_and_said_to_be_parallel():
     lines = shown(lambda x: tw.reduce_sum(tw.exp(x)), floats(1024, 1024))
     assert "  after all blocks:" in lines
     assert "      reduce_sum_3 += parts[block]" in lines
+    lines = shown(
+        lambda x: (tw.square(x), tw.reduce_sum(tw.square(x), 0)), floats(4096, 64)
+    )
+    assert any(re.search(r"parts\[block, [ij]\] = reduce_sum", x) for x in lines)
 
 
 def test_a_product_names_transposed_matrices_shapes_and_blocks():
