@@ -17,7 +17,7 @@ import pytest
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
 
 from tapewright import random  # noqa: E402
-from tapewright.core import devices, interpreters
+from tapewright.core import config, devices, interpreters
 from tapewright.core.naming import reset_name_counts  # noqa: E402
 
 
@@ -108,6 +108,13 @@ def seeds(device):
     """The same random numbers in every run, whichever tests come before."""
     np.random.seed(0)
     random.set_seed(0)
+
+
+@pytest.fixture
+def numpy_target():
+    """Functions are compiled to calls of NumPy: the test is about these, or their bits."""
+    with config.use_target("numpy"):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from .program.map_fusion import row_blocks
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
 from .targets.native import engine
+from .targets.native.availability import availability
 from .targets.numpy.executable import Executable
 from .tracing.graph_verifier import verify_effects, verify_graph
 
@@ -49,7 +50,7 @@ for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 for _each in ("native_kernels", "sums_for_products", "loop_fusion", "compiled_updates"):
     config.offer_graph_pass(_each)
-config.offer_target("native", engine.availability, engine.description)
+config.offer_target("native", availability, engine.description)
 
 
 def make_executable(graph):

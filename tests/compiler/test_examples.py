@@ -111,7 +111,7 @@ TRAINED = [mnist_mlp, *TO_THE_BIT, wgan_gp]
 
 
 @pytest.mark.parametrize("make", TO_THE_BIT)
-def test_an_example_trains_to_the_same_bits_traced_and_eager(make):
+def test_an_example_trains_to_the_same_bits_traced_and_eager(make, numpy_target):
     found = trained(make, eagerly=False)
     for a, b in zip(found, trained(make, eagerly=True), strict=True):
         np.testing.assert_array_equal(a, b)

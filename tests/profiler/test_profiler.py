@@ -80,7 +80,7 @@ def test_gradients_are_the_same_while_profiling():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_instructions_of_a_replay_are_recorded_within_its_replay():
+def test_the_instructions_of_a_replay_are_recorded_within_its_replay(numpy_target):
     f = tw.function(lambda x: tw.tanh(tw.matmul(x, x)))
     x = floats(16, 16)
     expected = f(x).numpy()
@@ -288,7 +288,7 @@ def test_a_second_trace_is_refused():
     assert names_of(profile, "op") == ["exp"]
 
 
-def test_nothing_is_left_in_place_afterwards():
+def test_nothing_is_left_in_place_afterwards(numpy_target):
     from tapewright.compiler.targets.numpy.executable import Executable
 
     watched = (tw.GradientTape, "gradient"), (Executable, "run")

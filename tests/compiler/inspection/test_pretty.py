@@ -252,7 +252,7 @@ def test_explain_times_each_call_of_the_executable():
 
     x, y = floats(64, 256), floats(256, 64)
     explanation = concrete_of(f, x, y).explain(x, y)
-    assert [row.op for row in explanation.rows] == ["matmul", "tanh"]
+    assert {row.op for row in explanation.rows} == {"matmul", "tanh"}
     assert explanation.flops == 2 * 64 * 256 * 64
     assert explanation.transcendentals == 64 * 64
     assert all(row.microseconds > 0 and row.count == 1 for row in explanation.rows)

@@ -853,7 +853,7 @@ def test_an_executable_with_stacked_layers_gives_what_eager_mode_gives():
         np.testing.assert_allclose(a, w.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_an_op_on_broadcast_numbers_is_folded_to_a_broadcast_number():
+def test_an_op_on_broadcast_numbers_is_folded_to_a_broadcast_number(numpy_target):
     def f(x):
         with tw.GradientTape() as tape:
             tape.watch(x)

@@ -171,7 +171,7 @@ def test_the_columns_are_scratch_of_the_executable():
     assert Opaque not in {type(each) for each in executable.program.instructions}
 
 
-def test_work_between_convolutions_stays_in_their_order_of_memory():
+def test_work_between_convolutions_stays_in_their_order_of_memory(numpy_target):
     f, g, b = numbers(3, 3, 2, 4), numbers(3, 3, 4, 4), numbers(4)
 
     def run(x):

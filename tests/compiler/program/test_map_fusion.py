@@ -7,6 +7,8 @@ import tapewright as tw
 from tapewright.compiler.program import map_fusion
 from tapewright.compiler.program.array_instructions import FusedMap
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # row blocks are its
+
 RNG = np.random.default_rng(0)
 
 

@@ -112,7 +112,7 @@ def test_a_view_by_a_kernel_of_memory_that_ends_is_found(monkeypatch):
     assert_found(f, X, match="may be a view|another value")
 
 
-def test_rows_read_after_a_block_wrote_over_them_are_found(monkeypatch):
+def test_rows_read_after_a_block_wrote_over_them_are_found(monkeypatch, numpy_target):
     x = tw.constant(np.eye(1 << 10, dtype=np.float32))
 
     def f(x):
@@ -209,7 +209,9 @@ def test_two_updates_with_one_memory_for_gradients_are_found(monkeypatch):
     assert_found(two_updates(), tw.constant(2.0), match="another value|shares")
 
 
-def test_a_gradient_read_after_its_update_took_it_over_is_found(monkeypatch):
+def test_a_gradient_read_after_its_update_took_it_over_is_found(
+    monkeypatch, numpy_target
+):
     def make():
         a, b = tw.Variable(tw.ones([3])), tw.Variable(tw.ones([5]))
         rule = tw.optimizers.SGD(0.5)

@@ -194,7 +194,7 @@ def test_what_is_left_of_nothing(dims, shape, wanted):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_of_a_matrix_are_the_same_bits_eager_and_traced_however_it_lies(
-    axis, dtype
+    axis, dtype, numpy_target
 ):
     x = tw.constant(np.random.default_rng(0).normal(size=(64, 257)).astype(dtype))
     views = [tw.transpose, lambda x: x[::-1], lambda x: tw.transpose(x)[:-1, ::2]]
@@ -207,7 +207,9 @@ def test_sums_of_a_matrix_are_the_same_bits_eager_and_traced_however_it_lies(
 
 
 @pytest.mark.parametrize("axis", [None, (0, 1), 0])
-def test_sums_of_everything_are_the_same_bits_eager_and_traced_however_it_lies(axis):
+def test_sums_of_everything_are_the_same_bits_eager_and_traced_however_it_lies(
+    axis, numpy_target
+):
     x = tw.constant(np.random.default_rng(0).normal(size=(600, 257)).astype("f4"))
     for view in [tw.identity, tw.transpose, lambda x: x[::-1, ::2]]:
 

@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import threading
+import weakref
 
 from tapewright import __version__
 from tapewright.core import openblas
@@ -63,6 +64,12 @@ def _exclusive():
         _close_dropped()
 
 
+def _drop(*parts):
+    """Close them in this order, now or when no thread compiles."""
+    _dropped.append(parts)
+    _close_dropped()
+
+
 def _close_dropped():
     """Close what libraries had, unless another thread is compiling: it does so then.
 
@@ -71,7 +78,8 @@ def _close_dropped():
     if _dropped and _lock.acquire(blocking=False):
         try:
             while _dropped:
-                _dropped.popleft().close()
+                for part in _dropped.popleft():  # closing one may close other libraries
+                    part.close()
         finally:
             _lock.release()
 
@@ -110,7 +118,10 @@ _DECLARED = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$-]+)\(", re.MULTILINE)
 
 
 def _found(name, symbols):
-    return name in symbols or _llvm().address_of_symbol(name) is not None
+    if name in symbols or _llvm().address_of_symbol(name) is not None:
+        return True
+    # LLVM looks through this process only once something has been loaded into it.
+    return os.name == "posix" and hasattr(ctypes.CDLL(None), name)
 
 
 def object_code(text, name="module"):
@@ -149,7 +160,7 @@ class Library:
 
     # A linker each: one for all would keep 10 KB of each library that it ever held.
     def __init__(self, code, names, name="module", symbols=None):
-        self.name, self._names, self._tracker, self._linker = name, names, None, None
+        self.name, self._names, self._tracker = name, names, None
         with _exclusive():
             llvm = _llvm()
             builder = llvm.JITLibraryBuilder().add_object_img(code)
@@ -159,14 +170,18 @@ class Library:
             for symbol in names:
                 builder.export_symbol(symbol)
             with _target_machine() as machine:
-                self._linker = llvm.create_lljit_compiler(
+                linker = llvm.create_lljit_compiler(
                     machine, use_jit_link=True, suppress_errors=True
                 )
             try:
-                self._tracker = builder.link(self._linker, name)
+                # LLVM knows it by a name of ours: `name` may be empty, or any text.
+                self._tracker = builder.link(linker, "library")
             except RuntimeError as error:
                 message = f"module {name!r} cannot be loaded: {error}"
                 raise RuntimeError(message) from None
+        # In a cycle of garbage the parts would be finalized in any order: here they are
+        # kept, to be closed in this one.
+        weakref.finalize(self, _drop, self._tracker, linker).atexit = False
 
     def address(self, symbol):
         """Return the address of a function.
@@ -179,12 +194,6 @@ class Library:
                 f"it defines {', '.join(self._names)}"
             )
         return self._tracker[symbol]
-
-    def __del__(self):
-        with contextlib.suppress(AttributeError, TypeError):  # when Python ends
-            parts = (self._tracker, self._linker)  # to be closed in this order
-            _dropped.extend([each for each in parts if each is not None])
-            _close_dropped()
 
 
 # --- this machine

@@ -185,7 +185,7 @@ def _conditions(writer, constants, thing, shape, dtype, writeable):
     right = right & (array_rank(writer, thing) == len(shape))
     right = right & (order != ord(">"))
     numbers = sorted(
-        {np.dtype(c).num for c in "?bBhHiIlLqQefd" if np.dtype(c) == dtype}
+        {np.dtype(c).num for c in "?bBhHiIlLqQefdFD" if np.dtype(c) == dtype}
     )
     is_one = number == numbers[0]
     for other in numbers[1:]:  # int64 is "long" as well as "long long"

@@ -207,6 +207,26 @@ def test_dropped_libraries_give_their_memory_back():
     assert resident() - before < 3 << 20
 
 
+@pytest.mark.parametrize("name", ["", "a\0b", "/", "a" * 5000])
+def test_a_module_may_have_any_name(name):
+    assert called(engine.compiled(calling("logb"), name), "call", 8.0) == 3
+
+
+def test_parts_of_a_library_are_closed_in_order_if_garbage_is_collected_meanwhile():
+    closed = []
+
+    class Part:
+        def __init__(self, name):
+            self.name = name
+
+        def close(self):
+            engine._drop()  # another library, found by the collector
+            closed.append(self.name)
+
+    engine._drop(Part("tracker"), Part("linker"))
+    assert closed == ["tracker", "linker"]
+
+
 def test_threads_compile_at_once():
     results = {}
 

@@ -95,7 +95,7 @@ def test_the_number_of_arguments_is_checked():
     assert (step(), step(x), step(x, x)) == (True, None, True)
 
 
-@pytest.mark.parametrize("dtype", "?bBhHiIlLqQefd")
+@pytest.mark.parametrize("dtype", "?bBhHiIlLqQefdFD")
 def test_every_dtype_is_told_from_all_others(dtype):
     step = checker(((2,), dtype, False))
     for other in "?bBhHiIlLqQefdFD":

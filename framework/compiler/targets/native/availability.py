@@ -1,0 +1,22 @@
+"""The reason why no machine code can be made in this process, if there is one."""
+
+import functools
+
+from . import engine
+
+__all__ = ["availability"]
+
+
+@functools.cache
+def availability():
+    """Return None if programs can be compiled and run here, else the reason why not."""
+    reason = engine.availability()
+    if reason is not None:
+        return reason
+    from . import blas, entry, runtime  # compiled when they are first asked
+
+    try:
+        runtime.symbols(), blas.symbols(), entry.probe()
+    except (RuntimeError, LookupError, OSError, AttributeError) as error:
+        return str(error)
+    return None
