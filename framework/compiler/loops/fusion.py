@@ -6,7 +6,8 @@ from ..program.array_functions import copy_into
 from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
-from .grouping import grouped, root_of
+from .group import root_of
+from .grouping import grouped
 from .scheduling import scheduled
 
 __all__ = ["copied_views", "form_loops", "sums_for_products"]
@@ -35,8 +36,8 @@ def form_loops(program, is_supported, fused=True, sums=True):
             instructions.extend(chain[::-1])
 
     for unit in units:
-        if unit.is_nest:
-            instructions.append(scheduled(unit, stored[unit]))
+        if unit.group:
+            instructions.append(scheduled(unit.group, stored[unit]))
             continue
         (instruction,) = unit.members
         make_views(instruction.operands)
@@ -55,7 +56,7 @@ def _stored(program, units):
             for a in each.operands:
                 read_by.setdefault(root_of(a), set()).add(unit)
     for unit in units:
-        if unit.is_nest:
+        if unit.group:
             made = [out for each in unit.members for out in each.outputs]
             stored[unit] = [
                 out

@@ -5,7 +5,7 @@ import pytest
 from nest_interpreter import run_nest
 
 import tapewright as tw
-from tapewright.compiler.loops import grouping, scheduling
+from tapewright.compiler.loops import group, scheduling
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
@@ -146,7 +146,7 @@ def test_nests_compute_what_eager_mode_computes(function, shape):
 def test_small_blocks_and_strips_change_nothing(function, monkeypatch):
     for name, value in dict(BLOCK=64, LANES=4, STRIP=8, KEPT=64).items():
         monkeypatch.setattr(scheduling, name, value)
-    monkeypatch.setattr(grouping, "SMALL", 8)
+    monkeypatch.setattr(group, "SMALL", 8)
     x = numbers(13, 15)
     wanted = function(tw.constant(x))
     wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]

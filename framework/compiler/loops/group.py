@@ -1,0 +1,309 @@
+"""`Group`: instructions that one nest of loops can compute, and the axes of their values.
+
+The values of a group are functions of its axes. With no reduction, each depends on all of
+them, or on none. With reductions, over the axes ``reduced``, a value may also depend on all
+the others: softmax, whose maximum and sum depend on the row, is a group, and so is batch
+normalization, whose moments depend on the channel. Other sums are *totals*: each block of
+the nest makes a part of them, and only others may read what the parts add up to.
+"""
+
+import math
+
+from ..program.array_instructions import Reduce, View
+from .accesses import relabeled
+from .statements import Axis
+
+__all__ = ["Group", "root_of"]
+
+SUMS = 4096  # entries of totals
+SMALL = 4096  # entries whose sum may be read in the same nest, which then is one block
+
+
+class Group:
+    """``members`` in the order of the program, and what is known of their values.
+
+    ``axes_of``: for each value a tuple with the axis of each dimension, None where it is
+    constant; ``inner``: the same for the operand of each reduction. ``reduced`` are the
+    axes of the reductions that the group reads itself, or None; ``spread`` those along
+    which totals have entries. ``names`` yields names for axes.
+    """
+
+    def __init__(self, names):
+        self.names = names
+        self.members, self.axes_of, self.inner = [], {}, {}
+        self.axes, self.reduced = (), None
+        self.totals, self.spread = set(), frozenset()
+
+    @property
+    def outer(self):
+        """The axes that are not reduced."""
+        return tuple([a for a in self.axes if a not in (self.reduced or ())])
+
+    # --- adding instructions
+
+    def start(self, instruction, is_read_back):
+        """Add the first instruction."""
+        (out,) = instruction.outputs
+        is_sum = type(instruction) is Reduce
+        shape = instruction.operands[0].shape if is_sum else out.shape
+        axes = tuple([None if n == 1 else self._axis(n) for n in shape])
+        self.axes = tuple([a for a in axes if a is not None])
+        if is_sum:
+            self._reduce(instruction, axes, is_read_back)
+        else:
+            self.axes_of[out] = axes
+        self.members.append(instruction)
+
+    def join(self, instruction, own, is_read_back):
+        """Add an instruction that reads values of the group; return whether it could be.
+
+        ``own`` are its operands that are made here. ``is_read_back(reduction)`` tells
+        whether values as large as its operand depend on its result.
+        """
+        known = {a: self.axes_in(a) for a in own}
+        if None in known.values():
+            return False
+        if type(instruction) is Reduce:
+            (axes,) = known.values()
+            joined = self._reduce(instruction, axes, is_read_back)
+        else:
+            joined = self._map(instruction, known)
+        if joined:
+            self.members.append(instruction)
+        return joined
+
+    def _map(self, instruction, known):
+        (out,) = instruction.outputs
+        axes = _aligned(out.shape, [(a.shape, axes) for a, axes in known.items()])
+        if axes is None:
+            return False
+        new = []
+        for i, n in enumerate(out.shape):
+            if n == 1 or axes[i] is not None:
+                continue
+            fitting = [a for a in self.reduced or () if a.extent == n and a not in axes]
+            axes[i] = min(fitting, key=lambda a: a.name) if fitting else self._axis(n)
+            new += [] if fitting else [axes[i]]
+        if new:  # what is there belongs to the outer axes, and is read along new ones
+            every = (*self.axes, *new)
+            reduced = frozenset(new) if self.axes else None
+            if self.reduced is not None or self.totals:
+                return False
+            if not self._allow(self.axes_of.values(), every, reduced):
+                return False
+            self.axes, self.reduced = every, reduced
+        if not self._allow([axes], self.axes, self.reduced):
+            return False
+        self.axes_of[out] = tuple(axes)
+        return True
+
+    def _reduce(self, instruction, axes, is_read_back):
+        """Add a reduction of a value with these axes."""
+        (out,), gone = instruction.outputs, instruction.axes
+        shape = instruction.operands[0].shape
+        if any([axis is None and n != 1 for axis, n in zip(axes, shape)]):
+            return False
+        summed, own = _axes_of_sum(axes, gone)
+        if summed and not (own == frozenset(self.axes) and summed == self.reduced):
+            size = math.prod([a.extent for a in own])
+            is_large = summed == own and size > SMALL
+            if is_read_back(instruction) and not is_large:
+                done = self._set_reduced(own, summed) or self._add_total(
+                    out, own, summed
+                )
+            else:
+                done = self._add_total(out, own, summed) or self._set_reduced(
+                    own, summed
+                )
+            if not done:
+                return False
+        self.inner[instruction] = axes
+        kept = [None if i in gone else a for i, a in enumerate(axes)]
+        if not instruction.keepdims:
+            kept = [a for i, a in enumerate(axes) if i not in gone]
+        self.axes_of[out] = tuple(kept)
+        return True
+
+    def _set_reduced(self, own, summed):
+        """Let these be the axes that passes run over, if there are none and they can be."""
+        rest = frozenset(self.axes) - summed - self.spread
+        if own != frozenset(self.axes) or self.reduced is not None:
+            return False
+        if not self._allow(self._read_here(), self.axes, summed):
+            return False
+        if self.spread and not rest:
+            return False
+        self.reduced = summed
+        return True
+
+    def _add_total(self, out, own, summed):
+        """Let each block make a part of a sum, if there is an axis to cut blocks from."""
+        kept = own - summed
+        if kept:
+            size = math.prod([a.extent for a in kept])
+            rest = frozenset(self.axes) - (self.reduced or frozenset())
+            if own != frozenset(self.axes) or size > SUMS:
+                return False
+            if not rest - self.spread - kept:
+                return False
+        self.totals.add(out)
+        self.spread |= kept
+        return True
+
+    def _axis(self, n):
+        return Axis(next(self.names), n)
+
+    # --- axes of values
+
+    def axes_in(self, buffer):
+        """The axes of the dimensions of a buffer, if it is a value that may be read here."""
+        root = root_of(buffer)
+        if root not in self.axes_of or root in self.totals:
+            return None
+        views = []
+        while buffer is not root:
+            views.append(buffer.instruction)
+            buffer = buffer.instruction.viewed
+        axes = self.axes_of[root]
+        for view in reversed(views):
+            axes = relabeled(view, axes)
+            if axes is None:
+                return None
+        return axes
+
+    def _read_here(self):
+        return [axes for v, axes in self.axes_of.items() if v not in self.totals]
+
+    def _allow(self, kinds, every, reduced):
+        """Return whether values may depend on each of these sets of axes."""
+        every = frozenset(every)
+        allowed = {frozenset(), every}
+        if reduced is not None:
+            allowed.add(every - reduced)
+        return {frozenset(axes) - {None} for axes in kinds} <= allowed
+
+    # --- two groups as one
+
+    def joined(self, other, instruction):
+        """Return a group of the members of both, or None if there is none.
+
+        ``instruction``, a member of this one, reads values of the other: so the axes of
+        the other are known by those of the instruction.
+        """
+        renamed = self._renamed(other, instruction)
+        if renamed is None:
+            return None
+
+        def moved(axes):
+            return tuple([None if a is None else renamed[a] for a in axes])
+
+        both = Group(self.names)
+        extra = [a for a in other.axes if renamed[a] is a]
+        both.axes = (*self.axes, *extra)
+        others = None if other.reduced is None else frozenset(moved(other.reduced))
+        if None not in (self.reduced, others) and self.reduced != others:
+            return None
+        both.reduced = self.reduced if others is None else others
+        if extra and self.axes and both.reduced is None:
+            both.reduced = frozenset(extra)
+        both.axes_of = self.axes_of | {v: moved(x) for v, x in other.axes_of.items()}
+        both.inner = self.inner | {i: moved(x) for i, x in other.inner.items()}
+        both.totals = self.totals | other.totals
+        both.spread = self.spread | frozenset(moved(other.spread))
+        both.members = [*self.members, *other.members]
+        return both if both._is_sound() else None
+
+    def _renamed(self, other, instruction):
+        """Map each axis of another group to one of this, or to itself."""
+        (out,) = instruction.outputs
+        own, renamed = self.axes_of[out], {}
+        for a in instruction.operands:
+            if root_of(a) not in other.axes_of:
+                continue
+            axes = other.axes_in(a)
+            if axes is None or type(instruction) is Reduce:
+                return None
+            for axis, target in zip(axes, own[len(own) - len(axes) :]):
+                if axis is None:
+                    continue
+                if target is None or renamed.setdefault(axis, target) is not target:
+                    return None
+        taken = set(renamed.values())
+        if len(taken) != len(renamed):
+            return None
+        for axis in other.axes:
+            if axis in renamed:
+                continue
+            candidates = self.axes if self.reduced is None else self.reduced
+            fitting = [
+                a
+                for a in self.axes
+                if a in candidates and a.extent == axis.extent and a not in taken
+            ]
+            summed = other.reduced is not None and axis in other.reduced
+            renamed[axis] = fitting[0] if summed and fitting else axis
+            taken.add(renamed[axis])
+        return renamed
+
+    def _is_sound(self):
+        """Return whether all that holds of a group holds of this one."""
+        every, reduced = frozenset(self.axes), self.reduced or frozenset()
+        if not self._allow(self._read_here(), every, self.reduced):
+            return False
+        if self.spread and not every - reduced - self.spread:
+            return False
+        for each in self.members:
+            known = {}
+            for a in each.operands:
+                if root_of(a) in self.axes_of:
+                    known[a] = self.axes_in(a)
+                    if known[a] is None:
+                        return False
+            if type(each) is Reduce:
+                if not self._sums_soundly(each, every):
+                    return False
+                continue
+            (out,) = each.outputs
+            found = _aligned(out.shape, [(a.shape, axes) for a, axes in known.items()])
+            if found is None:
+                return False
+            if any([f not in (None, a) for f, a in zip(found, self.axes_of[out])]):
+                return False
+        return True
+
+    def _sums_soundly(self, reduce, every):
+        (out,) = reduce.outputs
+        summed, own = _axes_of_sum(self.inner[reduce], reduce.axes)
+        if out in self.totals:
+            return summed == own or own == every
+        return not summed or (own == every and summed == self.reduced)
+
+
+def _axes_of_sum(axes, gone):
+    """The axes that a reduction sums over, and all of its operand."""
+    return frozenset([axes[i] for i in gone]) - {None}, frozenset(axes) - {None}
+
+
+def _aligned(shape, operands):
+    """The axes of a result of this shape, given shape and axes of operands that broadcast.
+
+    None for a dimension that no operand names; no result if they contradict each other.
+    """
+    found = [None] * len(shape)
+    for own, axes in operands:
+        lead = len(shape) - len(own)
+        for i, axis in enumerate(axes, lead):
+            if axis is None:
+                continue
+            if found[i] not in (None, axis):
+                return None
+            found[i] = axis
+    named = [a for a in found if a is not None]
+    return found if len(set(named)) == len(named) else None
+
+
+def root_of(buffer):
+    """The buffer that is no view, of which a buffer is a view."""
+    while type(buffer.instruction) is View:
+        buffer = buffer.instruction.viewed
+    return buffer
