@@ -189,7 +189,7 @@ class _Writer(SourceWriter):
         if key == ARENA:
             return self.source.bind("arena_", PerInstance(_arena_of))
         if key.is_constant:
-            return self.source.bind("c", np.ascontiguousarray(key.source))
+            return self.source.bind("c", np.asarray(key.source, order="C"))
         return self.name_of(key)
 
 
