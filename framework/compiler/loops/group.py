@@ -15,7 +15,7 @@ from .statements import Axis
 
 __all__ = ["Group", "root_of"]
 
-SUMS = 4096  # entries of totals
+SUMS = 4096  # entries of all totals of a group, which each block has on its stack
 SMALL = 4096  # entries whose sum may be read in the same nest, which then is one block
 
 
@@ -141,6 +141,7 @@ class Group:
         kept = own - summed
         if kept:
             size = math.prod([a.extent for a in kept])
+            size += sum([v.size for v in self.totals])
             rest = frozenset(self.axes) - (self.reduced or frozenset())
             if own != frozenset(self.axes) or size > SUMS:
                 return False
@@ -251,6 +252,8 @@ class Group:
         if not self._allow(self._read_here(), every, self.reduced):
             return False
         if self.spread and not every - reduced - self.spread:
+            return False
+        if sum([v.size for v in self.totals]) > SUMS:
             return False
         for each in self.members:
             known = {}

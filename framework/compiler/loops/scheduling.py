@@ -47,7 +47,8 @@ DEAR = 8
 BLOCK = 1 << 16  # operations of a block: some 5 us, ten times what it costs to share
 PARTS = 16  # the most blocks that each have their part of many sums
 LANES = 64  # the least entries of a strip
-STRIP = 1024  # the most
+STRIPS = 1024, 256, LANES  # the most, as long as local arrays fit the stack
+STACK = 1 << 19  # bytes
 KEPT = 1 << 14  # entries that a local array may have
 
 
@@ -82,12 +83,16 @@ class _Node:
 
 def scheduled(group, stored):
     """Return the `LoopNest` of a group; ``stored`` are values that others read."""
-    return _Schedule(group, stored).nest()
+    for strip in STRIPS:
+        nest = _Schedule(group, stored, strip).nest()
+        if sum([local.size * local.dtype.itemsize for local in nest.locals]) <= STACK:
+            break
+    return nest
 
 
 class _Schedule:
-    def __init__(self, group, stored):
-        self.group, self.stored = group, stored
+    def __init__(self, group, stored, strip):
+        self.group, self.stored, self.strip = group, stored, strip
         self.nodes, self.loads, self.operands = {}, {}, {}
         self.locals, self.numbers = [], itertools.count(1)
         self.reduced = frozenset(group.reduced or ())
@@ -414,7 +419,7 @@ class _Schedule:
             width = -(-width // LANES) * LANES
         if self.first is self.lanes:
             width = min(
-                width, STRIP, max(LANES, KEPT // max(1, extent) // LANES * LANES)
+                width, self.strip, max(LANES, KEPT // max(1, extent) // LANES * LANES)
             )
         if self.spread_sums:
             width = max(width, -(-self.first.extent // PARTS))
@@ -424,7 +429,7 @@ class _Schedule:
         self.lane_width = self.width
         if self.lanes is not None and self.lanes is not self.first:
             most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
-            self.lane_width = min(STRIP, most, self.lanes.extent)
+            self.lane_width = min(self.strip, most, self.lanes.extent)
 
     def wrapped(self, inner):
         """Put the loops over the outer axes around a body."""

@@ -144,7 +144,7 @@ def test_nests_compute_what_eager_mode_computes(function, shape):
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_small_blocks_and_strips_change_nothing(function, monkeypatch):
-    for name, value in dict(BLOCK=64, LANES=4, STRIP=8, KEPT=64).items():
+    for name, value in dict(BLOCK=64, LANES=4, STRIPS=(8,), KEPT=64).items():
         monkeypatch.setattr(scheduling, name, value)
     monkeypatch.setattr(group, "SMALL", 8)
     x = numbers(13, 15)
@@ -166,6 +166,28 @@ def test_a_sum_over_all_entries_of_a_large_array_is_read_by_another_nest():
     program = program_of(clipped, numbers(300, 300))
     first, second = nests(program)
     assert first.blocks.extent > 1 and first.finish and second.blocks.extent > 1
+
+
+def many_sums(x):
+    return [tw.reduce_sum(tw.exp(x * (1.0 + n)), 0) for n in range(8)]
+
+
+def many_statistics(x):
+    kept = [tw.reduce_mean(x * (1.0 + n), 0) for n in range(40)]
+    return tw.add_n([tw.exp(x - mean) for mean in kept])
+
+
+@pytest.mark.parametrize("function", [many_sums, many_statistics])
+def test_local_arrays_fit_the_stack(function):
+    x = numbers(3, 2000)
+    program = program_of(function, x)
+    for nest in nests(program):
+        used = sum([local.size * local.dtype.itemsize for local in nest.locals])
+        assert used <= scheduling.STACK
+    wanted = function(tw.constant(x))
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    for found, right in zip(run(program, [x]), wanted, strict=True):
+        np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_what_only_a_nest_reads_is_not_stored():
