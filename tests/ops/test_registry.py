@@ -57,6 +57,7 @@ MEANT = {
     "compiler/program/array_tracer.py": {
         *("abs", "add", "floordiv", "invert", "matmul", "reshape", "transpose")
     },
+    "compiler/program/step_tracer.py": {"add", "invert", "matmul", "where"},
     "compiler/program/scalar_functions.py": {"cast", "where"},
     "compiler/targets/numpy/source.py": {"reshape", "transpose"},
     # titles of loops, and names of arguments, attributes and dtypes

@@ -13,11 +13,12 @@ from .scheduling import scheduled
 __all__ = ["copied_views", "form_loops", "sums_for_products"]
 
 
-def form_loops(program, is_supported, fused=True, sums=True):
+def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
     """Replace instructions that loops can compute by loop nests.
 
     Args: ``is_supported(instruction)``, whether the target computes a map, reduction or
-    copy; ``fused``: False makes a nest of each, ``sums``: False leaves products with ones.
+    copy; ``fused``: False makes a nest of each, ``sums``: False leaves products with ones;
+    ``layouts``: the `Layout` of values that are not stored in C order.
     """
     copied_views(program)
     if sums:
@@ -37,7 +38,7 @@ def form_loops(program, is_supported, fused=True, sums=True):
 
     for unit in units:
         if unit.group:
-            instructions.append(scheduled(unit.group, stored[unit]))
+            instructions.append(scheduled(unit.group, stored[unit], layouts))
             continue
         (instruction,) = unit.members
         make_views(instruction.operands)

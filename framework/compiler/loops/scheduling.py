@@ -17,7 +17,7 @@ import numpy as np
 
 from ..program.array_instructions import Copy, Map, Reduce
 from ..program.program import Buffer, Kind
-from .accesses import layout_of, row_major
+from .accesses import Layout, layout_of, row_major
 from .loop_nest import LoopNest
 from .statements import (
     Access,
@@ -81,18 +81,22 @@ class _Node:
         self.cost = 0
 
 
-def scheduled(group, stored):
-    """Return the `LoopNest` of a group; ``stored`` are values that others read."""
+def scheduled(group, stored, layouts=None):
+    """Return the `LoopNest` of a group; ``stored`` are values that others read.
+
+    ``layouts``: the `Layout` of those of them that are not stored in C order.
+    """
     for strip in STRIPS:
-        nest = _Schedule(group, stored, strip).nest()
+        nest = _Schedule(group, stored, layouts or {}, strip).nest()
         if sum([local.size * local.dtype.itemsize for local in nest.locals]) <= STACK:
             break
     return nest
 
 
 class _Schedule:
-    def __init__(self, group, stored, strip):
-        self.group, self.stored, self.strip = group, stored, strip
+    def __init__(self, group, stored, layouts, strip):
+        self.group, self.stored, self.layouts = group, stored, layouts
+        self.strip = strip
         self.nodes, self.loads, self.operands = {}, {}, {}
         self.locals, self.numbers = [], itertools.count(1)
         self.reduced = frozenset(group.reduced or ())
@@ -167,8 +171,9 @@ class _Schedule:
     def access_of(self, out):
         """The access by which a value is stored."""
         axes = self.group.axes_of[out]
-        pairs = zip(axes, row_major(out.shape))
-        return Access(out, 0, tuple([(a, s) for a, s in pairs if a is not None]))
+        layout = self.layouts.get(out) or Layout(out, 0, row_major(out.shape))
+        pairs = [(a, s) for a, s in zip(axes, layout.strides) if a is not None]
+        return Access(out, layout.offset, tuple(pairs))
 
     # --- the loops
 

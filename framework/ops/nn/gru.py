@@ -27,6 +27,7 @@ from .recurrence import (
     sequences,
     skipped,
     time_first,
+    time_steps,
     with_dtype_of,
 )
 
@@ -47,7 +48,7 @@ def _gru(xp, *values: TensorLike):
     h = longer(xp, x, h)
     gates = xp.empty((*x.shape[:2], 4 * units), x.dtype)
     product = xp.empty((x.shape[1], 3 * units), x.dtype)
-    for t in range(len(x)):
+    for t in time_steps(x):
         g, after, skip = gates[t], h[t + 1], skips[t]
         n, k = g[:, :units], g[:, 3 * units :]
         xp.matmul(h[t], kernel, out=product)
@@ -110,7 +111,7 @@ def _(g, values, out):
 def _backwards(xp, gates, h, kernel, skips, drive, d_h):
     d_gates, back = xp.empty(gates.shape, gates.dtype), xp.ascontiguousarray(kernel.T)
     units, part = len(kernel), xp.empty_like(h[0])
-    for t in reversed(range(len(gates))):
+    for t in reversed(time_steps(gates)):
         d, h_now, skip = d_gates[t], d_h[t + 1], skips[t]
         n, z, r, k = _parts(gates[t])
         of_n, of_z, of_r, of_k = _parts(d)
@@ -142,7 +143,7 @@ def _backwards(xp, gates, h, kernel, skips, drive, d_h):
 def _forwards(xp, gates, h, kernel, skips, drive, e_h):
     e = xp.zeros(gates.shape, gates.dtype) if drive is None else xp.array(drive)
     units = len(kernel)
-    for t in range(len(gates)):
+    for t in time_steps(gates):
         n, z, r, k = _parts(gates[t])
         e[t, :, units:] += e_h[t] @ kernel
         of_n, of_z, of_r, of_k = _parts(e[t])

@@ -26,6 +26,7 @@ from .recurrence import (
     sequences,
     skipped,
     time_first,
+    time_steps,
     with_dtype_of,
 )
 
@@ -44,7 +45,7 @@ def _lstm(xp, *values: TensorLike):
     fresh, units = xp.empty_like(h[0]), kernel.shape[0]
     scale = xp.full(4 * units, -1, x.dtype)
     scale[2 * units : 3 * units] = -2
-    for t in range(len(x)):
+    for t in time_steps(x):
         g, now, after, skip = gates[t], c[t + 1], h[t + 1], skips[t]
         xp.matmul(h[t], kernel, out=g)
         g += x[t]
@@ -107,7 +108,7 @@ def _backwards(xp, gates, c, kernel, skips, drive, d_h, d_c):
     d_x, back = xp.empty(gates.shape, gates.dtype), xp.ascontiguousarray(kernel.T)
     is_n, slope = _is_n(xp, gates, kernel), xp.empty(gates.shape[1:], gates.dtype)
     r, part = xp.empty_like(c[0]), xp.empty_like(c[0])
-    for t in reversed(range(len(gates))):
+    for t in reversed(time_steps(gates)):
         d, h_now, c_now, skip = d_x[t], d_h[t + 1], d_c[t + 1], skips[t]
         i, f, n, o = _quarters(gates[t])
         of_i, of_f, of_n, of_o = _quarters(d)
@@ -148,7 +149,7 @@ def _slope_of_all(xp, gates, is_n, out=None):
 def _forwards(xp, gates, c, kernel, skips, drive, e_h, e_c):
     e_x = xp.zeros(gates.shape, gates.dtype) if drive is None else xp.array(drive)
     is_n = _is_n(xp, gates, kernel)
-    for t in range(len(gates)):
+    for t in time_steps(gates):
         r, slope = xp.tanh(c[t + 1]), _slope_of_all(xp, gates[t], is_n)
         skip = skips[t]
         i, f, n, o = _quarters(gates[t])

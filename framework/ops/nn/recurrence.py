@@ -36,6 +36,7 @@ __all__ = [
     "sequences",
     "skipped",
     "time_first",
+    "time_steps",
     "with_dtype_of",
 ]
 
@@ -109,6 +110,11 @@ def skipped(xp, steps, mask=None):
     if xp is not np:  # a GPU would have to be waited for
         return skip
     return [s if some else None for s, some in zip(skip, skip.any((1, 2)).tolist())]
+
+
+def time_steps(x):
+    """The steps of a sequence, time first; a tracer of the loop makes one (its ``steps``)."""
+    return getattr(x, "steps", None) or range(len(x))
 
 
 def only_counted(x, mask):

@@ -25,6 +25,7 @@ from .recurrence import (
     sequences,
     skipped,
     time_first,
+    time_steps,
     with_dtype_of,
 )
 
@@ -43,7 +44,7 @@ def _simple_rnn(xp, *values: TensorLike, activation: str = "tanh"):
     x, h, kernel, *mask = values
     skips, h = skipped(xp, len(x), *mask), longer(xp, x, h)
     gates = xp.empty(x.shape, x.dtype)
-    for t in range(len(x)):
+    for t in time_steps(x):
         g, skip = gates[t], skips[t]
         xp.matmul(h[t], kernel, out=g)
         g += x[t]
@@ -83,7 +84,7 @@ def _(g, values, out, activation):
 
 def _backwards(xp, slope, h, kernel, skips, drive, d_h):
     d_x, back = xp.empty(slope.shape, slope.dtype), xp.ascontiguousarray(kernel.T)
-    for t in reversed(range(len(slope))):
+    for t in reversed(time_steps(slope)):
         d, h_now, skip = d_x[t], d_h[t + 1], skips[t]
         h_in = h_now if skip is None else xp.where(skip, 0, h_now)
         xp.multiply(h_in, slope[t], out=d)
@@ -97,7 +98,7 @@ def _backwards(xp, slope, h, kernel, skips, drive, d_h):
 
 def _forwards(xp, slope, h, kernel, skips, drive, e_h):
     e_x = xp.zeros(slope.shape, slope.dtype) if drive is None else xp.array(drive)
-    for t in range(len(slope)):
+    for t in time_steps(slope):
         e_x[t] += e_h[t] @ kernel
         more = e_x[t] * slope[t]
         e_h[t + 1] += more if skips[t] is None else xp.where(skips[t], e_h[t], more)

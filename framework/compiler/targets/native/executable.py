@@ -27,7 +27,7 @@ class NativeExecutable(Executable):
     def __init__(self, program, name="replay"):
         is_on = config.graph_pass_is_on
         if is_on("native_kernels"):
-            use_kernels(program)
+            use_kernels(program, is_loop)
         form_loops(program, is_loop, is_on("loop_fusion"), is_on("sums_for_products"))
         self.together, self._one_by_one = True, None
         super().__init__(program, name)

@@ -52,6 +52,14 @@ class NativeKernel(Instruction):
         """Return whether there is code for an instruction of the class in the table."""
         raise NotImplementedError
 
+    @classmethod
+    def of(cls, program, instruction, is_loop):
+        """The kernel that replaces an instruction, or None; see `use_kernels`.
+
+        What must run before it is appended to the program.
+        """
+        return cls(instruction)
+
     @staticmethod
     def scratch_specs(instruction):
         """Shapes and dtypes of memory to work in, which are further operands."""

@@ -1,5 +1,6 @@
 """The table of `NativeKernel`s, and the pass that puts them into a program."""
 
+from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.indexing import scatter_index
 
 from ...loops.accesses import layout_of, row_major
@@ -9,6 +10,7 @@ from ...program.call_instructions import Check, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
 from .gather import GatherKernel, RangeKernel, ScatterKernel
 from .moves import ConcatKernel, PlaceKernel
+from .step_loop import RECURRENT, StepLoop
 
 __all__ = ["KERNELS", "use_kernels"]
 
@@ -19,25 +21,29 @@ KERNELS = {
     Gather: GatherKernel,
     Scatter: ScatterKernel,
     scatter_index.primitive: PlaceKernel,
+    **dict.fromkeys(map(get_primitive, RECURRENT), StepLoop),
 }
 
 
-def use_kernels(program):
-    """Replace instructions for which there is machine code of their own."""
-    rewriter = ProgramRewriter(program)
-    for each in program.instructions:
+def use_kernels(program, is_loop):
+    """Replace instructions for which there is machine code of their own.
+
+    Args: ``is_loop(instruction)``, whether loop nests compute a map, reduction or copy.
+    """
+    rewriter, count = ProgramRewriter(program), len(program.instructions)
+    for each in program.instructions[:count]:
         kind = _kernel_for(each)
-        if kind is None:
-            continue
-        kernel, copies = kind(each), []
-        kernel.operands = tuple(
-            [_in_order(program, a, each.node, copies) for a in kernel.operands]
-        )
-        made = program.append(kernel, *[(out.shape, out.dtype) for out in each.outputs])
-        program.instructions.pop()
-        for out, other in zip(each.outputs, made, strict=True):
-            rewriter.replace(out, other)
-        rewriter.put(each, (*copies, kernel))
+        kernel = kind and kind.of(program, each, is_loop)
+        if kernel is not None:
+            kernel.operands = tuple(
+                [_in_order(program, a, each.node) for a in kernel.operands]
+            )
+            specs = [(out.shape, out.dtype) for out in each.outputs]
+            made = program.append(kernel, *specs)
+            for out, other in zip(each.outputs, made, strict=True):
+                rewriter.replace(out, other)
+            rewriter.put(each, program.instructions[count:])
+        del program.instructions[count:]
     rewriter.apply()
 
 
@@ -49,12 +55,10 @@ def _kernel_for(instruction):
     return kind if kind is not None and kind.accepts(instruction) else None
 
 
-def _in_order(program, buffer, node, copies):
-    """An operand in C order: itself, or what a copy makes, which is added to ``copies``."""
+def _in_order(program, buffer, node):
+    """An operand in C order: itself, or what a copy makes, which is appended."""
     if not buffer.size or layout_of(buffer).strides == row_major(buffer.shape):
         return buffer
     copy = Copy(copy_into, (buffer,), node)
     (copied,) = program.append(copy, (buffer.shape, buffer.dtype))
-    program.instructions.pop()
-    copies.append(copy)
     return copied
