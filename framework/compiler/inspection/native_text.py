@@ -127,8 +127,8 @@ def _ends(paths):
 def _region(executable):
     program = executable.program
     inputs = [f"{x.source.name or 'x'}: {spec_text(x)}" for x in program.inputs]
-    text = f"region {executable.name}({', '.join(inputs)}):\n{_calls(executable)}"
-    return _indented(text)
+    head = f"  region {executable.name}({', '.join(inputs)}):"
+    return f"{head}\n{_indented(_indented(_calls(executable)))}"
 
 
 def _indented(text):

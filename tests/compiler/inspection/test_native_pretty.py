@@ -4,10 +4,24 @@ import re
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import tapewright as tw
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.loops.loop_nest import LoopNest
+from tapewright.compiler.loops.pretty import nest_text
+from tapewright.compiler.loops.statements import (
+    Access,
+    Axis,
+    Load,
+    Loop,
+    Scalar,
+    Span,
+    Store,
+)
+from tapewright.compiler.program.array_instructions import Copy
+from tapewright.compiler.program.program import Buffer
+from tapewright.core import target_settings
 
 pytest.importorskip("llvmlite")
 
@@ -167,6 +181,15 @@ def test_the_other_target_can_be_shown():
         f.pretty(target="gpu")
 
 
+def test_machine_code_is_not_shown_where_there_is_none(monkeypatch):
+    offered = (lambda: "llvmlite is not installed", lambda: "")
+    monkeypatch.setitem(target_settings._offered, "native", offered)
+    f = tw.function(lambda x: x + 1.0)
+    f(floats(2))
+    with pytest.raises(ValueError, match="no machine code here: llvmlite is not inst"):
+        f.pretty(target="native")
+
+
 def test_an_argument_named_target_is_an_argument():
     f = tw.function(lambda x, target: x - target)
     assert "x - target" in f.pretty(floats(4), target=floats(4)).replace("[i]", "")
@@ -257,3 +280,40 @@ def test_updates_can_be_left_to_numpy():
     rule = tw.optimizers.SGD(0.1)
     with tw.config.graph_passes(compiled_updates=False):
         assert make_update(rule, np.dtype(np.float32), False, False) is None
+
+
+# ---------------------------------------------------------------------- subscripts
+
+
+@pytest.mark.parametrize(
+    "make, subscripts",
+    [
+        (lambda x: x, "i, j, k"),
+        (lambda x: x[::-1], "3 - i, j, k"),
+        (lambda x: x[1:, :, ::-2], "1 + i, j, 5 - 2*k"),
+        (lambda x: x.transpose(2, 0, 1), "j, k, i"),
+        (lambda x: x.reshape(20, 6), "i, j"),
+        (lambda x: x.reshape(120)[3:50:7], "3 + 7*i"),
+        (lambda x: x.reshape(4, 5, 2, 3)[:, 1, ::-1], "i, 1, 3 - 3*j + k"),
+        (lambda x: x[:, 2:3, 4], "i, 2, 4"),
+        (lambda x: np.einsum("iji->ji", x[:, :, :4]), "6*i + 31*j"),
+        (lambda x: sliding_window_view(x, 3, 1), "i, j + l, k"),
+    ],
+)
+def test_subscripts_name_the_entry_that_is_read(make, subscripts):
+    x = np.arange(4 * 5 * 6).reshape(4, 5, 6)
+    view = make(x)
+    strides = [s // x.itemsize for s in view.strides]
+    axes = [Axis(f"i{n}", size) for n, size in enumerate(view.shape)]
+    value = Scalar("value.1", np.dtype(np.float32))
+    pairs = tuple([p for p in zip(axes, strides, strict=True) if p[0].extent > 1])
+    array, out = [Buffer(x.shape, value.dtype) for _ in range(2)]
+    body = [
+        Load(value, Access(array, int(view.flat[0]), pairs)),
+        Store(Access(out, 0, ()), value),
+    ]
+    for axis in reversed(axes):
+        body = [Loop(axis, Span.WHOLE, 0, body)]
+    step = Copy(np.copyto, (array,), None)
+    nest = LoopNest([step], [array], [out], Axis("block", 1), body, [], [], 1)
+    assert f"= in0[{subscripts}]" in nest_text(nest)
