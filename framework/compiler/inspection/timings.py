@@ -168,9 +168,9 @@ class Explanation:
     that were not called.
     """
 
-    def __init__(self, name, rows, microseconds, repeats, memory, skipped=()):
+    def __init__(self, name, rows, microseconds, repeats, memory, skipped, unit):
         self.name, self.rows, self.microseconds = name, rows, microseconds
-        self.repeats, self.skipped = repeats, tuple(skipped)
+        self.repeats, self.skipped, self._unit = repeats, tuple(skipped), unit
         self.peak_bytes, self.measured_peak_bytes, self.bytes_without_reuse = memory
         self.flops = sum(row.flops for row in rows)
         self.transcendentals = sum(row.transcendentals for row in rows)
@@ -196,7 +196,7 @@ class Explanation:
         calls = sum(row.count for row in self.rows)
         lines = [
             f"{self.name}: {self.microseconds:.1f} us a call "
-            f"({counted(calls, 'array call')}, {counts}; medians of {self.repeats})",
+            f"({counted(calls, self._unit)}, {counts}; medians of {self.repeats})",
             f"memory: {quantity(self.peak_bytes, 'B')} at most, all results side by "
             f"side would take {quantity(self.bytes_without_reuse, 'B')}",
         ]
@@ -259,7 +259,9 @@ def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
     memory = peak_bytes(executable), measured, bytes_without_reuse(graph)
     rows = _rows(timed, replays, mark_cost())
     microseconds = float(np.median(times)) / 1000
-    return Explanation(executable.name, rows, microseconds, repeats, memory, skipped)
+    return Explanation(
+        executable.name, rows, microseconds, repeats, memory, skipped, executable.unit
+    )
 
 
 def _by_line(marks):
