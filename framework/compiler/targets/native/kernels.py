@@ -6,8 +6,9 @@ from tapewright.ops.array.indexing import scatter_index
 from ...loops.accesses import layout_of, row_major
 from ...program.array_functions import copy_into
 from ...program.array_instructions import Copy
-from ...program.call_instructions import Check, Gather, Opaque, Scatter
+from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
+from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
 from .moves import ConcatKernel, PlaceKernel
 from .step_loop import RECURRENT, StepLoop
@@ -18,6 +19,7 @@ __all__ = ["KERNELS", "use_kernels"]
 KERNELS = {
     Check: RangeKernel,
     Copy: ConcatKernel,
+    Draw: DrawKernel,
     Gather: GatherKernel,
     Scatter: ScatterKernel,
     scatter_index.primitive: PlaceKernel,
