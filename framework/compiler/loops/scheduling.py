@@ -45,6 +45,7 @@ CHEAP = frozenset(
 )
 DEAR = 8
 BLOCK = 1 << 16  # operations of a block: some 5 us, ten times what it costs to share
+SHORT = 16  # entries of rows that fill no vector
 PARTS = 16  # the most blocks that each have their part of many sums
 LANES = 64  # the least entries of a strip
 STRIPS = 1024, 256, LANES  # the most, as long as local arrays fit the stack
@@ -259,6 +260,9 @@ class _Schedule:
         self.outer.sort(key=lambda axis: (axis in spread, -span(axis)))
         self.passed = sorted(self.reduced, key=span, reverse=True)
         self.vector = max(whole, key=weight, default=None)
+        long = [a for a in self.outer if a not in spread and a.extent >= LANES]
+        if self.vector in self.reduced and self.vector.extent < SHORT and long:
+            self.vector = max(long, key=weight)  # many short rows, side by side
         if not self.reduced:  # one pass over everything
             first = self.outer[:1]
             if (

@@ -303,9 +303,10 @@ def gelu(
 # ------------------------------------------------------------------------- softmax
 
 
-def is_short(logits, axis):
+def is_short(xp, logits, axis):
     """A matrix with few columns: NumPy works along them faster once they are rows."""
-    return logits.ndim == 2 and axis in (-1, 1) and 0 < logits.shape[1] <= 64
+    few = logits.ndim == 2 and axis in (-1, 1) and 0 < logits.shape[1] <= 64
+    return few and xp is np
 
 
 def shifted_rows(xp, logits, axis=-1):
@@ -313,7 +314,7 @@ def shifted_rows(xp, logits, axis=-1):
 
     A matrix with few columns comes back transposed.
     """
-    if is_short(logits, axis):
+    if is_short(xp, logits, axis):
         turned = logits.T.copy(order="C")
         turned -= turned.max(axis=0)
         return turned, 0
@@ -327,7 +328,7 @@ def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
     weights /= weights.sum(axis=lies, keepdims=True)
-    return weights.T if is_short(logits, axis) else weights
+    return weights.T if is_short(xp, logits, axis) else weights
 
 
 @softmax_p.vjp("logits")
@@ -342,7 +343,7 @@ def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
         normalize_axis("log_softmax", axis, 0)
     shifted, lies = shifted_rows(xp, logits, axis)
     shifted -= xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
-    return shifted.T if is_short(logits, axis) else shifted
+    return shifted.T if is_short(xp, logits, axis) else shifted
 
 
 @log_softmax_p.vjp("logits")
