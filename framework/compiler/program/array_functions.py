@@ -223,6 +223,8 @@ def _roll(builder, x, shift, axis=None):
     if axis is None:
         return _roll(builder, x.reshape(-1), shift, 0).reshape(x.shape)
     axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
+    if not axes:  # NumPy raises
+        raise NotTraceable
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     for by, at in zip(shifts, axes, strict=True):
         by = by % max(x.shape[at], 1)

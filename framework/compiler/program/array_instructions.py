@@ -160,6 +160,8 @@ class Reduce(_Computed):
 
     def __init__(self, ufunc, operand, axis, keepdims, node):
         keywords = {"axis": axis, "keepdims": keepdims} if keepdims else {"axis": axis}
+        if operand.dtype.kind in "iu" and ufunc in (np.add, np.multiply):
+            keywords["dtype"] = operand.dtype  # NumPy would take a wider one
         super().__init__(ufunc.reduce, (operand,), node, keywords)
         self.ufunc, self.axis, self.keepdims = ufunc, axis, keepdims
 

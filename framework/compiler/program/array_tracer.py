@@ -137,8 +137,8 @@ class ArrayTracer:
         return self._of_booleans(np.maximum, axis, out, keepdims)
 
     def _of_booleans(self, ufunc, axis, out, keepdims):
-        if self.dtype != bool or not self.builder.compiles_loops:
-            _refuse(self)
+        if self.dtype != bool or not self.builder.compiles_loops or not self.size:
+            _refuse(self)  # of nothing there is no minimum
         return self.builder.reduce(ufunc, self, axis, None, out, keepdims)
 
     def max(self, axis=None, out=None, keepdims=False, **initial):

@@ -56,22 +56,29 @@ class PlaceKernel(NativeKernel):
 
     @classmethod
     def accepts(cls, instruction):
+        (operand, *_), (out,) = instruction.operands, instruction.outputs
+        if not (out.size and operand.size and bits_of(out.dtype)):
+            return False
+        part, _ = cls._part(instruction)
+        return part.shape == operand.shape  # else NumPy broadcasts
+
+    @staticmethod
+    def _part(instruction):
+        """An array that lies as the part of the output, and from which byte on."""
         (out,) = instruction.outputs
-        whole = out.size and instruction.operands[0].size
-        return bool(whole and bits_of(out.dtype))
+        room = np.empty(out.nbytes, np.uint8)
+        whole = np.ndarray(out.shape, out.dtype, room)
+        index = instruction.keywords["index"]
+        index = index if "..." in index else (*index, "...")  # a view, not a number
+        part = getitem_p.primitive.kernel(np, whole, index=index)
+        return part, part.__array_interface__["data"][0] - room.ctypes.data
 
     @property
     def move(self):
         (operand,), (out,) = self.operands, self.outputs
-        room = np.empty(out.nbytes, np.uint8)
-        whole = np.ndarray(out.shape, out.dtype, room)
-        index = self.replaced.keywords["index"]
-        index = index if "..." in index else (*index, "...")  # a view, not a number
-        part = getitem_p.primitive.kernel(np, whole, index=index)
-        size = out.dtype.itemsize
-        start = part.__array_interface__["data"][0] - room.ctypes.data
+        (part, start), size = self._part(self.replaced), out.dtype.itemsize
         strides = tuple([s // size for s in part.strides])
-        pairs = zip(part.shape, row_major(operand.shape), strides)
+        pairs = zip(part.shape, row_major(operand.shape), strides, strict=True)
         dims = [d for d in pairs if d[0] != 1] or [(1, 1, 1)]
         shape, source, target = zip(*dims)
         return _Move(operand, out, shape, (source, target), start // size)

@@ -85,8 +85,8 @@ class Segment:
         return self.function(*arrays)
 
     def again(self, *arrays):
-        """Run with copies of arrays that are not in C order or not aligned."""
-        error = self.function(*[np.require(a, requirements="CA") for a in arrays])
+        """Run with copies of arrays that do not lie as expected, or in other byte order."""
+        error = self.function(*map(_plain, arrays))
         if error is True:
             given = [f"{a.dtype} {a.shape}" for a in arrays]
             raise RuntimeError(f"{self.name} does not take the arrays {given}")
@@ -195,6 +195,12 @@ class Segment:
             address = writer.at(entry.array_data(writer, array), offset, np.uint8)
             writer.store(address, writer.at(context, place, POINTER))
         return context
+
+
+def _plain(array):
+    """An array of NumPy's own class, aligned, in C order and this machine's byte order."""
+    array = np.asarray(array, array.dtype.newbyteorder("="))
+    return np.require(array, requirements="CA")
 
 
 def _base(buffer):
