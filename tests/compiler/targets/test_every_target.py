@@ -382,3 +382,9 @@ def test_a_number_is_placed_at_several_entries(target):
         lambda g: scatter_index(g * 2.0, shape=(2, 3), index=("...", 1))
     )
     np.testing.assert_array_equal(place(g), [[0, 6, 0], [0, 6, 0]])
+
+
+def test_a_constant_number_picks_a_row(target):
+    pick = tw.function(lambda x: tw.gather(x * 2.0, tw.constant(1)))
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(pick(tw.constant(x)), x[1] * 2)
