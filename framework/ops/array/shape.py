@@ -429,10 +429,10 @@ def summed(xp, x, axes):
     """
     axes, all_axes = [a % x.ndim for a in axes], len(axes) == x.ndim
     if xp is not np:
-        return x.sum(axis=tuple(axes), keepdims=True)
+        return x.sum(axis=tuple(axes), dtype=x.dtype, keepdims=True)
     least = MANY if all_axes else 4096
     if x.size < least or x.dtype.char not in "fd" or (all_axes and x.ndim > 2):
-        return x.sum(axis=tuple(axes), keepdims=True)
+        return x.sum(axis=tuple(axes), dtype=x.dtype, keepdims=True)
     # A matrix is summed in one way however it lies.
     if not (x.ndim < 3 and not all_axes or x.flags.c_contiguous):
         return _summed_as_it_lies(xp, x, axes)
