@@ -167,7 +167,7 @@ def _where(builder, condition, x, y):
     dtype = np.result_type(*[getattr(a, "dtype", a) for a in (x, y)])
     operands = [builder.buffer(condition)]
     for each in (x, y):
-        if getattr(each, "dtype", None) != dtype:
+        if not hasattr(each, "dtype") or each.dtype != dtype:  # None equals float64
             traced = hasattr(each, "buffer")
             each = casted(builder, each, dtype) if traced else np.asarray(each, dtype)
         operands.append(builder.buffer(each))
@@ -220,6 +220,8 @@ def _stack(builder, arrays, axis=0):
 
 
 def _roll(builder, x, shift, axis=None):
+    if not x.ndim:
+        raise NotTraceable
     if axis is None:
         return _roll(builder, x.reshape(-1), shift, 0).reshape(x.shape)
     axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)

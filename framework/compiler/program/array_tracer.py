@@ -334,8 +334,11 @@ class Builder:
         full = ArrayTracer(buffer, self).reshape(lead + buffer.shape)
         return full.transpose(back).buffer
 
-    def may_reduce(self, ufunc, dtype):
-        """Return whether NumPy reduces numbers of a dtype to a number of that dtype."""
+    def may_reduce(self, ufunc, dtype, is_told):
+        """Return whether NumPy reduces numbers of a dtype to a number of that dtype.
+
+        ``is_told``: whether it is told to; else sums of short integers are long ones.
+        """
         return dtype.kind in "fc" or ufunc in (np.maximum, np.minimum)
 
     def reduce(self, ufunc, x, axis, dtype, out, keepdims):
@@ -344,7 +347,7 @@ class Builder:
             raise NotTraceable
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise NotTraceable
-        if not self.may_reduce(ufunc, x.dtype):
+        if not self.may_reduce(ufunc, x.dtype, dtype is not None):
             raise NotTraceable
         instruction = Reduce(ufunc, x.buffer, axis, keepdims, self.node)
         gone = instruction.axes
@@ -363,8 +366,9 @@ class LoopBuilder(Builder):
         """Append a look at the values of an array: ``function`` raises for wrong ones."""
         self.program.append(Check(function, (x.buffer,), self.node, keywords))
 
-    def may_reduce(self, ufunc, dtype):
-        return dtype.kind != "b" or ufunc in (np.maximum, np.minimum)
+    def may_reduce(self, ufunc, dtype, is_told):
+        wide = is_told or dtype.itemsize == 8 or dtype.kind in "fc"
+        return dtype.kind != "b" and wide or ufunc in (np.maximum, np.minimum)
 
     def unshaped(self, x):
         """The array of which one is a reshaped view, for what looks at all entries."""

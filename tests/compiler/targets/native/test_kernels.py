@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.targets.native.segments import code_of
+from tapewright.ops.array.indexing import scatter_index
 
 pytest.importorskip("llvmlite")
 
@@ -202,6 +203,14 @@ def test_the_gradient_of_an_index_is_placed_into_zeros(index, shape):
     check(run, numbers(*shape), rtol=1e-6)
 
 
+def test_what_broadcasts_when_it_is_placed_is_left_to_numpy():
+    def run(g):
+        return scatter_index(g, shape=(2, 3), index=("...", 1))
+
+    check(run, numbers(1), called={"scatter_index"})
+    check(run, numbers(2))
+
+
 # ----------------------------------------------------------- labels, and what is traced
 
 
@@ -245,10 +254,18 @@ def test_the_loss_of_labels_is_nan_for_nan_logits_and_infinite_for_ruled_out_one
         lambda x: tw.reduce_all(x > 0.0, 1),
         lambda x: tw.reduce_any(x > 0.0),
         lambda x: tw.reduce_sum(tw.cast(x, "int32"), 1),
+        lambda x: tw.where(x > 0.0, x, 0.0) + tw.where(x > 1.0, 0.0, x),
         lambda x: tw.linalg.band_part(x, 1, 2),
         lambda x: tw.nn.softmax_cross_entropy_with_logits(tw.nn.softmax(x), x[:1]),
     ],
 )
 @pytest.mark.parametrize("shape", [(4, 6), (1, 3), (90, 70)])
-def test_more_kernels_are_traced_for_loops(run, shape):
-    check(run, numbers(*shape) * 3, rtol=1e-5)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_more_kernels_are_traced_for_loops(run, shape, dtype):
+    check(run, numbers(*shape, dtype=dtype) * 3, rtol=1e-5)
+
+
+def test_booleans_of_no_entries_are_all_true_and_none():
+    x = tw.constant(np.zeros((0, 3), bool))
+    for run in (lambda x: tw.reduce_all(x, 0), lambda x: tw.reduce_any(x)):
+        np.testing.assert_array_equal(tw.function(run)(x), run(x))
