@@ -1055,7 +1055,7 @@ def test_signatures_print_as_in_tensorflow(power):
     )
 
 
-def test_pretty_shows_the_executable_of_the_latest_trace(power):
+def test_pretty_shows_the_executable_of_the_latest_trace(power, numpy_target):
     with pytest.raises(ValueError, match="was not traced yet"):
         power.pretty()
     power(ones(2), 2.0)

@@ -148,7 +148,7 @@ def main():
     executable._Instance = GuardedInstance
     for small in (False, True):
         if small:
-            scheduling.BLOCK, scheduling.LANES, scheduling.STRIP = 64, 4, 8
+            scheduling.BLOCK, scheduling.LANES, scheduling.STRIPS = 64, 4, (8, 4)
             scheduling.KEPT = group.SMALL = 64
             kernel.SHARED = 1
         for function in FUNCTIONS:
