@@ -51,7 +51,7 @@ MEANT = {
         less less_equal maximum minimum multiply negative not_equal power reciprocal
         subtract""".split()
     },
-    "compiler/loops/scheduling.py": {"cast"},
+    "compiler/loops/value_graph.py": {"cast"},
     "compiler/program/array_functions.py": {"matmul"},
     "compiler/program/array_instructions.py": {"identity"},
     "compiler/program/array_tracer.py": {

@@ -15,9 +15,7 @@ import math
 
 import numpy as np
 
-from ..program.array_instructions import Copy, Map, Reduce
 from ..program.program import Buffer, Kind
-from .accesses import Layout, layout_of, row_major
 from .loop_nest import LoopNest
 from .statements import (
     Access,
@@ -32,6 +30,7 @@ from .statements import (
     Span,
     Store,
 )
+from .value_graph import Value, ValueGraph
 
 __all__ = ["scheduled"]
 
@@ -53,35 +52,6 @@ STACK = 1 << 19  # bytes
 KEPT = 1 << 14  # entries that a local array may have
 
 
-class _Node:
-    """A value of the group, or what a load gives: ``axes`` are those it depends on."""
-
-    __slots__ = (
-        "buffer",
-        "function",
-        "args",
-        "axes",
-        "dtype",
-        "access",
-        "time",
-        "summed",
-        "cost",
-    )
-
-    def __init__(
-        self, function, args, axes, dtype, buffer=None, access=None, summed=None
-    ):
-        self.function, self.args, self.axes = function, args, frozenset(axes)
-        self.dtype, self.buffer, self.access, self.summed = (
-            dtype,
-            buffer,
-            access,
-            summed,
-        )
-        self.time = None
-        self.cost = 0
-
-
 def scheduled(group, stored, layouts=None):
     """Return the `LoopNest` of a group; ``stored`` are values that others read.
 
@@ -96,143 +66,14 @@ def scheduled(group, stored, layouts=None):
 
 class _Schedule:
     def __init__(self, group, stored, layouts, strip):
-        self.group, self.stored, self.layouts = group, stored, layouts
-        self.strip = strip
-        self.nodes, self.loads, self.operands = {}, {}, {}
+        self.group, self.stored, self.strip = group, stored, strip
+        graph = ValueGraph(group, stored, layouts)
+        self.nodes, self.loads, self.operands = graph.nodes, graph.loads, graph.operands
+        self.stores, self.walk = graph.stores, graph.walk
+        self.reduced, self.outer = graph.reduced, graph.outer
         self.locals, self.numbers = [], itertools.count(1)
-        self.reduced = frozenset(group.reduced or ())
-        self.outer = [a for a in group.axes if a not in self.reduced]
-        self.build()
-        self.collapse()
         self.choose_order()
         self.assign_times()
-
-    # --- the values
-
-    def build(self):
-        """Make the nodes of all values."""
-        group = self.group
-        for each in group.members:
-            (out,) = each.outputs
-            if type(each) is Reduce:
-                axes = group.inner[each]
-                (operand,) = each.operands
-                arg = self.argument(operand, operand.shape, axes)
-                summed = frozenset([axes[i] for i in each.axes]) - {None}
-                if not summed:
-                    node = _Node("copy", (arg,), set(axes) - {None}, out.dtype, out)
-                else:
-                    own = set(axes) - {None} - summed
-                    node = _Node(
-                        each.ufunc.__name__, (arg,), own, out.dtype, out, summed=summed
-                    )
-            else:
-                axes = group.axes_of[out]
-                name = "copy" if type(each) is Copy else each.scalar
-                args = [self.argument(a, out.shape, axes) for a in each.operands]
-                if isinstance(each, Map) and isinstance(each.function, np.ufunc):
-                    kinds = (*[a.dtype for a in each.operands], None)
-                    wanted = each.function.resolve_dtypes(kinds)[: len(args)]
-                    args = [self.converted(a, d) for a, d in zip(args, wanted)]
-                node = _Node(name, tuple(args), set(axes) - {None}, out.dtype, out)
-            self.nodes[out] = node
-
-    def converted(self, arg, dtype):
-        if arg.dtype == dtype:
-            return arg
-        if type(arg) is Scalar:
-            return Scalar(None, dtype, np.asarray(arg.value).astype(dtype)[()])
-        return _Node("cast", (arg,), arg.axes, dtype)
-
-    def argument(self, buffer, shape, axes):
-        """The node or constant that an operand is for a result of this shape and axes."""
-        number = _uniform(buffer)
-        if number is not None:
-            return Scalar(None, buffer.dtype, number)
-        root = buffer
-        while root not in self.nodes and root.is_view and root.instruction is not None:
-            root = root.instruction.viewed
-        if root in self.nodes:
-            return self.nodes[root]
-        base, offset, strides = layout_of(buffer)
-        lead = len(shape) - len(buffer.shape)
-        pairs = {}
-        for i, (n, stride) in enumerate(zip(buffer.shape, strides)):
-            axis = axes[lead + i]
-            if n != 1 and axis is not None and stride:
-                pairs[axis] = pairs.get(axis, 0) + stride
-        key = base, offset, frozenset(pairs.items())
-        node = self.loads.get(key)
-        if node is None:
-            access = Access(base, offset, tuple(pairs.items()))
-            node = self.loads[key] = _Node(None, (), pairs, buffer.dtype, access=access)
-            self.operands[base] = None
-        return node
-
-    def access_of(self, out):
-        """The access by which a value is stored."""
-        axes = self.group.axes_of[out]
-        layout = self.layouts.get(out) or Layout(out, 0, row_major(out.shape))
-        pairs = [(a, s) for a, s in zip(axes, layout.strides) if a is not None]
-        return Access(out, layout.offset, tuple(pairs))
-
-    # --- the loops
-
-    def collapse(self):
-        """Make one axis of two that every array runs through like one."""
-        self.stores = {out: self.access_of(out) for out in self.stored}
-        every = [*self.nodes.values(), *self.loads.values()]
-        merged = True
-        while merged:
-            merged = False
-            for group in (self.outer, list(self.reduced)):
-                for a, b in itertools.permutations(group, 2):
-                    if self.one(a, b, every):
-                        self.replace(a, b, every)
-                        merged = True
-                        break
-                if merged:
-                    break
-
-    def one(self, a, b, every):
-        for node in every:
-            if (a in node.axes) != (b in node.axes):
-                return False
-            if node.summed and (a in node.summed) != (b in node.summed):
-                return False
-        accesses = [node.access for node in self.loads.values()]
-        for access in (*accesses, *self.stores.values()):
-            strides = dict(access.strides)
-            if strides.get(a, 0) != strides.get(b, 0) * b.extent:
-                return False
-        return True
-
-    def replace(self, a, b, every):
-        both = Axis(f"{a.name}{b.name}", a.extent * b.extent)
-
-        def swapped(axes):
-            return frozenset([both if x is b else x for x in axes if x is not a])
-
-        def moved(access):
-            pairs = [
-                (both if x is b else x, s) for x, s in access.strides if x is not a
-            ]
-            return access._replace(strides=tuple(pairs))
-
-        for node in every:
-            if b in node.axes:
-                node.axes = swapped(node.axes)
-            if node.summed and b in node.summed:
-                node.summed = swapped(node.summed)
-            if node.access is not None:
-                node.access = moved(node.access)
-        self.stores = {out: moved(access) for out, access in self.stores.items()}
-        if a in self.reduced:
-            self.reduced = swapped(self.reduced)
-        else:
-            at = self.outer.index(b)
-            self.outer[at] = both
-            self.outer.remove(a)
 
     def choose_order(self):
         """Order the axes, and choose the one that is innermost."""
@@ -292,13 +133,13 @@ class _Schedule:
         """
         passes = set()
         for node in [*self.loads.values(), *self.walk()]:
-            times = [arg.time for arg in node.args if type(arg) is _Node]
+            times = [arg.time for arg in node.args if type(arg) is Value]
             dear = 1 if node.function is None or node.function in CHEAP else DEAR
-            node.cost = dear + sum([a.cost for a in node.args if type(a) is _Node])
+            node.cost = dear + sum([a.cost for a in node.args if type(a) is Value])
             if node.summed is not None:
                 node.cost = 1
                 (arg,) = node.args
-                time = arg.time if type(arg) is _Node else -1
+                time = arg.time if type(arg) is Value else -1
                 if node.summed == self.reduced and self.reduced:
                     node.time = _even(time) + 1  # known after the pass
                     passes.add(node.time - 1)
@@ -315,33 +156,6 @@ class _Schedule:
             passes.add(max(evens))
         self.passes = sorted(passes)
 
-    def walk(self):
-        """All nodes but loads, operands first."""
-        seen, order = set(), []
-
-        def visit(node):
-            stack = [(node, iter(node.args))]
-            seen.add(id(node))
-            while stack:
-                current, rest = stack[-1]
-                for arg in rest:
-                    if (
-                        type(arg) is _Node
-                        and arg.function is not None
-                        and id(arg) not in seen
-                    ):
-                        seen.add(id(arg))
-                        stack.append((arg, iter(arg.args)))
-                        break
-                else:
-                    order.append(current)
-                    stack.pop()
-
-        for node in self.nodes.values():
-            if id(node) not in seen:
-                visit(node)
-        return order
-
     def pass_of(self, time):
         """The first pass at or after an even time."""
         return next(t for t in self.passes if t >= time)
@@ -357,7 +171,7 @@ class _Schedule:
         totals = [
             n
             for n in self.nodes.values()
-            if n.summed is not None and n.summed != self.reduced
+            if n.summed not in (None, self.reduced) and n.buffer in self.stores
         ]
         self.spread_sums = any([node.axes for node in totals])
         extent = math.prod([a.extent for a in self.passed])
@@ -395,7 +209,9 @@ class _Schedule:
 
         Returns the memory of the parts.
         """
-        axes = sorted(node.axes, key=lambda a: -dict(self.store_of(node).strides)[a])
+        axes = sorted(
+            node.axes, key=lambda a: -dict(self.stores[node.buffer].strides)[a]
+        )
         size = math.prod([a.extent for a in axes])
         parts = Buffer((self.block_count, size), node.dtype, Kind.SCRATCH)
         own = self.keep(node, axes)
@@ -408,12 +224,9 @@ class _Schedule:
         finish += _along(axes, [Reset(sum_, node.function)])
         add = [Load(part, place), Accumulate(sum_, node.function, part)]
         finish.append(Loop(blocks, Span.WHOLE, 0, _along(axes, add)))
-        store = Store(self.store_of(node), result)
+        store = Store(self.stores[node.buffer], result)
         finish += _along(axes, [Load(result, sum_), store])
         return parts
-
-    def store_of(self, node):
-        return self.stores.get(node.buffer) or self.access_of(node.buffer)
 
     def make_blocks(self, extent, each):
         """Cut the outermost loop into blocks."""
@@ -569,7 +382,7 @@ class _Schedule:
         needed = set()
 
         def visit(node):
-            if type(node) is not _Node or id(node) in needed:
+            if type(node) is not Value or id(node) in needed:
                 return
             if node.summed is not None or node.time % 2:
                 return
@@ -662,7 +475,7 @@ class _Scope:
                 else [
                     a
                     for a in current.args
-                    if type(a) is _Node and id(a) not in self.known
+                    if type(a) is Value and id(a) not in self.known
                 ]
             )
             if pending:
@@ -706,17 +519,3 @@ def _even(time):
 
 def _odd(time):
     return time if time % 2 else time + 1
-
-
-def _uniform(buffer):
-    """The number in all entries of a constant, or None."""
-    if not buffer.is_constant or not buffer.size:
-        return None
-    array = buffer.base.source
-    first = array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim]
-    if array.size == 1 or not any(array.strides):
-        return np.asarray(first).reshape(())[()]
-    if array.nbytes > 1 << 24:
-        return None
-    raw = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
-    return first if (raw == raw[0]).all() else None

@@ -1,0 +1,224 @@
+"""`ValueGraph`: the values of a group as functions of numbers, on as few axes as possible.
+
+A `Value` is what one instruction computes of other values, what a load gives, or a cast in
+between. Views, copies and casts of operands are gone: what is left are accesses with
+strides, and arithmetic.
+"""
+
+import itertools
+
+import numpy as np
+
+from ..program.array_instructions import Copy, Map, Reduce
+from .accesses import Layout, layout_of, row_major
+from .statements import Access, Axis, Scalar
+
+__all__ = ["Value", "ValueGraph"]
+
+
+class Value:
+    """``function(*args)``, on ``axes``; a load has an ``access`` and no function.
+
+    A reduction has ``summed``, the axes that it sums over. ``buffer`` is that of the
+    program, if there is one. ``time`` and ``cost`` are for the scheduler.
+    """
+
+    __slots__ = (
+        *("buffer", "function", "args", "axes", "dtype", "access", "summed"),
+        *("time", "cost"),
+    )
+
+    def __init__(
+        self, function, args, axes, dtype, buffer=None, access=None, summed=None
+    ):
+        self.function, self.args, self.axes = function, args, frozenset(axes)
+        self.dtype, self.buffer = dtype, buffer
+        self.access, self.summed = access, summed
+        self.time, self.cost = None, 0
+
+    @property
+    def inputs(self):
+        """The arguments that are no constants."""
+        return [a for a in self.args if type(a) is Value]
+
+
+class ValueGraph:
+    """The values of a `Group`, by buffer; ``loads``, ``stores``: what is read and written.
+
+    ``stored`` are the values that others read, ``layouts`` the `Layout` of those of them
+    that are not stored in C order. ``operands`` are the buffers that are read, in order;
+    ``outer`` and ``reduced`` the axes after those that every array runs through like one
+    were made one.
+    """
+
+    def __init__(self, group, stored, layouts):
+        self.group, self.stored, self.layouts = group, stored, layouts
+        self.nodes, self.loads, self.operands = {}, {}, {}
+        self.reduced = frozenset(group.reduced or ())
+        self.outer = [a for a in group.axes if a not in self.reduced]
+        self.build()
+        self.stores = {out: self.access_of(out) for out in stored}
+        self.collapse()
+
+    def build(self):
+        """Make the nodes of all values."""
+        group = self.group
+        for each in group.members:
+            (out,) = each.outputs
+            if type(each) is Reduce:
+                axes = group.inner[each]
+                (operand,) = each.operands
+                arg = self.argument(operand, operand.shape, axes)
+                summed = frozenset([axes[i] for i in each.axes]) - {None}
+                if not summed:
+                    node = Value("copy", (arg,), set(axes) - {None}, out.dtype, out)
+                else:
+                    own = set(axes) - {None} - summed
+                    node = Value(
+                        each.ufunc.__name__, (arg,), own, out.dtype, out, summed=summed
+                    )
+            else:
+                axes = group.axes_of[out]
+                name = "copy" if type(each) is Copy else each.scalar
+                args = [self.argument(a, out.shape, axes) for a in each.operands]
+                if isinstance(each, Map) and isinstance(each.function, np.ufunc):
+                    kinds = (*[a.dtype for a in each.operands], None)
+                    wanted = each.function.resolve_dtypes(kinds)[: len(args)]
+                    args = [self.converted(a, d) for a, d in zip(args, wanted)]
+                node = Value(name, tuple(args), set(axes) - {None}, out.dtype, out)
+            self.nodes[out] = node
+
+    def converted(self, arg, dtype):
+        if arg.dtype == dtype:
+            return arg
+        if type(arg) is Scalar:
+            return Scalar(None, dtype, np.asarray(arg.value).astype(dtype)[()])
+        return Value("cast", (arg,), arg.axes, dtype)
+
+    def argument(self, buffer, shape, axes):
+        """The node or constant that an operand is for a result of this shape and axes."""
+        number = _uniform(buffer)
+        if number is not None:
+            return Scalar(None, buffer.dtype, number)
+        root = buffer
+        while root not in self.nodes and root.is_view and root.instruction is not None:
+            root = root.instruction.viewed
+        if root in self.nodes:
+            return self.nodes[root]
+        base, offset, strides = layout_of(buffer)
+        lead = len(shape) - len(buffer.shape)
+        pairs = {}
+        for i, (n, stride) in enumerate(zip(buffer.shape, strides)):
+            axis = axes[lead + i]
+            if n != 1 and axis is not None and stride:
+                pairs[axis] = pairs.get(axis, 0) + stride
+        key = base, offset, frozenset(pairs.items())
+        node = self.loads.get(key)
+        if node is None:
+            access = Access(base, offset, tuple(pairs.items()))
+            node = self.loads[key] = Value(None, (), pairs, buffer.dtype, access=access)
+            self.operands[base] = None
+        return node
+
+    def access_of(self, out):
+        """The access by which a value is stored."""
+        axes = self.group.axes_of[out]
+        layout = self.layouts.get(out) or Layout(out, 0, row_major(out.shape))
+        pairs = [(a, s) for a, s in zip(axes, layout.strides) if a is not None]
+        return Access(out, layout.offset, tuple(pairs))
+
+    def collapse(self):
+        """Make one axis of two that every array runs through like one."""
+        every = [*self.nodes.values(), *self.loads.values()]
+        merged = True
+        while merged:
+            merged = False
+            for group in (self.outer, list(self.reduced)):
+                for a, b in itertools.permutations(group, 2):
+                    if self.one(a, b, every):
+                        self.replace(a, b, every)
+                        merged = True
+                        break
+                if merged:
+                    break
+
+    def one(self, a, b, every):
+        for node in every:
+            if (a in node.axes) != (b in node.axes):
+                return False
+            if node.summed and (a in node.summed) != (b in node.summed):
+                return False
+        accesses = [node.access for node in self.loads.values()]
+        for access in (*accesses, *self.stores.values()):
+            strides = dict(access.strides)
+            if strides.get(a, 0) != strides.get(b, 0) * b.extent:
+                return False
+        return True
+
+    def replace(self, a, b, every):
+        both = Axis(f"{a.name}{b.name}", a.extent * b.extent)
+
+        def swapped(axes):
+            return frozenset([both if x is b else x for x in axes if x is not a])
+
+        def moved(access):
+            pairs = [
+                (both if x is b else x, s) for x, s in access.strides if x is not a
+            ]
+            return access._replace(strides=tuple(pairs))
+
+        for node in every:
+            if b in node.axes:
+                node.axes = swapped(node.axes)
+            if node.summed and b in node.summed:
+                node.summed = swapped(node.summed)
+            if node.access is not None:
+                node.access = moved(node.access)
+        self.stores = {out: moved(access) for out, access in self.stores.items()}
+        if a in self.reduced:
+            self.reduced = swapped(self.reduced)
+        else:
+            at = self.outer.index(b)
+            self.outer[at] = both
+            self.outer.remove(a)
+
+    def walk(self):
+        """All nodes but loads, operands first."""
+        seen, order = set(), []
+
+        def visit(node):
+            stack = [(node, iter(node.args))]
+            seen.add(id(node))
+            while stack:
+                current, rest = stack[-1]
+                for arg in rest:
+                    if (
+                        type(arg) is Value
+                        and arg.function is not None
+                        and id(arg) not in seen
+                    ):
+                        seen.add(id(arg))
+                        stack.append((arg, iter(arg.args)))
+                        break
+                else:
+                    order.append(current)
+                    stack.pop()
+
+        for node in self.nodes.values():
+            if id(node) not in seen:
+                visit(node)
+        return order
+
+
+def _uniform(buffer):
+    """The number in all entries of a constant, or None."""
+    if not buffer.is_constant or not buffer.size:
+        return None
+    array = buffer.base.source
+    first = array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim]
+    if array.size == 1 or not any(array.strides):
+        return np.asarray(first).reshape(())[()]
+    if array.nbytes > 1 << 24:
+        return None
+    raw = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
+    return first if (raw == raw[0]).all() else None
