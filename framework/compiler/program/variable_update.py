@@ -110,3 +110,8 @@ class _Rule:
     """The op of the node to which the instructions of a rule belong."""
 
     name, multiple = "update_block", False
+
+    @staticmethod
+    def raises_on_values(*dtypes):
+        """Return whether the arithmetic may raise: see `Primitive.raises_on_values`."""
+        return False
