@@ -6,6 +6,7 @@ knows of it. Its operands are in C order.
 """
 
 import contextlib
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -29,7 +30,7 @@ SHARED = 1 << 17
 BLOCK = 1 << 15  # operations of a block, at least
 
 
-class NativeKernel(Instruction):
+class NativeKernel(Instruction, ABC):
     """Computes what ``replaced`` does, an instruction that NumPy could run.
 
     A subclass has ``accepts(instruction)``, ``write``, and what else is different:
@@ -48,9 +49,9 @@ class NativeKernel(Instruction):
         self.replaced = replaced
 
     @classmethod
+    @abstractmethod
     def accepts(cls, instruction):
         """Return whether there is code for an instruction of the class in the table."""
-        raise NotImplementedError
 
     @classmethod
     def of(cls, program, instruction, is_loop):
@@ -81,9 +82,9 @@ class NativeKernel(Instruction):
     def define(self, writer, name, places):
         """Write the functions that `write` calls; their names begin with ``name``."""
 
+    @abstractmethod
     def write(self, writer, name, arguments):
         """Append the code to the function of a segment; return a bool if it can fail."""
-        raise NotImplementedError
 
 
 class Arguments:

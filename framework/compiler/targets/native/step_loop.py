@@ -39,8 +39,13 @@ class Join(NativeKernel):
     __slots__ = ()
     work = 0
 
+    @classmethod
+    def accepts(cls, instruction):
+        """Return False: it replaces no instruction, but is put behind a `StepLoop`."""
+        return False
+
     def write(self, writer, name, arguments):
-        pass
+        """Append nothing: all entries are where they belong."""
 
 
 class Slot(NamedTuple):
