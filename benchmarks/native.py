@@ -26,7 +26,7 @@ import sys
 import time
 
 import numpy as np
-from scaling import jax_step, tensorflow_step, timed, torch_step
+from scaling import jax_adam, jax_step, tensorflow_step, timed, torch_step
 
 __all__ = ["measure"]
 
@@ -152,28 +152,7 @@ def jax_transformer(weights, x, y):
         h = jax.nn.gelu(norm(x, g2, b2) @ w1 + c1, approximate=False)
         return ((x + h @ w2 + c2 - y) ** 2).mean()
 
-    def train(state, x, y):
-        weights, m, v, t = state
-        loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
-        t = t + 1
-        rate = RATE * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-        m = [0.9 * a + 0.1 * g for a, g in zip(m, gradients)]
-        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, gradients)]
-        triples = zip(weights, m, v)
-        weights = [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples]
-        return (weights, m, v, t), loss
-
-    train = jax.jit(train, donate_argnums=0)
-    weights, x, y = [jnp.asarray(w) for w in weights], jnp.asarray(x), jnp.asarray(y)
-    m, v = ([jnp.zeros_like(w) for w in weights] for _ in range(2))
-    state = weights, m, v, jnp.zeros(())
-
-    def step():
-        nonlocal state
-        state, loss = train(state, x, y)
-        return jax.block_until_ready(loss)
-
-    return step, float
+    return jax_adam(loss_of, weights, x, y)
 
 
 def torch_transformer(weights, x, y, compiled):

@@ -94,7 +94,6 @@ def tensorflow_step(tf, weights, x, y, traced):
 
 def jax_step(weights, x, y):
     import jax
-    import jax.numpy as jnp
 
     def loss_of(weights, x, y):
         pairs = list(zip(weights[::2], weights[1::2]))
@@ -102,6 +101,14 @@ def jax_step(weights, x, y):
             x = jax.nn.relu(x @ kernel + bias)
         logits = x @ pairs[-1][0] + pairs[-1][1]
         return -(y * jax.nn.log_softmax(logits)).sum(-1).mean()
+
+    return jax_adam(loss_of, weights, x, y)
+
+
+def jax_adam(loss_of, weights, x, y):
+    """``(step, number)``: a step of Adam on ``loss_of(weights, x, y)``, compiled."""
+    import jax
+    import jax.numpy as jnp
 
     def train(state, x, y):
         weights, m, v, t = state
