@@ -169,6 +169,12 @@ class Segment:
             found.append((start, stop))
         return found
 
+    def stretch(self, start, stop):
+        """The variables and the slots from ``start`` to ``stop``: a list of arrays."""
+        seen = self.flats[: self._seen]
+        whole = start == 0 and stop == self.starts[-1]
+        return seen if whole else [flat[start:stop] for flat in seen]
+
     def blocks(self, start, stop, gradient):
         """Pieces of ``gradient``, which begins at ``start``, of variables and of slots."""
         flat, *slots = self.flats[: self._seen]

@@ -141,6 +141,8 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
     of a sparse gradient is that of its values as they come, before those of one row are
     added up; a global norm that is not finite makes all gradients NaN.
     """
+    if share == 1 and not (clipnorm or clipvalue or global_clipnorm):
+        return [None] * len(gradients)
     arrays = [g.values if type(g) is SparseRows else g for g in gradients]
     if clipnorm:
         norms = [_norm([a]) * share for a in arrays]
@@ -153,8 +155,6 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
     elif clipvalue:
         return [_cutting(array_module(type(a)), clipvalue, share) for a in arrays]
     else:
-        if share == 1:
-            return [None] * len(arrays)
         return [Scaling(a, share, False) for a in arrays]
     return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
 

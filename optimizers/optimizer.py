@@ -444,7 +444,9 @@ class Optimizer(State, registry.Configured):
             return None
         key = config.target(), dtype, decays, scaled
         function, settings = self._compiled.get(key, (None, None))
-        if settings is None or any([getattr(self, n) != v for n, v in settings]):
+        if settings is None or (
+            settings and any([getattr(self, n) != v for n, v in settings])
+        ):
             function, settings = self._compile_update(*key)
             self._compiled[key] = function, settings
         return function

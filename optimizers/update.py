@@ -190,8 +190,7 @@ class Update:
             for m, n in members:
                 _gather(segment.workspace.xp, views[m], gradients[n], fits[n])
             for start, stop in runs:
-                gradient = flat[start:stop]
-                _update(rule, segment, segment.blocks(start, stop, gradient))
+                _update_run(rule, segment, start, stop, flat[start:stop])
 
     def _fitted(self, rule, gradients, share):
         """New arrays of the gradients, clipped, for code that may keep them."""
@@ -365,17 +364,40 @@ def _merged(xp, gradient, fit):
     return SparseRows(indices, values).merged(xp)
 
 
+def _update_run(rule, segment, start, stop, gradient, fit=None):
+    """Takes a stretch through ``update_block``: in one call where it is machine code."""
+    if fit is None or type(fit) is Scaling:
+        compiled, numbers = _compiled(rule, segment, fit)
+        if compiled is not None:
+            arrays = segment.stretch(start, stop)
+            if compiled(gradient, *arrays, *numbers) is None:
+                return
+    _update(rule, segment, segment.blocks(start, stop, gradient), fit)
+
+
+def _compiled(rule, segment, fit):
+    """The machine code for a segment, or None, and the numbers that it gets."""
+    space = segment.workspace
+    decays = bool(rule.weight_decay and segment.decays)
+    scaled = type(fit) is Scaling
+    compiled = rule.compiled_update(space.xp, space.dtype, decays, scaled)
+    decay, *numbers = space.numbers
+    if decays:
+        numbers.append(decay)
+    if scaled:
+        numbers.append(fit.factor)
+    return compiled, numbers
+
+
 def _update(rule, segment, blocks, fit=None):
     """Takes blocks through ``update_block``, after clipping by ``fit`` and decay."""
     space, update_block = segment.workspace, rule.update_block
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
-    scaled = type(fit) is Scaling
-    compiled = rule.compiled_update(xp, space.dtype, bool(decays), scaled)
+    compiled, numbers = _compiled(rule, segment, fit)
     if compiled is not None:
-        numbers = [*coefficients, *([decay] if decays else ())]
-        numbers += [fit.factor] if scaled else []
-        blocks = _compute(compiled, blocks, None if scaled else fit, space, numbers)
+        other = None if type(fit) is Scaling else fit
+        blocks = _compute(compiled, blocks, other, space, numbers)
     if rule.takes_factor:
         folds = type(fit) is Scaling and fit.folds and pays(segment.flats[0])
         coefficients.append(float(fit.factor) if folds else 1.0)
@@ -407,8 +429,7 @@ def _compute(compiled, blocks, fit, space, numbers):
 def _update_single(rule, segment, gradient, fit):
     """Updates a segment's single variable."""
     if type(gradient) is not SparseRows:
-        blocks = segment.blocks(0, segment.starts[-1], gradient.reshape(-1))
-        _update(rule, segment, blocks, fit)
+        _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), fit)
         return
     rows, values = _merged(segment.workspace.xp, gradient, fit)
     if not rule.zero_is_idle or (rule.weight_decay and segment.decays):

@@ -65,7 +65,7 @@ ENVIRONMENT = (
 _malloc = {"tuned": False, "note": "not asked for"}
 _run_eagerly = False
 _passes = {}  # name -> whether it is on, in the order in which they run
-_pipelines = []  # modules that offer passes, loaded when somebody asks for passes
+_pipelines = set()  # modules that offer passes, to load when somebody asks for passes
 _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
 
@@ -196,12 +196,13 @@ def offer_graph_pass(name: str, on: bool = True) -> None:
 
 def load_pipeline_later(module: str) -> None:
     """Name a module that offers passes when it is imported."""
-    _pipelines.append(module)
+    _pipelines.add(module)
 
 
 def _load_pipelines():
-    for module in _pipelines:
+    for module in [*_pipelines]:
         importlib.import_module(module)
+        _pipelines.discard(module)
 
 
 def graph_pass_is_on(name: str) -> bool:
