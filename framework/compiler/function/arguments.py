@@ -280,7 +280,14 @@ def quick_key(args):
     The key is None if there are others.
     """
     key, tensors = [devices.current_module(), is_lent()], []
-    return (tuple(key), tensors) if _extend_key(args, key, tensors) else (None, None)
+    for x in args:
+        if type(x) is Tensor:  # without a call: most are
+            array = x.array
+            key += (array.shape, array.dtype, type(array))
+            tensors.append(x)
+        elif not _extend_key((x,), key, tensors):
+            return None, None
+    return tuple(key), tensors
 
 
 def _extend_key(args, key, tensors):

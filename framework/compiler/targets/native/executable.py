@@ -47,6 +47,7 @@ class NativeExecutable(Executable):
         writer = _Writer(assignment, self.name, NativeExecutable, self.together)
         written = writer.written()
         self.segments, self._calls = writer.segments, writer.calls
+        self.calls_numpy = len(self._calls) > len(self.segments)
         self.regions = writer.regions
         compiled_segments(writer.segments, self.name)
         return written

@@ -28,6 +28,7 @@ class Executable:
     """
 
     target, unit = "numpy", "array call"  # what it is for, and runs one after the other
+    calls_numpy = True
 
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
@@ -106,7 +107,8 @@ class Executable:
         run = restoring_on_failure(run, *self.program.restored)
         if self.program.aliases_inputs:  # a region: the replay around it does the rest
             return run
-        return with_ufunc_settings(_in_transaction(run, self.program))
+        run = _in_transaction(run, self.program)
+        return with_ufunc_settings(run) if self.calls_numpy else run
 
     # --- errors
 
