@@ -27,6 +27,7 @@ __all__ = [
     "GRAPH_PASSES",
     "PROGRAM_PASSES",
     "make_executable",
+    "make_gather",
     "make_program",
     "make_update",
     "optimize",
@@ -72,6 +73,15 @@ def make_update(rule, dtype, decays, scaled):
     from .targets.native.updates import compiled_update  # with LLVM
 
     return compiled_update(rule, dtype, decays, scaled)
+
+
+def make_gather():
+    """Return `gather_rows` of machine code, or None where NumPy is to gather rows."""
+    if config.target() != "native" or not config.graph_pass_is_on("native_kernels"):
+        return None
+    from .targets.native.rows import gather_rows  # with LLVM
+
+    return gather_rows()
 
 
 def make_program(graph, **lowering):

@@ -16,6 +16,7 @@ from tapewright.core.tensor import new_tensor
 from tapewright.ops.random.generators import get_global_generator
 
 from .elements import packer
+from .gathering import take_rows
 
 __all__ = [
     "INFINITE",
@@ -150,9 +151,7 @@ class Rows:
         """Rows as one element, with an axis in front: views of a slice, else a gather."""
         if isinstance(rows, slice):
             return self._pack([new_tensor(array[rows]) for array in self.arrays])
-        return self._pack(
-            [new_tensor(array.take(rows, axis=0)) for array in self.arrays]
-        )
+        return self._pack([new_tensor(take_rows(array, rows)) for array in self.arrays])
 
 
 class Selection(Node):
