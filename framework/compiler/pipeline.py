@@ -76,8 +76,8 @@ def make_update(rule, dtype, decays, scaled):
 
 
 def make_gather():
-    """Return `gather_rows` of machine code, or None where NumPy is to gather rows."""
-    if config.target() != "native" or not config.graph_pass_is_on("native_kernels"):
+    """Return `gather_rows` of machine code, or None where that is switched off."""
+    if not config.graph_pass_is_on("native_kernels"):
         return None
     from .targets.native.rows import gather_rows  # with LLVM
 

@@ -23,14 +23,15 @@ class Batch(Node):
     def run(self, place):
         source = self.inputs[0]
         if source.rows is not None:
-            return self._gathered(source.rows, source, place["inputs"][0])
+            blocks = self._blocks(source, place["inputs"][0])
+            return source.rows.batches(blocks, self.batch_size)
         return self._collected(self.run_input(place))
 
-    def _gathered(self, rows, source, place):
+    def _blocks(self, source, place):
         for block in source.blocks(place, self.batch_size):
             size = block.stop - block.start if isinstance(block, slice) else len(block)
             if size == self.batch_size or not self._drop_remainder:
-                yield rows.batch(block)
+                yield block
 
     def _collected(self, elements):
         while batch := list(islice(elements, self.batch_size)):

@@ -1,36 +1,49 @@
 """Rows of an array as a new one: a batch of samples that do not lie side by side."""
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.core import config
 
-__all__ = ["take_rows"]
+__all__ = ["row_taker"]
 
 # From these bytes on, machine code is faster: what fits into a cache, and rows of a few
 # lines of it, NumPy copies as quickly.
 ARRAY, BATCH, ROW = 1 << 25, 1 << 16, 1 << 9
 
 
-def take_rows(array, rows):
-    """Return ``array[rows]``, for a NumPy array and an array of integers.
+def row_taker(array, count):
+    """Return ``take``: ``take(rows)`` is ``array[rows]``, for arrays of integers.
 
-    >>> take_rows(np.arange(6).reshape(3, 2), np.array([2, 0]))
+    Args: ``array``: NumPy's or another module's; ``count``: about how many rows will be
+    taken at once. The target is that of now.
+
+    >>> row_taker(np.arange(6).reshape(3, 2), 2)(np.array([2, 0]))
     array([[4, 5],
            [0, 1]])
     """
-    if _is_large(array, len(rows)) and config.target() == "native":
-        from tapewright.compiler.pipeline import make_gather  # loads all passes
+    take = partial(array.take, axis=0)
+    if not _is_large(array, count) or config.target() != "native":
+        return take
+    from tapewright.compiler.pipeline import make_gather  # loads all passes
 
-        gather = make_gather()
-        if gather is not None:
-            out = np.empty((len(rows), *array.shape[1:]), array.dtype)
-            if gather(_as_bytes(out), _as_bytes(array), rows) is None:
-                return out
-    return array.take(rows, axis=0)
+    gather = make_gather()
+    if gather is None:
+        return take
+    source, shape, dtype = _as_bytes(array), array.shape[1:], array.dtype
+
+    def gathered(rows):
+        out = np.empty((len(rows), *shape), dtype)
+        if gather(_as_bytes(out), source, rows) is None:
+            return out
+        return take(rows)  # or raise, as NumPy does
+
+    return gathered
 
 
 def _is_large(array, count):
-    if array.nbytes < ARRAY or type(array) is not np.ndarray:
+    if type(array) is not np.ndarray or array.nbytes < ARRAY:
         return False
     width = array.strides[0]
     plain = array.flags.c_contiguous and not array.dtype.hasobject

@@ -16,7 +16,7 @@ from tapewright.core.tensor import new_tensor
 from tapewright.ops.random.generators import get_global_generator
 
 from .elements import packer
-from .gathering import take_rows
+from .gathering import row_taker
 
 __all__ = [
     "INFINITE",
@@ -147,11 +147,18 @@ class Rows:
         """The row of that number."""
         return self._pack([new_tensor(array[index]) for array in self.arrays])
 
-    def batch(self, rows):
-        """Rows as one element, with an axis in front: views of a slice, else a gather."""
-        if isinstance(rows, slice):
-            return self._pack([new_tensor(array[rows]) for array in self.arrays])
-        return self._pack([new_tensor(take_rows(array, rows)) for array in self.arrays])
+    def batches(self, blocks, size):
+        """Rows as elements, with an axis in front: views of slices, else gathers.
+
+        Args: ``blocks``: slices or arrays of numbers; ``size``: of most of them.
+        """
+        takers = [row_taker(array, size) for array in self.arrays]
+        for rows in blocks:
+            if isinstance(rows, slice):
+                arrays = [array[rows] for array in self.arrays]
+            else:
+                arrays = [take(rows) for take in takers]
+            yield self._pack([new_tensor(array) for array in arrays])
 
 
 class Selection(Node):

@@ -1,7 +1,7 @@
 """Batches cut from arrays: views where the order stays, one gather per array where not.
 
 A thread that gathers ahead was measured not to pay: 468 gathers of 128 rows of 784 take
-20 ms (10 by machine code, see `take_rows`), and matrix products leave no core idle
+20 ms (10 by machine code, see `row_taker`), and matrix products leave no core idle
 meanwhile.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.nest import assert_same_structure, flatten, is_nested, pack
 from tapewright.core.tensor import new_tensor
-from tapewright.data.gathering import take_rows
+from tapewright.data.gathering import row_taker
 from tapewright.data.node import new_seed
 
 from .epochs import Batches
@@ -71,6 +71,10 @@ class ArrayBatches(Batches):
     def _open(self, number, start):
         whole = self._shuffle and self._shuffle != "batch"
         order = order_of(self._seed, number, self.num_samples) if whole else None
+        readers = [
+            None if leaf is None else _reader(leaf, self.batch_size)
+            for leaf in self._leaves
+        ]
         for step in range(start, self.size):
             first = step * self.batch_size
             rows = slice(first, min(first + self.batch_size, self.num_samples))
@@ -83,7 +87,7 @@ class ArrayBatches(Batches):
                 rows = within + first
             yield pack(
                 self.arrays,
-                [None if leaf is None else _rows(leaf, rows) for leaf in self._leaves],
+                [None if read is None else read(rows) for read in readers],
             )
 
     def state(self):
@@ -94,17 +98,23 @@ class ArrayBatches(Batches):
         super().restore(state)
 
 
-def _rows(array, rows):
-    """Rows of an array as a tensor on the current device: a view, or one gather."""
+def _reader(array, size):
+    """Return ``read``: ``read(rows)`` is a tensor of them on the current device.
+
+    It is a view for a slice, one gather for an array of numbers.
+    """
     module = devices.array_module(type(array))
-    if isinstance(rows, slice):
-        array = array[rows]
-    elif module is np:
-        array = take_rows(array, rows)
-    else:
-        array = array.take(module.asarray(rows), axis=0)
-    wanted = devices.current_module()
-    return new_tensor(array if module is wanted else devices.copy_to(wanted, array))
+    take = row_taker(array, size)
+
+    def read(rows):
+        if isinstance(rows, slice):
+            found = array[rows]
+        else:
+            found = take(rows if module is np else module.asarray(rows))
+        wanted = devices.current_module()
+        return new_tensor(found if module is wanted else devices.copy_to(wanted, found))
+
+    return read
 
 
 def _weights(y, sample_weight):

@@ -6,7 +6,11 @@ import pytest
 import tapewright as tw
 from tapewright.core import config
 from tapewright.data import gathering
-from tapewright.data.gathering import take_rows
+from tapewright.data.gathering import row_taker
+
+
+def take_rows(array, rows):
+    return row_taker(array, len(rows))(rows)
 
 
 @pytest.fixture
