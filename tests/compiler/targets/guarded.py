@@ -13,7 +13,7 @@ import numpy as np
 import tapewright as tw
 from tapewright.compiler.loops import group, scheduling
 from tapewright.compiler.program import buffer_assignment
-from tapewright.compiler.targets.native import kernel
+from tapewright.compiler.targets.native import gemm, kernel
 from tapewright.compiler.targets.numpy import executable
 
 PAGE = mmap.PAGESIZE
@@ -120,7 +120,8 @@ def sums(x):
 
 def products(x):
     y = tw.nn.relu(tw.matmul(x, x, transpose_b=True))
-    return tw.matmul(y, x * 2.0), tw.reduce_sum(y, 1)
+    z = tw.matmul(x, x, transpose_a=True)
+    return tw.matmul(y, x * 2.0), tw.reduce_sum(y, 1), z
 
 
 def moves(x):
@@ -150,7 +151,7 @@ def main():
         if small:
             scheduling.BLOCK, scheduling.LANES, scheduling.STRIPS = 64, 4, (8, 4)
             scheduling.KEPT = group.SMALL = 64
-            kernel.SHARED = 1
+            kernel.SHARED = gemm.SHARED = gemm.WORK = 1
         for function in FUNCTIONS:
             for shape in SHAPES:
                 check(function, shape, np.float32 if small else np.float64)

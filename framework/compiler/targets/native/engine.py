@@ -20,7 +20,14 @@ from tapewright.core import openblas
 
 from . import object_cache
 
-__all__ = ["Library", "availability", "compiled", "description", "target_cpu"]
+__all__ = [
+    "Library",
+    "availability",
+    "compiled",
+    "description",
+    "target_cpu",
+    "vector_registers",
+]
 
 MINIMUM = (
     20  # LLVM's major version; llvmlite 0.45 is the first with its passes and linker
@@ -84,20 +91,22 @@ def _close_dropped():
             _lock.release()
 
 
-def compiled(text, name="module", symbols=None):
+def compiled(text, name="module", symbols=None, is_vector_code=False):
     """Return the `Library` of a module, compiled now or read from the cache on disk.
 
     Args: ``text``: LLVM IR, without triple and data layout; ``name``: for messages and
     debuggers; ``symbols``: addresses of the functions that it declares, by name, beside
     those of the C library. They are bound when it is loaded and are no part of what is
-    cached.
+    cached; ``is_vector_code``: whether its loops have vectors already, so that LLVM need
+    not look for any, which takes most of its time.
     Raises: ``RuntimeError`` if LLVM refuses the text or a function is not found.
     """
     cache = object_cache.current()
-    key = hashlib.sha256("\0".join([_maker(), text]).encode()).digest()
+    level = "" if is_vector_code else "vectorized"
+    key = hashlib.sha256("\0".join([_maker(), level, text]).encode()).digest()
     code = cache.load(key)
     if code is None:
-        code = object_code(text, name)
+        code = object_code(text, name, is_vector_code)
         cache.store(key, code)
     symbols = symbols or {}
     missing = [each for each in _DECLARED.findall(text) if not _found(each, symbols)]
@@ -124,10 +133,10 @@ def _found(name, symbols):
     return os.name == "posix" and hasattr(ctypes.CDLL(None), name)
 
 
-def object_code(text, name="module"):
+def object_code(text, name="module", is_vector_code=False):
     """Compile a module to the bytes of an object file."""
     with _exclusive():
-        llvm, machine, builder = _llvm(), *_passes()
+        llvm, machine, builder = _llvm(), *_passes(is_vector_code)
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
@@ -224,6 +233,14 @@ def target_cpu():
     return _llvm().get_host_cpu_name()
 
 
+def vector_registers():
+    """Return the bytes of a vector register of this CPU, and how many there are."""
+    features = set(_features().split(","))
+    if {"+avx512f", "+avx512vl"} <= features and "-avx512f" not in features:
+        return 64, 32
+    return (32, 16) if "+avx2" in features else (16, 32)
+
+
 def description():
     """Return what compiles, for what, and where it is kept, in a few words."""
     version = _dotted(_llvm().llvm_version_info[:2])
@@ -268,12 +285,13 @@ _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 
 @functools.cache
-def _passes():
-    """The machine that all modules are compiled for, and the builder of their passes."""
+def _passes(is_vector_code=False):
+    """The machine that modules are compiled for, and the builder of their passes."""
     llvm, machine = _llvm(), _target_machine()
-    options = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
-    options.loop_vectorization = options.slp_vectorization = True
-    options.loop_interleaving = options.loop_unrolling = True
+    level = 1 if is_vector_code else SPEED_LEVEL
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = not is_vector_code
+    options.loop_interleaving = options.loop_unrolling = not is_vector_code
     return machine, llvm.create_pass_builder(machine, options)
 
 

@@ -31,8 +31,10 @@ _TYPES = {"f2": "half", "f4": "float", "f8": "double", "b1": "i1"}
 
 
 def llvm_type(dtype):
-    """The type of a value in a register."""
+    """The type of a value in a register; a subarray dtype is a vector."""
     dtype = np.dtype(dtype)
+    if dtype.subdtype:
+        return f"<{dtype.shape[0]} x {llvm_type(dtype.base)}>"
     if dtype == POINTER:
         return "ptr"
     return _TYPES.get(dtype.str[1:]) or f"i{8 * dtype.itemsize}"
@@ -41,6 +43,13 @@ def llvm_type(dtype):
 def memory_type(dtype):
     """The type of a value in memory."""
     return "i8" if np.dtype(dtype) == bool else llvm_type(dtype)
+
+
+def _suffix(dtype):
+    """The name of a dtype in those of intrinsics."""
+    if dtype.subdtype:
+        return f"v{dtype.shape[0]}{_suffix(dtype.base)}"
+    return f"f{8 * dtype.itemsize}" if dtype.kind == "f" else llvm_type(dtype)
 
 
 class Value:
@@ -323,8 +332,7 @@ class Writer:
         """Call ``llvm.name``, declared for the types of the arguments."""
         result = args[0].dtype if result is None else np.dtype(result)
         if suffix is None:
-            kind = args[0].dtype
-            suffix = f"f{8 * kind.itemsize}" if kind.kind == "f" else llvm_type(kind)
+            suffix = _suffix(args[0].dtype)
         full = f"llvm.{name}.{suffix}" if suffix else f"llvm.{name}"
         flags = self._flags if result.kind == "f" else ""
         return self.call(full, args, result, flags=flags)
@@ -376,6 +384,24 @@ class Writer:
     def _converted(self, name, x, dtype):
         text = f"{name} {llvm_type(x.dtype)} {x.text} to {llvm_type(dtype)}"
         return self.assigned(dtype, text)
+
+    # --- vectors
+
+    def splat(self, x, lanes):
+        """A vector whose entries are all ``x``."""
+        vector = np.dtype((x.dtype, lanes))
+        kind, one = llvm_type(vector), f"{llvm_type(x.dtype)} {x.text}"
+        first = self.assigned(vector, f"insertelement {kind} poison, {one}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        text = f"shufflevector {kind} {first.text}, {kind} poison, {zeros}"
+        return self.assigned(vector, text)
+
+    def shuffle(self, a, b, order):
+        """The entries of two vectors at these places, those of ``b`` after those of ``a``."""
+        kind, places = llvm_type(a.dtype), ", ".join([f"i32 {i}" for i in order])
+        operands = f"{kind} {a.text}, {kind} {b.text}"
+        text = f"shufflevector {operands}, <{len(order)} x i32> <{places}>"
+        return self.assigned((a.dtype.base, len(order)), text)
 
     # --- memory
 

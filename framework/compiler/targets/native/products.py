@@ -1,4 +1,4 @@
-"""Products of matrices: calls of BLAS, with the strides of views as they are.
+"""Products of matrices: calls of our own code or of BLAS, with views as they lie.
 
 A stack of products is one call if the rows of the stack lie like those of one matrix (a
 batch of sequences times a kernel); else the products are shared among the threads.
@@ -11,10 +11,10 @@ import numpy as np
 
 from ...loops.accesses import layout_of, row_major
 from ...program.array_instructions import Contract
-from . import blas
+from . import blas, gemm
 from .llvm_writer import POINTER
 
-__all__ = ["is_product", "product_of", "product_work", "write_product"]
+__all__ = ["calls_blas", "is_product", "product_of", "product_work", "write_product"]
 
 
 class Matrix(NamedTuple):
@@ -29,6 +29,11 @@ class Matrix(NamedTuple):
     strides: tuple
     transposed: bool
     rows: int
+
+    @property
+    def steps(self):
+        """Entries to the next row and to the next column."""
+        return (1, self.rows) if self.transposed else (self.rows, 1)
 
 
 class Product(NamedTuple):
@@ -46,6 +51,13 @@ class Product(NamedTuple):
 def is_product(instruction):
     """Return whether an instruction is a product that `write_product` writes."""
     return type(instruction) is Contract and product_of(instruction) is not None
+
+
+def calls_blas(instruction):
+    """Return whether `write_product` writes calls of BLAS: for thin matrices, mostly."""
+    product = product_of(instruction)
+    dtype = instruction.outputs[0].dtype
+    return not gemm.is_efficient(dtype, product.m, product.n, product.k)
 
 
 def product_work(instruction):
@@ -114,24 +126,32 @@ def write_product(writer, instruction, name, places):
             place = writer.at(context, places[matrix.base], POINTER)
             yield writer.at(writer.load(place, POINTER), offset, dtype)
 
-    def gemm(function, context, offsets):
+    def call_one(context, offsets, parallel):
         a, b, out = addresses(context, offsets)
+        sizes = product.m, product.n, product.k
+        if not calls_blas(instruction):
+            gemm.product(
+                writer, dtype, *sizes, a, product.a.steps, b, product.b.steps, out,
+                product.out.rows, parallel,
+            )  # fmt: skip
+            return
+        function = blas.parallel_gemm if parallel else blas.gemm
         transposes = product.a.transposed, product.b.transposed
         function(
-            writer, dtype, transposes, product.m, product.n, product.k,
+            writer, dtype, transposes, *sizes,
             1.0, a, product.a.rows, b, product.b.rows, 0.0, out, product.out.rows,
         )  # fmt: skip
 
     count = math.prod(product.batch)
     if count == 1:
         offsets = product.a.offset, product.b.offset, 0
-        return lambda context: gemm(blas.parallel_gemm, context, offsets)
+        return lambda context: call_one(context, offsets, True)
     parameters = [("context", POINTER), ("block", np.int64)]
     with writer.function(name, parameters, None, "nounwind", "internal") as (
         context,
         i,
     ):
-        gemm(blas.gemm, context, _offsets(writer, product, i))
+        call_one(context, _offsets(writer, product, i), False)
         writer.ret()
 
     def call(context):

@@ -89,7 +89,8 @@ class _Pool:
             thread_pool.write_serial_pool(writer)
         library = engine.compiled(writer.text(), "runtime", needed)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-        self.addresses = {"tw_parallel": library.address("tw_parallel")}
+        names = ("tw_parallel", "tw_get_threads")
+        self.addresses = {name: library.address(name) for name in names}
         if not self.parallel:
             return
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
-from . import blas, engine, entry, runtime
+from . import blas, engine, entry, gemm, runtime
 from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
-from .products import is_product, product_work, write_product
+from .products import calls_blas, is_product, product_work, write_product
 
 __all__ = ["ARENA", "FIRST_ERROR", "Segment", "code_of", "compiled_segments"]
 
@@ -47,10 +47,11 @@ class _Nest:
 class _Product:
     """The code of a product, as a `NativeKernel` has it."""
 
-    can_fail, calls_blas = False, True
+    can_fail = False
 
     def __init__(self, product):
         self.product, self.work = product, product_work(product)
+        self.calls_blas = calls_blas(product)
 
     def define(self, writer, name, places):
         self.call = write_product(writer, self.product, name, places)
@@ -216,6 +217,7 @@ def compiled_segments(segments, name):
     for segment in segments:
         segment.write(writer)
     symbols = {**runtime.symbols(), **blas.symbols(), **entry.symbols()}
+    symbols.update(gemm.symbols(writer.declared))
     library = engine.compiled(writer.text(), name, symbols)
     for segment in segments:
         errors = range(FIRST_ERROR, FIRST_ERROR + len(segment.fallible))

@@ -53,11 +53,13 @@ def write_thread_pool(writer):
 
 
 def write_serial_pool(writer):
-    """Append `tw_parallel` for systems where threads cannot sleep yet: one thread."""
+    """Append `tw_parallel` and `tw_get_threads` where threads cannot sleep yet: one."""
     with writer.function("tw_parallel", _TASK, attributes="nounwind") as task:
         with writer.loop(0, task[2]) as chunk:
             atomics.call_address(writer, task[0], [task[1], chunk])
         writer.ret()
+    with writer.function("tw_get_threads", [], _I32, "nounwind"):
+        writer.ret(_i32(writer, 1))
 
 
 def _place(writer, offset):

@@ -266,9 +266,9 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setenv("TAPEWRIGHT_CACHE", str(tmp_path / "native"))
     compiled, object_code = [], engine.object_code
 
-    def counting(text, name="module"):
+    def counting(text, name="module", *options):
         compiled.append(name)
-        return object_code(text, name)
+        return object_code(text, name, *options)
 
     monkeypatch.setattr(engine, "object_code", counting)
     engine.compilations = compiled

@@ -1,0 +1,519 @@
+"""Products of matrices in machine code of our own: packed panels, and tiles in registers.
+
+The layers are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix
+Multiplication", 2008), with as few copies as the matrices of ordinary layers bear. Each
+thread packs a group of rows of the left matrix, in panels. Then it packs the columns of one
+tile of the right matrix, `DEPTH` rows at a time, and multiplies them with the panels, while
+a tile of the result stays in registers; and takes the next columns, until none are left.
+
+Each entry of the result is one sum over ``k`` in ascending order, of fused operations. So
+results depend neither on the number of threads nor on how the work is cut.
+"""
+
+import contextlib
+import ctypes
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from . import atomics, engine, runtime
+from .llvm_writer import POINTER, Value, Writer
+
+__all__ = ["is_efficient", "product", "symbols", "tile_of"]
+
+DEPTH = 512  # rows of a packed block of the right matrix, of 64 KB
+PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or more
+MOST_GROUPS = 64  # of rows
+WORK = 1 << 19  # multiplications for a thread, at least
+UNIT = 2  # rows: there is a function for each multiple, up to a tile
+SHARED = 1 << 20  # multiplications from which on a product is shared
+_I64 = np.dtype(np.int64)
+_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+
+class Tile(NamedTuple):
+    """The part of a result that is in registers: at most ``rows`` of ``columns`` entries.
+
+    ``columns`` are two vectors of ``lanes``; a tile at the edge can have one.
+    """
+
+    lanes: int
+    rows: int
+
+    @property
+    def columns(self):
+        return 2 * self.lanes
+
+    @property
+    def panel(self):
+        """Entries of a row of a packed panel of the left matrix: whole vectors."""
+        return -(-self.rows // self.lanes) * self.lanes
+
+
+def tile_of(dtype):
+    """The tile for this CPU, which leaves a few registers free."""
+    width, registers = engine.vector_registers()
+    return Tile(width // np.dtype(dtype).itemsize, 14 if registers == 32 else 6)
+
+
+def is_efficient(dtype, m, n, k):
+    """Return whether the code here is at least as fast as BLAS for these sizes."""
+    return m >= 4 and n >= tile_of(dtype).lanes and k >= 4
+
+
+def product(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
+    """Append ``c = a @ b``, of shapes (m, k), (k, n), (m, n); ``c`` overlaps neither.
+
+    Args: ``a_steps``, ``b_steps``: entries to the next row and to the next column;
+    ``c_row``: entries to the next row. ``parallel``: whether threads of the pool may help,
+    as they do if the work is large. Sizes are at least 1.
+    """
+    parallel = parallel and m * n * k >= SHARED
+    sizes = [writer.index(x) for x in (m, n, k, *a_steps, *b_steps, c_row)]
+    writer.call(_name(dtype, parallel), [*sizes, a, b, c])
+
+
+def symbols(names):
+    """Return the addresses of those of the functions here that are named."""
+    found = {}
+    for dtype, library in _libraries.items():
+        if {_name(dtype, parallel) for parallel in (False, True)} & set(names):
+            found |= library()
+    return found
+
+
+def _name(dtype, parallel):
+    return f"tw_{_LETTERS[np.dtype(dtype)]}gemm_{'parallel' if parallel else 'serial'}"
+
+
+def compiled(dtype, tile, symbols=None):
+    """Compile the functions for a dtype and a tile.
+
+    Args: ``symbols``: addresses of functions to call in place of those of the C library.
+    """
+    writer, name = Writer(), f"{_LETTERS[dtype]}gemm"
+    _Functions(writer, dtype, tile).write()
+    known = {**runtime.symbols(), **(symbols or {})}
+    return engine.compiled(writer.text(), name, known, is_vector_code=True)
+
+
+def _library(dtype):
+    library = compiled(dtype, tile_of(dtype))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))  # never unloaded
+    names = [_name(dtype, parallel) for parallel in (False, True)]
+    return {name: library.address(name) for name in names}
+
+
+_libraries = {
+    dtype: runtime.once(functools.partial(_library, dtype)) for dtype in _LETTERS
+}
+
+
+def _null(writer):
+    return Value(writer, POINTER, "null")
+
+
+# What the chunks of a product read: eight bytes each. The first are given by the caller.
+_GIVEN = (
+    "m",
+    "n",
+    "k",
+    "a_row",
+    "a_column",
+    "b_row",
+    "b_column",
+    "c_row",
+    "a",
+    "b",
+    "c",
+)
+_FIELDS = (*_GIVEN, "chunks", "groups", "tiles", "panels", "taken")
+_POINTERS = ("a", "b", "c", "taken")
+
+
+class _Functions:
+    """Writes the functions for a dtype."""
+
+    def __init__(self, writer, dtype, tile):
+        self.writer, self.dtype, self.tile = writer, dtype, tile
+        self.prefix = f"tw_{_LETTERS[dtype]}gemm"
+        self.vector = np.dtype((dtype, self.tile.lanes))
+        self.widths = self.tile.columns, self.tile.lanes
+        self.aligned = f", align {dtype.itemsize}"
+
+    def write(self):
+        for width in self.widths:
+            for rows in range(UNIT, self.tile.rows + 1, UNIT):
+                self.kernel(rows, width)
+        self.table()
+        for width in {*self.widths, self.tile.panel}:
+            self.pack(width)
+        self.column_of_tiles()
+        self.simple_tiles()
+        self.chunk()
+        for parallel in (False, True):
+            self.product(parallel)
+
+    def function(self, name, parameters, linkage="internal"):
+        bits = 8 * self.vector.itemsize
+        attributes = (
+            f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+        )
+        return self.writer.function(name, parameters, None, attributes, linkage)
+
+    def at(self, pointer, index):
+        return self.writer.at(pointer, index, self.dtype)
+
+    def load(self, pointer):
+        return self.writer.load(pointer, self.vector, self.aligned)
+
+    def store(self, value, pointer):
+        self.writer.store(value, pointer, self.aligned)
+
+    def least(self, a, b):
+        a, b = self.writer.pair(a, b)
+        return self.writer.select(a < b, a, b)
+
+    def ratio(self, a, b):
+        """``a / b``, rounded up."""
+        return (a + (b - 1)) / b
+
+    # --- a tile
+
+    def kernel_name(self, rows, width):
+        return f"{self.prefix}_{rows}x{width}"
+
+    def kernel(self, rows, width):
+        """``c = a @ b`` for a tile, or ``c += a @ b``, with panels of ``depth`` rows."""
+        writer, lanes = self.writer, self.tile.lanes
+        places = [(r, v) for r in range(rows) for v in range(0, width, lanes)]
+        parameters = [("depth", _I64), ("a", POINTER), ("b", POINTER), ("c", POINTER)]
+        parameters += [("c_row", _I64), ("add", np.bool_)]
+        with self.function(self.kernel_name(rows, width), parameters) as given:
+            depth, a, b, c, c_row, add = given
+            out = {(r, v): self.at(c, c_row * r + v) for r, v in places}
+            sums = {place: writer.alloca(self.vector) for place in places}
+            for place in places:
+                zero = Value(writer, self.vector, "zeroinitializer")
+                writer.store(zero, sums[place])
+            with writer.when(add):
+                for place in places:
+                    writer.store(self.load(out[place]), sums[place])
+            with writer.loop(0, depth) as p:
+                left, right = self.at(a, p * self.tile.panel), self.at(b, p * width)
+                row = {v: self.load(self.at(right, v)) for v in range(0, width, lanes)}
+                for r in range(rows):
+                    x = writer.load(self.at(left, r), self.dtype)
+                    x = writer.splat(x, lanes)
+                    for v, y in row.items():
+                        total = writer.load(sums[r, v], self.vector)
+                        writer.store(writer.fma(x, y, total), sums[r, v])
+            for place in places:
+                self.store(writer.load(sums[place], self.vector), out[place])
+            writer.ret()
+
+    def table(self):
+        """The addresses of the kernels: wide ones, then narrow ones, by units of rows."""
+        units = range(self.tile.rows // UNIT + 1)
+        names = [
+            self.kernel_name(max(unit, 1) * UNIT, width)
+            for width in self.widths
+            for unit in units
+        ]
+        listed = ", ".join([f"ptr @{name}" for name in names])
+        self.writer.declared[self.prefix] = (
+            f"@{self.prefix}_table = internal constant [{len(names)} x ptr] [{listed}]"
+        )
+
+    def kernel_of(self, rows, is_narrow):
+        writer, units = self.writer, self.tile.rows // UNIT + 1
+        number = rows / UNIT + writer.select(is_narrow, writer.index(units), 0)
+        table = writer.symbol(f"{self.prefix}_table")
+        return writer.load(writer.at(table, number, POINTER), POINTER)
+
+    # --- panels
+
+    def pack(self, width):
+        """``out[p, lane] = source[p, lane]`` for ``lane < count``, else 0.
+
+        ``out`` has ``width`` entries a row. Where ``count`` is ``width``, whole vectors
+        are read; they are transposed if entries of one ``lane`` are contiguous.
+        """
+        writer, lanes = self.writer, self.tile.lanes
+        parameters = [("count", _I64), ("depth", _I64), ("source", POINTER)]
+        parameters += [("down", _I64), ("along", _I64), ("out", POINTER)]
+        with self.function(f"{self.prefix}_pack_{width}", parameters) as given:
+            count, depth, source, down, along, out = given
+            is_whole, starts = count == width, range(0, width, lanes)
+            rows = writer.select(is_whole & (along == 1), depth, 0)
+            with writer.loop(0, rows) as p:
+                for lane in starts:
+                    row = self.load(self.at(source, p * down + lane))
+                    self.store(row, self.at(out, p * width + lane))
+            squares = writer.select(is_whole & (down == 1), depth / lanes, 0)
+            squares = writer.select(rows == 0, squares, 0)
+            with writer.loop(0, squares) as square:
+                p = square * lanes
+                for lane in starts:
+                    columns = [
+                        self.load(self.at(source, p + along * (lane + i)))
+                        for i in range(lanes)
+                    ]
+                    for i, row in enumerate(self.transposed(columns)):
+                        self.store(row, self.at(out, (p + i) * width + lane))
+            with writer.loop(rows + squares * lanes, depth) as p:
+                with writer.loop(0, count) as lane:
+                    entry = self.at(source, p * down + lane * along)
+                    to = self.at(out, p * width + lane)
+                    writer.store(writer.load(entry, self.dtype), to)
+                with writer.loop(count, width) as lane:
+                    to = self.at(out, p * width + lane)
+                    writer.store(writer.const(0, self.dtype), to)
+            writer.ret()
+
+    def transposed(self, rows):
+        """The columns of a square of vectors, by exchanges of blocks of 1, 2, 4 ..."""
+        lanes, step, places = self.tile.lanes, 1, range(self.tile.lanes)
+        while step < lanes:
+            upper = [x + (lanes - step) * (x & step != 0) for x in places]
+            lower = [x + (step if x & step == 0 else lanes) for x in places]
+            after = list(rows)
+            for i in places:
+                if i & step == 0:
+                    pair = rows[i], rows[i + step]
+                    after[i] = self.writer.shuffle(*pair, upper)
+                    after[i + step] = self.writer.shuffle(*pair, lower)
+            rows, step = after, 2 * step
+        return rows
+
+    def window(self, start, size, width):
+        """The ``width`` entries to read for those from ``start`` on: the first; the number.
+
+        The window begins earlier where it would end behind ``size``, which can be less.
+        """
+        first = self.least(start, size - width)
+        first = self.writer.select(first < 0, self.writer.index(0), first)
+        return first, self.least(size, width)
+
+    # --- chunks
+
+    def fields(self, context):
+        writer, kinds = self.writer, {field: POINTER for field in _POINTERS}
+        return {
+            field: writer.load(writer.at(context, i, _I64), kinds.get(field, _I64))
+            for i, field in enumerate(_FIELDS)
+        }
+
+    def part(self, size, count, number):
+        """The first of a part of ``size`` things and how many it has: nearly all as many."""
+        least = size / count
+        longer = size - least * count
+        first = number * least + self.least(number, longer)
+        return first, least + self.writer.cast(number < longer, _I64)
+
+    def group_rows(self, get, group):
+        """The first row of a group, and the number of its rows."""
+        first, units = self.part(self.ratio(get["m"], UNIT), get["groups"], group)
+        return first * UNIT, self.least(units * UNIT, get["m"] - first * UNIT)
+
+    def panel_rows(self, group, number):
+        """The first row of a panel of a group, and its rows in whole units."""
+        start, rows = group
+        panels = self.ratio(rows, self.tile.rows)
+        first, units = self.part(self.ratio(rows, UNIT), panels, number)
+        return start + first * UNIT, units * UNIT
+
+    def chunk(self):
+        """A chunk: tiles of groups of rows, as many as there are before others have them.
+
+        A group is packed by each chunk that works on it: to read entries that another
+        core has just written takes longer. Chunks begin with different groups.
+        """
+        writer = self.writer
+        parameters = [("context", POINTER), ("number", _I64)]
+        with self.function(f"{self.prefix}_chunk", parameters) as (context, number):
+            get = self.fields(context)
+            entries = (get["panels"] * get["k"] + 1) * self.tile.panel
+            packed = writer.call("malloc", [entries * self.dtype.itemsize], POINTER)
+            own = number * get["groups"] / get["chunks"]
+            with writer.loop(0, get["groups"]) as step:
+                group = own + step
+                behind = group >= get["groups"]
+                group = group - writer.select(behind, get["groups"], 0)
+                taken = writer.at(get["taken"], group, _I64)
+                rows = self.group_rows(get, group)
+                first = atomics.add(writer, taken, writer.index(1))
+                with writer.when((first < get["tiles"]) & (packed != _null(writer))):
+                    self.pack_group(get, rows, packed)
+                with self.tiles(get, taken, first) as tile:
+                    args = [context, *rows, packed, tile]
+                    with writer.when(packed != _null(writer)):
+                        writer.call(f"{self.prefix}_tiles", args, declare=False)
+                    with writer.when(packed == _null(writer)):
+                        writer.call(f"{self.prefix}_simple", args, declare=False)
+            writer.call("free", [packed])
+            writer.ret()
+
+    @contextlib.contextmanager
+    def tiles(self, get, taken, first):
+        """Loop over numbers of tiles: the first, and what others leave."""
+        writer = self.writer
+        current = writer.alloca(_I64)
+        head, body, done = [writer.fresh(stem) for stem in ("head", "body", "done")]
+        writer.store(first, current)
+        writer.jump(head)
+        writer.begin(head)
+        tile = writer.load(current, _I64)
+        writer.branch(tile < get["tiles"], body, done)
+        writer.begin(body)
+        yield tile
+        writer.store(atomics.add(writer, taken, writer.index(1)), current)
+        writer.jump(head)
+        writer.begin(done)
+
+    def pack_group(self, get, rows, packed):
+        """Pack the panels of some rows of the left matrix."""
+        writer, width = self.writer, self.tile.panel
+        with writer.loop(0, self.ratio(rows[1], self.tile.rows)) as number:
+            row, _ = self.panel_rows(rows, number)
+            start, count = self.window(row, get["m"], width)
+            source = self.at(get["a"], start * get["a_row"])
+            out = self.at(packed, number * get["k"] * width)
+            args = [count, get["k"], source, get["a_column"], get["a_row"], out]
+            writer.call(f"{self.prefix}_pack_{width}", args, declare=False)
+
+    def tile_columns(self, get, tile):
+        """Columns of tiles: the first; the first that is read, and how many; the width."""
+        writer, lanes, columns = self.writer, self.tile.lanes, self.tile.columns
+        j = tile * columns
+        is_narrow = get["n"] - j <= lanes
+        width = writer.select(is_narrow, writer.index(lanes), columns)
+        return j, *self.window(j, get["n"], width), is_narrow
+
+    def tile_function(self, name):
+        """Define a function of some rows, the packed ones, and a number of tiles."""
+        parameters = [("context", POINTER), ("row", _I64), ("rows", _I64)]
+        parameters += [("packed", POINTER), ("tile", _I64)]
+        return self.function(f"{self.prefix}_{name}", parameters)
+
+    def column_of_tiles(self):
+        """The columns of a tile, for all panels of a group."""
+        writer, tile = self.writer, self.tile
+        with self.tile_function("tiles") as (context, *group, packed, number):
+            get = self.fields(context)
+            right = writer.alloca(self.dtype, DEPTH * tile.columns)
+            edge = writer.alloca(self.dtype, tile.rows * tile.columns)
+            j, start, count, is_narrow = self.tile_columns(get, number)
+            width = writer.select(is_narrow, writer.index(tile.lanes), tile.columns)
+            with writer.loop(0, get["k"], DEPTH) as p:
+                depth = self.least(get["k"] - p, DEPTH)
+                source = p * get["b_row"] + start * get["b_column"]
+                args = [count, depth, self.at(get["b"], source)]
+                args += [get["b_row"], get["b_column"], right]
+                for narrow in (False, True):
+                    with writer.when(is_narrow == narrow):
+                        name = f"{self.prefix}_pack_{self.widths[narrow]}"
+                        writer.call(name, args, declare=False)
+                with writer.loop(0, self.ratio(group[1], tile.rows)) as panel:
+                    row, rows = self.panel_rows(group, panel)
+                    above, _ = self.window(row, get["m"], tile.panel)
+                    left = (panel * get["k"] + p) * tile.panel + (row - above)
+                    left = self.at(packed, left)
+                    kernel = self.kernel_of(rows, is_narrow)
+                    inside = self.least(rows, group[0] + group[1] - row)
+                    is_whole = (start == j) & (count == width) & (inside == rows)
+                    step = get["c_row"]
+                    out = self.at(get["c"], row * step + start)
+                    with writer.when(is_whole):
+                        args = [depth, left, right, out, step, p > 0]
+                        atomics.call_address(writer, kernel, args)
+                    with writer.when(~is_whole):
+                        with self.entries(inside, 0, count, out, step, edge) as (x, y):
+                            writer.store(writer.load(x, self.dtype), y)
+                        args = [depth, left, right, edge]
+                        args += [writer.index(tile.columns), p > 0]
+                        atomics.call_address(writer, kernel, args)
+                        own = j - start  # others may work on the columns before
+                        with self.entries(inside, own, count, out, step, edge) as (
+                            x,
+                            y,
+                        ):
+                            writer.store(writer.load(y, self.dtype), x)
+            writer.ret()
+
+    def simple_tiles(self):
+        """The same sums where there is no memory for packed panels."""
+        writer = self.writer
+        with self.tile_function("simple") as (context, row, rows, _, number):
+            get, total = self.fields(context), writer.alloca(self.dtype)
+            j, start, count, _ = self.tile_columns(get, number)
+            with writer.loop(row, row + rows) as i, writer.loop(j, start + count) as j:
+                writer.store(writer.const(0, self.dtype), total)
+                with writer.loop(0, get["k"]) as p:
+                    x = self.at(get["a"], i * get["a_row"] + p * get["a_column"])
+                    y = self.at(get["b"], p * get["b_row"] + j * get["b_column"])
+                    x, y, z = [
+                        writer.load(place, self.dtype) for place in (x, y, total)
+                    ]
+                    writer.store(writer.fma(x, y, z), total)
+                out = self.at(get["c"], i * get["c_row"] + j)
+                writer.store(writer.load(total, self.dtype), out)
+            writer.ret()
+
+    @contextlib.contextmanager
+    def entries(self, rows, start, stop, out, step, edge):
+        """Loop over entries of a tile; yields their addresses in the result and in ``edge``."""
+        writer, columns = self.writer, self.tile.columns
+        with writer.loop(0, rows) as i, writer.loop(start, stop) as lane:
+            yield self.at(out, i * step + lane), self.at(edge, i * columns + lane)
+
+    # --- whole products
+
+    def product(self, parallel):
+        writer, tile = self.writer, self.tile
+        parameters = [(f, POINTER if f in _POINTERS else _I64) for f in _GIVEN]
+        name = _name(self.dtype, parallel)
+        with self.function(name, parameters, linkage="") as given:
+            get, context = dict(zip(_GIVEN, given)), writer.alloca(_I64, len(_FIELDS))
+            taken = writer.alloca(_I64, MOST_GROUPS)
+            chunks = self.chunks(get) if parallel else writer.index(1)
+            get["chunks"] = chunks
+            get["groups"] = self.groups(get)
+            get["tiles"] = self.ratio(get["n"], tile.columns)
+            get["taken"] = taken
+            rows = self.ratio(self.ratio(get["m"], UNIT), get["groups"]) * UNIT
+            get["panels"] = self.ratio(rows, tile.rows)
+            for i, field in enumerate(_FIELDS):
+                writer.store(get[field], writer.at(context, i, _I64))
+            with writer.loop(0, get["groups"]) as group:
+                writer.store(writer.index(0), writer.at(taken, group, _I64))
+            if parallel:
+                runtime.parallel(writer, f"{self.prefix}_chunk", context, chunks)
+            else:
+                args = [context, writer.index(0)]
+                writer.call(f"{self.prefix}_chunk", args, declare=False)
+            writer.ret()
+
+    def chunks(self, get):
+        """As many as there are threads, if there is work for them."""
+        writer = self.writer
+        threads = writer.cast(writer.call("tw_get_threads", [], np.dtype("i4")), _I64)
+        most = get["m"] * get["n"] * get["k"] / WORK + 1
+        return self.least(threads, most)
+
+    def groups(self, get):
+        """The number of groups of rows.
+
+        More of them mean less to pack for a chunk of the left matrix, and more of the
+        right one: together it is least if all have some square of rows and columns.
+        """
+        writer = self.writer
+        ratio = get["m"] * get["chunks"] / get["n"]
+        wanted = writer.index(1)
+        for number in range(2, 9):  # the root, rounded down
+            wanted = wanted + writer.cast(ratio >= number * number, _I64)
+        large = get["m"] * get["k"] / PACKED + 1
+        wanted = writer.select(wanted < large, large, wanted)
+        panels = self.ratio(get["m"], self.tile.rows)
+        return self.least(self.least(wanted, panels), MOST_GROUPS)
