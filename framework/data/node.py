@@ -27,6 +27,7 @@ __all__ = [
     "Selection",
     "UNKNOWN",
     "copied",
+    "in_blocks",
     "new_seed",
     "numbered",
 ]
@@ -187,9 +188,13 @@ class Selection(Node):
 
     def blocks(self, place, size):
         """`indices`, ``size`` at a time: arrays, or slices."""
-        indices = self.indices(place)
-        while len(block := np.fromiter(islice(indices, size), np.intp)):
-            yield block
+        return in_blocks(self.indices(place), size)
+
+
+def in_blocks(indices, size):
+    """Arrays of the numbers, ``size`` of them in each but the last."""
+    while len(block := np.fromiter(islice(indices, size), np.intp)):
+        yield block
 
 
 class Seeded(Node):

@@ -1,12 +1,14 @@
 """Which elements come, and in which order: shuffle, repeat, take, skip, shard."""
 
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
-from .node import INFINITE, UNKNOWN, Seeded, Selection, copied
+from .node import INFINITE, UNKNOWN, Seeded, Selection, copied, in_blocks
 
 __all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
+
+AT_ONCE = 1024  # draws of a shuffle of rows
 
 
 class Shuffle(Seeded, Selection):
@@ -46,17 +48,41 @@ class Shuffle(Seeded, Selection):
             yield buffer[slot]
 
     def blocks(self, place, size):
-        if not 0 <= self.inputs[0].size() <= self._buffer_size:
-            yield from super().blocks(place, size)
-            return
-        source = self.inputs[0]
-        indices = source.indices(copied(place["inputs"][0]))
-        order = np.fromiter(indices, np.intp, count=source.size())
-        order = order[self._generator(place).permutation(len(order))]
-        for first in range(place["given"], len(order), size):
-            block = order[first : first + size]
+        if 0 <= self.inputs[0].size() <= self._buffer_size:
+            order = self._whole_order(place)
+            starts = range(place["given"], len(order), size)
+            blocks = (order[first : first + size] for first in starts)
+        else:
+            drawn = chain.from_iterable(self._drawn_indices(place))
+            blocks = in_blocks(islice(drawn, place["given"], None), size)
+        for block in blocks:
             place["given"] += len(block)
             yield block
+
+    def _whole_order(self, place):
+        """All that `_drawn` gives where the buffer holds everything, as an array."""
+        source = self.inputs[0]
+        blocks = source.blocks(copied(place["inputs"][0]), max(source.size(), 1))
+        arrays = [_numbers(block) for block in blocks]
+        order = np.concatenate([np.empty(0, np.intp), *arrays])
+        return order[self._generator(place).permutation(len(order))]
+
+    def _drawn_indices(self, place):
+        """What `_drawn` gives, in lists: slots are drawn for many numbers at once."""
+        random = self._generator(place)
+        indices = self.inputs[0].indices(copied(place["inputs"][0]))
+        buffer = list(islice(indices, self._buffer_size))
+        while drawn := list(islice(indices, AT_ONCE)):
+            slots = random.random(len(drawn)) * len(buffer)
+            for k, slot in enumerate(slots.astype(np.intp).tolist()):
+                drawn[k], buffer[slot] = buffer[slot], drawn[k]
+            yield drawn
+        yield [buffer[slot] for slot in random.permutation(len(buffer)).tolist()]
+
+
+def _numbers(block):
+    """The numbers of rows in a slice or an array of them."""
+    return np.arange(block.start, block.stop) if isinstance(block, slice) else block
 
 
 def _slot(random, size):

@@ -170,15 +170,31 @@ def test_shuffle_gives_each_element_once(buffer_size, mapped):
     assert sorted(values(ds.shuffle(buffer_size))) == list(range(12))
 
 
-@pytest.mark.parametrize("buffer_size", [3, 12])
-def test_gathered_batches_follow_the_same_order_as_elements(buffer_size):
-    rows = Dataset.from_tensor_slices(Y).shuffle(buffer_size, seed=1)
-    elements = (
-        Dataset.from_tensor_slices(Y).map(lambda y: y).shuffle(buffer_size, seed=1)
-    )
-    expected = values(elements)
-    assert expected != sorted(expected) or buffer_size == 1
-    assert np.concatenate(values(rows.batch(5))).tolist() == expected
+@pytest.mark.parametrize("at_once", [1, 5, 1024])
+@pytest.mark.parametrize("buffer_size", [3, 12, 100])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ds: ds,
+        lambda ds: ds.repeat(3),
+        lambda ds: ds.skip(2).take(7),
+        lambda ds: ds.take(0),
+        lambda ds: ds.shuffle(4, seed=3).repeat(2),
+        lambda ds: ds.shuffle(12, seed=3),
+        lambda ds: ds.shuffle(12, seed=3).shard(2, 1),
+    ],
+)
+def test_gathered_batches_follow_the_same_order_as_elements(
+    change, buffer_size, at_once, monkeypatch
+):
+    monkeypatch.setattr("tapewright.data.ordering.AT_ONCE", at_once)
+    rows = change(Dataset.from_tensor_slices(Y)).shuffle(buffer_size, seed=1)
+    elements = change(Dataset.from_tensor_slices(Y).map(lambda y: y))
+    elements = elements.shuffle(buffer_size, seed=1)
+    for _ in range(2):
+        expected = values(elements)
+        assert not expected or expected != sorted(expected)
+        assert sum(values(rows.batch(5)), []) == expected
 
 
 def test_a_buffer_of_one_keeps_the_order():
