@@ -28,6 +28,7 @@ def asked_again():
         (engine, "availability", lambda: "this CPU lacks AVX2 or FMA", "lacks AVX2"),
         (blas, "symbols", broken("NumPy's BLAS has no cblas_sgemm"), "no cblas_sgemm"),
         (runtime, "symbols", broken("no futex", OSError), "no futex"),
+        (runtime, "symbols", broken("an odd version", TypeError), "an odd version"),
         (entry, "probe", broken("arrays are laid out otherwise"), "laid out otherwise"),
     ],
 )
