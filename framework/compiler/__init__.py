@@ -1,8 +1,10 @@
-"""From Python functions to array calls. The folders, each built on those above it:
+"""From Python functions to machine code, or calls of NumPy. The folders, each built on
+those above it:
 
 tracing        Python calls become a `Graph` of op nodes; its interpreter, VJPs, verifier
 passes         a graph becomes a smaller one of the same meaning
 program        a graph becomes a `Program` of array instructions; its passes, its verifier
+loops          groups of instructions become nests of loops, for machine code
 targets        a program becomes something to call
 pipeline       the list of all passes, and the steps from a graph to its executable
 inspection     graphs and executables as text, their costs and times

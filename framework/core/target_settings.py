@@ -21,7 +21,7 @@ __all__ = [
     "use_target",
 ]
 
-DEFAULT = "numpy"
+DEFAULT = "auto"
 MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")
 
@@ -37,12 +37,12 @@ def set_target(name: Literal["auto", "native", "numpy"]) -> None:
     ``"numpy"`` is calls of NumPy, which need nothing. Where there can be no machine code,
     and for parts of functions that have none, NumPy is called; ``show`` says why.
 
-    Args: ``name``: ``"native"``, ``"numpy"`` or ``"auto"``: native where available.
-    Before import, the environment can say the same: ``TAPEWRIGHT_TARGET=native``.
+    Args: ``name``: ``"native"``, ``"numpy"`` or ``"auto"``, the default: native where
+    available. Before import, the environment can say the same: ``TAPEWRIGHT_TARGET=numpy``.
     Raises: ``ValueError`` for another name.
 
     >>> from tapewright import config
-    >>> config.set_target("auto")  # doctest: +SKIP
+    >>> config.set_target("numpy")  # doctest: +SKIP
     """
     if name not in TARGETS:
         raise ValueError(
@@ -94,9 +94,9 @@ def _wanted():
     """The target that is asked for, and who asks."""
     name, by = _asked["target"], _asked["by"]
     if name is None:
-        name = os.environ.get("TAPEWRIGHT_TARGET", "").lower()
+        name = os.environ.get("TAPEWRIGHT_TARGET", "").lower() or DEFAULT
         by = f"TAPEWRIGHT_TARGET={name}"
-    return (name, by) if name else (DEFAULT, "the default")
+    return name, by
 
 
 def _decided(name, by):

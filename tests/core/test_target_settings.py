@@ -48,9 +48,12 @@ def note():
     return config.report()["target"]["note"]
 
 
-def test_the_default_is_numpy(offered):
+def test_machine_code_is_the_default_where_there_is_any(offered):
+    assert config.target() == "native"
+    assert note() == "LLVM 99, some CPU"
+    offered.append("there is no compiler")
     assert config.target() == "numpy"
-    assert note() == "the default"
+    assert note() == "there is no compiler"
 
 
 @pytest.mark.parametrize("name", ["native", "auto"])
@@ -79,9 +82,9 @@ def test_the_last_call_decides_and_a_block_ends(offered):
 
 
 def test_a_block_ends_also_with_an_error(offered):
-    with pytest.raises(KeyError), config.use_target("native"):
+    with pytest.raises(KeyError), config.use_target("numpy"):
         raise KeyError
-    assert config.target() == "numpy"
+    assert config.target() == "native"
 
 
 @pytest.mark.parametrize("name", ["cuda", "", None, "NumPy"])
@@ -92,6 +95,9 @@ def test_another_name_is_refused(name):
 
 @pytest.mark.parametrize("value", ["native", "auto", "Native"])
 def test_the_environment_chooses(offered, monkeypatch, value):
+    monkeypatch.setenv("TAPEWRIGHT_TARGET", "numpy")
+    assert config.target() == "numpy"
+    assert note() == "TAPEWRIGHT_TARGET=numpy"
     monkeypatch.setenv("TAPEWRIGHT_TARGET", value)
     assert config.target() == "native"
     with config.use_target("numpy"):
@@ -105,17 +111,20 @@ def test_a_wrong_name_in_the_environment_is_told(offered, monkeypatch):
 
 
 def test_show_has_a_line_of_the_target_and_its_threads(offered, capsys):
-    with config.use_target("native"):
-        config.set_threads(3)
-        try:
-            config.show()
-        finally:
-            config.set_threads(None)
+    config.set_threads(3)
+    try:
+        config.show()
+    finally:
+        config.set_threads(None)
+    with config.use_target("numpy"):
+        config.show()
+    offered.append("there is no compiler")
     config.show()
     lines = [s for s in capsys.readouterr().out.splitlines() if s.startswith("target ")]
     assert lines == [
         "target       native (LLVM 99, some CPU, 3 threads)",
-        "target       numpy (the default)",
+        "target       numpy (set_target)",
+        "target       numpy (there is no compiler)",
     ]
 
 
@@ -133,14 +142,38 @@ result = "llvmlite" in sys.modules
 HIDDEN = "sys.modules['llvmlite'] = sys.modules['llvmlite.binding'] = None\n"
 
 
-def test_a_missing_llvmlite_is_told_and_functions_run():
-    code = f"""{HIDDEN}
+RUNNING = """
 value = tw.function(lambda x: x * 2.0)(tw.constant(21.0))
 result = [float(value), tw.config.target(), tw.config.report()["target"]["note"]]
 """
+
+
+@pytest.mark.parametrize("variables", [{}, {"TAPEWRIGHT_TARGET": "native"}])
+def test_a_missing_llvmlite_is_told_and_functions_run(variables):
     missing = "llvmlite is not installed (pip install llvmlite)"
-    found = in_new_process(code, TAPEWRIGHT_TARGET="native")
+    found = in_new_process(HIDDEN + RUNNING, **variables)
     assert found == [42.0, "numpy", missing]
+
+
+@pytest.mark.parametrize(
+    "binding, reason",
+    [
+        ("raise OSError('libllvmlite.so: no such file')", "libllvmlite.so: no such"),
+        ("raise TypeError('nothing for this Python')", "nothing for this Python"),
+        ("", "has no attribute 'initialize_native_target'"),
+    ],
+)
+def test_an_llvmlite_that_does_not_work_is_told_and_functions_run(
+    binding, reason, tmp_path
+):
+    package = tmp_path / "llvmlite"
+    package.mkdir()
+    (package / "__init__.py").write_text("__version__ = '9.9'\n")
+    (package / "binding.py").write_text(binding)
+    value, target, note = in_new_process(RUNNING, PYTHONPATH=str(tmp_path))
+    assert (value, target) == (42.0, "numpy")
+    assert note.startswith("llvmlite cannot be loaded: ")
+    assert reason in note
 
 
 def test_the_report_names_compiler_and_cache(tmp_path):

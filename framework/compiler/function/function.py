@@ -81,13 +81,14 @@ def function(
 ):
     """Decorator: trace a function once for each kind of arguments, then replay it.
 
-    Its ops are recorded while it runs, and compiled into a flat list of array calls, which
-    further calls run. Tensors are distinguished by shape and dtype, Python values by type
-    and value, other objects by identity. Python itself (a ``print``, an ``append``) runs
-    while tracing only; `Variable` assignments, random numbers, ``tw.print`` and updates of
-    optimizers happen in every call, and iterators of data sets go on. A call runs eagerly
-    if results have no shape before they run: in a Python loop over a data set, with
-    iterators of Python itself, and with a `py_function` whose ``Tout`` has no shape.
+    Its ops are recorded while it runs, and compiled to machine code or a flat list of array
+    calls (`tw.config.set_target`), which further calls run. Tensors are distinguished by
+    shape and dtype, Python values by type and value, other objects by identity. Python
+    itself (a ``print``, an ``append``) runs while tracing only; `Variable` assignments,
+    random numbers, ``tw.print`` and updates of optimizers happen in every call, and
+    iterators of data sets go on. A call runs eagerly if results have no shape before they
+    run: in a Python loop over a data set, with iterators of Python itself, and with a
+    `py_function` whose ``Tout`` has no shape.
 
     Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
     all calls, and arguments are converted or refused with a ``TypeError``;
