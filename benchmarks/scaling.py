@@ -1,4 +1,4 @@
-"""How the cost of a train step grows with width, batch and depth, beside JAX and PyTorch.
+"""The cost of a train step by width, batch and depth, on each target and beside peers.
 
     python benchmarks/scaling.py                   (three sweeps, some 15 minutes)
     python benchmarks/scaling.py --quick           (a few sizes of each, two minutes)
@@ -6,8 +6,8 @@
 The step is the same everywhere: a network of equally wide relu layers, softmax
 cross-entropy, Adam, float32, from the same weights; the losses of the first steps must
 agree. Each implementation has a process of its own, which is stopped while another has
-its turn. Printed: medians in ms, ratios to JAX and PyTorch, the time of the first step
-(tracing and compilation included) and the peak of memory. Peers that are not
+its turn. Printed: medians in ms, ratios of the first one to the others, the time of the
+first step (tracing and compilation included) and the peak of memory. Peers that are not
 installed are left out.
 """
 
@@ -29,13 +29,14 @@ __all__ = ["measure", "table"]
 # name -> (package, what is run)
 IMPLEMENTATIONS = {
     "tapewright": ("tapewright", "traced by tw.function"),
+    "tapewright_numpy": ("tapewright", "traced, on NumPy calls alone"),
     "tapewright_eager": ("tapewright", "eager"),
     "jax": ("jax", "jax.jit, buffers donated"),
     "torch": ("torch", "eager, fused Adam"),
     "torch_compile": ("torch", "torch.compile, fused Adam"),
     "tensorflow": ("tensorflow", "tf.function"),
 }
-USUAL = ["tapewright", "tapewright_eager", "jax", "torch"]
+USUAL = ["tapewright", "tapewright_numpy", "tapewright_eager", "jax", "torch"]
 
 # name -> sizes, and those of --quick; what is not swept stays as it is in FIXED
 SWEEPS = {
@@ -221,12 +222,14 @@ class Worker:
     def __init__(self, name, sizes, realtime):
         self.name, self.times = name, []
         sizes = [sizes[key] for key in ("width", "batch", "depth")]
+        target = "numpy" if name == "tapewright_numpy" else "auto"
         arguments = [name, *map(str, [*sizes, int(realtime)])]
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, "TAPEWRIGHT_TARGET": target},
         )
         self.facts = self.read()
         self.send(signal.SIGSTOP)
@@ -296,9 +299,8 @@ def measure(names, sizes, rounds, seconds, realtime=False):
 def head(sweep, names):
     """The first lines of a table."""
     fixed = ", ".join([f"{key} {value}" for key, value in FIXED[sweep].items()])
-    peers = [name for name in names if not name.startswith("tapewright")]
     columns = [sweep, *[f"{name} ms" for name in names]]
-    columns += [f"tapewright / {peer}" for peer in peers]
+    columns += [f"tapewright / {name}" for name in names[1:]]
     columns += [f"first ms, {name}" for name in names]
     columns += [f"peak MB, {name}" for name in names]
     rule = "|".join(["--:"] * len(columns))
@@ -308,9 +310,8 @@ def head(sweep, names):
 def table(size, found):
     """A line of a table, for what `measure` found at one size."""
     cells = [str(size), *[_short(row["ms"]) for row in found.values()]]
-    for name, row in found.items():
-        if not name.startswith("tapewright"):
-            cells.append(f"{found['tapewright']['ms'] / row['ms']:.2f}")
+    first, *others = found.values()
+    cells += [f"{first['ms'] / row['ms']:.2f}" for row in others]
     cells += [f"{row['first']:.0f}" for row in found.values()]
     cells += [f"{row['peak']:.0f}" for row in found.values()]
     return f"| {' | '.join(cells)} |"
