@@ -91,22 +91,21 @@ def _close_dropped():
             _lock.release()
 
 
-def compiled(text, name="module", symbols=None, is_vector_code=False):
+def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
     """Return the `Library` of a module, compiled now or read from the cache on disk.
 
     Args: ``text``: LLVM IR, without triple and data layout; ``name``: for messages and
     debuggers; ``symbols``: addresses of the functions that it declares, by name, beside
     those of the C library. They are bound when it is loaded and are no part of what is
-    cached; ``is_vector_code``: whether its loops have vectors already, so that LLVM need
-    not look for any, which takes most of its time.
+    cached; ``level``: of LLVM's passes. A text that has its vectors and values in registers
+    already needs none, which take most of the time.
     Raises: ``RuntimeError`` if LLVM refuses the text or a function is not found.
     """
     cache = object_cache.current()
-    level = "" if is_vector_code else "vectorized"
-    key = hashlib.sha256("\0".join([_maker(), level, text]).encode()).digest()
+    key = hashlib.sha256("\0".join([_maker(), f"O{level}", text]).encode()).digest()
     code = cache.load(key)
     if code is None:
-        code = object_code(text, name, is_vector_code)
+        code = object_code(text, name, level)
         cache.store(key, code)
     symbols = symbols or {}
     missing = [each for each in _DECLARED.findall(text) if not _found(each, symbols)]
@@ -133,10 +132,10 @@ def _found(name, symbols):
     return os.name == "posix" and hasattr(ctypes.CDLL(None), name)
 
 
-def object_code(text, name="module", is_vector_code=False):
+def object_code(text, name="module", level=SPEED_LEVEL):
     """Compile a module to the bytes of an object file."""
     with _exclusive():
-        llvm, machine, builder = _llvm(), *_passes(is_vector_code)
+        llvm, machine, builder = _llvm(), *_passes(level)
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
@@ -285,13 +284,12 @@ _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 
 @functools.cache
-def _passes(is_vector_code=False):
+def _passes(level):
     """The machine that modules are compiled for, and the builder of their passes."""
     llvm, machine = _llvm(), _target_machine()
-    level = 1 if is_vector_code else SPEED_LEVEL
     options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = not is_vector_code
-    options.loop_interleaving = options.loop_unrolling = not is_vector_code
+    options.loop_vectorization = options.slp_vectorization = level > 0
+    options.loop_interleaving = options.loop_unrolling = level > 0
     return machine, llvm.create_pass_builder(machine, options)
 
 
@@ -305,7 +303,7 @@ def _maker():
         [
             *(__version__, llvmlite.__version__, _dotted(llvm.llvm_version_info)),
             *(llvm.get_process_triple(), target_cpu(), _features()),
-            *(f"O{SPEED_LEVEL}", f"{CODEGEN_LEVEL}", str(_MEMORY)),
+            *(f"{CODEGEN_LEVEL}", str(_MEMORY)),
         ]
     )
 

@@ -27,6 +27,7 @@ PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or m
 MOST_GROUPS = 64  # of rows
 WORK = 1 << 19  # multiplications for a thread, at least
 UNIT = 2  # rows: there is a function for each multiple, up to a tile
+LARGE = 1 << 29  # multiplications: 800 x 800 x 800
 SHARED = 1 << 20  # multiplications from which on a product is shared
 _I64 = np.dtype(np.int64)
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
@@ -59,6 +60,8 @@ def tile_of(dtype):
 
 def is_efficient(dtype, m, n, k):
     """Return whether the code here is at least as fast as BLAS for these sizes."""
+    if m * n * k > LARGE:  # where blocks of both matrices must fit into caches
+        return False
     return m >= 4 and n >= tile_of(dtype).lanes and k >= 4
 
 
@@ -95,7 +98,7 @@ def compiled(dtype, tile, symbols=None):
     writer, name = Writer(), f"{_LETTERS[dtype]}gemm"
     _Functions(writer, dtype, tile).write()
     known = {**runtime.symbols(), **(symbols or {})}
-    return engine.compiled(writer.text(), name, known, is_vector_code=True)
+    return engine.compiled(writer.text(), name, known, level=0)
 
 
 def _library(dtype):
@@ -147,8 +150,7 @@ class _Functions:
             for rows in range(UNIT, self.tile.rows + 1, UNIT):
                 self.kernel(rows, width)
         self.table()
-        for width in {*self.widths, self.tile.panel}:
-            self.pack(width)
+        self.pack()
         self.column_of_tiles()
         self.simple_tiles()
         self.chunk()
@@ -157,9 +159,8 @@ class _Functions:
 
     def function(self, name, parameters, linkage="internal"):
         bits = 8 * self.vector.itemsize
-        attributes = (
-            f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
-        )
+        widths = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+        attributes = f"nounwind noinline {widths}"
         return self.writer.function(name, parameters, None, attributes, linkage)
 
     def at(self, pointer, index):
@@ -193,24 +194,22 @@ class _Functions:
         with self.function(self.kernel_name(rows, width), parameters) as given:
             depth, a, b, c, c_row, add = given
             out = {(r, v): self.at(c, c_row * r + v) for r, v in places}
-            sums = {place: writer.alloca(self.vector) for place in places}
-            for place in places:
-                zero = Value(writer, self.vector, "zeroinitializer")
-                writer.store(zero, sums[place])
-            with writer.when(add):
-                for place in places:
-                    writer.store(self.load(out[place]), sums[place])
-            with writer.loop(0, depth) as p:
+            zero = Value(writer, self.vector, "zeroinitializer")
+            sums = [zero] * len(places)
+            rounds = writer.select(add, writer.index(1), 0)
+            with writer.carrying_loop(0, rounds, 1, sums) as (_, sums):
+                sums[:] = [self.load(out[place]) for place in places]
+            with writer.carrying_loop(0, depth, 1, sums) as (p, sums):
                 left, right = self.at(a, p * self.tile.panel), self.at(b, p * width)
                 row = {v: self.load(self.at(right, v)) for v in range(0, width, lanes)}
-                for r in range(rows):
-                    x = writer.load(self.at(left, r), self.dtype)
-                    x = writer.splat(x, lanes)
-                    for v, y in row.items():
-                        total = writer.load(sums[r, v], self.vector)
-                        writer.store(writer.fma(x, y, total), sums[r, v])
-            for place in places:
-                self.store(writer.load(sums[place], self.vector), out[place])
+                entries = [
+                    writer.splat(writer.load(self.at(left, r), self.dtype), lanes)
+                    for r in range(rows)
+                ]
+                for i, (r, v) in enumerate(places):
+                    sums[i] = writer.fma(entries[r], row[v], sums[i])
+            for place, total in zip(places, sums):
+                self.store(total, out[place])
             writer.ret()
 
     def table(self):
@@ -234,42 +233,44 @@ class _Functions:
 
     # --- panels
 
-    def pack(self, width):
+    def pack(self):
         """``out[p, lane] = source[p, lane]`` for ``lane < count``, else 0.
 
-        ``out`` has ``width`` entries a row. Where ``count`` is ``width``, whole vectors
-        are read; they are transposed if entries of one ``lane`` are contiguous.
+        ``out`` has ``width`` entries a row. Whole vectors are read where there are as many
+        entries; they are transposed if entries of one ``lane`` are contiguous.
         """
         writer, lanes = self.writer, self.tile.lanes
-        parameters = [("count", _I64), ("depth", _I64), ("source", POINTER)]
-        parameters += [("down", _I64), ("along", _I64), ("out", POINTER)]
-        with self.function(f"{self.prefix}_pack_{width}", parameters) as given:
-            count, depth, source, down, along, out = given
-            is_whole, starts = count == width, range(0, width, lanes)
-            rows = writer.select(is_whole & (along == 1), depth, 0)
-            with writer.loop(0, rows) as p:
-                for lane in starts:
-                    row = self.load(self.at(source, p * down + lane))
-                    self.store(row, self.at(out, p * width + lane))
-            squares = writer.select(is_whole & (down == 1), depth / lanes, 0)
-            squares = writer.select(rows == 0, squares, 0)
-            with writer.loop(0, squares) as square:
-                p = square * lanes
-                for lane in starts:
+        parameters = [("width", _I64), ("count", _I64), ("depth", _I64)]
+        parameters += [("source", POINTER), ("down", _I64), ("along", _I64)]
+        parameters.append(("out", POINTER))
+        with self.function(f"{self.prefix}_pack", parameters) as given:
+            width, count, depth, source, down, along, out = given
+            with writer.loop(0, width, lanes) as lane:
+                read, to = self.at(source, lane * along), self.at(out, lane)
+                is_whole = lane + lanes <= count
+                rows = writer.select(is_whole & (along == 1), depth, 0)
+                with writer.loop(0, rows) as p:
+                    self.store(
+                        self.load(self.at(read, p * down)), self.at(to, p * width)
+                    )
+                squares = writer.select(is_whole & (down == 1), depth / lanes, 0)
+                squares = writer.select(rows == 0, squares, 0)
+                with writer.loop(0, squares) as square:
+                    p = square * lanes
                     columns = [
-                        self.load(self.at(source, p + along * (lane + i)))
-                        for i in range(lanes)
+                        self.load(self.at(read, p + along * i)) for i in range(lanes)
                     ]
                     for i, row in enumerate(self.transposed(columns)):
-                        self.store(row, self.at(out, (p + i) * width + lane))
-            with writer.loop(rows + squares * lanes, depth) as p:
-                with writer.loop(0, count) as lane:
-                    entry = self.at(source, p * down + lane * along)
-                    to = self.at(out, p * width + lane)
-                    writer.store(writer.load(entry, self.dtype), to)
-                with writer.loop(count, width) as lane:
-                    to = self.at(out, p * width + lane)
-                    writer.store(writer.const(0, self.dtype), to)
+                        self.store(row, self.at(to, (p + i) * width))
+                inside = self.least(writer.select(lane < count, count - lane, 0), lanes)
+                with writer.loop(rows + squares * lanes, depth) as p:
+                    with writer.loop(0, inside) as i:
+                        entry = self.at(read, p * down + i * along)
+                        entry = writer.load(entry, self.dtype)
+                        writer.store(entry, self.at(to, p * width + i))
+                    with writer.loop(inside, lanes) as i:
+                        zero = writer.const(0, self.dtype)
+                        writer.store(zero, self.at(to, p * width + i))
             writer.ret()
 
     def transposed(self, rows):
@@ -380,8 +381,10 @@ class _Functions:
             start, count = self.window(row, get["m"], width)
             source = self.at(get["a"], start * get["a_row"])
             out = self.at(packed, number * get["k"] * width)
-            args = [count, get["k"], source, get["a_column"], get["a_row"], out]
-            writer.call(f"{self.prefix}_pack_{width}", args, declare=False)
+            width = writer.index(width)
+            args = [width, count, get["k"], source]
+            args += [get["a_column"], get["a_row"], out]
+            writer.call(f"{self.prefix}_pack", args, declare=False)
 
     def tile_columns(self, get, tile):
         """Columns of tiles: the first; the first that is read, and how many; the width."""
@@ -409,12 +412,9 @@ class _Functions:
             with writer.loop(0, get["k"], DEPTH) as p:
                 depth = self.least(get["k"] - p, DEPTH)
                 source = p * get["b_row"] + start * get["b_column"]
-                args = [count, depth, self.at(get["b"], source)]
+                args = [width, count, depth, self.at(get["b"], source)]
                 args += [get["b_row"], get["b_column"], right]
-                for narrow in (False, True):
-                    with writer.when(is_narrow == narrow):
-                        name = f"{self.prefix}_pack_{self.widths[narrow]}"
-                        writer.call(name, args, declare=False)
+                writer.call(f"{self.prefix}_pack", args, declare=False)
                 with writer.loop(0, self.ratio(group[1], tile.rows)) as panel:
                     row, rows = self.panel_rows(group, panel)
                     above, _ = self.window(row, get["m"], tile.panel)

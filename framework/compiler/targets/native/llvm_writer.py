@@ -212,6 +212,16 @@ class Writer:
     @contextlib.contextmanager
     def loop(self, start, stop, step=1, metadata=""):
         """Run the block for each index from ``start`` on below ``stop``; yields the index."""
+        with self.carrying_loop(start, stop, step, [], metadata) as (index, _):
+            yield index
+
+    @contextlib.contextmanager
+    def carrying_loop(self, start, stop, step, carried, metadata=""):
+        """A `loop` with values that each round takes from the one before.
+
+        Yields the index and the list of the values, in which the block puts the next ones.
+        After the loop it has those of the last round.
+        """
         start, stop, step = [self.index(n) for n in (start, stop, step)]
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
         entered, index, after = self.block, f"%{self.fresh()}", f"%{self.fresh()}"
@@ -221,14 +231,22 @@ class Writer:
         self.emit(
             f"{index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
         )
+        phis = [Value(self, x.dtype, f"%{self.fresh()}") for x in carried]
+        place, values = len(self.lines), list(phis)
         self.branch(Value(self, np.int64, index) < stop, body, done)
         self.begin(body)
-        yield Value(self, np.int64, index)
+        yield Value(self, np.int64, index), values
         self.jump(latch)
         self.begin(latch)
         self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
         self.emit(f"br label %{head}{metadata}")
         self.begin(done)
+        self.lines[place:place] = [
+            f"  {phi.text} = phi {llvm_type(phi.dtype)} "
+            f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
+            for phi, first, last in zip(phis, carried, values, strict=True)
+        ]
+        values[:] = phis
 
     @contextlib.contextmanager
     def when(self, condition):
