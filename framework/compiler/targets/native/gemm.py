@@ -118,19 +118,7 @@ def _null(writer):
 
 
 # What the chunks of a product read: eight bytes each. The first are given by the caller.
-_GIVEN = (
-    "m",
-    "n",
-    "k",
-    "a_row",
-    "a_column",
-    "b_row",
-    "b_column",
-    "c_row",
-    "a",
-    "b",
-    "c",
-)
+_GIVEN = tuple("m n k a_row a_column b_row b_column c_row a b c".split())
 _FIELDS = (*_GIVEN, "chunks", "groups", "tiles", "panels", "taken")
 _POINTERS = ("a", "b", "c", "taken")
 
@@ -221,8 +209,9 @@ class _Functions:
             for unit in units
         ]
         listed = ", ".join([f"ptr @{name}" for name in names])
-        self.writer.declared[self.prefix] = (
-            f"@{self.prefix}_table = internal constant [{len(names)} x ptr] [{listed}]"
+        table = f"{self.prefix}_table"
+        self.writer.declared[table] = (
+            f"@{table} = internal constant [{len(names)} x ptr] [{listed}]"
         )
 
     def kernel_of(self, rows, is_narrow):
@@ -250,9 +239,8 @@ class _Functions:
                 is_whole = lane + lanes <= count
                 rows = writer.select(is_whole & (along == 1), depth, 0)
                 with writer.loop(0, rows) as p:
-                    self.store(
-                        self.load(self.at(read, p * down)), self.at(to, p * width)
-                    )
+                    row = self.load(self.at(read, p * down))
+                    self.store(row, self.at(to, p * width))
                 squares = writer.select(is_whole & (down == 1), depth / lanes, 0)
                 squares = writer.select(rows == 0, squares, 0)
                 with writer.loop(0, squares) as square:
@@ -435,10 +423,8 @@ class _Functions:
                         args += [writer.index(tile.columns), p > 0]
                         atomics.call_address(writer, kernel, args)
                         own = j - start  # others may work on the columns before
-                        with self.entries(inside, own, count, out, step, edge) as (
-                            x,
-                            y,
-                        ):
+                        copied = self.entries(inside, own, count, out, step, edge)
+                        with copied as (x, y):
                             writer.store(writer.load(y, self.dtype), x)
             writer.ret()
 
@@ -453,9 +439,8 @@ class _Functions:
                 with writer.loop(0, get["k"]) as p:
                     x = self.at(get["a"], i * get["a_row"] + p * get["a_column"])
                     y = self.at(get["b"], p * get["b_row"] + j * get["b_column"])
-                    x, y, z = [
-                        writer.load(place, self.dtype) for place in (x, y, total)
-                    ]
+                    x, y = writer.load(x, self.dtype), writer.load(y, self.dtype)
+                    z = writer.load(total, self.dtype)
                     writer.store(writer.fma(x, y, z), total)
                 out = self.at(get["c"], i * get["c_row"] + j)
                 writer.store(writer.load(total, self.dtype), out)
