@@ -156,6 +156,7 @@ class Writer:
         self.lines, self.declared = [], {}
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry = None, 0
+        self._merged = {}  # text without a name -> the function that has it, its line
 
     def text(self):
         """The module: declarations, then functions."""
@@ -181,6 +182,19 @@ class Writer:
         yield tuple([Value(self, p[1], f"%{p[0]}") for p in parameters])
         self.lines.append("}")
         self._names = before
+
+    def merged(self, name, start):
+        """Keep one of the functions that differ in their names alone; return its name.
+
+        ``name`` was written last, from line ``start`` on. One that others call, too, is
+        not inlined, so that LLVM compiles it once.
+        """
+        text = "\n".join(self.lines[start:]).replace(f"@{name}(", "@(", 1)
+        kept, line = self._merged.setdefault(text, (name, start))
+        if kept != name:
+            del self.lines[start:]
+            self.lines[line] = self.lines[line].replace("alwaysinline", "noinline")
+        return kept
 
     def emit(self, line):
         self.lines.append(f"  {line}")

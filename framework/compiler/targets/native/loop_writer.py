@@ -27,8 +27,9 @@ def write_nest(writer, nest, name, places, open_axis=None, extent_at=None):
     what follows all blocks, if there is any. ``context`` points to the addresses of the
     arrays; ``places`` has the number of the address of each, and of all that share
     memory it is the same. The extent of ``open_axis`` is read in place ``extent_at``.
+    Nests that do the same with other arrays share their code.
     """
-    numbers = sorted({places[a] for a in (*nest.operands, *nest.outputs)})
+    numbers = list(dict.fromkeys([places[a] for a in (*nest.operands, *nest.outputs)]))
     if open_axis is not None:
         numbers.append(extent_at)
     _Function(writer, nest, places, numbers, open_axis).write(name, nest.body, True)
@@ -51,7 +52,8 @@ class _Function:
         As parameters the addresses can be declared to be apart.
         """
         writer, inner = self.writer, f"{name}.body"
-        arrays = [(f"p{n}", POINTER, "noalias") for n in self.numbers]
+        start = len(writer.lines)
+        arrays = [(f"p{i}", POINTER, "noalias") for i in range(len(self.numbers))]
         block = [("block", np.int64)] if in_blocks else []
         attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
         with writer.function(
@@ -66,6 +68,7 @@ class _Function:
                 self.indices[self.nest.blocks] = given[-1], None
             self.statements(body)
             writer.ret()
+        inner = writer.merged(inner, start)
         attributes = 'nounwind "prefer-vector-width"="512"'
         with writer.function(
             name, [("context", POINTER), *block], None, attributes
