@@ -6,6 +6,8 @@ compute the very same numbers, to the bit. Each can be switched by its name:
 ``tw.config.set_graph_passes(algebra=False)``.
 """
 
+import functools
+
 from tapewright.core import config
 
 from .passes.algebra import algebra
@@ -47,11 +49,19 @@ GRAPH_PASSES = (
 )
 PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
 
+
+@functools.cache
+def _native_product():
+    from .targets.native.eager_products import product  # with LLVM
+
+    return product
+
+
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 for _each in ("native_kernels", "sums_for_products", "loop_fusion", "compiled_updates"):
     config.offer_graph_pass(_each)
-config.offer_target("native", availability, engine.description)
+config.offer_target("native", availability, engine.description, _native_product)
 
 
 def make_executable(graph):

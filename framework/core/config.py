@@ -13,7 +13,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, TextIO
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from . import blas, openblas
 from .openblas import Unavailable
 from .target_settings import (
+    current_product,
     current_target,
     follow_threads,
     offer_target,
@@ -49,6 +50,7 @@ __all__ = [
     "set_threads",
     "show",
     "target",
+    "target_product",
     "threads",
     "use_target",
 ]
@@ -220,6 +222,14 @@ def target() -> Literal["native", "numpy"]:
     'numpy'
     """
     return current_target(_load_pipelines)
+
+
+def target_product() -> Callable[[Any, Any], Any] | None:
+    """Return ``product(a, b)`` of two large matrices on the target, None if it is NumPy's.
+
+    It returns None for those that NumPy is to multiply all the same.
+    """
+    return current_product(_load_pipelines)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 __all__ = [
     "MOST_THREADS",
+    "current_product",
     "current_target",
     "follow_threads",
     "offer_target",
@@ -25,7 +26,7 @@ DEFAULT = "auto"
 MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")
 
-_offered = {}  # target -> why it cannot be used, or None; what it is
+_offered = {}  # target -> why it cannot be used, or None; what it is; its product
 _asked = {"target": None, "by": ""}  # by a call; None: see the environment
 _threads = {"asked": None, "followers": []}
 
@@ -69,10 +70,16 @@ def use_target(name: Literal["auto", "native", "numpy"]) -> Iterator[None]:
 
 
 def offer_target(
-    name: str, flaw: Callable[[], str | None], description: Callable[[], str]
+    name: str,
+    flaw: Callable[[], str | None],
+    description: Callable[[], str],
+    product: Callable[[], Callable[[Any, Any], Any]],
 ) -> None:
-    """Register a target: why it cannot be used here, or None, and what it is."""
-    _offered[name] = (flaw, description)
+    """Register a target: why it cannot be used here, or None, and what it is.
+
+    ``product()`` returns its function of two large matrices, see `config.target_product`.
+    """
+    _offered[name] = (flaw, description, product)
 
 
 def current_target(load: Callable[[], None]) -> Literal["native", "numpy"]:
@@ -82,6 +89,12 @@ def current_target(load: Callable[[], None]) -> Literal["native", "numpy"]:
         return "numpy"
     load()
     return _decided(name, by)[0]
+
+
+def current_product(load: Callable[[], None]) -> Callable[[Any, Any], Any] | None:
+    """Return the product of the target of `current_target`; None if that is NumPy's."""
+    name = current_target(load)
+    return None if name == "numpy" else _offered[name][2]()
 
 
 def decided_target() -> tuple[Literal["native", "numpy"], str]:
@@ -104,7 +117,7 @@ def _decided(name, by):
         return "numpy", by
     if name not in TARGETS:
         return "numpy", f"{by} is none of {_either()}"
-    flaw, _ = _offered["native"]
+    flaw, *_ = _offered["native"]
     reason = flaw()
     return ("numpy", reason) if reason else ("native", None)
 

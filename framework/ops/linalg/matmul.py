@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tapewright.core import devices
+from tapewright.core import config, devices
 from tapewright.core.costs import size_of
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
@@ -121,13 +121,42 @@ def matmul_primitive(
         raise ValueError("matmul needs two axes")  # `infer` says it better
     a = xp.swapaxes(a, -1, -2) if transpose_a else a
     b = xp.swapaxes(b, -1, -2) if transpose_b else b
-    return xp.matmul(a, b)
+    return _rows_dot(xp, a, b) if b.ndim == 2 else xp.matmul(a, b)
+
+
+# Multiplications from which on OpenBLAS shares a product among threads of its own.
+SHARED = 1 << 18
 
 
 def _dot(xp, a, b):
     """``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
-    lone = (a.size == 1 or b.size == 1) and a.shape[1] == b.shape[0]
-    return a * b if lone else xp.dot(a, b)
+    if (a.size == 1 or b.size == 1) and a.shape[1] == b.shape[0]:
+        return a * b
+    if xp is np and a.size * b.shape[1] > SHARED:
+        return _large_dot(a, b)
+    return xp.dot(a, b)
+
+
+def _rows_dot(xp, a, b):
+    """``[..., m, k] @ [k, n]``: large ones as one product of all rows, on a target."""
+    if a.ndim == 2:
+        return _dot(xp, a, b)
+    if (
+        xp is np
+        and a.size * b.shape[1] > SHARED
+        and config.target_product() is not None
+    ):
+        if a.flags.c_contiguous and a.shape[-1] == b.shape[0]:
+            product = _large_dot(a.reshape(-1, a.shape[-1]), b)
+            return product.reshape(*a.shape[:-1], b.shape[1])
+    return xp.matmul(a, b)
+
+
+def _large_dot(a, b):
+    """``a @ b``, by the function of the target if it has one."""
+    product = config.target_product()
+    out = None if product is None else product(a, b)
+    return np.dot(a, b) if out is None else out
 
 
 def matrix_dims(spec, transposed, who, name):
@@ -308,10 +337,7 @@ def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     """
     if inputs.ndim < 2 or kernel.ndim != 2 or bias.shape != kernel.shape[1:]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    if inputs.ndim == 2:
-        outputs = _dot(xp, inputs, kernel)
-    else:
-        outputs = xp.matmul(inputs, kernel)
+    outputs = _rows_dot(xp, inputs, kernel)
     return xp.add(outputs, bias, out=outputs)
 
 

@@ -24,7 +24,17 @@ from tapewright.core import openblas
 from . import atomics, engine, runtime
 from .llvm_writer import POINTER, Value, Writer
 
-__all__ = ["blocks", "enter", "gemm", "gemv", "leave", "parallel_gemm", "symbols"]
+__all__ = [
+    "blocks",
+    "enter",
+    "gemm",
+    "gemm_in_blocks",
+    "gemv",
+    "leave",
+    "parallel_gemm",
+    "steps",
+    "symbols",
+]
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
@@ -86,9 +96,17 @@ def parallel_gemm(
         return gemm(
             writer, dtype, transposes, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
         )
-    row_step, column_step = _step(m, rows, 8), _step(n, columns, 16)
-    order = [writer.const(_transposition(t), _I32) for t in transposes]
-    sizes = [writer.index(s) for s in (m, n, k, lda, ldb, ldc, row_step, column_step)]
+    sizes = [m, n, k, lda, ldb, ldc, *steps(m, n, rows, columns)]
+    return gemm_in_blocks(writer, dtype, transposes, sizes, alpha, beta, a, b, c)
+
+
+def gemm_in_blocks(writer, dtype, transposes, sizes, alpha, beta, a, b, c):
+    """`gemm` on the threads of the pool, where all may be values.
+
+    Args: ``sizes``: ``m, n, k, lda, ldb, ldc``, and the rows and columns of a block.
+    """
+    order = [_transposition_value(writer, t) for t in transposes]
+    sizes = [writer.index(size) for size in sizes]
     numbers = [_number(writer, x, dtype) for x in (alpha, beta)]
     name = f"tw_parallel_{_LETTERS[np.dtype(dtype)]}gemm"
     return writer.call(name, [*order, *sizes, *numbers, a, b, c])
@@ -124,6 +142,11 @@ def blocks(m, n, k, dtype=np.float32):
     return rows, max(min(count // rows, n // (2 * COLUMNS)), 1)
 
 
+def steps(m, n, rows, columns):
+    """Return the rows and columns of a block, of so many along the rows and columns."""
+    return _step(m, rows, 8), _step(n, columns, 16)
+
+
 def _step(size, count, multiple):
     """Entries of a block: the last one may be shorter."""
     return max(-(-size // (count * multiple)) * multiple, 1)
@@ -131,6 +154,14 @@ def _step(size, count, multiple):
 
 def _transposition(transpose):
     return TRANSPOSED if transpose else PLAIN
+
+
+def _transposition_value(writer, transpose):
+    if not isinstance(transpose, Value):
+        return writer.const(_transposition(transpose), _I32)
+    return writer.select(
+        transpose, writer.const(TRANSPOSED, _I32), writer.const(PLAIN, _I32)
+    )
 
 
 def _number(writer, x, dtype):

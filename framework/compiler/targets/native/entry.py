@@ -150,15 +150,21 @@ def array_stride(writer, array, axis):
     return writer.load(writer.at(strides, axis, np.int64), np.int64)
 
 
-def check_array(writer, constants, thing, shape, dtype, writeable=False):
+def check_array(
+    writer, constants, thing, shape, dtype, writeable=False, contiguous=True
+):
     """True if an object is an array that code can read, or write, as a row of entries.
 
     That is: of class ``np.ndarray`` itself, contiguous, aligned, of this dtype in native
-    byte order, of this rank and these sizes (None allows any).
+    byte order, of this rank and these sizes (None allows any). Code that looks at the
+    strides takes others than ``contiguous`` arrays, too.
     """
     failed = writer.fresh("not_as_expected")
     done = writer.fresh("checked")
-    for condition in _conditions(writer, constants, thing, shape, dtype, writeable):
+    needed = object_layout.ALIGNED
+    needed |= object_layout.WRITEABLE if writeable else 0
+    needed |= object_layout.C_CONTIGUOUS if contiguous else 0
+    for condition in _conditions(writer, constants, thing, shape, dtype, needed):
         met = writer.fresh("met")
         writer.branch(condition, met, failed)
         writer.begin(met)
@@ -170,13 +176,11 @@ def check_array(writer, constants, thing, shape, dtype, writeable=False):
     return writer.assigned(np.bool_, f"phi i1 [ true, %{last} ], [ false, %{failed} ]")
 
 
-def _conditions(writer, constants, thing, shape, dtype, writeable):
+def _conditions(writer, constants, thing, shape, dtype, needed):
     """Each may be read only where those before it hold."""
     layout, dtype = probe(), np.dtype(dtype)
     kind = _field(writer, thing, layout.type, POINTER)
     yield kind == _own(writer, constants, 3)
-    needed = object_layout.C_CONTIGUOUS | object_layout.ALIGNED
-    needed |= object_layout.WRITEABLE if writeable else 0
     flags = _field(writer, thing, layout.flags, np.int32)
     description = _field(writer, thing, layout.dtype, POINTER)
     number = _field(writer, description, layout.number, np.int32)

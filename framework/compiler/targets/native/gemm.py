@@ -20,7 +20,7 @@ import numpy as np
 from . import atomics, engine, runtime
 from .llvm_writer import POINTER, Value, Writer
 
-__all__ = ["is_efficient", "product", "symbols", "tile_of"]
+__all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
 
 DEPTH = 512  # rows of a packed block of the right matrix, of 64 KB
 PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or more
@@ -73,6 +73,11 @@ def product(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
     as they do if the work is large. Sizes are at least 1.
     """
     parallel = parallel and m * n * k >= SHARED
+    call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel)
+
+
+def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
+    """`product`, whose sizes and steps may be values, and which looks at none of them."""
     sizes = [writer.index(x) for x in (m, n, k, *a_steps, *b_steps, c_row)]
     writer.call(_name(dtype, parallel), [*sizes, a, b, c])
 

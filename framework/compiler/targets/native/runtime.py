@@ -19,8 +19,8 @@ from .llvm_writer import POINTER, Value, Writer
 
 __all__ = ["MOST_THREADS", "once", "parallel", "set_threads", "symbols", "threads"]
 
-# Seconds that a worker looks for work before it sleeps: as long as the serial parts of a
-# step take. With 20 us a small training step took a third longer.
+# Seconds that a caller looks for the end of the last chunk before it sleeps; see
+# `WORKERS_PATIENCE` for workers.
 SPIN = 100e-6
 
 _lock = threading.RLock()

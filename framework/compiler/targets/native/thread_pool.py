@@ -29,6 +29,11 @@ CORE = JOB + 32
 STARTED, SPIN = LIMIT + 8, LIMIT + 16
 SIZE = 1024
 
+# A worker looks this many times as long as a caller, whose last chunk is soon done: between
+# two products of a step in eager mode pass some 300 us. A worker that had gone to sleep
+# meanwhile would come late to each of them.
+WORKERS_PATIENCE = 5
+
 # Signals that a thread raises itself must stay; Python's thread handles all others.
 _SYNCHRONOUS = (4, 5, 6, 7, 8, 11, 31)  # ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS
 _BLOCKED = -1 ^ sum([1 << (signal - 1) for signal in _SYNCHRONOUS])
@@ -238,7 +243,8 @@ def _write_worker(writer):
         writer.branch(seen > 0, "take", "pause")
         writer.begin("pause")
         atomics.pause(writer)
-        writer.branch(atomics.ticks(writer) - start < spin, "look", "announce")
+        patience = spin * WORKERS_PATIENCE
+        writer.branch(atomics.ticks(writer) - start < patience, "look", "announce")
 
         writer.begin("announce")
         before = atomics.load(writer, epoch, _I32, "seq_cst")

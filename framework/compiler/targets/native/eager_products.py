@@ -1,0 +1,148 @@
+"""Products of matrices outside of traced functions, by the same code, on the same threads.
+
+NumPy's own go to OpenBLAS's threads, which look for more work for milliseconds: on the very
+cores on which the pool runs the step of an optimizer. And where other processes want those
+cores, too, OpenBLAS waits for a thread that does not run, while here whoever runs takes the
+next block. Traced functions and eager mode get the same bits.
+"""
+
+import contextlib
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from . import blas, engine, entry, gemm, runtime
+from .llvm_writer import POINTER, Value, Writer
+
+__all__ = ["product"]
+
+_I64 = np.dtype(np.int64)
+
+
+def product(a, b):
+    """``a @ b`` of two matrices, or None where NumPy is to compute it.
+
+    That is for arrays whose neither rows nor columns lie one after the other in memory, and
+    for a thin matrix times its own transpose, of which BLAS computes one half.
+    """
+    functions = _functions().get(a.dtype)
+    if functions is None:
+        return None
+    (m, k), n = a.shape, b.shape[1]
+    out = np.empty((m, n), a.dtype)
+    if gemm.is_efficient(a.dtype, m, n, k):
+        refused = functions[0](a, b, out)
+    else:
+        refused = functions[1](a, b, out, _steps(m, n, k, a.dtype))
+    return None if refused else out
+
+
+@functools.lru_cache(1024)
+def _steps(m, n, k, dtype):
+    """The rows and columns of the blocks into which BLAS's product is cut."""
+    return np.array(blas.steps(m, n, *blas.blocks(m, n, k, dtype)), np.int64)
+
+
+@runtime.once
+def _functions():
+    """dtype -> functions of ``(a, b, out)`` by our own code, and by BLAS.
+
+    That one gets `_steps`, too. They return True if they do nothing.
+    """
+    writer = Writer()
+    dtypes = [np.dtype(np.float32), np.dtype(np.float64)]
+    names = {each: (f"own.{each}", f"blas.{each}") for each in dtypes}
+    for dtype, (own, thin) in names.items():
+        with _checked_function(writer, own, dtype, 3) as (sizes, a, b, out, _):
+            m, n, k = sizes
+            gemm.call(
+                writer, dtype, m, n, k, a.start, a.steps, b.start, b.steps, out, n, True
+            )
+        with _checked_function(writer, thin, dtype, 4) as (sizes, a, b, out, steps):
+            sizes = *sizes, a.leading, b.leading, sizes[1], *steps
+            transposed = a.transposed, b.transposed
+            blas.enter(writer)
+            blas.gemm_in_blocks(
+                writer, dtype, transposed, sizes, 1.0, 0.0, a.start, b.start, out
+            )
+            blas.leave(writer)
+    symbols = {**blas.symbols(), **entry.symbols(), **gemm.symbols(writer.declared)}
+    library = engine.compiled(writer.text(), "products", symbols)
+    return {
+        each: tuple([entry.builtin(library, name) for name in names[each]])
+        for each in dtypes
+    }
+
+
+class _Matrix(NamedTuple):
+    """A matrix that BLAS can read: plain or transposed, with a leading dimension."""
+
+    start: Value
+    transposed: Value
+    leading: Value
+
+    @property
+    def steps(self):
+        """Entries to the next row and to the next column."""
+        one = self.start.writer.index(1)
+        select = self.start.writer.select
+        rows = select(self.transposed, one, self.leading)
+        return rows, select(self.transposed, self.leading, one)
+
+
+@contextlib.contextmanager
+def _checked_function(writer, name, dtype, count):
+    """Write a function whose arguments are checked; the block is run without the GIL.
+
+    Yields ``(m, n, k)``, the two matrices, the address of the result, and the numbers of
+    the fourth argument if ``count`` is 4.
+    """
+    with writer.function(name, entry.PARAMETERS, POINTER, "nounwind") as given:
+        constants, args, number = given
+
+        def check(condition):
+            entry.refuse_unless(writer, constants, condition)
+
+        def check_array(array, *expected, **options):
+            check(entry.check_array(writer, constants, array, *expected, **options))
+
+        check(entry.check_count(writer, number, count))
+        a, b, out, *more = [entry.argument(writer, args, n) for n in range(count)]
+        check_array(a, (None, None), dtype, contiguous=False)
+        check_array(b, (None, None), dtype, contiguous=False)
+        check_array(out, (None, None), dtype, writeable=True)
+        (m, k), (inner, n), shape = [_shape(writer, each) for each in (a, b, out)]
+        check((k == inner) & (shape[0] == m) & (shape[1] == n) & (k > 0))
+        readable, matrices = [], []
+        for each in (a, b):
+            fits, *layout = _layout(writer, each, dtype.itemsize)
+            readable.append(fits)
+            matrices.append(_Matrix(entry.array_data(writer, each), *layout))
+        check(readable[0] & readable[1])
+        steps = []
+        if more:
+            check_array(more[0], (2,), np.int64)
+            at = entry.array_data(writer, more[0])
+            steps = [writer.load(writer.at(at, i, _I64), _I64) for i in range(2)]
+            first, second = [writer.address_as_integer(x.start) for x in matrices]
+            check(first != second)
+        out = entry.array_data(writer, out)
+        state = entry.release_gil(writer)
+        yield (m, n, k), *matrices, out, steps
+        entry.retake_gil(writer, state)
+        writer.ret(entry.none(writer, constants))
+
+
+def _shape(writer, array):
+    return [entry.array_size(writer, array, axis) for axis in range(2)]
+
+
+def _layout(writer, array, size):
+    """If BLAS can read a matrix, if as its transpose, and the leading dimension."""
+    rows, columns = _shape(writer, array)
+    down, along = [entry.array_stride(writer, array, axis) for axis in range(2)]
+    plain = (along == size) & (down >= columns * size)
+    transposed = (down == size) & (along >= rows * size)
+    leading = writer.select(plain, down, along) / size  # a multiple: it is aligned
+    return plain | transposed, ~plain, leading
