@@ -16,7 +16,13 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.loops import group, scheduling
-from tapewright.compiler.targets.native import engine, gather, kernel, moves
+from tapewright.compiler.targets.native import (
+    engine,
+    gather,
+    kernel,
+    moves,
+    segments,
+)
 from tapewright.ops.array.indexing import scatter_index
 
 from .. import test_every_op as every_op
@@ -401,3 +407,26 @@ def test_a_constant_number_picks_a_row(target):
     pick = tw.function(lambda x: tw.gather(x * 2.0, tw.constant(1)))
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(pick(tw.constant(x)), x[1] * 2)
+
+
+def test_a_segment_refuses_arrays_that_are_not_as_expected(native):
+    f = tw.function(lambda x, y: (tw.exp(x) + y, tw.reduce_sum(y, 0)))
+    x, y = tw.ones((5, 7)), tw.ones((3, 1, 7))
+    (segment,) = f.get_concrete_function(x, y).executable.segments
+    arrays = [None] * len(segment.arrays)
+    for key, n in segment.arrays.items():
+        shape, dtype = (segment.arena_size,), np.uint8
+        if key != segments.ARENA:
+            shape, dtype = key.shape, key.dtype
+        arrays[n] = np.zeros(shape, dtype)
+    assert segment.function(*arrays) is None
+    assert segment.function(*arrays, arrays[0]) is True
+    assert 0 < len(segment.written) < len(arrays)
+    for n, array in enumerate(arrays):
+        frozen = array.copy()
+        frozen.flags.writeable = False
+        others = [array.tolist(), array[None], array[1:], array.astype("f2")]
+        for other in others:
+            assert segment.function(*arrays[:n], other, *arrays[n + 1 :]) is True
+        refused = segment.function(*arrays[:n], frozen, *arrays[n + 1 :])
+        assert refused is (True if n in segment.written else None)

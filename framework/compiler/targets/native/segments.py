@@ -10,7 +10,7 @@ import numpy as np
 
 from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
-from . import blas, engine, entry, gemm, runtime
+from . import atomics, blas, engine, entry, gemm, runtime
 from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
@@ -22,6 +22,7 @@ ARENA = "arena"  # the key of the argument in which all buffers of the arena lie
 
 # Operations from which on other Python threads may run meanwhile: a microsecond or two.
 LONG = 1 << 14
+PART = 64  # instructions of a function
 # Returned when the first instruction that can fail has failed; the next ones follow.
 FIRST_ERROR = 2
 
@@ -121,48 +122,62 @@ class Segment:
         names = [f"{self.name}.{i}" for i in range(len(codes))]
         for name, code in zip(names, codes):
             code.define(writer, name, places)
+        checks = self.define_checks(writer)
+        parts = self.define_parts(writer, names, codes, places)
         with writer.function(self.name, entry.PARAMETERS, POINTER, "nounwind") as given:
             constants, args, count = given
-            self.write_checks(writer, constants, args, count)
+            self.write_checks(writer, checks, constants, args, count)
             context = self.write_context(writer, args, addresses)
-            arguments = Arguments(writer, context, places)
             is_long = sum([code.work for code in codes]) >= LONG
             state = entry.release_gil(writer) if is_long else None
             if with_products:
                 blas.enter(writer)
-            error = self.write_codes(writer, names, codes, arguments)
+            error = self.write_parts(writer, parts, context)
             if with_products:
                 blas.leave(writer)
             if is_long:
                 entry.retake_gil(writer, state)
-            if error is not None:
+            if self.fallible:
                 with writer.when(error != 0):
                     writer.ret(entry.constant_at(writer, constants, error - 1))
                     writer.begin(writer.fresh("unreachable"))
             writer.ret(entry.none(writer, constants))
 
-    def write_codes(self, writer, names, codes, arguments):
-        """Write the code of all instructions; return the number of the one that failed."""
-        place = writer.alloca(np.int64) if self.fallible else None
-        if place is not None:
-            writer.store(writer.index(0), place)
-        end, number = writer.fresh("end"), 0
-        for name, code in zip(names, codes):
-            failed = code.write(writer, name, arguments)
-            if failed is None:
-                continue
-            number += 1
-            writer.store(
-                writer.select(failed, writer.index(number), writer.index(0)), place
-            )
-            go_on = writer.fresh("go_on")
-            writer.branch(failed, end, go_on)
-            writer.begin(go_on)
-        if place is None:
-            return None
-        writer.jump(end)
-        writer.begin(end)
-        return writer.load(place, np.int64)
+    def define_parts(self, writer, names, codes, places):
+        """Write functions of some instructions each; return their names.
+
+        They return the number of the instruction that failed, or 0. Of a single function
+        of a thousand calls LLVM takes several times as long to make machine code.
+        """
+        parts, number = [], 0
+        attributes = "nounwind" if len(codes) <= PART else "nounwind noinline"
+        parameters = [("context", POINTER)]
+        for start in range(0, len(codes), PART):
+            parts.append(f"{self.name}.part_{len(parts)}")
+            with writer.function(
+                parts[-1], parameters, np.int64, attributes, "internal"
+            ) as (context,):
+                arguments = Arguments(writer, context, places)
+                for i in range(start, min(start + PART, len(codes))):
+                    failed = codes[i].write(writer, names[i], arguments)
+                    if failed is None:
+                        continue
+                    number += 1
+                    with writer.when(failed):
+                        writer.ret(writer.index(number))
+                        writer.begin(writer.fresh("unreachable"))
+                writer.ret(writer.index(0))
+        return parts
+
+    def write_parts(self, writer, parts, context):
+        """Write the calls of all parts; return the number of what failed, or 0."""
+        error = writer.alloca(np.int64)
+        writer.store(writer.index(0), error)
+        for part in parts:
+            with writer.when(writer.load(error, np.int64) == 0):
+                failed = writer.call(part, [context], np.int64, declare=False)
+                writer.store(failed, error)
+        return writer.load(error, np.int64)
 
     def places(self):
         """``(places, addresses)``: the number of each buffer's address, and for each
@@ -175,27 +190,63 @@ class Segment:
                 places[base] = addresses.setdefault(where, len(addresses))
         return places, addresses
 
-    def write_checks(self, writer, constants, args, count):
+    def define_checks(self, writer):
+        """Write a function for each kind of array; return those of all arguments.
+
+        Networks have hundreds of arrays of a few kinds: what checks one is written once.
+        """
+        kinds, checks = {}, []
+        for key, n in self.arrays.items():
+            kind = (self.arena_size,), np.dtype(np.uint8), True
+            if key != ARENA:
+                kind = key.shape, key.dtype, n in self.written
+            checks.append(kinds.setdefault(kind, f"{self.name}.check_{len(kinds)}"))
+        for kind, name in kinds.items():
+            parameters = [("array", POINTER), ("constants", POINTER)]
+            attributes = "nounwind noinline"
+            with writer.function(
+                name, parameters, np.bool_, attributes, "internal"
+            ) as (array, constants):
+                writer.ret(entry.check_array(writer, constants, array, *kind))
+        return checks
+
+    def write_checks(self, writer, checks, constants, args, count):
         """Write the return of True, unless all arguments are as expected."""
         expected = entry.check_count(writer, count, len(self.arrays))
         entry.refuse_unless(writer, constants, expected)
-        for key, n in self.arrays.items():
-            given = entry.argument(writer, args, n)
-            if key == ARENA:
-                shape, dtype, written = (self.arena_size,), np.uint8, True
-            else:
-                shape, dtype, written = key.shape, key.dtype, n in self.written
-            right = entry.check_array(writer, constants, given, shape, dtype, written)
-            entry.refuse_unless(writer, constants, right)
+        functions = self.table(writer, "checks", "ptr", [f"@{name}" for name in checks])
+        right = [writer.const(True, np.bool_)]
+        with writer.carrying_loop(0, len(checks), 1, right) as (n, right):
+            function = writer.load(writer.at(functions, n, POINTER), POINTER)
+            given = [entry.argument(writer, args, n), constants]
+            right[0] &= atomics.call_address(writer, function, given, np.bool_)
+        entry.refuse_unless(writer, constants, right[0])
 
     def write_context(self, writer, args, addresses):
         """Write the table of the addresses of all buffers; return where it is."""
         context = writer.alloca(POINTER, len(addresses))
-        for (argument, offset), place in addresses.items():
-            array = entry.argument(writer, args, argument)
+        arguments, offsets = [
+            self.table(writer, name, "i64", numbers)
+            for name, numbers in zip(("arguments", "offsets"), zip(*addresses))
+        ]
+        with writer.loop(0, len(addresses)) as place:
+            n, offset = [
+                writer.load(writer.at(table, place, np.int64), np.int64)
+                for table in (arguments, offsets)
+            ]
+            array = entry.argument(writer, args, n)
             address = writer.at(entry.array_data(writer, array), offset, np.uint8)
             writer.store(address, writer.at(context, place, POINTER))
         return context
+
+    def table(self, writer, name, kind, values):
+        """Write a constant array; return its address."""
+        name = f"{self.name}.{name}"
+        listed = ", ".join([f"{kind} {value}" for value in values])
+        writer.declared[name] = (
+            f"@{name} = internal constant [{len(values)} x {kind}] [{listed}]"
+        )
+        return writer.symbol(name)
 
 
 def _plain(array):
