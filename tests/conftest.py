@@ -2,6 +2,9 @@
 
 ``pytest --device cupy`` runs the very same tests on CuPy arrays, on a GPU, and
 ``pytest --device strict`` on a stand-in for them that runs anywhere (strict_array.py).
+Traced functions run on NumPy calls, as to compile the thousands of small ones of all tests
+takes an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=native pytest``
+runs any others on it.
 """
 
 import importlib.util
@@ -15,6 +18,7 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
+os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
 from tapewright import random  # noqa: E402
 from tapewright.core import config, devices, interpreters
