@@ -22,7 +22,7 @@ from .llvm_writer import POINTER, Value, Writer
 
 __all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
 
-DEPTH = 512  # rows of a packed block of the right matrix, of 64 KB
+DEPTH = 1024  # rows of a packed block of the right matrix, of 128 KB
 PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or more
 MOST_GROUPS = 64  # of rows
 WORK = 1 << 19  # multiplications for a thread, at least

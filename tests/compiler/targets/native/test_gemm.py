@@ -16,7 +16,7 @@ TILES = {"float32": [(16, 14), (8, 6), (4, 14)], "float64": [(8, 14), (4, 6), (2
 CASES = [(dtype, gemm.Tile(*tile)) for dtype, tiles in TILES.items() for tile in tiles]
 SIZES = [
     (1, 1, 1), (2, 3, 1), (1, 40, 70), (7, 33, 5), (14, 32, 16), (15, 31, 17), (28, 64, 8),
-    (29, 65, 9), (13, 47, 513), (3, 16, 1030), (130, 10, 40), (6, 200, 3), (97, 101, 103),
+    (29, 65, 9), (13, 47, 1025), (3, 16, 2060), (130, 10, 40), (6, 200, 3), (97, 101, 103),
 ]  # fmt: skip
 LAYOUTS = [(0, 0), (0, 1), (1, 0), (1, 1)]
 CANARY = 64
@@ -109,7 +109,7 @@ def test_without_memory_for_panels_sums_are_the_same(dtype):
     address = {"malloc": ctypes.cast(nothing, ctypes.c_void_p).value}
     tile = gemm.tile_of(dtype)
     poor, rng = gemm.compiled(np.dtype(dtype), tile, address), np.random.default_rng(3)
-    a, b = operands(rng, (45, 70, 530), (0, 1), dtype)
+    a, b = operands(rng, (45, 70, 1040), (0, 1), dtype)
     found = multiply(poor, a, b, parallel=False)
     np.testing.assert_array_equal(
         found, multiply(library(dtype, tile), a, b, parallel=True)
