@@ -34,6 +34,8 @@ def row_taker(array, count):
     source, shape, dtype = _as_bytes(array), array.shape[1:], array.dtype
 
     def gathered(rows):
+        if not len(rows):
+            return take(rows)
         out = np.empty((len(rows), *shape), dtype)
         if gather(_as_bytes(out), source, rows) is None:
             return out

@@ -94,6 +94,11 @@ def test_rows_are_counted_and_refused_as_numpy_does_it(calls):
     assert len(take_rows(array, np.array([], int))) == 0
 
 
+def test_no_rows_are_an_empty_batch(calls):
+    found = row_taker(ARRAYS["floats"], 4)(np.array([], np.int64))
+    assert found.shape == (0, 5, 6) and found.dtype == np.float32
+
+
 def test_small_arrays_and_small_batches_are_left_to_numpy(calls, monkeypatch):
     array, rows = ARRAYS["floats"], np.arange(4)
     for name, bound in (("ARRAY", 2401), ("BATCH", 481), ("ROW", 121)):

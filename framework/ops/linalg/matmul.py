@@ -147,7 +147,7 @@ def _rows_dot(xp, a, b):
         and config.target_product() is not None
     ):
         if a.flags.c_contiguous and a.shape[-1] == b.shape[0]:
-            product = _large_dot(a.reshape(-1, a.shape[-1]), b)
+            product = _dot(xp, a.reshape(-1, a.shape[-1]), b)
             return product.reshape(*a.shape[:-1], b.shape[1])
     return xp.matmul(a, b)
 

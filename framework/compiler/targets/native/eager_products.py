@@ -3,7 +3,7 @@
 NumPy's own go to OpenBLAS's threads, which look for more work for milliseconds: on the very
 cores on which the pool runs the step of an optimizer. And where other processes want those
 cores, too, OpenBLAS waits for a thread that does not run, while here whoever runs takes the
-next block. Traced functions and eager mode get the same bits.
+next block. Traced functions and eager mode get the same bits of what is computed here.
 """
 
 import contextlib
@@ -144,5 +144,7 @@ def _layout(writer, array, size):
     down, along = [entry.array_stride(writer, array, axis) for axis in range(2)]
     plain = (along == size) & (down >= columns * size)
     transposed = (down == size) & (along >= rows * size)
-    leading = writer.select(plain, down, along) / size  # a multiple: it is aligned
+    leading = (
+        writer.select(plain, down, along) / size
+    )  # a multiple where it is used: it is aligned
     return plain | transposed, ~plain, leading

@@ -22,10 +22,11 @@ from .llvm_writer import POINTER, Value, Writer
 
 __all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
 
-DEPTH = 1024  # rows of a packed block of the right matrix, of 128 KB
+DEPTH = 1024  # rows of a packed block of the right matrix, at most 128 KB
 PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or more
 MOST_GROUPS = 64  # of rows
 WORK = 1 << 19  # multiplications for a thread, at least
+LINE = 64  # bytes of a line of a cache
 UNIT = 2  # rows: there is a function for each multiple, up to a tile
 LARGE = 1 << 29  # multiplications: 800 x 800 x 800
 SHARED = 1 << 20  # multiplications from which on a product is shared
@@ -59,8 +60,12 @@ def tile_of(dtype):
 
 
 def is_efficient(dtype, m, n, k):
-    """Return whether the code here is at least as fast as BLAS for these sizes."""
-    if m * n * k > LARGE:  # where blocks of both matrices must fit into caches
+    """Return whether the code here is about as fast as BLAS for these sizes, or faster.
+
+    It is not where blocks of both matrices must fit into caches, and where packed panels
+    are longer than the result is large.
+    """
+    if m * n * k > LARGE or k > m * n:
         return False
     return m >= 4 and n >= tile_of(dtype).lanes and k >= 4
 
@@ -116,10 +121,6 @@ def _library(dtype):
 _libraries = {
     dtype: runtime.once(functools.partial(_library, dtype)) for dtype in _LETTERS
 }
-
-
-def _null(writer):
-    return Value(writer, POINTER, "null")
 
 
 # What the chunks of a product read: eight bytes each. The first are given by the caller.
@@ -206,7 +207,10 @@ class _Functions:
             writer.ret()
 
     def table(self):
-        """The addresses of the kernels: wide ones, then narrow ones, by units of rows."""
+        """The addresses of the kernels: wide ones, then narrow ones, by units of rows.
+
+        None has 0 units; there the table repeats the next.
+        """
         units = range(self.tile.rows // UNIT + 1)
         names = [
             self.kernel_name(max(unit, 1) * UNIT, width)
@@ -328,8 +332,13 @@ class _Functions:
         parameters = [("context", POINTER), ("number", _I64)]
         with self.function(f"{self.prefix}_chunk", parameters) as (context, number):
             get = self.fields(context)
-            entries = (get["panels"] * get["k"] + 1) * self.tile.panel
-            packed = writer.call("malloc", [entries * self.dtype.itemsize], POINTER)
+            right = DEPTH * self.tile.columns  # for its columns, before the panels
+            entries = (get["panels"] * get["k"] + 1) * self.tile.panel + right
+            size = entries * self.dtype.itemsize + LINE
+            memory = writer.call("malloc", [size], POINTER)
+            is_there = memory != Value(writer, POINTER, "null")
+            start = (0 - writer.address_as_integer(memory)) & (LINE - 1)
+            packed = writer.at(memory, start, np.uint8)
             own = number * get["groups"] / get["chunks"]
             with writer.loop(0, get["groups"]) as step:
                 group = own + step
@@ -338,15 +347,15 @@ class _Functions:
                 taken = writer.at(get["taken"], group, _I64)
                 rows = self.group_rows(get, group)
                 first = atomics.add(writer, taken, writer.index(1))
-                with writer.when((first < get["tiles"]) & (packed != _null(writer))):
+                with writer.when((first < get["tiles"]) & is_there):
                     self.pack_group(get, rows, packed)
                 with self.tiles(get, taken, first) as tile:
                     args = [context, *rows, packed, tile]
-                    with writer.when(packed != _null(writer)):
+                    with writer.when(is_there):
                         writer.call(f"{self.prefix}_tiles", args, declare=False)
-                    with writer.when(packed == _null(writer)):
+                    with writer.when(~is_there):
                         writer.call(f"{self.prefix}_simple", args, declare=False)
-            writer.call("free", [packed])
+            writer.call("free", [memory])
             writer.ret()
 
     @contextlib.contextmanager
@@ -373,11 +382,14 @@ class _Functions:
             row, _ = self.panel_rows(rows, number)
             start, count = self.window(row, get["m"], width)
             source = self.at(get["a"], start * get["a_row"])
-            out = self.at(packed, number * get["k"] * width)
+            out = self.at(self.panels(packed), number * get["k"] * width)
             width = writer.index(width)
             args = [width, count, get["k"], source]
             args += [get["a_column"], get["a_row"], out]
             writer.call(f"{self.prefix}_pack", args, declare=False)
+
+    def panels(self, packed):
+        return self.at(packed, DEPTH * self.tile.columns)
 
     def tile_columns(self, get, tile):
         """Columns of tiles: the first; the first that is read, and how many; the width."""
@@ -398,7 +410,7 @@ class _Functions:
         writer, tile = self.writer, self.tile
         with self.tile_function("tiles") as (context, *group, packed, number):
             get = self.fields(context)
-            right = writer.alloca(self.dtype, DEPTH * tile.columns)
+            right = packed
             edge = writer.alloca(self.dtype, tile.rows * tile.columns)
             j, start, count, is_narrow = self.tile_columns(get, number)
             width = writer.select(is_narrow, writer.index(tile.lanes), tile.columns)
@@ -412,7 +424,7 @@ class _Functions:
                     row, rows = self.panel_rows(group, panel)
                     above, _ = self.window(row, get["m"], tile.panel)
                     left = (panel * get["k"] + p) * tile.panel + (row - above)
-                    left = self.at(packed, left)
+                    left = self.at(self.panels(packed), left)
                     kernel = self.kernel_of(rows, is_narrow)
                     inside = self.least(rows, group[0] + group[1] - row)
                     is_whole = (start == j) & (count == width) & (inside == rows)

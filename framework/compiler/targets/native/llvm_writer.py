@@ -246,7 +246,8 @@ class Writer:
             f"{index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
         )
         phis = [Value(self, x.dtype, f"%{self.fresh()}") for x in carried]
-        place, values = len(self.lines), list(phis)
+        place, values = f"  ; values that {head} carries", list(phis)
+        self.lines.append(place)
         self.branch(Value(self, np.int64, index) < stop, body, done)
         self.begin(body)
         yield Value(self, np.int64, index), values
@@ -255,7 +256,8 @@ class Writer:
         self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
         self.emit(f"br label %{head}{metadata}")
         self.begin(done)
-        self.lines[place:place] = [
+        at = self.lines.index(place)
+        self.lines[at : at + 1] = [
             f"  {phi.text} = phi {llvm_type(phi.dtype)} "
             f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
             for phi, first, last in zip(phis, carried, values, strict=True)

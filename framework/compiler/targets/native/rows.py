@@ -30,7 +30,8 @@ def gather_rows():
     """Return ``gather(out, source, rows)``, which does ``out[:] = source[rows]``.
 
     ``out`` and ``source`` are arrays of bytes of two axes, ``rows`` of int64. It returns
-    True, and does nothing, if they are not, or if there is no such row.
+    True, and does nothing, if they are not, or if there is no such row. Nobody may write
+    to ``rows`` meanwhile: other threads of Python can run.
     """
     return _compiled()
 

@@ -163,3 +163,14 @@ assert "llvmlite" in sys.modules
 """
     environment = {**os.environ, "TAPEWRIGHT_TARGET": "native"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float32"])
+def test_a_lone_entry_of_zero_keeps_nan(dtype):
+    a = np.ones((2, 150000, 1), dtype)
+    a[0, 3] = np.nan
+    zeros = tw.zeros((4, 4), dtype)
+    with tw.config.use_target("native"):
+        for lone in (zeros[:1, :1], zeros[::2, ::2][:1, :1]):
+            found = tw.matmul(tw.constant(a), lone).numpy()
+            assert np.isnan(found).sum() == 1 and np.isnan(found[0, 3, 0])

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import tapewright as tw
 pytest.importorskip("llvmlite")
 
 from tapewright.compiler.targets.native import engine, gemm  # noqa: E402
+from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
 
 TILES = {"float32": [(16, 14), (8, 6), (4, 14)], "float64": [(8, 14), (4, 6), (2, 14)]}
 CASES = [(dtype, gemm.Tile(*tile)) for dtype, tiles in TILES.items() for tile in tiles]
@@ -143,3 +145,33 @@ def test_traced_products_are_computed_here(threads):
         tw.config.set_threads(None)
     own = library("float32", gemm.tile_of("f4"))
     np.testing.assert_array_equal(found, multiply(own, x.numpy(), y.numpy(), False))
+
+
+def test_a_thread_with_a_small_stack_can_multiply():
+    a, found = np.ones((128, 128), "f4"), []
+    own = library("float32", gemm.tile_of("f4"))
+    before = threading.stack_size(64 * 1024)
+    try:
+        thread = threading.Thread(
+            target=lambda: found.append(multiply(own, a, a, True))
+        )
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert (found[0] == 128).all()
+
+
+def test_values_that_a_loop_carries_stay_in_it_beside_memory_of_the_block():
+    writer = Writer()
+    number = np.dtype(np.int64)
+    with writer.function("run", [("n", number)], number) as (n,):
+        with writer.carrying_loop(0, n, 1, [writer.index(1)]) as (i, values):
+            first, second = writer.alloca(number), writer.alloca(number)
+            writer.store(values[0], first)
+            writer.store(i, second)
+            values[0] = writer.load(first, number) * 2 + writer.load(second, number)
+        writer.ret(values[0])
+    made = engine.compiled(writer.text(), "test")
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(made.address("run"))
+    assert [run(n) for n in range(5)] == [1, 2, 5, 12, 27]
