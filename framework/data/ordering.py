@@ -68,7 +68,7 @@ class Shuffle(Seeded, Selection):
         return order[self._generator(place).permutation(len(order))]
 
     def _drawn_indices(self, place):
-        """What `_drawn` gives, in lists: slots are drawn for many numbers at once."""
+        """The numbers of `_drawn`, in lists: slots are drawn for many of them at once."""
         random = self._generator(place)
         indices = self.inputs[0].indices(copied(place["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
