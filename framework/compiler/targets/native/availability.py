@@ -13,10 +13,10 @@ def availability():
     reason = engine.availability()
     if reason is not None:
         return reason
-    from . import blas, entry, runtime  # compiled when they are first asked
+    from . import blas, entry, runtime, trampoline  # compiled when they are first asked
 
     try:
-        runtime.symbols(), blas.symbols(), entry.probe()
+        entry.probe(), runtime.symbols(), blas.symbols(), trampoline.library()
     except Exception as error:  # whatever it is: NumPy does without
         return str(error) or type(error).__name__
     return None

@@ -26,6 +26,8 @@ __all__ = [
     "PARAMETERS",
     "argument",
     "array_data",
+    "array_dtype",
+    "array_flags",
     "array_rank",
     "array_size",
     "array_stride",
@@ -34,6 +36,8 @@ __all__ = [
     "check_count",
     "constant",
     "constant_at",
+    "dtype_numbers",
+    "is_array",
     "none",
     "refuse_unless",
     "release_gil",
@@ -138,6 +142,18 @@ def array_rank(writer, array):
     return _field(writer, array, probe().rank, np.int32)
 
 
+def array_flags(writer, array):
+    """The flags of an array, those of `object_layout` among them."""
+    return _field(writer, array, probe().flags, np.int32)
+
+
+def array_dtype(writer, array):
+    """The number of an array's dtype; if its byte order is this machine's."""
+    dtype = _field(writer, array, probe().dtype, POINTER)
+    order = _field(writer, dtype, probe().byteorder, np.uint8)
+    return _field(writer, dtype, probe().number, np.int32), order != ord(">")
+
+
 def array_size(writer, array, axis):
     """The size of one axis of an array, counted from the first."""
     sizes = _field(writer, array, probe().shape, POINTER)
@@ -178,26 +194,30 @@ def check_array(
 
 def _conditions(writer, constants, thing, shape, dtype, needed):
     """Each may be read only where those before it hold."""
-    layout, dtype = probe(), np.dtype(dtype)
-    kind = _field(writer, thing, layout.type, POINTER)
-    yield kind == _own(writer, constants, 3)
-    flags = _field(writer, thing, layout.flags, np.int32)
-    description = _field(writer, thing, layout.dtype, POINTER)
-    number = _field(writer, description, layout.number, np.int32)
-    order = _field(writer, description, layout.byteorder, np.uint8)
-    right = (flags & needed) == needed
-    right = right & (array_rank(writer, thing) == len(shape))
-    right = right & (order != ord(">"))
-    numbers = sorted(
-        {np.dtype(c).num for c in "?bBhHiIlLqQefdFD" if np.dtype(c) == dtype}
-    )
+    yield is_array(writer, constants, thing)
+    number, is_native = array_dtype(writer, thing)
+    right = (array_flags(writer, thing) & needed) == needed
+    right = right & (array_rank(writer, thing) == len(shape)) & is_native
+    numbers = dtype_numbers(dtype)
     is_one = number == numbers[0]
-    for other in numbers[1:]:  # int64 is "long" as well as "long long"
+    for other in numbers[1:]:
         is_one = is_one | (number == other)
     yield right & is_one
     for axis, size in enumerate(shape):
         if size is not None:
             yield array_size(writer, thing, axis) == size
+
+
+def is_array(writer, constants, thing):
+    """True if an object is of class ``np.ndarray`` itself."""
+    kind = _field(writer, thing, probe().type, POINTER)
+    return kind == _own(writer, constants, 3)
+
+
+def dtype_numbers(dtype):
+    """NumPy's numbers of a dtype: int64 is "long" as well as "long long"."""
+    dtype = np.dtype(dtype)
+    return sorted({np.dtype(c).num for c in "?bBhHiIlLqQefdFD" if np.dtype(c) == dtype})
 
 
 # --- results, and the lock

@@ -36,6 +36,7 @@ def once(make):
     """Return a function that calls ``make`` the first time, and keeps what it made."""
     kept = functools.cache(make)
 
+    @functools.wraps(make)
     def made():
         with _lock:
             return kept()

@@ -4,9 +4,11 @@ The code serves arrays of any length, which is counted in blocks, so that it is 
 once for each rule and dtype.
 """
 
+import numpy as np
+
 from ...loops.fusion import form_loops
 from ...loops.loop_nest import LoopNest
-from . import engine, entry, runtime
+from . import engine, runtime, trampoline
 from .executable import is_loop
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
@@ -44,33 +46,20 @@ def _compiled(nest, inputs, places, written):
     writer, count = Writer(), len(inputs)
     (axis,) = {loop.axis for loop in nest.body if hasattr(loop, "axis")}
     write_nest(writer, nest, "update.block", places, open_axis=axis, extent_at=count)
-    with writer.function("update", entry.PARAMETERS, POINTER, "nounwind") as given:
-        constants, args, number = given
-        right = entry.check_count(writer, number, count)
-        entry.refuse_unless(writer, constants, right)
-        context = writer.alloca(POINTER, count + 1)
-        size = None
-        for n, buffer in enumerate(inputs):
-            array = entry.argument(writer, args, n)
-            shape = (None,) if buffer.shape else ()
-            right = entry.check_array(
-                writer, constants, array, shape, buffer.dtype, n in written
-            )
-            entry.refuse_unless(writer, constants, right)
-            if n == 0:
-                size = entry.array_size(writer, array, 0)
-            elif buffer.shape:
-                right = entry.array_size(writer, array, 0) == size
-                entry.refuse_unless(writer, constants, right)
-            address = entry.array_data(writer, array)
-            writer.store(address, writer.at(context, n, POINTER))
-        writer.store(size, writer.at(context, count, POINTER))
+    with writer.function("update", [("context", POINTER)], np.int64) as (context,):
+        size = writer.load(writer.at(context, count, np.int64), np.int64)
         width = nest.body[-1].width
         blocks = writer.binary("div", size + (width - 1), width)
-        state = entry.release_gil(writer)
-        writer.call("tw_parallel", [writer.symbol("update.block"), context, blocks])
-        entry.retake_gil(writer, state)
-        writer.ret(entry.none(writer, constants))
-    symbols = {**runtime.symbols(), **entry.symbols()}
-    library = engine.compiled(writer.text(), "update", symbols)
-    return entry.builtin(library, "update")
+        runtime.parallel(writer, "update.block", context, blocks)
+        writer.ret(writer.index(0))
+    library = engine.compiled(writer.text(), "update", runtime.symbols())
+    arguments = [
+        trampoline.Expected(
+            (trampoline.ANY_SIZE,) if buffer.shape else (), buffer.dtype, n in written
+        )
+        for n, buffer in enumerate(inputs)
+    ]
+    addresses = [(n, 0) for n in range(count)]
+    return trampoline.function(
+        "update", library, ["update"], arguments, addresses, long=True
+    )

@@ -27,9 +27,9 @@ def texts(monkeypatch):
     """The modules that are compiled."""
     found, compiled = [], engine.compiled
 
-    def noted(text, *args):
+    def noted(text, *args, **options):
         found.append(text)
-        return compiled(text, *args)
+        return compiled(text, *args, **options)
 
     monkeypatch.setattr(engine, "compiled", noted)
     return found
