@@ -103,6 +103,7 @@ class Arguments:
 def block_function(writer, name, places, buffers):
     """Define ``void name(ptr context, i64 block)``, a part of what a kernel does.
 
+    It is not inlined where it is called, so that LLVM compiles it once.
     Yields the addresses of buffers that do not overlap, and the number of the block.
     """
     parameters = [(f"p{i}", POINTER, "noalias") for i in range(len(buffers))]
@@ -114,8 +115,11 @@ def block_function(writer, name, places, buffers):
         yield given[:-1], given[-1]
         writer.ret()
     parameters = [("context", POINTER), ("block", np.int64)]
-    attributes = 'nounwind "prefer-vector-width"="512"'
-    with writer.function(name, parameters, None, attributes) as (context, block):
+    attributes = 'nounwind noinline "prefer-vector-width"="512"'
+    with writer.function(name, parameters, None, attributes, "internal") as (
+        context,
+        block,
+    ):
         arguments = Arguments(writer, context, places)
         pointers = [arguments[buffer] for buffer in buffers]
         writer.call(f"{name}.body", [*pointers, block], declare=False)

@@ -49,7 +49,8 @@ class _Function:
     def write(self, name, body, in_blocks):
         """Write a function that reads the addresses, and the one that it calls with them.
 
-        As parameters the addresses can be declared to be apart.
+        As parameters the addresses can be declared to be apart. Neither is compiled twice,
+        as the first is not inlined.
         """
         writer, inner = self.writer, f"{name}.body"
         start = len(writer.lines)
@@ -69,9 +70,9 @@ class _Function:
             self.statements(body)
             writer.ret()
         inner = writer.merged(inner, start)
-        attributes = 'nounwind "prefer-vector-width"="512"'
+        attributes = 'nounwind noinline "prefer-vector-width"="512"'
         with writer.function(
-            name, [("context", POINTER), *block], None, attributes
+            name, [("context", POINTER), *block], None, attributes, "internal"
         ) as given:
             context, *rest = given
             addresses = [
