@@ -206,7 +206,7 @@ class _Functions:
             _write_block(writer, dtype)
             _write_parallel_gemm(writer, dtype)
         known = {**self.addresses, **threads, **runtime.symbols()}
-        library = engine.compiled(writer.text(), "blas", known)
+        library = engine.compiled(writer.text(), "blas", known, level=0)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
         for name in ("blas_enter", "blas_leave", "parallel_sgemm", "parallel_dgemm"):
             self.addresses[f"tw_{name}"] = library.address(f"tw_{name}")

@@ -26,15 +26,14 @@ def product(a, b):
     That is for arrays whose neither rows nor columns lie one after the other in memory, and
     for a thin matrix times its own transpose, of which BLAS computes one half.
     """
-    functions = _functions().get(a.dtype)
-    if functions is None:
+    if a.dtype not in _own:
         return None
     (m, k), n = a.shape, b.shape[1]
     out = np.empty((m, n), a.dtype)
     if gemm.is_efficient(a.dtype, m, n, k):
-        refused = functions[0](a, b, out)
+        refused = _own[a.dtype]()(a, b, out)
     else:
-        refused = functions[1](a, b, out, _steps(m, n, k, a.dtype))
+        refused = _thin[a.dtype]()(a, b, out, _steps(m, n, k, a.dtype))
     return None if refused else out
 
 
@@ -44,35 +43,47 @@ def _steps(m, n, k, dtype):
     return np.array(blas.steps(m, n, *blas.blocks(m, n, k, dtype)), np.int64)
 
 
-@runtime.once
-def _functions():
-    """dtype -> functions of ``(a, b, out)`` by our own code, and by BLAS.
+def _own_product(dtype):
+    """Return a function of ``(a, b, out)`` that computes a product by our own code.
 
-    That one gets `_steps`, too. They return True if they do nothing.
+    Like that of `_thin_product`, it returns True if it does nothing.
     """
-    writer = Writer()
-    dtypes = [np.dtype(np.float32), np.dtype(np.float64)]
-    names = {each: (f"own.{each}", f"blas.{each}") for each in dtypes}
-    for dtype, (own, thin) in names.items():
-        with _checked_function(writer, own, dtype, 3) as (sizes, a, b, out, _):
-            m, n, k = sizes
-            gemm.call(
-                writer, dtype, m, n, k, a.start, a.steps, b.start, b.steps, out, n, True
-            )
-        with _checked_function(writer, thin, dtype, 4) as (sizes, a, b, out, steps):
-            sizes = *sizes, a.leading, b.leading, sizes[1], *steps
-            transposed = a.transposed, b.transposed
-            blas.enter(writer)
-            blas.gemm_in_blocks(
-                writer, dtype, transposed, sizes, 1.0, 0.0, a.start, b.start, out
-            )
-            blas.leave(writer)
-    symbols = {**blas.symbols(), **entry.symbols(), **gemm.symbols(writer.declared)}
-    library = engine.compiled(writer.text(), "products", symbols)
-    return {
-        each: tuple([entry.builtin(library, name) for name in names[each]])
-        for each in dtypes
+    writer, name = Writer(), f"own.{dtype}"
+    with _checked_function(writer, name, dtype, 3) as (sizes, a, b, out, _):
+        m, n, k = sizes
+        gemm.call(
+            writer, dtype, m, n, k, a.start, a.steps, b.start, b.steps, out, n, True
+        )
+    return _compiled(writer, name, gemm.symbols(writer.declared))
+
+
+def _thin_product(dtype):
+    """Return a function of ``(a, b, out, steps)`` that computes a product by BLAS."""
+    writer, name = Writer(), f"blas.{dtype}"
+    with _checked_function(writer, name, dtype, 4) as (sizes, a, b, out, steps):
+        sizes = *sizes, a.leading, b.leading, sizes[1], *steps
+        transposed = a.transposed, b.transposed
+        blas.enter(writer)
+        blas.gemm_in_blocks(
+            writer, dtype, transposed, sizes, 1.0, 0.0, a.start, b.start, out
+        )
+        blas.leave(writer)
+    return _compiled(writer, name, blas.symbols())
+
+
+def _compiled(writer, name, symbols):
+    symbols = {**symbols, **entry.symbols()}
+    return entry.builtin(engine.compiled(writer.text(), name, symbols, level=0), name)
+
+
+# dtype -> what compiles the function, the first time, and returns it
+_own, _thin = [
+    {
+        dtype: runtime.once(functools.partial(make, dtype))
+        for dtype in map(np.dtype, (np.float32, np.float64))
     }
+    for make in (_own_product, _thin_product)
+]
 
 
 class _Matrix(NamedTuple):

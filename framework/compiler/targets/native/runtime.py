@@ -88,7 +88,7 @@ class _Pool:
             )
         else:
             thread_pool.write_serial_pool(writer)
-        library = engine.compiled(writer.text(), "runtime", needed)
+        library = engine.compiled(writer.text(), "runtime", needed, level=0)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
         names = ("tw_parallel", "tw_get_threads")
         self.addresses = {name: library.address(name) for name in names}
