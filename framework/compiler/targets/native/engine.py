@@ -234,7 +234,12 @@ def target_cpu():
 
 def vector_registers():
     """Return the bytes of a vector register of this CPU, and how many there are."""
-    features = set(_features().split(","))
+    return _registers_of(_features())
+
+
+@functools.cache  # eager products ask each time
+def _registers_of(features):
+    features = set(features.split(","))
     if {"+avx512f", "+avx512vl"} <= features and "-avx512f" not in features:
         return 64, 32
     return (32, 16) if "+avx2" in features else (16, 32)
