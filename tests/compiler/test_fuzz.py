@@ -96,11 +96,13 @@ def runs_quickly(program):
     return program.exact and program.rows * program.columns < 100
 
 
+@pytest.mark.usefixtures("numpy_target")  # a mistake that every target would make
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, monkeypatch):
     assert first_found(MISTAKES[name], monkeypatch, runs_quickly) is not None
 
 
+@pytest.mark.usefixtures("numpy_target")
 def test_a_program_that_fails_is_made_small(monkeypatch):
     mistake = MISTAKES["a kernel that loses NaN"]
     program = first_found(mistake, monkeypatch, runs_quickly)

@@ -31,25 +31,23 @@ def runs(case, weights, wrap):
     y_true, y_pred = record.problem(record.CASES[case][2])
     shape = tuple(loss_of(case, "none")[0](y_true, y_pred).shape)
     given = [y_true, y_pred, *record.weighting(weights, shape)]
-    results = []
-    for reduction in record.REDUCTIONS:
-        loss, _ = loss_of(case, reduction)
-        value, gradient = wrap(step_of(loss), given)
-        results.append(value.numpy().ravel())
-        if reduction == "mean":
-            kept = gradient.numpy()
-    return np.concatenate(results), kept
+    *values, gradient = wrap(step_of(case), given)
+    return np.concatenate([value.numpy().ravel() for value in values]), gradient.numpy()
 
 
-def step_of(loss):
+def step_of(case):
+    """A function that returns the loss by each reduction, and the gradient of the mean."""
+    every = [loss_of(case, reduction)[0] for reduction in record.REDUCTIONS]
+
     def step(y_true, y_pred, weight, mask):
         p = tw.identity(y_pred)
-        with tw.GradientTape() as tape:
+        with tw.GradientTape(persistent=True) as tape:
             tape.watch(p)
             if mask is not None:
                 p._keras_mask = mask
-            value = loss(y_true, p, sample_weight=weight)
-        return value, tape.gradient(value, p)
+            values = [loss(y_true, p, sample_weight=weight) for loss in every]
+        mean = values[record.REDUCTIONS.index("mean")]
+        return *values, tape.gradient(mean, p)
 
     return step
 
