@@ -130,9 +130,11 @@ def call_blocks(writer, name, context, count, work):
     """Run all blocks of a function: in a row, or on several threads if there is work."""
     if is_shared(count, work):
         runtime.parallel(writer, name, context, count)
-        return
-    with writer.loop(0, count) as block:
-        writer.call(name, [context, block], declare=False)
+    elif count == 1:
+        writer.call(name, [context, writer.index(0)], declare=False)
+    else:
+        with writer.loop(0, count) as block:
+            writer.call(name, [context, block], declare=False)
 
 
 def is_shared(count, work):
