@@ -23,18 +23,23 @@ from tapewright.ops.convolution.pooling import (
     add_to_maxima_p,
     in_halves,
     maxima_of_sum,
+    pick_at_maxima_p,
+    spread_means_p,
     spread_to_halves,
     spread_to_maxima_p,
+    window_max_p,
+    window_mean_p,
 )
-from tapewright.ops.convolution.windows import positions, resized
+from tapewright.ops.convolution.windows import is_everywhere, positions, resized, taps
 from tapewright.ops.nn.activation import relu
 
 from .array_functions import NotTraceable
 from .array_instructions import Contract, Routine, permutation
 from .array_tracer import ArrayTracer
+from .call_instructions import Opaque
 from .index_maps import IndexMaps, convolution_maps
 
-__all__ = ["LOWERING_RULES"]
+__all__ = ["LOOP_RULES", "LOWERING_RULES"]
 
 # Entries of the rows of zeros that `relu` compares with: long runs, and in the cache.
 ZEROS = 1 << 10
@@ -170,18 +175,48 @@ def lower_spread_to_maxima(
     pooled = resized(input.shape, axis, input.shape[axis] // 2)
     if not in_halves(input.shape, g.dtype, axis, *window) or g.shape != pooled:
         raise NotTraceable
-    axes = permutation(input.buffer)
-    if axes is None:
-        axes = tuple(range(input.ndim))
-        back = axes
-    else:
-        back = tuple(sorted(axes, key=axes.__getitem__))
-        input, g = input.transpose(back), g.transpose(back)
-        axis = back.index(axis % input.ndim) - input.ndim
+    axis, axes, (g, input) = _in_memory_order(input, axis, g, input)
     wins = builder.scratch(g.shape, bool)
     operands = (g.buffer, input.buffer, wins)
     instruction = Routine(spread, operands, builder.node, {"axis": axis}, in_place=1)
     return builder.made(instruction, input.shape, g.dtype).transpose(axes)
+
+
+def _in_memory_order(like, axis, *arrays):
+    """``(axis, axes, arrays)``: in the order of one in memory, and the way back."""
+    axes, rank = permutation(like.buffer), like.ndim
+    if axes is None:
+        return axis, tuple(range(rank)), arrays
+    back = tuple(sorted(range(rank), key=axes.__getitem__))
+    axis = back.index(axis % rank) - rank
+    return axis, axes, [x.transpose(back) for x in arrays]
+
+
+def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **keywords):
+    """The kernel, in the memory order of the array that windows lie in.
+
+    Windows without margins are left to the kernel, which makes maps of them.
+    """
+    (out,), op = builder.node.outputs, builder.node.op
+    like = arrays[min(1, len(arrays) - 1)]
+    window = size, stride, padding, dilation
+    if {len(x.shape) for x in arrays} != {len(out.shape)} or 0 in out.shape:
+        raise NotTraceable
+    if op in (window_max_p.primitive, window_mean_p.primitive):
+        count, found = taps(like.shape[axis], *window)
+        if is_everywhere(found, count):
+            raise NotTraceable
+    axis, axes, arrays = _in_memory_order(like, axis, *arrays)
+    keywords |= dict(size=size, stride=stride, padding=padding, dilation=dilation)
+    operands = tuple([x.buffer for x in arrays])
+    shape = [0] * len(axes)
+    for i, a in enumerate(axes):
+        shape[a] = out.shape[i]
+    instruction = Opaque(
+        op.kernels.plain(np.ndarray), operands, builder.node, {"axis": axis, **keywords},
+        op.new_memory,
+    )  # fmt: skip
+    return builder.made(instruction, tuple(shape), out.dtype).transpose(axes)
 
 
 def with_nan(total, bias, input, out=None, *, windows, axes):
@@ -253,3 +288,18 @@ LOWERING_RULES = {
     spread_to_maxima_p.primitive: lower_spread_to_maxima,
     sum_to_shape.primitive: lower_sum_to_shape,
 }
+
+# Rules for targets that compile loops, and pooling along an axis.
+LOOP_RULES = dict.fromkeys(
+    [
+        each.primitive
+        for each in (
+            pick_at_maxima_p,
+            spread_means_p,
+            spread_to_maxima_p,
+            window_max_p,
+            window_mean_p,
+        )
+    ],
+    lower_windows,
+)

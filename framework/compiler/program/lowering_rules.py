@@ -88,6 +88,7 @@ def lower_sparse_cross_entropy(builder, labels, logits):
 # Rules for targets that compile loops, for ops that raise on some values.
 LOOP_RULES = {
     cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
+    **convolution_rules.LOOP_RULES,
 }
 
 # Rules for arithmetic that NumPy computes faster in another way than the kernel's.

@@ -271,11 +271,11 @@ def _(g, input, maxima, axis, size, stride, padding, dilation):
 
 @spread_to_maxima_p.vjp("g")
 def _(c, input, maxima, axis, size, stride, padding, dilation):
-    return _pick_at_maxima(c, input, maxima, axis, size, stride, padding, dilation)
+    return pick_at_maxima_p(c, input, maxima, axis, size, stride, padding, dilation)
 
 
-@at_maxima(linear=[{"c"}])
-def _pick_at_maxima(
+@at_maxima(name="pick_at_maxima", linear=[{"c"}])
+def pick_at_maxima_p(
     xp,
     c: TensorLike,
     input: TensorLike,
@@ -297,13 +297,13 @@ def _pick_at_maxima(
     return picked
 
 
-@_pick_at_maxima.infer
+@pick_at_maxima_p.infer
 def _(c, input, maxima, axis, size, stride, padding, dilation):
     _pooled(input, axis, size, stride, padding, dilation)
     return TensorSpec(maxima.shape, c.dtype)
 
 
-@_pick_at_maxima.vjp("c")
+@pick_at_maxima_p.vjp("c")
 def _(g, input, maxima, axis, size, stride, padding, dilation):
     return spread_to_maxima_p(g, input, maxima, axis, size, stride, padding, dilation)
 
@@ -313,9 +313,9 @@ def _(mapped, g, input, maxima, **attributes):
     return spread_to_maxima_p(g, *_paired(mapped, input, maxima), **attributes)
 
 
-@_pick_at_maxima.batch
+@pick_at_maxima_p.batch
 def _(mapped, c, input, maxima, **attributes):
-    return _pick_at_maxima(c, *_paired(mapped, input, maxima), **attributes)
+    return pick_at_maxima_p(c, *_paired(mapped, input, maxima), **attributes)
 
 
 def _paired(mapped, input, maxima):
@@ -329,7 +329,7 @@ def _paired(mapped, input, maxima):
 
 
 @functools.lru_cache(maxsize=4096)
-def _shares(extent, size, stride, padding, dilation):
+def shares_of(extent, size, stride, padding, dilation):
     """One over the number of entries in each window: a float if it is always the same."""
     count, found = taps(extent, size, stride, padding, dilation)
     entries = np.zeros(count)
@@ -341,15 +341,17 @@ def _shares(extent, size, stride, padding, dilation):
 
 def _shared(xp, x, axis, *window):
     """``x``, which has an entry for each window along ``axis``, over what they count."""
-    shares = _shares(*window)
+    shares = shares_of(*window)
     if isinstance(shares, np.ndarray):
         shares = xp.asarray(shares.astype(x.dtype))
         return x * shares.reshape(-1, *(1,) * (-axis - 1))
     return x * x.dtype.type(shares)
 
 
-@spatial_op(type_name="AvgPool", floating=True, linear=True, cost=_cost)
-def _window_mean(
+@spatial_op(
+    name="window_mean", type_name="AvgPool", floating=True, linear=True, cost=_cost
+)
+def window_mean_p(
     xp,
     input: TensorLike,
     axis: Axis,
@@ -374,16 +376,22 @@ def _window_mean(
     return _shared(xp, out, axis, extent, size, stride, padding, dilation)
 
 
-_window_mean.infer(_pooled)
+window_mean_p.infer(_pooled)
 
 
-@_window_mean.vjp("input")
+@window_mean_p.vjp("input")
 def _(g, input_shape, axis, size, stride, padding, dilation):
-    return _spread_means(g, input_shape[axis], axis, size, stride, padding, dilation)
+    return spread_means_p(g, input_shape[axis], axis, size, stride, padding, dilation)
 
 
-@spatial_op(type_name="AvgPoolGrad", floating=True, linear=True, cost=per_input(1))
-def _spread_means(
+@spatial_op(
+    name="spread_means",
+    type_name="AvgPoolGrad",
+    floating=True,
+    linear=True,
+    cost=per_input(1),
+)
+def spread_means_p(
     xp,
     g: TensorLike,
     extent: int,
@@ -405,7 +413,7 @@ def _spread_means(
     return full
 
 
-@_spread_means.infer
+@spread_means_p.infer
 def _(g, extent, axis, size, stride, padding, dilation):
     normalize_axis("pooling", axis, g.shape.rank)
     count = window_positions(extent, size, stride, padding, dilation)[-1]
@@ -414,9 +422,9 @@ def _(g, extent, axis, size, stride, padding, dilation):
     return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
 
 
-@_spread_means.vjp("g")
+@spread_means_p.vjp("g")
 def _(c, axis, size, stride, padding, dilation):
-    return _window_mean(c, axis, size, stride, padding, dilation)
+    return window_mean_p(c, axis, size, stride, padding, dilation)
 
 
 # --------------------------------------------------------------------- as in TensorFlow
@@ -427,7 +435,7 @@ def _max_pool(rank, *arguments):
 
 
 def _avg_pool(rank, *arguments):
-    return _pool(f"avg_pool{rank}d", _window_mean, rank, *arguments)
+    return _pool(f"avg_pool{rank}d", window_mean_p, rank, *arguments)
 
 
 def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=None):
@@ -548,7 +556,7 @@ def avg_pool(
     As `avg_pool1d`, `avg_pool2d`, `avg_pool3d`, by the rank of ``input``.
     """
     return _pool(
-        "avg_pool", _window_mean, None, input, ksize, strides, padding, data_format
+        "avg_pool", window_mean_p, None, input, ksize, strides, padding, data_format
     )
 
 
@@ -612,7 +620,7 @@ def pool(
 
     ``dilations``: how far the taps of a window lie apart (default 1, as for ``strides``).
     """
-    kinds = {"MAX": window_max_p, "AVG": _window_mean}
+    kinds = {"MAX": window_max_p, "AVG": window_mean_p}
     check_choice("pool", "pooling_type", pooling_type, kinds)
     return _pool(
         "pool", kinds[pooling_type], None, input, window_shape, strides, padding,
@@ -652,6 +660,6 @@ def max_pool_with_argmax(
     places = broadcast_to(new_tensor(places), tuple(x.shape))
     for window in windows:
         maxima = window_max_p(x, *window)
-        places = _pick_at_maxima(places, x, maxima, *window)
+        places = pick_at_maxima_p(places, x, maxima, *window)
         x = maxima
     return x, cast(places, output_dtype)

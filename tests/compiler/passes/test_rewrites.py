@@ -26,7 +26,7 @@ from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
 from tapewright.compiler.passes.patterns import Rule
-from tapewright.compiler.program.lowering_rules import LOWERING_RULES
+from tapewright.compiler.program.lowering_rules import LOOP_RULES, LOWERING_RULES
 from tapewright.ops.array.scatter import put_row
 from tapewright.ops.array.shape import sum_to_shape
 from tapewright.ops.math.comparison import where_positive
@@ -72,8 +72,9 @@ def fired(monkeypatch):
         passes = getattr(pipeline, table)
         passes = [counted(each.__name__, each, changed) for each in passes]
         monkeypatch.setattr(pipeline, table, passes)
-    for op, rule in list(LOWERING_RULES.items()):
-        monkeypatch.setitem(LOWERING_RULES, op, counted(op.name, rule, replaced))
+    for rules in (LOWERING_RULES, LOOP_RULES):
+        for op, rule in list(rules.items()):
+            monkeypatch.setitem(rules, op, counted(op.name, rule, replaced))
 
     def in_place(node, body, inner=loop_node.writing_body):
         body, owned, sparse = inner(node, body)

@@ -13,7 +13,7 @@ import numpy as np
 import tapewright as tw
 from tapewright.compiler.loops import group, scheduling
 from tapewright.compiler.program import buffer_assignment
-from tapewright.compiler.targets.native import gemm, kernel
+from tapewright.compiler.targets.native import gemm, kernel, windows
 from tapewright.compiler.targets.numpy import executable
 
 PAGE = mmap.PAGESIZE
@@ -129,6 +129,24 @@ def moves(x):
     return tw.concat([x * 3.0, rows], 0), tw.concat([x, x * x], 1)
 
 
+def pools(x):
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        rows, columns = x[None], x[None, :, :, None]
+        y = [
+            pool(images, *window)
+            for images in (rows, tw.transpose(rows, [0, 2, 1]))
+            for pool in (tw.nn.max_pool1d, tw.nn.avg_pool1d)
+            for window in ((3, 2, "SAME"), (2, 2, "SAME"))
+        ]
+        y += [
+            tw.nn.max_pool2d(columns, 2, 2, "SAME"),
+            tw.nn.avg_pool2d(columns, 3, 1, "SAME"),
+        ]
+        total = tw.add_n([tw.reduce_sum(each * each) for each in y])
+    return tape.gradient(total, x), *y
+
+
 def gradients(x):
     with tw.GradientTape() as tape:
         tape.watch(x)
@@ -138,7 +156,7 @@ def gradients(x):
 
 
 FUNCTIONS = [
-    softmax, layer_norm, batch_norm, strides, sums, products, moves, gradients,
+    softmax, layer_norm, batch_norm, strides, sums, products, moves, pools, gradients,
 ]  # fmt: skip
 SHAPES = [(1, 1), (1, 7), (13, 1), (3, 5), (17, 33), (67, 130), (0, 4)]
 
@@ -152,6 +170,7 @@ def main():
             scheduling.BLOCK, scheduling.LANES, scheduling.STRIPS = 64, 4, (8, 4)
             scheduling.KEPT = group.SMALL = 64
             kernel.SHARED = gemm.SHARED = gemm.WORK = 1
+            windows.BLOCK = 16
         for function in FUNCTIONS:
             for shape in SHAPES:
                 check(function, shape, np.float32 if small else np.float64)
@@ -159,7 +178,14 @@ def main():
 
 
 def check(function, shape, dtype):
-    if not shape[0] and function in (sums, moves, strides, gradients, batch_norm):
+    if not shape[0] and function in (
+        sums,
+        moves,
+        strides,
+        pools,
+        gradients,
+        batch_norm,
+    ):
         return  # nothing has no maximum, no mean and no row 0
     x = np.random.default_rng(0).uniform(-2, 2, shape).astype(dtype)
     print(function.__name__, shape, np.dtype(dtype).name, flush=True)

@@ -22,6 +22,7 @@ from tapewright.compiler.targets.native import (
     kernel,
     moves,
     segments,
+    windows,
 )
 from tapewright.ops.array.indexing import scatter_index
 
@@ -52,7 +53,7 @@ def small_blocks(monkeypatch):
         monkeypatch.setattr(scheduling, name, value)
     monkeypatch.setattr(group, "SMALL", 4)
     monkeypatch.setattr(kernel, "SHARED", 1)
-    for each in (gather, moves):
+    for each in (gather, moves, windows):
         monkeypatch.setattr(each, "BLOCK", 4)
 
 

@@ -254,10 +254,10 @@ def test_the_mean_of_integers_is_refused():
 
 
 def test_the_adjoint_of_means_explains_what_does_not_fit():
-    from tapewright.ops.convolution.pooling import _spread_means
+    from tapewright.ops.convolution.pooling import spread_means_p
 
     with pytest.raises(ShapeError, match="axis -2 must have size 2"):
-        _spread_means(tw.ones((3, 1)), 4, -2, 2, 2, "VALID")
+        spread_means_p(tw.ones((3, 1)), 4, -2, 2, 2, "VALID")
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 1), (1, 7, 1), (1, 1, 7), (2, 5, 4)])

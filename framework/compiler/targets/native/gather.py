@@ -4,13 +4,11 @@ Several threads scatter into rows of their own, each in the order of the indices
 sums do not depend on their number.
 """
 
-import math
-
 import numpy as np
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from .kernel import BLOCK, NativeKernel, bits_of, block_function, call_blocks
+from .kernel import BLOCK, NativeKernel, around, bits_of, block_function, call_blocks
 
 __all__ = ["GatherKernel", "RangeKernel", "ScatterKernel"]
 
@@ -33,7 +31,7 @@ class GatherKernel(NativeKernel):
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and picks."""
         source, indices = self.operands
-        return *_around(source.shape, self.replaced.axis), indices.size
+        return *around(source.shape, self.replaced.axis), indices.size
 
     @property
     def blocks(self):
@@ -94,7 +92,7 @@ class ScatterKernel(NativeKernel):
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and picks."""
         shape = self.outputs[0].shape
-        return *_around(shape, self.replaced.axis), self.operands[1].size
+        return *around(shape, self.replaced.axis), self.operands[1].size
 
     @property
     def blocks(self):
@@ -148,11 +146,6 @@ class RangeKernel(NativeKernel):
         return _is_outside(
             writer, arguments[labels], labels.size, labels.dtype, classes
         )
-
-
-def _around(shape, axis):
-    at = axis % len(shape)
-    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 def _index_at(writer, indices, k, dtype):

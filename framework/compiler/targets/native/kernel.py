@@ -6,6 +6,7 @@ knows of it. Its operands are in C order.
 """
 
 import contextlib
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -19,6 +20,7 @@ from .llvm_writer import POINTER
 __all__ = [
     "Arguments",
     "NativeKernel",
+    "around",
     "bits_of",
     "block_function",
     "call_blocks",
@@ -140,6 +142,12 @@ def call_blocks(writer, name, context, count, work):
 def is_shared(count, work):
     """Return whether blocks that take so many operations go to several threads."""
     return count > 1 and work >= SHARED
+
+
+def around(shape, axis):
+    """Entries before an axis, along it, and of the axes behind it."""
+    at = axis % len(shape)
+    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 def bits_of(dtype):

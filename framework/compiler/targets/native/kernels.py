@@ -2,6 +2,13 @@
 
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.indexing import scatter_index
+from tapewright.ops.convolution.pooling import (
+    pick_at_maxima_p,
+    spread_means_p,
+    spread_to_maxima_p,
+    window_max_p,
+    window_mean_p,
+)
 
 from ...loops.accesses import layout_of, row_major
 from ...program.array_functions import copy_into
@@ -12,6 +19,13 @@ from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
 from .moves import ConcatKernel, PlaceKernel
 from .step_loop import RECURRENT, StepLoop
+from .windows import (
+    MaxKernel,
+    MeanKernel,
+    PickKernel,
+    SpreadKernel,
+    SpreadMeansKernel,
+)
 
 __all__ = ["KERNELS", "use_kernels"]
 
@@ -22,7 +36,12 @@ KERNELS = {
     Draw: DrawKernel,
     Gather: GatherKernel,
     Scatter: ScatterKernel,
+    pick_at_maxima_p.primitive: PickKernel,
     scatter_index.primitive: PlaceKernel,
+    spread_means_p.primitive: SpreadMeansKernel,
+    spread_to_maxima_p.primitive: SpreadKernel,
+    window_max_p.primitive: MaxKernel,
+    window_mean_p.primitive: MeanKernel,
     **dict.fromkeys(map(get_primitive, RECURRENT), StepLoop),
 }
 

@@ -274,6 +274,14 @@ class Writer:
         self.jump(done)
         self.begin(done)
 
+    def stays_loop(self):
+        """Metadata of a loop that is not unrolled, so that it is still there to vectorize.
+
+        LLVM unrolls a dozen rounds before that, and then finds few vectors in them.
+        """
+        self.declared["!0"] = '!0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}}'
+        return ", !llvm.loop !0"
+
     # --- constants
 
     def const(self, value, dtype):
@@ -299,6 +307,15 @@ class Writer:
     def symbol(self, name):
         """The address of a function or global of the module."""
         return Value(self, POINTER, f"@{name}")
+
+    def table(self, name, values):
+        """The address of a constant array of numbers, or addresses, under a name."""
+        listed = [f"{llvm_type(x.dtype)} {x.text}" for x in values]
+        kind = listed[0].split()[0]
+        self.declared[name] = (
+            f"@{name} = internal constant [{len(listed)} x {kind}] [{', '.join(listed)}]"
+        )
+        return self.symbol(name)
 
     # --- arithmetic
 

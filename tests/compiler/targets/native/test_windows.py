@@ -1,0 +1,367 @@
+"""Pooling as machine code: the numbers of NumPy's kernels, whatever windows and arrays are."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import config
+from tapewright.compiler.program.array_instructions import Contract, Routine
+from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.targets.native import kernel, windows
+from tapewright.compiler.targets.native.segments import code_of
+from tapewright.ops.convolution.pooling import (
+    pick_at_maxima_p,
+    spread_means_p,
+    spread_to_maxima_p,
+    window_max_p,
+    window_mean_p,
+)
+from tapewright.ops.convolution.windows import resized, window_positions
+
+pytest.importorskip("llvmlite")
+
+KINDS = {
+    window_max_p: windows.MaxKernel,
+    window_mean_p: windows.MeanKernel,
+    spread_means_p: windows.SpreadMeansKernel,
+    spread_to_maxima_p: windows.SpreadKernel,
+    pick_at_maxima_p: windows.PickKernel,
+}
+# Forward, windows without margins are maps.
+BACKWARD = (spread_means_p, spread_to_maxima_p, pick_at_maxima_p)
+CANARY, ROOM = 0xA5, 256
+
+
+@pytest.fixture(autouse=True)
+def native():
+    with config.use_target("native"):
+        yield
+    config.set_threads(None)
+
+
+@pytest.fixture(params=[False, True], ids=["blocks", "small blocks"])
+def blocks(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(kernel, "SHARED", 1)
+        monkeypatch.setattr(windows, "BLOCK", 16)
+
+
+def values(rng, shape, dtype):
+    """Few numbers, so that maxima are equal; with NaN and infinities among them."""
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f":
+        limits = np.iinfo(dtype)
+        kinds = [limits.min, limits.max, 0, 1, 2, 3]
+    else:
+        kinds = [-np.inf, np.inf, np.nan, 0.0, -0.0, *rng.normal(size=8)]
+    some = rng.integers(0, len(kinds), shape)
+    return np.array(kinds, dtype)[some]
+
+
+def numbers(rng, shape, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    return rng.integers(0, 100, shape).astype(dtype)
+
+
+def window_of(rng):
+    """``(extent, size, stride, padding, dilation)`` of which there is a window."""
+    while True:
+        extent, size, stride = [int(rng.integers(1, n)) for n in (13, 6, 5)]
+        dilation = int(rng.choice([1, 1, 1, 2, 3]))
+        padding = ("VALID", "SAME", tuple(map(int, rng.integers(0, 9, 2))))
+        window = extent, size, stride, padding[rng.integers(3)], dilation
+        if rng.random() < 0.15:
+            window = extent, 2, 2, "VALID", 1
+        if window_positions(*window)[-1]:
+            return window
+
+
+def operands_of(op, rng, shape, axis, window, dtype, other):
+    """The arrays of an op on an axis whose extent before pooling is in the shape."""
+    count = window_positions(*window)[-1]
+    pooled, attributes = resized(shape, axis, count), {}
+    x = values(rng, shape, dtype)
+    if op in (window_max_p, window_mean_p):
+        return (x,), attributes
+    if op is spread_means_p:
+        return (values(rng, pooled, dtype),), {"extent": window[0]}
+    names = ("size", "stride", "padding", "dilation")
+    with np.errstate(all="ignore"):
+        keywords = dict(zip(names, window[1:], strict=True))
+        maxima = window_max_p.primitive.kernel(np, x, axis=axis, **keywords)
+    first = pooled if op is spread_to_maxima_p else shape
+    made = values if rng.random() < 0.5 else numbers
+    return (made(rng, first, other), x, maxima), attributes
+
+
+def canary_empty(rooms):
+    def empty(shape, dtype):
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        room = np.full(size + 2 * ROOM, CANARY, np.uint8)
+        rooms.append((room, size))
+        return room[ROOM : ROOM + size].view(dtype).reshape(shape)
+
+    return empty
+
+
+def run(op, arrays, order, attributes):
+    """The results of machine code for each number of threads, all of one kernel's."""
+    back = np.argsort(order)
+
+    def traced(*given):
+        return op(*[tw.transpose(x, order) for x in given], **attributes)
+
+    given = [np.ascontiguousarray(x.transpose(back)) for x in arrays]
+    made = (
+        tw.function(traced).get_concrete_function(*map(tw.constant, given)).executable
+    )
+    rooms, found = [], []
+    for name, value in made.bound.items():
+        if value is np.empty:
+            made.bound[name] = canary_empty(rooms)
+    kinds = {type(each) for each in made.program.instructions if not each.is_free}
+    for threads in (1, 2, 4):
+        config.set_threads(threads)
+        found.append([np.array(x) for x in made.run(given)][0])
+    assert rooms or not kinds - {Opaque}  # a window of one is the input itself
+    for room, size in rooms:
+        assert (room[:ROOM] == CANARY).all() and (room[ROOM + size :] == CANARY).all()
+    return found, kinds
+
+
+def signs(x):
+    return np.signbit(x) if x.dtype.kind == "f" else x < 0
+
+
+def check(op, arrays, order, axis, window, kind=None, **attributes):
+    """Compare machine code, of arrays in some memory order, with the kernel in NumPy."""
+    names = ("size", "stride", "padding", "dilation")
+    attributes |= dict(zip(names, window[1:], strict=True), axis=axis)
+    with np.errstate(all="ignore"):
+        wanted = op.primitive.kernel(np, *arrays, **attributes)
+    found, kinds = run(op, arrays, order, attributes)
+    label = f"{arrays[0].shape} {arrays[0].dtype} {order} {attributes}"
+    for each in found:
+        assert each.dtype == wanted.dtype, label
+        np.testing.assert_array_equal(each, wanted, label)
+        if (
+            op is not window_max_p and each.dtype.kind == "f"
+        ):  # of two zeros NumPy has one
+            plain = ~np.isnan(wanted)
+            signs = [np.signbit(x[plain]) for x in (each, wanted)]
+            np.testing.assert_array_equal(*signs, label)
+        assert each.tobytes() == found[0].tobytes(), label
+    if kind is not None:
+        assert kind in kinds, label
+    assert Opaque not in kinds, label
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.primitive.name)
+def test_entries_are_those_of_the_kernel_in_numpy(op, seed, blocks):
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        window = window_of(rng)
+        rank = int(rng.integers(1, 5))
+        axis = -int(rng.integers(1, rank + 1))
+        shape = tuple(map(int, rng.choice([1, 2, 3, 5, 17], rank)))
+        shape = resized(shape, axis, window[0])
+        floating = op in (window_mean_p, spread_means_p)
+        dtype = rng.choice(["f4", "f8"] + ["i4", "u1", "i8"] * (not floating))
+        other = rng.choice(["f4", "f8"] + ["i8"] * (op is pick_at_maxima_p))
+        arrays, extent = operands_of(op, rng, shape, axis, window, dtype, other)
+        order = [int(a) for a in rng.permutation(rank)]
+        kind = KINDS[op] if op in BACKWARD else None
+        check(op, arrays, order, axis, window, kind, **extent)
+
+
+BIG = {"size 2": (41, 2, 2, "VALID", 1), "margins": (37, 3, 2, "SAME", 1),
+       "apart": (40, 2, 3, "VALID", 1)}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (0, 3, 1, 2)], ids=str)
+@pytest.mark.parametrize("window", BIG.values(), ids=list(BIG))
+@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.primitive.name)
+def test_arrays_for_several_threads(op, window, order):
+    rng = np.random.default_rng(0)
+    for axis in (-2, -3):
+        shape = resized((9, 20, 21, 34), axis, window[0])
+        arrays, extent = operands_of(op, rng, shape, axis, window, "f4", "f4")
+        assert sum([x.size for x in arrays]) > kernel.SHARED / 2
+        check(op, arrays, order, axis, window, **extent)
+
+
+@pytest.mark.parametrize("op", BACKWARD, ids=lambda op: op.primitive.name)
+def test_one_row_is_shared_by_threads(op):
+    rng = np.random.default_rng(0)
+    for window in ((4001, 3, 2, "SAME", 1), (4001, 2, 2, "VALID", 1)):
+        arrays, extent = operands_of(op, rng, (4001, 60), -2, window, "f4", "f4")
+        check(op, arrays, (0, 1), -2, window, KINDS[op], **extent)
+
+
+@pytest.mark.parametrize("window", BIG.values(), ids=list(BIG))
+def test_nothing_is_spread_over_what_other_windows_still_need(window):
+    def f(x, g):
+        x = x * 2.0  # ends with the spreading, and so may its place
+        maxima = window_max_p(x, -2, *window[1:])
+        return spread_to_maxima_p(g * 3.0, x, maxima, -2, *window[1:]) * 0.5
+
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9, 10, (7, window[0], 33)).astype(np.float32)
+    g = numbers(rng, resized(x.shape, -2, window_positions(*window)[-1]), "f4")
+    np.testing.assert_array_equal(tw.function(f)(x, g), f(x, g))
+
+
+@pytest.mark.parametrize("window", BIG.values(), ids=list(BIG))
+def test_operands_lie_one_behind_the_other_in_an_array(window):
+    shape, count = (4, window[0], 5), window_positions(*window)[-1]
+    pooled = resized(shape, -2, count)
+    sizes = [int(np.prod(s)) for s in (pooled, shape, pooled)]
+
+    def f(z):
+        parts, start = [], 0
+        for size, s in zip(sizes, (pooled, shape, pooled), strict=True):
+            parts.append(tw.reshape(z[start : start + size], s))
+            start += size
+        return spread_to_maxima_p(*parts, -2, *window[1:])
+
+    z = tw.constant(np.random.default_rng(0).integers(0, 3, sum(sizes)).astype("f4"))
+    np.testing.assert_array_equal(tw.function(f)(z), f(z))
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "window"),
+    [
+        (spread_to_maxima_p, "f2", (8, 3, 2, "SAME", 1)),
+        (spread_to_maxima_p, "f2", (8, 2, 2, "VALID", 1)),
+        (spread_to_maxima_p, "f4", (40, 20, 3, "SAME", 1)),
+        (window_mean_p, "f4", (90, 40, 3, "SAME", 1)),
+        (spread_means_p, "f4", (90, 3, 40, "VALID", 1)),
+        (window_max_p, "f2", (8, 3, 2, "SAME", 1)),
+    ],
+    ids=str,
+)
+def test_other_pools_are_calls_of_numpy(op, dtype, window):
+    rng = np.random.default_rng(0)
+    arrays, extent = operands_of(op, rng, (3, window[0], 5), -2, window, dtype, dtype)
+    names = ("size", "stride", "padding", "dilation")
+    attributes = extent | dict(zip(names, window[1:], strict=True), axis=-2)
+    with np.errstate(all="ignore"):
+        wanted = op.primitive.kernel(np, *arrays, **attributes)
+        found, kinds = run(op, arrays, (2, 0, 1), attributes)
+    for each in found:
+        np.testing.assert_array_equal(each, wanted)
+    assert kinds & {Opaque, Routine}
+
+
+def test_cotangents_with_further_axes_are_a_call_of_numpy():
+    rng, window = np.random.default_rng(0), (8, 3, 2, "SAME", 1)
+    (g, x, maxima), _ = operands_of(
+        spread_to_maxima_p, rng, (3, 8, 5), -2, window, "f4", "f4"
+    )
+    several = np.stack([g, 2 * g])
+
+    def f(g, x, maxima):
+        return spread_to_maxima_p(g, x, maxima, -2, *window[1:])
+
+    wanted = f(*map(tw.constant, (several, x, maxima)))
+    found = tw.function(f)(*map(tw.constant, (several, x, maxima)))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(0, 8, 3), (2, 8, 0)])
+def test_nothing_is_pooled(shape):
+    def f(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.max_pool1d(x, 3, 2, "SAME") + tw.nn.avg_pool1d(x, 3, 2, "SAME")
+        return y, tape.gradient(y, x)
+
+    x = tw.constant(np.zeros(shape, np.float32))
+    for a, b in zip(tw.function(f)(x), f(x), strict=True):
+        assert a.shape == b.shape
+
+
+# ------------------------------------------------------------------------- derivatives
+
+
+def second(pool):
+    def f(x, direction):
+        with tw.GradientTape() as outer:
+            outer.watch(x)
+            with tw.GradientTape() as inner:
+                inner.watch(x)
+                y = pool(x)
+                loss = tw.reduce_sum(y * y * y)
+            g = inner.gradient(loss, x)
+            along = tw.reduce_sum(g * direction)
+        return y, g, outer.gradient(along, x)
+
+    return f
+
+
+@pytest.mark.parametrize("channels", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(
+    "arguments",
+    [(2, 2, "VALID"), (3, 2, "SAME"), (3, 1, "SAME"), (2, 3, "SAME")],
+    ids=str,
+)
+@pytest.mark.parametrize("pool", [tw.nn.max_pool2d, tw.nn.avg_pool2d])
+def test_derivatives_are_those_of_eager_mode(pool, arguments, channels):
+    rng = np.random.default_rng(0)
+    x, direction = rng.integers(-3, 4, (2, 2, 9, 8, 7)).astype(np.float32)
+    f = second(lambda x: pool(x, *arguments, data_format=channels))
+    wanted = f(tw.constant(x), tw.constant(direction))
+    traced = tw.function(f)
+    found = traced(tw.constant(x), tw.constant(direction))
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    made = traced.get_concrete_function(tw.constant(x), tw.constant(direction))
+    assert not _calls(made)
+
+
+def _calls(concrete):
+    """The instructions of a trace that are calls of NumPy."""
+    each = concrete.executable.program.instructions
+    return [x for x in each if not x.is_free and code_of(x) is None]
+
+
+def test_where_the_maxima_are_is_machine_code():
+    x = np.random.default_rng(0).integers(0, 4, (3, 9, 8, 5)).astype(np.float32)
+
+    def f(x):
+        return tw.nn.max_pool_with_argmax(x, 3, 2, "SAME", include_batch_in_index=True)
+
+    traced = tw.function(f)
+    for a, b in zip(traced(x), f(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not _calls(traced.get_concrete_function(tw.constant(x)))
+
+
+def test_pools_between_convolutions_are_machine_code_without_copies():
+    def f(x, v, w):
+        with tw.GradientTape() as tape:
+            tape.watch([v, w])
+            y = tw.nn.max_pool2d(
+                tw.nn.relu(tw.nn.conv2d(x, v, 1, "SAME")), 2, 2, "VALID"
+            )
+            y = tw.nn.relu(tw.nn.conv2d(y, w, 1, "SAME"))
+            y = tw.nn.avg_pool2d(tw.nn.max_pool2d(y, 3, 2, "SAME"), 3, 1, "SAME")
+            loss = tw.reduce_sum(y * y)
+        return loss, tape.gradient(loss, [v, w])
+
+    rng = np.random.default_rng(0)
+    shapes = (4, 12, 12, 3), (3, 3, 3, 6), (3, 3, 6, 8)
+    arrays = [tw.constant(rng.normal(size=s).astype(np.float32)) for s in shapes]
+    traced = tw.function(f)
+    for a, b in zip(
+        tw.nest.flatten(traced(*arrays)), tw.nest.flatten(f(*arrays)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-3)
+    made = traced.get_concrete_function(*arrays)
+    assert {type(each) for each in _calls(made)} == {Contract}
+    names = [each.name for each in made.executable.program.instructions]
+    assert not [name for name in names if "copy" in name], names
