@@ -274,11 +274,14 @@ class Writer:
         self.jump(done)
         self.begin(done)
 
-    def stays_loop(self):
-        """Metadata of a loop that is not unrolled, so that it is still there to vectorize.
+    def stays_loop(self, count):
+        """Metadata of a loop of ``count`` rounds that are to be made of vectors.
 
-        LLVM unrolls a dozen rounds before that, and then finds few vectors in them.
+        LLVM would unroll a few dozen rounds before that, and find few vectors in them. It
+        is one node for all loops, so that functions that do the same have the same text.
         """
+        if not 4 <= count < 32:
+            return ""
         self.declared["!0"] = '!0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}}'
         return ", !llvm.loop !0"
 

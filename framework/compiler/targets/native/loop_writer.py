@@ -102,13 +102,20 @@ class _Function:
                 self.indices[axis] = start, start
                 self.statements(loop.body)
         else:
-            with writer.loop(0, axis.extent) as index:
+            with writer.loop(0, axis.extent, metadata=self.metadata(loop)) as index:
                 self.indices[axis] = index, index
                 self.statements(loop.body)
         if before is None:
             self.indices.pop(axis)
         else:
             self.indices[axis] = before
+
+    def metadata(self, loop):
+        """Metadata of a loop: an innermost one that adds nothing up may be made of vectors."""
+        kinds = {type(each) for each in loop.body}
+        if kinds & {Loop, Accumulate}:
+            return ""
+        return self.writer.stays_loop(loop.axis.extent)
 
     def strip_start(self, axis, width):
         """The first index of the current strip: that of a loop, or of the block."""

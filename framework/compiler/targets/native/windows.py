@@ -204,8 +204,7 @@ class WindowKernel(NativeKernel):
     def behind(self, writer):
         """The loop over the entries behind the axis."""
         _, _, tail = around(self.outputs[0].shape, self.axis)
-        metadata = writer.stays_loop() if tail >= 4 else ""
-        return writer.loop(0, tail, metadata=metadata)
+        return writer.loop(0, tail, metadata=writer.stays_loop(tail))
 
     @property
     def first(self):

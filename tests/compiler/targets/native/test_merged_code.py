@@ -130,3 +130,19 @@ def test_a_long_chain_is_cut_into_nests_of_the_same_code(texts):
     program = tw.function(run).get_concrete_function(tw.constant(X)).executable.program
     nests = [each for each in program.instructions if type(each) is LoopNest]
     assert len(nests) == 8
+
+
+@pytest.mark.parametrize(("columns", "stay"), [(3, 0), (10, 1), (100, 0)])
+def test_loops_over_a_few_entries_are_left_for_vectors(texts, columns, stay):
+    x = np.linspace(-1, 1, 7 * columns, dtype=np.float32).reshape(7, columns)
+    traced = tw.function(lambda x, b: tw.nn.relu(x + b))
+    found = traced(tw.constant(x), tw.constant(x[0]))
+    np.testing.assert_array_equal(found, np.maximum(x + x[0], 0))
+    assert texts[-1].count(", !llvm.loop !0") == stay
+
+
+def test_loops_that_add_up_are_unrolled(texts):
+    x = np.ones((2, 10), np.float32)
+    traced = tw.function(lambda x: tw.reduce_sum(x, 1))
+    np.testing.assert_array_equal(traced(tw.constant(x)), np.full(2, 10))
+    assert "!llvm.loop" not in texts[-1]
