@@ -111,7 +111,10 @@ class _Function:
             self.indices[axis] = before
 
     def metadata(self, loop):
-        """Metadata of a loop: an innermost one that adds nothing up may be made of vectors."""
+        """Metadata of a loop: an innermost one that adds nothing up may be made of vectors.
+
+        Where LLVM unrolls them, sums over rows of 5 keep their totals in registers.
+        """
         kinds = {type(each) for each in loop.body}
         if kinds & {Loop, Accumulate}:
             return ""

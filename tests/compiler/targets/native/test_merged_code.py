@@ -139,10 +139,3 @@ def test_loops_over_a_few_entries_are_left_for_vectors(texts, columns, stay):
     found = traced(tw.constant(x), tw.constant(x[0]))
     np.testing.assert_array_equal(found, np.maximum(x + x[0], 0))
     assert texts[-1].count(", !llvm.loop !0") == stay
-
-
-def test_loops_that_add_up_are_unrolled(texts):
-    x = np.ones((2, 10), np.float32)
-    traced = tw.function(lambda x: tw.reduce_sum(x, 1))
-    np.testing.assert_array_equal(traced(tw.constant(x)), np.full(2, 10))
-    assert "!llvm.loop" not in texts[-1]
