@@ -3,7 +3,7 @@
 ``pytest --device cupy`` runs the very same tests on CuPy arrays, on a GPU, and
 ``pytest --device strict`` on a stand-in for them that runs anywhere (strict_array.py).
 Traced functions run on NumPy calls, as to compile the thousands of small ones of all tests
-takes an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=native pytest``
+takes half an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=native pytest``
 runs any others on it.
 """
 
