@@ -15,6 +15,8 @@ from tapewright.compiler.targets.native import engine, entry, object_layout  # n
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer  # noqa: E402
 from tapewright.core.openblas import Unavailable  # noqa: E402
 
+from .wrong_arrays import WRONG, frozen  # noqa: E402
+
 
 def made(write, constants=()):
     """A Python function whose body ``write(writer, constants, args, count)`` appends."""
@@ -43,39 +45,6 @@ def checker(*expected):
 def test_an_array_of_the_expected_kind_is_taken():
     step = checker(((3, 4), np.float32, True))
     assert step(np.zeros((3, 4), np.float32)) is None
-
-
-class Named(np.ndarray):
-    pass
-
-
-def frozen(x):
-    x.flags.writeable = False
-    return x
-
-
-WRONG = {
-    "no array": 1.0,
-    "None": None,
-    "a list": [[0.0] * 4] * 3,
-    "a scalar": np.float32(0),
-    "a subclass": np.zeros((3, 4), np.float32).view(Named),
-    "a dtype": np.zeros((3, 4), np.float64),
-    "a dtype of one size": np.zeros((3, 4), np.int32),
-    "the byte order": np.zeros((3, 4), ">f4"),
-    "fewer axes": np.zeros(12, np.float32),
-    "more axes": np.zeros((3, 4, 1), np.float32),
-    "no axes": np.zeros((), np.float32),
-    "the first size": np.zeros((4, 4), np.float32),
-    "the last size": np.zeros((3, 5), np.float32),
-    "sizes the other way": np.zeros((4, 3), np.float32),
-    "the order": np.zeros((4, 3), np.float32).T,
-    "steps": np.zeros((3, 8), np.float32)[:, ::2],
-    "rows apart": np.zeros((3, 5), np.float32)[:, :4],
-    "backwards": np.zeros((3, 4), np.float32)[::-1],
-    "unaligned": np.frombuffer(bytearray(49), np.uint8)[1:].view("f4").reshape(3, 4),
-    "read-only": frozen(np.zeros((3, 4), np.float32)),
-}
 
 
 @pytest.mark.parametrize("what", WRONG)
