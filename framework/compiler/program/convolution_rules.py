@@ -18,7 +18,7 @@ from tapewright.ops.convolution.correlation import (
     input_gradient,
     input_gradient_into,
 )
-from tapewright.ops.convolution.im2col import columns_size
+from tapewright.ops.convolution.grouped import group_columns_size
 from tapewright.ops.convolution.pooling import (
     add_to_maxima_p,
     in_halves,
@@ -110,7 +110,7 @@ def lower_convolution(builder, input, filters, **attributes):
     )  # fmt: skip
     if 0 in counts:
         raise NotTraceable
-    size = columns_size(input.shape, filters.shape, **attributes)
+    size = group_columns_size(input.shape, filters.shape, **attributes)
     size += _reordered_size(input)
     shape = (count, *counts[::-1], input.shape[0])
 
@@ -128,7 +128,7 @@ def lower_input_gradient(builder, g, filters, *, size, **attributes):
     _check_plain(g, filters)
     channels = filters.shape[-2] * attributes["groups"]
     images = (g.shape[0], *size, channels)
-    space = _reordered_size(g) + columns_size(images, filters.shape, **attributes)
+    space = _reordered_size(g) + group_columns_size(images, filters.shape, **attributes)
     shape = (channels, *size[::-1], g.shape[0])
 
     def maps():
@@ -147,7 +147,7 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
     _check_plain(input, g)
     shape = (*window, input.shape[-1] // attributes["groups"], g.shape[-1])
     size = _reordered_size(input) + _reordered_size(g) + -(-math.prod(shape) // 16) * 16
-    size += columns_size(input.shape, shape, **attributes)
+    size += group_columns_size(input.shape, shape, **attributes)
 
     def maps():
         loops, of_images, of_filters, places = _maps(input.shape, shape, attributes)

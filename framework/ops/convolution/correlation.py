@@ -23,12 +23,17 @@ from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import ShapeLike, TensorLike
 
 from ..array.shape import reshape, transpose
+from .grouped import (
+    are_small,
+    convolve_groups,
+    filter_gradient_of_groups,
+    input_gradient_of_groups,
+)
 from .im2col import (
     Room,
     blocks_of,
     clear_around,
     columns,
-    flattened,
     matrices,
     meetings,
     product,
@@ -89,22 +94,44 @@ def convolve_into(
         out = xp.empty((count, *counts[::-1], batch), input.dtype).transpose()
     if not out.size:
         return out
-    shifts = shared_taps(window, strides, depth, count // groups)
-    weights = matrices(filters, groups, shifts).swapaxes(2, 3)
-    flat = _flat(out, groups)
-    for start, stop, parts in columns(
-        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
-        groups, shifts, room,
-    ):  # fmt: skip
-        for i, (matrix, cols) in enumerate(zip(weights, parts)):
-            product(xp, matrix, cols, flat[:, :, start:stop], add=i > 0)
+    geometry = strides, dilations, [before for before, _ in margins], counts
+    x, target = _split(turned(xp, input, room), groups), _split(out.transpose(), groups)
+    filters = _split_filters(filters, groups)
+    if are_small(xp, filters.shape, counts, batch):
+        convolve_groups(xp, x, filters, target, *geometry, room)
+        return out
+    for each in zip(x, filters, target):
+        _convolve_one(xp, *each, *geometry, room.again())
     return out
 
 
-def _flat(out, groups):
-    """``[n, h, w, c]``, in reverse order in memory, as ``[groups, c / groups, w * h * n]``."""
-    each = out.shape[-1] // groups
-    return out.transpose().reshape(groups, each, math.prod(out.shape[:-1]))
+def _convolve_one(xp, x, filters, out, strides, dilations, befores, counts, room):
+    """The convolution of ``x`` into ``out``, ``[channels, width, ..., batch]``."""
+    *window, depth, count = filters.shape
+    shifts = shared_taps(window, strides, depth, count)
+    weights, flat = matrices(filters, shifts).swapaxes(1, 2), _flat(out)
+    for start, stop, parts in columns(
+        xp, x, window, strides, dilations, befores, counts, shifts, room
+    ):
+        for i, (matrix, cols) in enumerate(zip(weights, parts)):
+            product(xp, matrix, cols, flat[:, start:stop], add=i > 0)
+
+
+def _split(x, groups):
+    """``[channels, ...]`` as ``[groups, channels / groups, ...]``."""
+    return x.reshape(groups, len(x) // groups, *x.shape[1:])
+
+
+def _split_filters(filters, groups):
+    """``[*window, depth, count]`` as ``[groups, *window, depth, count / groups]``."""
+    *window, depth, count = filters.shape
+    split = filters.reshape(*window, depth, groups, count // groups)
+    return split.transpose(len(window) + 1, *range(len(window) + 1), len(window) + 2)
+
+
+def _flat(x):
+    """``[channels, width, ..., batch]`` as a matrix with a row for each channel."""
+    return x.reshape(len(x), math.prod(x.shape[1:]))
 
 
 @convolve.infer
@@ -179,30 +206,42 @@ def input_gradient_into(
     if not g.size:
         out[...] = 0
         return out
-    flat = flattened(xp, g, groups, room)
-    each = out.transpose().reshape(groups, depth, *size[::-1], batch)
-    if set(window) == {1} and set(strides) == {1} and counts == tuple(size):
-        product(xp, matrices(filters, groups)[0], flat, _flat(out, groups))
+    befores = [before for before, _ in margins]
+    g, target = _split(turned(xp, g, room), groups), _split(out.transpose(), groups)
+    filters = _split_filters(filters, groups)
+    if are_small(xp, filters.shape, counts, batch):
+        input_gradient_of_groups(
+            xp, g, filters, target, strides, dilations, befores, room
+        )
         return out
-    shifts = shared_taps(window, strides, depth, count // groups)
-    weights = matrices(filters, groups, shifts)
+    for each in zip(g, filters, target):
+        _input_gradient_of_one(xp, *each, strides, dilations, befores, room.again())
+    return out
+
+
+def _input_gradient_of_one(xp, g, filters, out, strides, dilations, befores, room):
+    *window, depth, count = filters.shape
+    size, counts, batch = out.shape[-2:0:-1], g.shape[-2:0:-1], g.shape[-1]
+    flat = _flat(g)
+    if set(window) == {1} and set(strides) == {1} and counts == size:
+        product(xp, matrices(filters)[0], flat, _flat(out))
+        return
+    shifts = shared_taps(window, strides, depth, count)
+    weights = matrices(filters, shifts)
     if shifts > 1:
         window = (*window[:-1], 1)
     more, rest = (shifts - 1) * dilations[-1], math.prod(counts[:-1]) * batch
-    blocks = blocks_of(xp, groups * depth * math.prod(window), counts, batch)
-    rows = blocks[0][1] + more
-    space = room.take(groups, weights.shape[2], rows * rest)
-    befores = [before for before, _ in margins]
-    fresh = None  # what the first tap reaches needs no zeros
+    blocks = blocks_of(xp, depth * math.prod(window), counts, batch)
+    space = room.take(weights.shape[1], (blocks[0][1] + more) * rest)
+    each, fresh = out[None], None  # what the first tap reaches needs no zeros
     for first, rows in blocks:
-        cols = space[:, :, : (rows + more) * rest]
-        cols[:, :, rows * rest :] = 0
-        part = flat[:, :, first * rest : (first + rows) * rest]
+        cols = space[:, : (rows + more) * rest]
+        cols[:, rows * rest :] = 0
+        part = flat[:, first * rest : (first + rows) * rest]
         for i, matrix in enumerate(weights):
             start = i * dilations[-1] * rest
-            product(xp, matrix, part, cols[:, :, start : start + rows * rest],
-                     add=i > 0)  # fmt: skip
-        cols = cols.reshape(groups, *window, depth, rows + more, *counts[-2::-1], batch)
+            product(xp, matrix, part, cols[:, start : start + rows * rest], add=i > 0)
+        cols = cols.reshape(1, *window, depth, rows + more, *counts[-2::-1], batch)
         for tap, places, entries in meetings(
             size, window, strides, dilations, befores, counts, first, rows + more
         ):
@@ -217,7 +256,6 @@ def input_gradient_into(
                 each[entries] += seen
     if fresh is None:
         out[...] = 0
-    return out
 
 
 @input_gradient.infer
@@ -279,19 +317,30 @@ def filter_gradient_into(
     if not (g.size and depth):
         out[...] = 0
         return out
-    shifts = shared_taps(window, strides, depth, count // groups)
-    taps, each = math.prod(window) // shifts, count // groups
-    flat = flattened(xp, g, groups, room).swapaxes(1, 2)
-    total = room.take(shifts, groups, taps * depth, each)
-    for start, stop, parts in columns(
-        xp, turned(xp, input, room), window, strides, dilations, margins, counts,
-        groups, shifts, room,
-    ):  # fmt: skip
-        for part, cols in zip(total, parts):
-            product(xp, cols, flat[:, start:stop], part, add=start > 0)
-    split = total.reshape(shifts, groups, taps, depth, each).transpose(2, 0, 3, 1, 4)
-    out.reshape(split.shape)[...] = split
+    geometry = strides, dilations, [before for before, _ in margins], counts
+    x = _split(turned(xp, input, room), groups)
+    g = _split(turned(xp, g, room), groups)
+    target = _split_filters(out, groups)
+    if are_small(xp, target.shape, counts, input.shape[0]):
+        filter_gradient_of_groups(xp, x, g, target, *geometry, room)
+        return out
+    for each in zip(x, g, target):
+        _filter_gradient_of_one(xp, *each, *geometry, room.again())
     return out
+
+
+def _filter_gradient_of_one(xp, x, g, out, strides, dilations, befores, counts, room):
+    *window, depth, count = out.shape
+    shifts = shared_taps(window, strides, depth, count)
+    flat = _flat(g).T
+    total = room.take(shifts, math.prod(window) // shifts * depth, count)
+    for start, stop, parts in columns(
+        xp, x, window, strides, dilations, befores, counts, shifts, room
+    ):
+        for part, cols in zip(total, parts):
+            product(xp, cols, flat[start:stop], part, add=start > 0)
+    split = total.reshape(shifts, *window[:-1], window[-1] // shifts, depth, count)
+    out[...] = xp.moveaxis(split, 0, len(window) - 1).reshape(out.shape)
 
 
 @filter_gradient.infer

@@ -19,16 +19,18 @@ __all__ = [
     "clear_around",
     "columns",
     "columns_size",
-    "flattened",
     "matrices",
     "meetings",
     "product",
     "shared_taps",
     "turned",
+    "unroll",
 ]
 
 # Numbers in one block of columns: enough for a product at full speed, no more memory.
 BLOCK, GPU_BLOCK = 1 << 22, 1 << 26
+# Numbers in the piece of an image that is transposed at a time.
+PIECE = 1 << 15
 # From so many numbers on a product that adds is worth the call of BLAS.
 LARGE = 1 << 14
 
@@ -46,6 +48,10 @@ class Room:
         self.rest = rest[-(-size // 16) * 16 :]
         return rest[:size].reshape(shape)
 
+    def again(self):
+        """The rest as room of its own, for one of several uses in turn."""
+        return Room(self.xp, self.dtype, self.rest)
+
 
 def turned(xp, x, room):
     """``[n, h, w, c]`` as ``[c, w, h, n]``, all of it contiguous in memory."""
@@ -58,40 +64,32 @@ def turned(xp, x, room):
     if len(x) > 1 and view.strides[-1] == x.itemsize:
         out[...] = view
     else:
-        _transpose(np.ascontiguousarray(x).reshape(len(x), -1), out)
+        _transpose(np.ascontiguousarray(x), out)
     return out
 
 
-def _transpose(rows, out):
-    """``rows`` ``[n, h * w * c]`` into ``out`` ``[c, w, h, n]``.
+def _transpose(x, out):
+    """``[n, ..., w, c]`` into ``out`` ``[c, w, ..., n]``, some rows of the images at a time.
 
-    A matrix is turned in pieces, in a third of the time of one large transpose; what is
-    left then is to move whole batches.
+    These are copied first: images may lie a power of two apart, so that the entries of a
+    pixel would evict each other from the cache.
     """
-    flat = np.empty((rows.shape[1], len(rows)), rows.dtype)
-    for i in range(0, len(flat), 1024):
-        flat[i : i + 1024] = rows[:, i : i + 1024].T
-    last = out.transpose(*range(out.ndim - 2, -1, -1), out.ndim - 1)
-    last[...] = flat.reshape(last.shape)
+    batch, height, row = len(x), x.shape[1], math.prod(x.shape[2:])
+    step = max(1, PIECE // max(batch * row, 1))
+    space = np.empty((batch, step * row + 16), x.dtype)
+    for i in range(0, height, step):
+        part = x[:, i : i + step]
+        piece = space[:, : part.shape[1] * row].reshape(part.shape)
+        piece[...] = part
+        out.T[:, i : i + step] = piece
 
 
-def flattened(xp, x, groups, room):
-    """``[n, h, w, c]`` as the matrices ``[groups, c / groups, w * h * n]``."""
-    channels = x.shape[-1]
-    return turned(xp, x, room).reshape(
-        groups, channels // groups, math.prod(x.shape[1:-1]) * x.shape[0]
-    )
-
-
-def matrices(filters, groups, shifts=1):
-    """Filters ``[*window, c / groups, o]`` as matrices, one for each shift.
-
-    Shape: ``[shifts, groups, taps * c / groups, o / groups]``; see `columns`.
-    """
+def matrices(filters, shifts=1):
+    """Filters ``[*window, c, o]`` as matrices ``[shifts, taps * c, o]``; see `columns`."""
     *window, depth, count = filters.shape
-    taps, each = math.prod(window) // shifts, count // groups
-    split = filters.reshape(taps, shifts, depth, groups, each)
-    return split.transpose(1, 3, 0, 2, 4).reshape(shifts, groups, taps * depth, each)
+    taps = math.prod(window) // shifts
+    split = filters.reshape(taps, shifts, depth, count)
+    return split.swapaxes(0, 1).reshape(shifts, taps * depth, count)
 
 
 def blocks_of(xp, depth, counts, batch):
@@ -149,63 +147,65 @@ def shared_taps(window, strides, depth, count):
     return window[-1] if strides[-1] == 1 and pays else 1
 
 
-def columns(xp, x, window, strides, dilations, margins, counts, groups, shifts, room):
+def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
     """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
-    A matrix is ``[groups, taps * depth, places]``. With stride 1 a tap further along the
-    width sees what its neighbour sees one place later: the same columns, shifted.
+    A matrix is ``[taps * channels, places]``. With stride 1 a tap further along the width
+    sees what its neighbour sees one place later: the same columns, shifted.
     """
     channels, *sizes, batch = x.shape
-    depth, rest = channels // groups, math.prod(counts[:-1]) * batch
+    rest = math.prod(counts[:-1]) * batch
     if shifts > 1:
         window = (*window[:-1], 1)
     taps, more = math.prod(window), (shifts - 1) * dilations[-1]
 
     def shifted(cols, rows):
-        cols = cols.reshape(groups, taps * depth, (rows + more) * rest)
+        cols = cols.reshape(taps * channels, (rows + more) * rest)
         starts = [j * dilations[-1] * rest for j in range(shifts)]
-        return [cols[:, :, i : i + rows * rest] for i in starts]
+        return [cols[:, i : i + rows * rest] for i in starts]
 
-    befores, sizes = [before for before, _ in margins], sizes[::-1]
-    exact = (*counts[:-1], counts[-1] + more)
-    if taps == 1 and set(strides) == {1} and tuple(sizes) == exact and not any(befores):
+    sizes, exact = tuple(sizes[::-1]), (*counts[:-1], counts[-1] + more)
+    if taps == 1 and set(strides) == {1} and sizes == exact and not any(befores):
         yield 0, counts[-1] * rest, shifted(x, counts[-1])  # there is nothing to copy
         return
     blocks = blocks_of(xp, channels * taps, counts, batch)
     space = room.take(channels * taps * (blocks[0][1] + more) * rest)
-    x = x.reshape(groups, depth, *x.shape[1:])
-    padded = any([b > 0 or a > 0 for b, a in margins])
     for first, rows in blocks:
         cols = space[: channels * taps * (rows + more) * rest]
-        cols = cols.reshape(groups, *window, depth, rows + more, *counts[-2::-1], batch)
-        for tap, places, entries in meetings(
-            sizes, window, strides, dilations, befores, counts, first, rows + more
-        ):
-            seen = cols[(slice(None), *tap)]
-            if places is None:
-                seen[...] = 0
-                continue
-            if padded:
-                clear_around(seen, places)
-            seen[places] = x[entries]
+        cols = cols.reshape(1, *window, channels, rows + more, *counts[-2::-1], batch)
+        unroll(cols, x[None], meetings(sizes, window, strides, dilations, befores, counts,
+                                       first, rows + more))  # fmt: skip
         yield first * rest, (first + rows) * rest, shifted(cols, rows)
 
 
-def columns_size(image, filters, strides, padding, dilations, groups=1):
+def unroll(cols, x, met, clear=True):
+    """The entries of ``x`` that each tap meets into columns, and zeros for margins.
+
+    Not to ``clear``, those zeros are there already.
+    """
+    for tap, places, entries in met:
+        seen = cols[(slice(None), *tap)]
+        if places is not None:
+            seen[places] = x[entries]
+        if clear:
+            clear_around(seen, places)
+
+
+def columns_size(image, filters, strides, padding, dilations):
     """The size of the columns, in numbers, for an image and filters of these shapes."""
     *window, depth, count = filters
     _, counts = positions(image[1:-1], window, strides, padding, dilations)
-    shifts = shared_taps(window, strides, depth, count // groups)
+    shifts = shared_taps(window, strides, depth, count)
     taps = math.prod(window) // shifts
     more = (shifts - 1) * dilations[-1]
-    rows = blocks_of(np, depth * groups * taps, counts, image[0])[0][1]
-    return depth * groups * taps * (rows + more) * math.prod(counts[:-1]) * image[0]
+    rows = blocks_of(np, depth * taps, counts, image[0])[0][1]
+    return depth * taps * (rows + more) * math.prod(counts[:-1]) * image[0]
 
 
 def product(xp, a, b, out=None, add=False):
     """``a @ b`` of stacks of matrices, into ``out`` or added to it.
 
-    NumPy has no fast product of halves, so these are made in single.
+    NumPy has no fast product of halves, so these are made in single, as is a new array.
     """
     half = a.dtype.name == "float16"
     if half:
@@ -217,8 +217,8 @@ def product(xp, a, b, out=None, add=False):
             out += a @ b
         else:
             out[...] = a @ b
-    elif add and len(out) == 1 and out.size >= LARGE:
-        gemm(a[0], b[0], out[0], beta=1.0)
+    elif add and out.ndim == 2 and out.size >= LARGE:
+        gemm(a, b, out, beta=1.0)
     elif add:
         out += a @ b
     else:
@@ -227,7 +227,13 @@ def product(xp, a, b, out=None, add=False):
 
 
 def clear_around(x, entries):
-    """Zeros where ``entries``, slices for the axes before the last, do not reach."""
+    """Zeros where ``entries``, slices for the axes before the last, do not reach.
+
+    Everywhere, if they are None.
+    """
+    if entries is None:
+        x[...] = 0
+        return
     for axis, part in enumerate(entries[1:-1], 2):
         if part.step not in (None, 1):
             x[...] = 0

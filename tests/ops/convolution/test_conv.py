@@ -8,7 +8,7 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.core.errors import DTypeError, ShapeError
-from tapewright.ops.convolution import correlation, im2col
+from tapewright.ops.convolution import correlation, grouped, im2col
 
 
 def margin(size, window, stride, dilation):
@@ -148,6 +148,196 @@ def test_small_blocks_of_columns_make_the_same_sums(monkeypatch):
     check_op(CASES[0], order=1)
     check_op(CASES[3], order=1)
     check_op(CASES[6], order=1)
+
+
+def adjoint_of_input(g, filters, size, strides, margins, dilations, groups):
+    """The definition of the gradient of the input: a sum over the taps of the window."""
+    *window, depth, count = filters.shape
+    reach = [
+        max(n + before, (places - 1) * s + (k - 1) * d + 1) + after
+        for n, (before, after), places, s, k, d in zip(
+            size, margins, g.shape[1:-1], strides, window, dilations
+        )
+    ]
+    out = np.zeros((len(g), *reach, groups * depth), g.dtype)
+    each = count // groups
+    for tap in itertools.product(*map(range, window)):
+        index = [
+            slice(i * d, i * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(tap, dilations, g.shape[1:-1], strides)
+        ]
+        for k in range(groups):
+            part = g[..., k * each : (k + 1) * each]
+            kernel = filters[tap][:, k * each : (k + 1) * each]
+            channels = slice(k * depth, (k + 1) * depth)
+            out[(slice(None), *index, channels)] += part @ kernel.T
+    inner = [slice(b, b + n) for n, (b, _) in zip(size, margins)]
+    return out[(slice(None), *inner)]
+
+
+GEOMETRIES = np.random.default_rng(7)
+
+
+def geometry(rank):
+    """A random convolution in groups: ``(x shape, filters shape, attributes)``."""
+    pick = GEOMETRIES.integers
+    groups, depth, each = pick(2, 5), pick(1, 4), pick(1, 4)
+    window, strides = pick(1, 5, rank), pick(1, 4, rank)
+    dilations = pick(1, 4, rank) if pick(2) else np.ones(rank, int)
+    reach = (window - 1) * dilations + 1
+    size = pick(np.maximum(1, reach // 2), reach + 9)
+    batch = pick(1, 20)
+    kind = pick(3)
+    padding = "SAME"
+    if kind:
+        before = pick(0, 5, rank)
+        least = np.maximum(reach - size - before, 0)
+        padding = tuple(zip(before.tolist(), (least + pick(0, 3, rank)).tolist()))
+    attributes = {
+        "strides": tuple(strides.tolist()),
+        "padding": padding,
+        "dilations": tuple(dilations.tolist()),
+        "groups": int(groups),
+    }
+    x = batch, *size, groups * depth
+    return x, (*window, depth, groups * each), attributes
+
+
+@pytest.mark.parametrize("small", [0, 1 << 30])
+@pytest.mark.parametrize("block", [100, 3000, 1 << 20])
+@pytest.mark.parametrize("long", [1, 1 << 30])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_groups_agree_with_the_definition(rank, long, block, small, monkeypatch):
+    monkeypatch.setattr(grouped, "LONG", long)
+    monkeypatch.setattr(grouped, "BLOCK", block)
+    monkeypatch.setattr(grouped, "SMALL", small)
+    for _ in range(12):
+        shape, filters_shape, attributes = geometry(rank)
+        x = GEOMETRIES.normal(size=shape)
+        filters = GEOMETRIES.normal(size=filters_shape)
+        wanted = convolved(x, filters, **attributes)
+        g = GEOMETRIES.normal(size=wanted.shape)
+        size, window = shape[1:-1], filters_shape[:-2]
+        strides, dilations = attributes["strides"], attributes["dilations"]
+        margins = attributes["padding"]
+        if margins == "SAME":
+            margins = [margin(*a) for a in zip(size, window, strides, dilations)]
+        groups = attributes["groups"]
+        out = correlation.convolve(x, filters, **attributes).numpy()
+        np.testing.assert_allclose(out, wanted, atol=1e-11)
+        back = correlation.input_gradient(g, filters, size=size, **attributes).numpy()
+        wanted = adjoint_of_input(g, filters, size, strides, margins, dilations, groups)
+        np.testing.assert_allclose(back, wanted, atol=1e-11)
+        found = correlation.filter_gradient(x, g, window=window, **attributes).numpy()
+        units = GEOMETRIES.normal(size=filters_shape)
+        inner = np.vdot(convolved(x, units, **attributes), g)
+        np.testing.assert_allclose(np.vdot(found, units), inner, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@pytest.mark.parametrize("each", [1, 2])
+def test_groups_of_any_dtype_agree_with_double_precision(dtype, each):
+    x = GEOMETRIES.normal(size=(40, 9, 8, 6)).astype(dtype)
+    f = GEOMETRIES.normal(size=(3, 2, 1, 6 * each)).astype(dtype)
+    attributes = {
+        "strides": (1, 2),
+        "padding": "SAME",
+        "dilations": (2, 1),
+        "groups": 6,
+    }
+    wide = "c16" if dtype == "complex64" else "f8"
+    wanted = convolved(x.astype(wide), f.astype(wide), **attributes)
+    out = correlation.convolve(x, f, **attributes)
+    close = {"atol": 2e-2, "rtol": 2e-2} if dtype == "float16" else {"atol": 1e-4}
+    assert out.dtype.name == dtype
+    np.testing.assert_allclose(out.numpy(), wanted, **close)
+    units = GEOMETRIES.normal(size=f.shape)
+    g = GEOMETRIES.normal(size=wanted.shape).astype(dtype)
+    found = correlation.filter_gradient(x, g, window=(3, 2), **attributes)
+    assert found.dtype.name == dtype
+    total = (convolved(x.astype(wide), units, **attributes) * g.astype(wide)).sum()
+    scale = np.abs(found.numpy().astype(wide) * units).sum()
+    assert abs((found.numpy().astype(wide) * units).sum() - total) < 2e-3 * scale
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+def test_an_entry_reaches_no_window_of_groups_that_it_is_not_in(bad, strides):
+    x, f = np.ones((70, 9, 8, 3)), GEOMETRIES.normal(size=(3, 3, 1, 3))
+    attributes = {
+        "strides": strides,
+        "padding": "SAME",
+        "dilations": (1, 1),
+        "groups": 3,
+    }
+    finite = convolved(x, f, **attributes)
+    x[1, 4, 4, 1] = bad
+    wanted = convolved(x, f, **attributes)
+    for out in (
+        correlation.convolve(x, f, **attributes).numpy(),
+        tw.function(lambda x: correlation.convolve(x, f, **attributes))(x).numpy(),
+    ):
+        np.testing.assert_array_equal(np.isfinite(out), np.isfinite(wanted))
+    g = finite.copy()
+    g[1, 2, 2, 1] = bad
+    wanted = transposed_finite(g, f, x.shape, attributes)
+    back = correlation.input_gradient(g, f, size=(9, 8), **attributes).numpy()
+    np.testing.assert_array_equal(np.isfinite(back), wanted)
+
+
+def transposed_finite(g, f, shape, attributes):
+    """A mask of the finite entries of that gradient: those in no window of a bad entry."""
+    bad = (~np.isfinite(g)).astype(float)
+    margins = [
+        margin(*a)
+        for a in zip(
+            shape[1:-1], f.shape[:-2], attributes["strides"], attributes["dilations"]
+        )
+    ]
+    met = adjoint_of_input(
+        bad, np.ones_like(f), shape[1:-1], attributes["strides"], margins,
+        attributes["dilations"], attributes["groups"],
+    )  # fmt: skip
+    return met == 0
+
+
+def test_the_margins_of_one_block_of_groups_are_those_of_the_next(monkeypatch):
+    monkeypatch.setattr(grouped, "BLOCK", 1)
+    x, f = GEOMETRIES.normal(size=(70, 4, 5, 3)), GEOMETRIES.normal(size=(3, 3, 1, 3))
+    space = np.full(1 << 16, np.nan)
+    attributes = {
+        "strides": (1, 1),
+        "padding": "SAME",
+        "dilations": (1, 1),
+        "groups": 3,
+    }
+    out = np.full((3, 5, 4, 70), np.nan).transpose()
+    correlation.convolve_into(np, x, f, space, out, **attributes)
+    np.testing.assert_allclose(out, convolved(x, f, **attributes), atol=1e-12)
+
+
+def test_the_scratch_memory_of_groups_is_what_columns_take(monkeypatch):
+    taken = []
+    take = im2col.Room.take
+    monkeypatch.setattr(
+        im2col.Room,
+        "take",
+        lambda room, *shape: taken.append(np.prod(shape)) or take(room, *shape),
+    )
+    for _ in range(40):
+        shape, filters_shape, attributes = geometry(2)
+        x, filters = (
+            GEOMETRIES.normal(size=shape),
+            GEOMETRIES.normal(size=filters_shape),
+        )
+        x = np.ascontiguousarray(x.transpose()).transpose()
+        taken.clear()
+        y = correlation.convolve_into(np, x, filters, None, None, **attributes)
+        correlation.input_gradient_into(
+            np, y, filters, None, None, shape[1:-1], **attributes
+        )
+        size = grouped.group_columns_size(shape, filters_shape, **attributes)
+        assert max(taken, default=0) <= size
 
 
 def test_half_precision_is_computed_in_single():
