@@ -16,32 +16,17 @@ it. Peers that are not installed are left out.
 
 import argparse
 import importlib
-import importlib.util
-import json
-import os
-import signal
 import statistics
-import subprocess
 import sys
-import time
 
 import numpy as np
-from scaling import jax_adam, jax_step, tensorflow_step, timed, torch_step
+from scaling import jax_adam, jax_step, tensorflow_step, torch_step
+from turns import PACKAGES, arguments, save, serve, take_turns, working
 
 __all__ = ["measure"]
 
-# name -> package
-IMPLEMENTATIONS = {
-    "native": "tapewright",
-    "numpy": "tapewright",
-    "jax": "jax",
-    "torch": "torch",
-    "torch_compile": "torch",
-    "tensorflow": "tensorflow",
-}
-# Settings that make BLAS another one than users have.
-UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
-RATE, EPSILON, CHECKED = 1e-7, 1e-7, 4  # numbers compared; for the rate see `scaling`
+IMPLEMENTATIONS = ["native", "numpy", "jax", "torch", "torch_compile", "tensorflow"]
+RATE, EPSILON = 1e-7, 1e-7  # for the rate see `scaling`
 HEADS = 4
 
 
@@ -70,7 +55,7 @@ def mlp(name):
 
 
 def package(name):
-    return importlib.import_module(IMPLEMENTATIONS[name])
+    return importlib.import_module(PACKAGES[name])
 
 
 # ----------------------------------------------------------------------- transformer
@@ -331,63 +316,11 @@ def _first(outputs):
 WORKS = {"mlp": mlp, "transformer": transformer, "lstm": lstm, "row": row}
 
 
-# ------------------------------------------------------------------------- processes
+# ---------------------------------------------------------------------- measurements
 
 
-def work(name, which, realtime):
-    """The life of a process: one step made, then timed whenever a line asks for it."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # libraries may print
-    importlib.import_module(IMPLEMENTATIONS[name])
-    for thread in os.listdir("/proc/self/task") if realtime else ():
-        os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
-    begin = time.perf_counter()
-    step, number = WORKS[which](name)
-    numbers = [number(step())]
-    first = time.perf_counter() - begin
-    numbers += [number(step()) for _ in range(CHECKED - 1)]
-    answers.write(json.dumps({"first": first, "numbers": numbers}) + "\n")
-    for line in sys.stdin:
-        answers.write(json.dumps(timed(step, number, json.loads(line))) + "\n")
-
-
-class Worker:
-    """The process of one implementation, stopped between its turns."""
-
-    def __init__(self, name, which, options):
-        self.name, self.times = name, []
-        environment = {k: v for k, v in os.environ.items() if k not in UNSET}
-        environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        environment["TAPEWRIGHT_TARGET"] = name
-        if not options.cached:
-            environment["TAPEWRIGHT_CACHE"] = "0"
-        arguments = ["--worker", name, which, str(int(options.realtime))]
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        self.facts = self.read()
-        self.process.send_signal(signal.SIGSTOP)
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} ended: see its message above")
-        return json.loads(line)
-
-    def turn(self, seconds):
-        self.process.send_signal(signal.SIGCONT)
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        self.times += self.read()
-        self.process.send_signal(signal.SIGSTOP)
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
+def make(name, which):
+    return WORKS[which](name)
 
 
 def measure(names, which, options):
@@ -395,26 +328,19 @@ def measure(names, which, options):
 
     Raises: ``RuntimeError`` where one of them computes something else than the first.
     """
-    workers = []
-    try:
-        for name in names:
-            workers.append(Worker(name, which, options))
-        for i in range(options.rounds):
-            at = i % len(workers)
-            for worker in workers[at:] + workers[:at]:
-                worker.turn(options.seconds)
-    finally:
-        for worker in workers:
-            worker.end()
-    expected = workers[0].facts["numbers"]
-    for worker in workers:
-        if not np.allclose(worker.facts["numbers"], expected, rtol=1e-2):
-            numbers = worker.facts["numbers"]
-            raise RuntimeError(f"{worker.name}: {numbers}, {names[0]}: {expected}")
+    cache = {} if options.cached else {"TAPEWRIGHT_CACHE": "0"}
+    with working(names, options.realtime, **cache) as workers:
+        facts = {worker.name: worker.ask(make=[which]) for worker in workers}
+        take_turns(workers, options.rounds, options.seconds)
+    expected = facts[names[0]]["numbers"]
+    for name in names:
+        numbers = facts[name]["numbers"]
+        if not np.allclose(numbers, expected, rtol=1e-2):
+            raise RuntimeError(f"{name}: {numbers}, {names[0]}: {expected}")
     return {
         worker.name: {
             "ms": statistics.median(worker.times) * 1e3,
-            "first": worker.facts["first"] * 1e3,
+            "first": facts[worker.name]["first"] * 1e3,
         }
         for worker in workers
     }
@@ -434,37 +360,21 @@ def table(which, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--works", default=",".join(WORKS), help="some of them")
-    parser.add_argument(
-        "--peers",
-        default=",".join(IMPLEMENTATIONS),
-        help="implementations, ours included: " + ", ".join(IMPLEMENTATIONS),
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
     parser.add_argument("--cached", action="store_true", help="read machine code back")
-    parser.add_argument(
-        "--realtime", action="store_true", help="outrank all else (root)"
-    )
-    parser.add_argument("--json", help="a file for the figures")
-    options = parser.parse_args()
-    names = [
-        name
-        for name in options.peers.split(",")
-        if importlib.util.find_spec(IMPLEMENTATIONS[name])
-    ]
+    options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.3)
+    names = options.peers
     results = {}
     for which in options.works.split(","):
         if options.cached and "native" in names:
-            Worker("native", which, options).end()
+            with working(["native"]) as [worker]:
+                worker.ask(make=[which])
         results[which] = measure(names, which, options)
         print(table(which, results[which]), flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(results, file, indent=1)
+    save(results, options.json)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        work(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        serve(make, *sys.argv[2:])
     else:
         main()

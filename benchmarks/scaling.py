@@ -12,31 +12,16 @@ installed are left out.
 """
 
 import argparse
-import importlib.util
-import json
-import os
-import resource
-import signal
+import importlib
 import statistics
-import subprocess
 import sys
-import time
 
 import numpy as np
+from turns import PACKAGES, arguments, save, serve, take_turns, working
 
 __all__ = ["measure", "table"]
 
-# name -> (package, what is run)
-IMPLEMENTATIONS = {
-    "tapewright": ("tapewright", "traced by tw.function"),
-    "tapewright_numpy": ("tapewright", "traced, on NumPy calls alone"),
-    "tapewright_eager": ("tapewright", "eager"),
-    "jax": ("jax", "jax.jit, buffers donated"),
-    "torch": ("torch", "eager, fused Adam"),
-    "torch_compile": ("torch", "torch.compile, fused Adam"),
-    "tensorflow": ("tensorflow", "tf.function"),
-}
-USUAL = ["tapewright", "tapewright_numpy", "tapewright_eager", "jax", "torch"]
+IMPLEMENTATIONS = ["native", "numpy", "eager", "jax", "torch"]
 
 # name -> sizes, and those of --quick; what is not swept stays as it is in FIXED
 SWEEPS = {
@@ -49,7 +34,7 @@ FIXED = {
     "batch": {"width": 256, "depth": 2},
     "depth": {"width": 64, "batch": 128},
 }
-CLASSES, EPSILON, CHECKED = 10, 1e-7, 4  # losses compared
+CLASSES, EPSILON = 10, 1e-7
 # So low that the weights stay where they are: on one batch gradients would vanish within
 # some hundred steps, and arithmetic on denormal numbers takes many times as long.
 RATE = 1e-7
@@ -106,26 +91,17 @@ def jax_step(weights, x, y):
     return jax_adam(loss_of, weights, x, y)
 
 
-def jax_adam(loss_of, weights, x, y):
+def jax_adam(loss_of, weights, x, y, rate=RATE):
     """``(step, number)``: a step of Adam on ``loss_of(weights, x, y)``, compiled."""
     import jax
-    import jax.numpy as jnp
 
     def train(state, x, y):
-        weights, m, v, t = state
-        loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
-        t = t + 1
-        rate = RATE * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-        m = [0.9 * a + 0.1 * g for a, g in zip(m, gradients)]
-        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, gradients)]
-        triples = zip(weights, m, v)
-        weights = [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples]
-        return (weights, m, v, t), loss
+        loss, gradients = jax.value_and_grad(loss_of)(state[0], x, y)
+        return jax_updated(state, gradients, rate), loss
 
     train = jax.jit(train, donate_argnums=0)
-    weights, x, y = [jnp.asarray(w) for w in weights], jnp.asarray(x), jnp.asarray(y)
-    m, v = ([jnp.zeros_like(w) for w in weights] for _ in range(2))
-    state = weights, m, v, jnp.zeros(())
+    state = jax_state(weights)
+    x, y = jax.tree.map(jax.numpy.asarray, (x, y))
 
     def step():
         nonlocal state
@@ -133,6 +109,28 @@ def jax_adam(loss_of, weights, x, y):
         return jax.block_until_ready(loss)
 
     return step, float
+
+
+def jax_state(weights):
+    """Adam's state before the first step: weights, moments, and the count of steps."""
+    import jax.numpy as jnp
+
+    weights = [jnp.asarray(w) for w in weights]
+    m, v = ([jnp.zeros_like(w) for w in weights] for _ in range(2))
+    return weights, m, v, jnp.zeros(())
+
+
+def jax_updated(state, gradients, rate):
+    import jax.numpy as jnp
+
+    weights, m, v, t = state
+    t = t + 1
+    rate = rate * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+    m = [0.9 * a + 0.1 * g for a, g in zip(m, gradients)]
+    v = [0.999 * a + 0.001 * g * g for a, g in zip(v, gradients)]
+    triples = zip(weights, m, v)
+    weights = [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples]
+    return weights, m, v, t
 
 
 def torch_step(weights, x, y, compiled):
@@ -161,138 +159,43 @@ def torch_step(weights, x, y, compiled):
     return step, (lambda loss: loss.item())
 
 
-def made(name, weights, x, y):
+def make(name, width, batch, depth):
     """``(step, number)`` of an implementation; ``number`` reads a loss."""
+    weights, x, y = network(width, batch, depth)
     if name == "jax":
         return jax_step(weights, x, y)
     if name.startswith("torch"):
         return torch_step(weights, x, y, name == "torch_compile")
-    package = importlib.import_module(IMPLEMENTATIONS[name][0])
-    return tensorflow_step(package, weights, x, y, name != "tapewright_eager")
-
-
-# ------------------------------------------------------------------------- the worker
-
-
-def work(name, width, batch, depth, realtime):
-    """The life of a process: one step made, then timed whenever a line asks for it."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # libraries may print
-
-    def answer(**values):
-        answers.write(json.dumps(values) + "\n")
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    weights, x, y = network(width, batch, depth)
-    importlib.import_module(IMPLEMENTATIONS[name][0])
-    for thread in os.listdir("/proc/self/task") if realtime else ():
-        os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
-    begin = time.perf_counter()
-    step, number = made(name, weights, x, y)
-    del weights, x, y
-    losses = [number(step())]
-    first = time.perf_counter() - begin
-    losses += [number(step()) for _ in range(CHECKED - 1)]
-    answer(first=first, losses=losses)
-    for line in sys.stdin:
-        answer(times=timed(step, number, json.loads(line)))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    answer(peak=peak)
-
-
-def timed(step, number, seconds):
-    """Seconds a step, of several runs of steps that take ``seconds`` in all."""
-    step()
-    begin = time.perf_counter()
-    number(step())
-    count = max(1, int(seconds / 8 / (time.perf_counter() - begin)))
-    times, end = [], time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        begin = time.perf_counter()
-        for _ in range(count):
-            loss = step()
-        number(loss)
-        times.append((time.perf_counter() - begin) / count)
-    return times
-
-
-class Worker:
-    """The process of one implementation, stopped between its turns."""
-
-    def __init__(self, name, sizes, realtime):
-        self.name, self.times = name, []
-        sizes = [sizes[key] for key in ("width", "batch", "depth")]
-        target = "numpy" if name == "tapewright_numpy" else "auto"
-        arguments = [name, *map(str, [*sizes, int(realtime)])]
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TAPEWRIGHT_TARGET": target},
-        )
-        self.facts = self.read()
-        self.send(signal.SIGSTOP)
-
-    def send(self, number):
-        os.kill(self.process.pid, number)
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} ended: see its message above")
-        return json.loads(line)
-
-    def turn(self, seconds):
-        self.send(signal.SIGCONT)
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        self.times += self.read()["times"]
-        self.send(signal.SIGSTOP)
-
-    def end(self):
-        self.send(signal.SIGCONT)
-        self.process.stdin.close()
-        self.facts |= self.read()
-        self.process.wait()
+    package = importlib.import_module(PACKAGES[name])
+    return tensorflow_step(package, weights, x, y, name != "eager")
 
 
 # ------------------------------------------------------------------------- the sweeps
 
 
-def measure(names, sizes, rounds, seconds, realtime=False):
+def measure(names, sizes, options):
     """For each implementation a dict: ``ms``, ``first`` (ms), ``peak`` (MB), ``losses``.
 
     Args: ``sizes``: a dict with ``width``, ``batch``, ``depth``.
     Raises: ``RuntimeError`` where one of them computes something else than the first.
     """
-    workers = []
-    try:
-        for name in names:
-            workers.append(Worker(name, sizes, realtime))
-        for i in range(rounds):
-            at = i % len(workers)
-            for worker in workers[at:] + workers[:at]:
-                worker.turn(seconds)
+    sizes = [sizes[key] for key in ("width", "batch", "depth")]
+    with working(names, options.realtime) as workers:
+        facts = {worker.name: worker.ask(make=sizes) for worker in workers}
+        take_turns(workers, options.rounds, options.seconds)
         for worker in workers:
-            worker.end()
-    finally:
-        for worker in workers:
-            if worker.process.poll() is None:
-                worker.process.kill()
-                worker.process.wait()
+            facts[worker.name] |= worker.ask(peak=True)
     found = {}
     for worker in workers:
-        facts = worker.facts
-        if not np.allclose(facts["losses"], workers[0].facts["losses"], rtol=2e-2):
+        name, row = worker.name, facts[worker.name]
+        losses, expected = row["numbers"], facts[names[0]]["numbers"]
+        if not np.allclose(losses, expected, rtol=2e-2):
             raise RuntimeError(
-                f"{worker.name}: other losses, {facts['losses']}, than {names[0]}: "
-                f"{workers[0].facts['losses']}"
+                f"{name}: other losses, {losses}, than {names[0]}: {expected}"
             )
         ms = statistics.median(worker.times) * 1e3
-        first = facts["first"] * 1e3
-        found[worker.name] = {"ms": ms, "first": first, "peak": facts["peak"]}
-        found[worker.name]["losses"] = facts["losses"]
+        found[name] = {"ms": ms, "first": row["first"] * 1e3, "peak": row["peak"]}
+        found[name]["losses"] = losses
     return found
 
 
@@ -300,7 +203,7 @@ def head(sweep, names):
     """The first lines of a table."""
     fixed = ", ".join([f"{key} {value}" for key, value in FIXED[sweep].items()])
     columns = [sweep, *[f"{name} ms" for name in names]]
-    columns += [f"tapewright / {name}" for name in names[1:]]
+    columns += [f"{names[0]} / {name}" for name in names[1:]]
     columns += [f"first ms, {name}" for name in names]
     columns += [f"peak MB, {name}" for name in names]
     rule = "|".join(["--:"] * len(columns))
@@ -328,19 +231,10 @@ def main():
     )
     parser.add_argument("--sweeps", default=",".join(SWEEPS), help="some of them")
     parser.add_argument("--sizes", help="others than the usual, e.g. 32,64")
-    parser.add_argument(
-        "--peers", help="implementations: " + ", ".join(IMPLEMENTATIONS)
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.25, help="of a turn")
-    parser.add_argument(
-        "--realtime", action="store_true", help="outrank all else (root)"
-    )
-    parser.add_argument("--json", help="a file for the figures")
-    options = parser.parse_args()
-    names = options.peers.split(",") if options.peers else USUAL
-    names = [n for n in names if importlib.util.find_spec(IMPLEMENTATIONS[n][0])]
-    rounds = min(options.rounds, 3) if options.quick else options.rounds
+    options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.25)
+    names = options.peers
+    if options.quick:
+        options.rounds = min(options.rounds, 3)
     results = {}
     for sweep in options.sweeps.split(","):
         sizes = SWEEPS[sweep][1 if options.quick else 0]
@@ -349,17 +243,14 @@ def main():
         print(head(sweep, names), flush=True)
         for size in sizes:
             all_sizes = {**FIXED[sweep], sweep: size}
-            args = names, all_sizes, rounds, options.seconds, options.realtime
-            found = measure(*args)
+            found = measure(names, all_sizes, options)
             results.setdefault(sweep, {})[size] = found
             print(table(size, found), flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(results, file, indent=1)
+    save(results, options.json)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        work(sys.argv[2], *map(int, sys.argv[3:]))
+        serve(make, *sys.argv[2:])
     else:
         main()

@@ -1,0 +1,201 @@
+"""Implementations beside each other, each in a process that is stopped between its turns.
+
+A script of benchmarks starts a `Worker` for each implementation, asks all of them to make
+the same step, lets them take turns, and runs `serve` in their processes.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+__all__ = [
+    "PACKAGES",
+    "Worker",
+    "arguments",
+    "save",
+    "serve",
+    "take_turns",
+    "timed",
+    "working",
+]
+
+# name -> package; tapewright's targets go by their own names
+PACKAGES = {
+    "native": "tapewright",
+    "numpy": "tapewright",
+    "eager": "tapewright",
+    "jax": "jax",
+    "torch": "torch",
+    "torch_compile": "torch",
+    "tensorflow": "tensorflow",
+}
+# Settings that make BLAS another one than users have.
+UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
+
+
+class Worker:
+    """The process of one implementation; `times` collects the seconds of its steps.
+
+    Args: ``name``: one of `PACKAGES`; ``environment``: further variables of its own.
+    """
+
+    def __init__(self, name, realtime=False, **environment):
+        self.name, self.times = name, []
+        inherited = {k: v for k, v in os.environ.items() if k not in UNSET}
+        inherited.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        target = name if name in ("native", "numpy") else "auto"
+        self.process = subprocess.Popen(
+            [sys.executable, sys.argv[0], "--worker", name, str(int(realtime))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**inherited, "TAPEWRIGHT_TARGET": target, **environment},
+        )
+        self._answer()  # the import is done
+
+    def ask(self, **request):
+        """The answer of `serve` to a request.
+
+        Raises: ``RuntimeError`` where the implementation does.
+        """
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        if "error" in answer:
+            raise RuntimeError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.name} ended: see its message above")
+        self.process.send_signal(signal.SIGSTOP)
+        return json.loads(line)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def working(names, realtime=False, **environment):
+    """Workers of these names, until the block ends."""
+    workers = []
+    try:
+        for name in names:
+            workers.append(Worker(name, realtime, **environment))
+        yield workers
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def take_turns(workers, rounds, seconds):
+    """Let each worker compute for some ``seconds``, in another order in each round."""
+    for i in range(rounds):
+        at = i % len(workers)
+        for worker in workers[at:] + workers[:at]:
+            worker.times += worker.ask(seconds=seconds)["times"]
+
+
+def serve(make, name, realtime, checked=4):
+    """The life of a worker's process: answer requests until it is killed.
+
+    Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step, numbers)``;
+    the answer holds the seconds of the first step, and ``numbers`` of the outputs of
+    ``checked`` steps in turn. ``seconds``: time steps. ``peak``: the peak of memory in MB,
+    and how far it lies above the memory in use after the import.
+    """
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # libraries may print
+    importlib.import_module(PACKAGES[name])
+    imported = _memory("VmRSS")
+    for thread in os.listdir("/proc/self/task") if int(realtime) else ():
+        os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
+    step = None
+    answers.write("{}\n")
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "make" in request:
+            step = None  # the memory of the one before goes first
+            try:
+                step, answer = _made(make, name, request["make"], checked)
+            except Exception as error:  # noqa: BLE001  (a peer may lack a layer)
+                answer = {"error": f"{type(error).__name__}: {error}"}
+        elif "seconds" in request:
+            answer = {"times": timed(step, request["seconds"])}
+        else:
+            peak = _memory("VmHWM")
+            answer = {"peak": peak, "above": peak - imported}
+        answers.write(json.dumps(answer) + "\n")
+
+
+def _made(make, name, arguments, checked):
+    step, numbers = make(name, *arguments)
+    begin = time.perf_counter()
+    outputs = step()
+    first = time.perf_counter() - begin
+    found = [numbers(outputs)]
+    found += [numbers(step()) for _ in range(checked - 1)]
+    return step, {"first": first, "numbers": found}
+
+
+def _memory(field):
+    """A field of the process's memory, in MB (on Linux, else 0)."""
+    try:
+        with open("/proc/self/status") as status:
+            lines = dict(line.split(":", 1) for line in status)
+    except FileNotFoundError:
+        return 0.0
+    return int(lines[field].split()[0]) / 1024
+
+
+def timed(step, seconds):
+    """Seconds a step, of several runs of steps that take ``seconds`` in all."""
+    step()
+    begin = time.perf_counter()
+    step()
+    once = time.perf_counter() - begin
+    if once > seconds:
+        return [once]
+    count, times, end = max(1, int(seconds / 8 / once)), [], begin + seconds
+    while not times or time.perf_counter() < end:
+        begin = time.perf_counter()
+        for _ in range(count):
+            step()
+        times.append((time.perf_counter() - begin) / count)
+    return times
+
+
+def arguments(parser, names, rounds, seconds):
+    """Parse the command line, with the options that all scripts share.
+
+    Returns them with ``peers`` as a list of those that are installed.
+    """
+    add = parser.add_argument
+    add("--peers", default=",".join(names), help="ours included: " + ", ".join(names))
+    add("--rounds", type=int, default=rounds)
+    add("--seconds", type=float, default=seconds, help="of a turn")
+    add("--realtime", action="store_true", help="outrank all else (root)")
+    add("--json", metavar="FILE", help="a file for the figures")
+    options = parser.parse_args()
+    options.peers = [
+        name
+        for name in options.peers.split(",")
+        if importlib.util.find_spec(PACKAGES[name])
+    ]
+    return options
+
+
+def save(results, path):
+    """Write figures as JSON, where a path is given."""
+    if path:
+        with open(path, "w") as file:
+            json.dump(results, file, indent=1)
