@@ -43,6 +43,8 @@ __all__ = ["LOOP_RULES", "LOWERING_RULES"]
 
 # Entries of the rows of zeros that `relu` compares with: long runs, and in the cache.
 ZEROS = 1 << 10
+# Entries of filters from which on windows of one entry are left to products of matrices.
+LARGE = 1 << 18
 
 
 # ------------------------------------------------------------------------ convolution
@@ -289,17 +291,106 @@ LOWERING_RULES = {
     sum_to_shape.primitive: lower_sum_to_shape,
 }
 
-# Rules for targets that compile loops, and pooling along an axis.
-LOOP_RULES = dict.fromkeys(
-    [
-        each.primitive
-        for each in (
-            pick_at_maxima_p,
-            spread_means_p,
-            spread_to_maxima_p,
-            window_max_p,
-            window_mean_p,
-        )
-    ],
-    lower_windows,
-)
+# -------------------------------------------------------- where contractions are loops
+
+
+def _in_c_order(op):
+    """The kernel of a convolution or of a gradient, with its result in C order."""
+
+    def contracted(x, y, out=None, **attributes):
+        made = op.kernel(np, x, y, **attributes)
+        if out is None:
+            return np.ascontiguousarray(made)
+        out[...] = made
+        return out
+
+    contracted.__name__ = op.name
+    return contracted
+
+
+def lower_contraction(builder, x, y, **attributes):
+    """One contraction of arrays in C order; a product where windows have one entry."""
+    _check_plain(x, y)
+    (out,), op = builder.node.outputs, builder.node.op
+    if x.dtype.char not in "fd":
+        raise NotTraceable
+    roles = _ROLES[op]
+    images, filters, places = [(x.shape, y.shape, out.shape)[i] for i in roles]
+    if not math.prod(out.shape):
+        raise NotTraceable
+    if _is_large_product(images, filters, places, attributes):
+        return _product(op, x, y, out.shape)
+    shape = out.shape
+    if len(shape) == 3:
+        x, y, shape, attributes = _as_images(op, x, y, shape, attributes)
+        images, filters, places = [(x.shape, y.shape, shape)[i] for i in roles]
+    loops, *found = _maps(images, filters, attributes)
+    maps = dict(zip(roles, found))
+    maps = IndexMaps(tuple(loops), (maps[0], maps[1]), maps[2])
+    instruction = Contract(
+        _IN_C_ORDER[op], (x.buffer, y.buffer), builder.node, attributes, lambda: maps
+    )  # fmt: skip
+    return builder.made(instruction, shape, out.dtype).reshape(out.shape)
+
+
+# op -> the numbers of images, filters and places among its inputs and its output
+_ROLES = {
+    convolve.primitive: (0, 1, 2),
+    input_gradient.primitive: (2, 1, 0),
+    filter_gradient.primitive: (0, 2, 1),
+}
+_IN_C_ORDER = {op: _in_c_order(op) for op in _ROLES}
+
+
+def _is_large_product(images, filters, places, attributes):
+    """Return whether this is a product of matrices for which panels are packed best."""
+    return (
+        math.prod(filters) > LARGE
+        and set(filters[:-2]) == set(attributes["strides"]) == {1}
+        and attributes["groups"] == 1
+        and images[:-1] == places[:-1]
+    )
+
+
+def _product(op, x, y, shape):
+    """A convolution whose windows have one entry: a product of two matrices."""
+    x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+    if op is input_gradient.primitive:
+        y = y.transpose()
+    if op is filter_gradient.primitive:
+        x = x.transpose()
+    return (x @ y).reshape(shape)
+
+
+def _as_images(op, x, y, shape, attributes):
+    """A convolution along one axis as one of images with one row."""
+    filters = _ROLES[op][1]
+    arrays = []
+    for i, before in enumerate((x.shape, y.shape, shape)):
+        arrays.append((1, *before) if i == filters else (before[0], 1, *before[1:]))
+    made = dict(attributes)
+    for name in ("strides", "dilations", "size", "window"):
+        if name in made:
+            made[name] = (1, *made[name])
+    if not isinstance(made["padding"], str):
+        made["padding"] = ((0, 0), *made["padding"])
+    return x.reshape(arrays[0]), y.reshape(arrays[1]), arrays[2], made
+
+
+# Rules for targets that compile loops.
+LOOP_RULES = {
+    **dict.fromkeys(_ROLES, lower_contraction),
+    **dict.fromkeys(
+        [
+            each.primitive
+            for each in (
+                pick_at_maxima_p,
+                spread_means_p,
+                spread_to_maxima_p,
+                window_max_p,
+                window_mean_p,
+            )
+        ],
+        lower_windows,
+    ),
+}

@@ -160,7 +160,7 @@ def test_values_that_are_kept_are_not_overwritten_by_the_next_replay():
     np.testing.assert_array_equal(first.numpy(), kept)
 
 
-def test_the_columns_are_scratch_of_the_executable():
+def test_the_columns_are_scratch_of_the_executable(numpy_target):
     x, f = numbers(16, 12, 12, 8), numbers(3, 3, 8, 8)
     executable = concrete(
         lambda x: tw.reduce_sum(tw.nn.conv2d(x, f, 1, "SAME")), x
@@ -199,7 +199,7 @@ def pooled(x, f, b, size=2, padding="VALID", pool_padding="VALID", strides=None)
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize("height, width", [(10, 8), (11, 9)])
 def test_pooling_first_gives_the_numbers_of_pooling_last(
-    size, strides, padding, pool_padding, height, width
+    numpy_target, size, strides, padding, pool_padding, height, width
 ):
     x, f, b = numbers(3, height, width, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(

@@ -4,6 +4,7 @@ Orders are LLVM's: "monotonic" for values alone, "acquire" and "release" for the
 they guard, "seq_cst" where two threads each write one place and then read the other's.
 """
 
+import contextlib
 import platform
 import sys
 
@@ -27,6 +28,7 @@ __all__ = [
     "pause",
     "store",
     "subtract",
+    "taken_from",
     "ticks",
 ]
 
@@ -64,6 +66,20 @@ def add(writer, pointer, value, order="monotonic"):
 def subtract(writer, pointer, value, order="monotonic"):
     """Subtract from a value in memory; returns the value before."""
     return _update(writer, "sub", pointer, value, order)
+
+
+@contextlib.contextmanager
+def taken_from(writer, counter, count):
+    """Loop over numbers below ``count`` that no other thread has taken from a counter."""
+    head, body, done = [writer.fresh(stem) for stem in ("head", "body", "done")]
+    writer.jump(head)
+    writer.begin(head)
+    number = add(writer, counter, writer.index(1))
+    writer.branch(number < count, body, done)
+    writer.begin(body)
+    yield number
+    writer.jump(head)
+    writer.begin(done)
 
 
 def exchange(writer, pointer, value, order="monotonic"):

@@ -12,9 +12,10 @@ from tapewright.ops.convolution.pooling import (
 
 from ...loops.accesses import layout_of, row_major
 from ...program.array_functions import copy_into
-from ...program.array_instructions import Copy
+from ...program.array_instructions import Contract, Copy
 from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
+from .contractions import ContractionKernel
 from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
 from .moves import ConcatKernel, PlaceKernel
@@ -32,6 +33,7 @@ __all__ = ["KERNELS", "use_kernels"]
 # class of instructions, or op -> the kernel that may replace one
 KERNELS = {
     Check: RangeKernel,
+    Contract: ContractionKernel,
     Copy: ConcatKernel,
     Draw: DrawKernel,
     Gather: GatherKernel,

@@ -457,6 +457,22 @@ class Writer:
         text = f"shufflevector {operands}, <{len(order)} x i32> <{places}>"
         return self.assigned((a.dtype.base, len(order)), text)
 
+    def first_lanes(self, count, lanes):
+        """A mask of ``lanes`` bools, of which the first ``count`` are true."""
+        count = self.select(count < lanes, count, self.index(lanes))
+        count = self.splat(self.cast(count, np.int32), lanes)
+        numbers = ", ".join([f"i32 {i}" for i in range(lanes)])
+        kind = llvm_type(count.dtype)
+        return self.assigned(
+            (bool, lanes), f"icmp sgt {kind} {count.text}, <{numbers}>"
+        )
+
+    def vector_sum(self, x):
+        """The sum of the entries of a vector, in some order."""
+        start = self.const(-0.0, x.dtype.base)
+        name = f"llvm.vector.reduce.fadd.{_suffix(x.dtype)}"
+        return self.call(name, [start, x], x.dtype.base, flags="reassoc ")
+
     # --- memory
 
     def alloca(self, dtype, count=1, alignment=64):
@@ -481,6 +497,25 @@ class Writer:
         if dtype.kind != "b":
             return self.assigned(dtype, text)
         return self.compare("ne", self.assigned(np.uint8, text), 0)
+
+    def load_vector(self, pointer, vector, mask=None):
+        """Read a vector as it lies; entries that a mask leaves out are 0."""
+        if mask is None:
+            return self.load(pointer, vector, f", align {vector.base.itemsize}")
+        name = f"llvm.masked.load.{_suffix(vector)}.p0"
+        zero = Value(self, vector, "zeroinitializer")
+        return self.call(name, [pointer, self._alignment(vector), mask, zero], vector)
+
+    def store_vector(self, value, pointer, mask=None):
+        """Write a vector; entries that a mask leaves out stay as they are."""
+        vector = value.dtype
+        if mask is None:
+            return self.store(value, pointer, f", align {vector.base.itemsize}")
+        name = f"llvm.masked.store.{_suffix(vector)}.p0"
+        return self.call(name, [value, pointer, self._alignment(vector), mask])
+
+    def _alignment(self, vector):
+        return self.const(vector.base.itemsize, np.int32)
 
     def store(self, value, pointer, metadata=""):
         if value.dtype == bool:

@@ -1,0 +1,196 @@
+"""Schedules of contractions: tiles, bands, blocks for threads, and copies of operands.
+
+A schedule follows from shapes and vector registers alone, so that results depend neither
+on the number of threads nor on what else runs.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+from .contraction import Contraction, Loop, Phase, contraction_of
+from .tiling import Tile, tile_of
+
+__all__ = ["Schedule", "schedule_of"]
+
+BAND = (
+    1 << 18
+)  # bytes of a band, which shares the cache with tiles of the other operand
+TILES = 3 << 16  # bytes of the second operand that tiles read again and again
+LEAST = 1 << 17  # multiplications of a block, at least
+BLOCKS = 8  # or more, if there is work for them
+PARTS_SIZE = 1 << 22  # bytes of all parts of a sum, at most
+REUSE = 64  # multiplications with each entry of an operand that is worth a copy
+
+
+class Schedule(NamedTuple):
+    """Tiles, bands and blocks of a contraction.
+
+    A block computes the tiles of a band, which is ``images`` rounds of the first loop and
+    ``rows`` of the second. It may be but one of ``cuts``, which share a band's tiles along
+    the loop of vectors. Where bands are summed over (``accumulates``), a block adds up one of
+    ``parts`` of all bands. The copy of a band has the shape ``band_shape``.
+
+    ``phases`` are those of ``contraction``, with the steps of the second operand as tiles
+    read it: in a copy of ``b_size`` entries if it is ``packed``. ``b_steps`` are those from
+    one tile to the next. Of the loops that add up, ``hoisted`` go around all tiles of a band.
+    """
+
+    contraction: Contraction
+    tile: Tile
+    accumulates: bool
+    images: int
+    image_bands: int
+    rows: int
+    row_bands: int
+    parts: int
+    cuts: int
+    hoisted: int
+    packed: bool
+    phases: tuple[Phase, ...]
+    b_steps: tuple[int, ...]
+    b_size: int
+
+    @property
+    def bands(self):
+        return self.image_bands * self.row_bands
+
+    @property
+    def blocks(self):
+        return (self.parts if self.accumulates else self.bands) * self.cuts
+
+    @property
+    def band_shape(self):
+        found = self.contraction
+        rows = (self.rows - 1) * found.row_step + found.row_span
+        return (self.images, rows, *[each.size for each in found.reach[2:]])
+
+
+@functools.lru_cache(512)
+def schedule_of(maps, a, b, out, itemsize, unit):
+    """The `Schedule` of a contraction of arrays of these shapes, or None.
+
+    Args: ``maps``: its `IndexMaps`; ``unit``: the `VectorUnit`.
+    """
+    found = contraction_of(maps, a, b, out)
+    if found is None:
+        return None
+    accumulates = found.phases[0].batch.is_summed
+    b_bytes = math.prod(b) * itemsize
+    images, image_bands, rows, row_bands = _bands(found, itemsize, accumulates, b_bytes)
+    if row_bands == 1 and not accumulates:
+        found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
+    is_long = not accumulates and b_bytes > TILES
+    model = _model(found.phases, math.gcd if accumulates or is_long else min)
+    can_pack = not accumulates and math.prod(b) * REUSE <= found.work
+    last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
+    tile = tile_of(model, unit, accumulates or is_long, can_pack, math.gcd(*last))
+    hoisted = _hoisted(model, tile, itemsize) if is_long else 0
+    packed = can_pack and any([_is_scattered(p, tile) for p in found.phases])
+    phases, b_steps, b_size = found.phases, [], 0
+    if packed:
+        made = [_packed(p, tile) for p in phases]
+        phases, b_steps, sizes = zip(*made)
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        phases = [
+            p._replace(offsets=(*p.offsets[:2], n)) for p, n in zip(phases, starts)
+        ]
+        b_size = sum(sizes)
+    else:
+        b_steps = [tile.loop_of(p).b * tile.width for p in phases]
+    bands, tiles, parts, cuts = image_bands * row_bands, tile.count_along(model), 1, 1
+    if found.work >= BLOCKS * LEAST:
+        if accumulates:
+            size = math.prod(out) * itemsize
+            parts = max(1, min(BLOCKS, bands, PARTS_SIZE // size))
+        cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else bands)))
+        cuts = 1 if not accumulates and bands >= BLOCKS else cuts
+    return Schedule(
+        found, tile, accumulates, images, image_bands, rows, row_bands, parts, cuts,
+        hoisted, packed, tuple(phases), tuple(b_steps), b_size,
+    )  # fmt: skip
+
+
+def _all_rows(phase):
+    """A phase for bands that have all rows, so that tiles may have several of them."""
+    places = (phase.rows, *phase.places)
+    return phase._replace(rows=Loop(1, 0, 0, 0), places=places)
+
+
+def _model(phases, common):
+    """The largest phase, with extents for which a tile does in all phases.
+
+    Args: ``common``: the least extent if tiles may overlap, else the common divisor.
+    """
+    largest = max(phases, key=lambda phase: phase.work)
+    extents = zip(*[[each.extent for each in phase.places] for phase in phases])
+    pairs = zip(largest.places, extents)
+    places = [loop._replace(extent=common(*every, every[0])) for loop, every in pairs]
+    return largest._replace(places=tuple(places))
+
+
+def _bands(found, itemsize, accumulates, b_bytes):
+    """``(images, bands of images, rows, bands of rows)``."""
+    batch = found.phases[0].batch.extent
+    count = max([phase.rows.extent for phase in found.phases])
+    each = math.prod([r.size for r in found.reach[2:]]) * itemsize
+    step = max(found.row_step, 1)
+    fit = max(1, (BAND // each - found.row_span) // step + 1)
+    if fit < count:
+        bands = -(-count // fit)
+        rows = _divisor(count, fit) if accumulates else -(-count // bands)
+        return 1, batch, rows, -(-count // rows)
+    image = each * (found.row_span + (count - 1) * step)
+    images = BAND // image
+    work = max(1, found.work // batch)
+    if found.is_padded and not accumulates:
+        images = min(images, -(-batch // BLOCKS))
+    images = max(images, -(-LEAST // work), 1)
+    if not accumulates and b_bytes > 4 * TILES:  # it is read anew for each band
+        images = max(images, -(-256 * each // image))
+    images = _divisor(batch, images)
+    return images, batch // images, count, 1
+
+
+def _divisor(n, most):
+    """The largest divisor of ``n`` that is at most ``most``."""
+    return max([d for d in range(1, min(n, most) + 1) if n % d == 0])
+
+
+def _hoisted(phase, tile, itemsize):
+    """The number of summed loops around all tiles, so that these read less again."""
+    extents = [each.extent for each in phase.summed]
+    size = itemsize * (4 if tile.sums_lanes else tile.width)
+    most = max(0, len(extents) - 1)
+    fits = [n for n in range(most) if size * math.prod(extents[n:]) <= TILES]
+    return min(fits, default=most)
+
+
+def _is_scattered(phase, tile):
+    """Return whether tiles should not read the second operand as it lies."""
+    along = tile.loop_of(phase)
+    if along.b not in (0, 1):
+        return True
+    return along.b == 1 and not tile.sums_lanes and along.extent != tile.width
+
+
+def _packed(phase, tile):
+    """A phase whose second operand lies as tiles read it: ``(phase, tile step, size)``.
+
+    The order is: tiles, other places, the loops that add up, the entries of a tile.
+    """
+    is_vector = not tile.sums_lanes and tile.loop_of(phase).b != 0
+    step, summed, places = tile.width if is_vector else 1, [], list(phase.places)
+    for each in reversed(phase.summed):
+        summed.append(each._replace(b=step if each.b else 0))
+        step *= each.extent if each.b else 1
+    for i in reversed(range(len(places))):
+        if i != tile.along and places[i].b:
+            places[i] = places[i]._replace(b=step)
+            step *= places[i].extent
+    size = step
+    if is_vector:
+        size = step * tile.count_along(phase)
+        places[tile.along] = places[tile.along]._replace(b=1)
+    phase = phase._replace(places=tuple(places), summed=tuple(summed[::-1]))
+    return phase, step if is_vector else 0, size

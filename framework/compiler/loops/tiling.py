@@ -1,0 +1,177 @@
+"""Tiles of a contraction: the part of the output that stays in registers.
+
+A tile is some vectors of entries that are neighbours along one loop, times some rounds of
+other loops. For each round of the loops that add up it loads a few vectors and numbers, and
+uses each several times. `tile_of` takes the tile that a model of the CPU finds the fastest.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+__all__ = ["Tile", "VectorUnit", "candidates", "tile_of"]
+
+MOST_VECTORS, MOST_ROUNDS = 8, 28
+# Multiplications of a contraction for which a tile of the largest size is worth its code.
+LARGE = 1 << 18
+LATENCY = 4  # cycles until a sum can be added to
+
+
+class VectorUnit(NamedTuple):
+    """Vector registers: the entries in one, how many there are, and the products a cycle."""
+
+    lanes: int
+    registers: int
+    rate: int = 2
+
+
+class Tile(NamedTuple):
+    """``vectors`` times ``lanes`` entries along ``along``, for all rounds of ``rounds``.
+
+    ``along`` is the number of one of the `Phase.places`, or -1 for the last of the loops
+    that are summed, along which partial sums are then made. ``rounds`` has pairs of the
+    number of a place and an extent; ``unrolled`` rounds of the last summed loop are taken
+    at once.
+    """
+
+    along: int
+    lanes: int
+    vectors: int
+    rounds: tuple = ()
+    unrolled: int = 1
+
+    @property
+    def sums_lanes(self):
+        return self.along < 0
+
+    @property
+    def width(self):
+        return self.lanes * self.vectors
+
+    def loop_of(self, phase):
+        """The loop of a phase along which the entries of vectors are neighbours."""
+        return _loop(phase, self.along)
+
+    def count_along(self, phase):
+        """The number of tiles along this loop."""
+        return 1 if self.sums_lanes else -(-self.loop_of(phase).extent // self.width)
+
+
+@functools.lru_cache(256)
+def tile_of(phase, unit, accumulates, packs_b, common=1):
+    """The fastest `Tile` for a phase.
+
+    Args: ``accumulates``: sums are added to those in memory, so that tiles must not overlap;
+    ``packs_b``: the second operand is copied so that neighbours along a loop are contiguous;
+    ``common``: a divisor of the extents of the last summed loops of all phases.
+    """
+    found = candidates(phase, unit, accumulates, packs_b, common)
+    return min(found, key=lambda tile: _cost(phase, tile, unit, accumulates))
+
+
+def candidates(phase, unit, accumulates, packs_b, common=1):
+    """The tiles of which `tile_of` takes one; some may need more registers than there are.
+
+    Where entries are not contiguous along any loop, vectors have one entry.
+    """
+    every = range(-1 if phase.summed else 0, len(phase.places))
+    found = [i for i in every if _is_vector(_loop(phase, i), i < 0, packs_b)]
+    widths = [n for n in (1, 2, 4) if unit.lanes // n >= min(4, unit.lanes)]
+    for along in found or every[-1:]:
+        for lanes in [unit.lanes // n for n in widths] if found else [1]:
+            yield from _tiles(phase, along, lanes, accumulates, common)
+
+
+def _loop(phase, along):
+    return phase.summed[-1] if along < 0 else phase.places[along]
+
+
+def _is_vector(loop, is_summed, packs_b):
+    """Return whether entries along a loop are neighbours, or the same, in both operands."""
+    b = loop.b in (0, 1) or packs_b
+    if is_summed:
+        return loop.a == 1 and loop.b != 0 and b
+    return loop.a in (0, 1) and b and (loop.a, loop.b) != (0, 0)
+
+
+def _tiles(phase, along, lanes, accumulates, common):
+    loop = _loop(phase, along)
+    needed = -(-loop.extent // lanes) if lanes > 1 else 1
+    most = MOST_ROUNDS if phase.work >= LARGE else 8
+    places = [i for i in range(len(phase.places)) if i != along]
+    unrolls = [1]
+    if along >= 0 and phase.summed and loop.a == 1:
+        unrolls = [u for u in range(1, 8) if common % u == 0]
+    for vectors in range(1, 1 + (1 if along < 0 else min(needed, MOST_VECTORS))):
+        for rounds in _rounds(phase, places, most // vectors, accumulates):
+            for unrolled in unrolls:
+                yield Tile(along, lanes, vectors, rounds, unrolled)
+
+
+def _rounds(phase, places, most, accumulates):
+    """Up to two loops with up to ``most`` rounds together."""
+
+    def extents(place):
+        n = phase.places[place].extent
+        found = range(2, min(n, most) + 1)
+        return [r for r in found if n % r == 0] if accumulates else found
+
+    yield ()
+    for i, place in enumerate(places):
+        for r in extents(place):
+            yield ((place, r),)
+            for other in places[i + 1 :]:
+                for s in extents(other):
+                    if r * s <= most:
+                        yield ((place, r), (other, s))
+
+
+def _cost(phase, tile, unit, accumulates):
+    """About how many cycles a phase takes; infinite where registers do not suffice."""
+    vectors, numbers, live = _loads(phase, tile)
+    sums = tile.vectors * math.prod([rounds for _, rounds in tile.rounds])
+    if sums + min(live, vectors + numbers) >= unit.registers:
+        return math.inf
+    each = 1 / (unit.rate if tile.lanes == unit.lanes else 2)
+    products = sums * tile.unrolled
+    cycles = max(products * each, vectors * each + numbers / 2, LATENCY * tile.unrolled)
+    cycles += tile.unrolled + 0.1 * (vectors + numbers)
+    ends = sums * (2 if accumulates else 1)
+    *outer, last = [each.extent for each in phase.summed] or [1]
+    if tile.sums_lanes:
+        cycles, ends = 1.15 * cycles, ends + 6 * sums
+    elif tile.loop_of(phase).out != 1:
+        ends += 2 * sums * tile.lanes
+    steps = -(-last // (tile.lanes if tile.sums_lanes else tile.unrolled))
+    one = math.prod(outer) * (steps * cycles + 4)
+    if phase.batch.is_summed:
+        one *= phase.rows.extent
+        count = phase.batch.extent
+    else:
+        count = phase.batch.extent * phase.rows.extent
+    for i, place in enumerate(phase.places):
+        width = tile.width if i == tile.along else dict(tile.rounds).get(i, 1)
+        count *= -(-place.extent // width)
+    is_whole = tile.sums_lanes or tile.loop_of(phase).extent % tile.width == 0
+    return count * (one + ends + 20) * (1 if is_whole else 1.02)
+
+
+def _loads(phase, tile):
+    """Vectors and numbers loaded in a round, and registers that they take at a time."""
+    points = [(0, 0)]
+    loops = [(phase.places[i], rounds) for i, rounds in tile.rounds]
+    if phase.summed:
+        loops.append((phase.summed[-1], tile.unrolled))
+    for loop, rounds in loops:
+        points = [
+            (a + r * loop.a, b + r * loop.b) for a, b in points for r in range(rounds)
+        ]
+    along, vectors, numbers, live = tile.loop_of(phase), 0, 0, 1
+    a, b = map(set, zip(*points))
+    for entries, step, kept in ((a, along.a, 1), (b, along.b, tile.vectors)):
+        if step:
+            vectors += len(entries) * tile.vectors
+            live += kept
+        else:
+            numbers += len(entries)
+    return vectors, numbers, live

@@ -1,0 +1,568 @@
+"""Contractions in machine code: convolutions of all kinds and their gradients.
+
+There is no matrix of windows. Tiles of the output stay in registers while the loops that
+add up run over both operands where they lie, as in "Anatomy of High-Performance Deep
+Learning Convolutions on SIMD Architectures" (Georganas et al., 2018). Where windows reach
+over the margins, a block first copies its band of the first operand, with zeros around it,
+into memory of its own thread. Loops, tiles and blocks are those of
+`loops.contraction_schedule`.
+"""
+
+import functools
+import math
+
+import numpy as np
+
+from tapewright.core import config
+
+from ...loops.contraction import Loop
+from ...loops.contraction_schedule import schedule_of
+from ...loops.tiling import VectorUnit
+from . import atomics, engine
+from .kernel import NativeKernel, block_function, call_blocks, is_shared
+from .llvm_writer import POINTER, Value
+
+__all__ = ["ContractionKernel"]
+
+SUMMED = 1 << 12  # entries of the output that a block of the last sum makes
+LINE = 64  # entries: bands of threads begin on lines of their own
+_I64 = np.dtype(np.int64)
+
+
+def _schedule(instruction):
+    """The `Schedule` of an instruction, or None if there is no code for it."""
+    a, b = instruction.operands[:2]
+    (out,) = instruction.outputs
+    known = {x.dtype for x in (a, b, out)} == {out.dtype} and out.dtype.char in "fd"
+    if not known or len(a.shape) < 3 or not (a.size and b.size and out.size):
+        return None
+    width, registers = engine.vector_registers()
+    rate = 1 if width == 64 else 2
+    unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
+    shapes = a.shape, b.shape, out.shape
+    return schedule_of(instruction.maps, *shapes, out.dtype.itemsize, unit)
+
+
+def _threads(schedule):
+    """The number of threads that can have a band at a time."""
+    return min(config.threads(), schedule.blocks)
+
+
+class ContractionKernel(NativeKernel):
+    """A contraction whose first operand may be read over its margins."""
+
+    __slots__ = ()
+
+    @classmethod
+    def accepts(cls, instruction):
+        return bool(instruction.keywords) and _schedule(instruction) is not None
+
+    @staticmethod
+    def scratch_specs(instruction):
+        return list(_memory(instruction).values())
+
+    @property
+    def schedule(self):
+        return _schedule(self.replaced)
+
+    @property
+    def work(self):
+        return self.schedule.contraction.work
+
+    @property
+    def memory_of(self):
+        """Scratch memory by its purpose."""
+        return dict(zip(_memory(self.replaced), self.scratch))
+
+    def define(self, writer, name, places):
+        _Functions(self, writer, name, places).write()
+
+    def write(self, writer, name, arguments):
+        schedule, context = self.schedule, arguments.context
+        if schedule.packed:
+            count = sum([_copies(phase, schedule.tile) for phase in schedule.phases])
+            call_blocks(writer, f"{name}.pack", context, count, 4 * schedule.b_size)
+        writer.store(writer.index(0), arguments[self.memory_of["counter"]])
+        threads = _threads(schedule)
+        threads = threads if is_shared(threads, self.work) else 1
+        call_blocks(writer, f"{name}.thread", context, threads, self.work)
+        if schedule.parts > 1:
+            size = self.outputs[0].size
+            count = -(-size // SUMMED)
+            call_blocks(writer, f"{name}.sum", context, count, size * schedule.parts)
+
+
+def _memory(instruction):
+    """Shapes and dtypes of scratch memory, by its purpose."""
+    schedule, (out,) = _schedule(instruction), instruction.outputs
+    sizes = {}
+    if schedule.packed:
+        sizes["b"] = schedule.b_size
+    if schedule.contraction.is_padded:
+        sizes["bands"] = _threads(schedule) * _band_size(schedule)
+    if schedule.parts > 1:
+        sizes["parts"] = schedule.parts * out.size
+    found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
+    return found | {"counter": ((1,), _I64)}
+
+
+def _band_size(schedule):
+    return -(-math.prod(schedule.band_shape) // LINE) * LINE
+
+
+def _copies(phase, tile):
+    """Blocks of the copy of the second operand: tiles and rounds of other places."""
+    others = [loop.extent for _, loop in _other_places(phase, tile)]
+    return math.prod(others) * (
+        tile.count_along(phase) if _has_width(phase, tile) else 1
+    )
+
+
+def _other_places(phase, tile):
+    places = enumerate(phase.places)
+    return [(i, loop) for i, loop in places if i != tile.along and loop.b]
+
+
+def _has_width(phase, tile):
+    """Return whether vectors of the second operand are loaded, not single entries."""
+    return not tile.sums_lanes and tile.loop_of(phase).b != 0
+
+
+class _Functions:
+    """Writes the functions of a kernel."""
+
+    def __init__(self, kernel, writer, name, places):
+        self.writer, self.name, self.places = writer, name, places
+        self.schedule, (self.out,) = kernel.schedule, kernel.outputs
+        self.tile, self.phases = self.schedule.tile, self.schedule.phases
+        self.a, self.b = kernel.operands[:2]
+        self.dtype, self.memory = self.out.dtype, kernel.memory_of
+        self.vector = np.dtype((self.dtype, self.tile.lanes))
+
+    def write(self):
+        schedule = self.schedule
+        self.tiles = [self.tile_function(i) for i in range(len(self.phases))]
+        if schedule.packed:
+            self.pack()
+        self.thread()
+        if schedule.parts > 1:
+            self.sum_parts()
+
+    def at(self, pointer, index):
+        return self.writer.at(pointer, index, self.dtype)
+
+    def least(self, a, b):
+        a, b = self.writer.index(a), self.writer.index(b)
+        return self.writer.select(a < b, a, b)
+
+    def most(self, a, b):
+        a, b = self.writer.index(a), self.writer.index(b)
+        return self.writer.select(a > b, a, b)
+
+    # --- a tile
+
+    def hoisted(self, phase):
+        """The loops that add up around all tiles of a band.
+
+        Without any round, tiles are written once: there are no taps, and all sums are 0.
+        """
+        if 0 in [each.extent for each in phase.summed]:
+            return ()
+        count = min(self.schedule.hoisted, max(0, len(phase.summed) - 1))
+        return phase.summed[:count]
+
+    def summed(self, phase):
+        """The loops that a tile adds up, outermost first."""
+        rest = phase.summed[len(self.hoisted(phase)) :] or (Loop(1, 0, 0, 0),)
+        if self.schedule.accumulates:
+            return (phase.batch, phase.rows, *rest)
+        return rest
+
+    @property
+    def adds(self):
+        """Return whether tiles may add to what is in memory."""
+        return self.schedule.accumulates or self.schedule.hoisted > 0
+
+    @property
+    def is_whole(self):
+        """Return whether each vector has all of its entries."""
+        width = self.tile.lanes if self.tile.sums_lanes else self.tile.width
+        return not any([self.tile.loop_of(p).extent % width for p in self.phases])
+
+    def points(self, phase):
+        """Steps ``(out, a, b)`` to the rounds of a tile."""
+        found = [(0, 0, 0)]
+        for place, extent in self.tile.rounds:
+            _, *steps = phase.places[place]
+            found = [
+                tuple([n + r * step for n, step in zip(point, steps)])
+                for point in found
+                for r in range(extent)
+            ]
+        return found
+
+    def tile_function(self, number):
+        """Write the function of a tile of a phase; return its name.
+
+        Parameters: where the tile begins in the operands and in the output; the entries
+        left along the vectors; whether to add to the output; of each loop the extent and,
+        but for the innermost, the steps in the operands.
+        """
+        writer, phase, start = self.writer, self.phases[number], len(self.writer.lines)
+        name, summed = f"{self.name}.tile_{number}", self.summed(phase)
+        parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER)]
+        parameters += [("left", _I64), ("add", np.bool_)]
+        for i in range(len(summed) - 1):
+            parameters += [(f"n{i}", _I64), (f"a{i}", _I64), (f"b{i}", _I64)]
+        parameters.append(("n", _I64))
+        bits = 8 * self.vector.itemsize
+        attributes = (
+            f'nounwind noinline "prefer-vector-width"="{bits}" '
+            f'"min-legal-vector-width"="{bits}"'
+        )
+        with writer.function(name, parameters, None, attributes, "internal") as given:
+            a, b, out, left, add, *rest = given
+            loops = [rest[i : i + 3] for i in range(0, len(rest), 3)]
+            _Tile(self, phase, out, left).write(a, b, add, loops)
+            writer.ret()
+        return writer.merged(name, start)
+
+    # --- copies
+
+    def pack(self):
+        """Write the function that copies the second operand as tiles read it."""
+        writer, first = self.writer, 0
+        function = block_function(
+            writer, f"{self.name}.pack", self.places, (self.b, self.memory["b"])
+        )
+        with function as (arrays, block):
+            for number, phase in enumerate(self.phases):
+                own, count = block - first, _copies(phase, self.tile)
+                with writer.when((own >= 0) & (own < count)):
+                    self.pack_tile(number, *arrays, own)
+                first += count
+
+    def pack_tile(self, number, source, target, block):
+        """Copy what a tile reads of the second operand, for all loops that add up."""
+        writer, tile, phase = self.writer, self.tile, self.phases[number]
+        before = self.schedule.contraction.phases[number]
+        source = self.at(source, before.offsets[2])
+        target = self.at(target, phase.offsets[2])
+        for i, loop in reversed(_other_places(phase, tile)):
+            rest = block / writer.index(loop.extent)
+            index, block = block - rest * loop.extent, rest
+            source = self.at(source, index * before.places[i].b)
+            target = self.at(target, index * loop.b)
+        width, step, count = 1, 0, writer.index(1)
+        if _has_width(phase, tile):
+            width, step = tile.width, tile.loop_of(before).b
+            source = self.at(source, block * (width * step))
+            target = self.at(target, block * self.schedule.b_steps[number])
+            count = self.least(width, tile.loop_of(phase).extent - block * width)
+
+        def copy(loops, source, target):
+            if loops:
+                (old, new), *rest = loops
+                with writer.loop(0, old.extent) as i:
+                    copy(rest, self.at(source, i * old.b), self.at(target, i * new.b))
+                return
+            with writer.loop(0, count) as i:
+                entry = writer.load(self.at(source, i * step), self.dtype)
+                writer.store(entry, self.at(target, i))
+            self.clear(self.at(target, count), width - count)
+
+        copy(list(zip(before.summed, phase.summed)), source, target)
+
+    def clear(self, target, count):
+        zero = self.writer.const(0, self.dtype)
+        with self.writer.loop(0, count) as i:
+            self.writer.store(zero, self.at(target, i))
+
+    def copy_band(self, source, band, image, row):
+        """Copy what a band reads of the first operand, zeros where it has no entries."""
+        writer, found = self.writer, self.schedule.contraction
+        shape, reach = self.schedule.band_shape, found.reach
+        own = [r.extent for r in reach]
+        starts = [image, row * found.row_step + reach[1].start]
+        starts += [writer.index(r.start) for r in reach[2:]]
+        last = len(reach) - 1
+        while last > 1 and reach[last].is_inside and reach[last].size == own[last]:
+            last -= 1  # whole axes are copied as one piece
+
+        def copy(axis, source, target):
+            step, to = math.prod(own[axis + 1 :]), math.prod(shape[axis + 1 :])
+            if axis < last:
+                with writer.loop(0, shape[axis]) as i:
+                    place = starts[axis] + i
+                    inside = (place >= 0) & (place < own[axis])
+                    there = self.at(target, i * to)
+                    with writer.when(inside):
+                        copy(axis + 1, self.at(source, place * step), there)
+                    with writer.when(~inside):
+                        self.clear(there, writer.index(to))
+                return
+            low = self.most(starts[axis], 0)
+            before = self.least(low - starts[axis], shape[axis])
+            count = self.least(starts[axis] + shape[axis], own[axis]) - low
+            count = self.most(count, 0)
+            self.clear(target, before * to)
+            line, there = self.at(source, low * step), self.at(target, before * to)
+            with writer.loop(0, count * step) as i:
+                entry = writer.load(self.at(line, i), self.dtype)
+                writer.store(entry, self.at(there, i))
+            behind = before + count
+            self.clear(self.at(target, behind * to), (shape[axis] - behind) * to)
+
+        copy(0, source, band)
+
+    # --- blocks
+
+    def thread(self):
+        """Write the function of a thread, which takes blocks until none is left."""
+        writer, schedule, memory = self.writer, self.schedule, self.memory
+        read = memory.get("b", self.b)
+        written = memory.get("parts", self.out)
+        buffers = dict.fromkeys([self.a, read, written, *memory.values()])
+        buffers.pop(memory.get("parts") if written is self.out else None, None)
+        function = block_function(
+            writer, f"{self.name}.thread", self.places, list(buffers)
+        )
+        with function as (given, thread):
+            found = dict(zip(buffers, given))
+            a, b, out = found[self.a], found[read], found[written]
+            band = None
+            if "bands" in memory:
+                band = self.at(found[memory["bands"]], thread * _band_size(schedule))
+            counter = found[memory["counter"]]
+            with atomics.taken_from(writer, counter, schedule.blocks) as block:
+                part = block / writer.index(schedule.cuts)
+                cut = block - part * schedule.cuts
+                if not schedule.accumulates:
+                    add = writer.const(False, np.bool_)
+                    self.band(part, cut, a, b, out, band, add)
+                else:
+                    total = self.at(out, part * self.out.size)
+                    first, stop = self.share(schedule.bands, part, schedule.parts)
+                    with writer.loop(first, stop) as number:
+                        self.band(number, cut, a, b, total, band, number > first)
+
+    def share(self, count, number, of):
+        """The first and the last but one of the things that share ``number`` has."""
+        of = self.writer.index(of)
+        return number * count / of, (number + 1) * count / of
+
+    def band(self, number, cut, a, b, out, band, add):
+        """Write the tiles of a band."""
+        writer, schedule = self.writer, self.schedule
+        image = number / writer.index(schedule.row_bands)
+        row = (number - image * schedule.row_bands) * schedule.rows
+        image = image * schedule.images
+        if band is not None:
+            self.copy_band(a, band, image, row)
+        for i, phase in enumerate(self.phases):
+            self.band_of_phase(i, phase, cut, (a, b, out), band, image, row, add)
+
+    def band_of_phase(self, number, phase, cut, arrays, band, image, row, add):
+        writer, schedule, tile = self.writer, self.schedule, self.tile
+        batch, rows = phase.batch, phase.rows
+        moved = [image * step + row * other for step, other in zip(batch[1:], rows[1:])]
+        at_out, at_a, at_b = phase.offsets
+        a = self.at(arrays[0], moved[1] + at_a)
+        if band is not None:
+            batch = batch._replace(a=math.prod(schedule.band_shape[1:]))
+            a = self.at(band, at_a)
+        b = self.at(arrays[1], moved[2] + at_b)
+        out = self.at(arrays[2], moved[0] + at_out)
+        images = writer.index(schedule.images)
+        row_count = self.least(schedule.rows, rows.extent - row)
+        others = [i for i in range(len(phase.places)) if i != tile.along]
+        outer = [i for i in others if phase.places[i].b]
+        inner = [i for i in others if not phase.places[i].b]
+
+        def along(loop, a, b, out, i):
+            moved = zip((a, b, out), (loop.a, loop.b, loop.out))
+            return [self.at(pointer, i * step) for pointer, step in moved]
+
+        def over_places(numbers, pointers, then):
+            if not numbers:
+                return then(*pointers)
+            place, *rest = numbers
+            loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
+            with writer.loop(0, loop.extent, rounds) as i:
+                if loop.extent % rounds:  # the last one begins earlier
+                    i = self.least(i, loop.extent - rounds)
+                over_places(rest, along(loop, *pointers, i), then)
+
+        def over_vectors(a, b, out):
+            if tile.sums_lanes:
+                return over_hoisted(
+                    self.hoisted(phase), a, b, out, writer.index(0), add
+                )
+            loop = tile.loop_of(phase)
+            first, stop = self.share(tile.count_along(phase), cut, schedule.cuts)
+            with writer.loop(first, stop) as i:
+                start = i * tile.width
+                a, out = self.at(a, start * loop.a), self.at(out, start * loop.out)
+                b, left = self.at(b, i * schedule.b_steps[number]), loop.extent - start
+                over_hoisted(self.hoisted(phase), a, b, out, left, add)
+
+        def over_hoisted(loops, a, b, out, left, add):
+            if not loops:
+                return over_band(a, b, out, left, add)
+            loop, *rest = loops
+            with writer.loop(0, loop.extent) as i:
+                again = writer.select(i > 0, writer.const(True, np.bool_), add)
+                over_hoisted(rest, *along(loop, a, b, out, i), left, again)
+
+        def over_band(a, b, out, left, add):
+            def call(a, b, out):
+                loops = self.summed(phase)
+                args = [a, b, out, left, add]
+                for i, loop in enumerate(loops):
+                    args.append(writer.index(loop.extent))
+                    if i + 1 < len(loops):
+                        args += [writer.index(loop.a), writer.index(loop.b)]
+                if schedule.accumulates:
+                    args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
+                                  row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
+                writer.call(self.tiles[number], args, declare=False)
+
+            if schedule.accumulates:
+                return over_places(inner, (a, b, out), call)
+            with writer.loop(0, images) as i, writer.loop(0, row_count) as j:
+                pointers = along(rows, *along(batch, a, b, out, i), j)
+                over_places(inner, pointers, call)
+
+        over_places(outer, (a, b, out), over_vectors)
+
+    def sum_parts(self):
+        """Write the function that adds the parts, in their order."""
+        writer, size = self.writer, self.out.size
+        function = block_function(
+            writer, f"{self.name}.sum", self.places, (self.memory["parts"], self.out)
+        )
+        with function as ((parts, out), block):
+            first = block * SUMMED
+            with writer.loop(first, self.least(first + SUMMED, size)) as i:
+                entries = [
+                    writer.load(self.at(parts, i + part * size), self.dtype)
+                    for part in range(self.schedule.parts)
+                ]
+                writer.store(
+                    functools.reduce(lambda x, y: x + y, entries), self.at(out, i)
+                )
+
+
+class _Tile:
+    """Writes what the function of a tile does."""
+
+    def __init__(self, functions, phase, out, left):
+        self.functions, self.writer = functions, functions.writer
+        self.tile, self.at = functions.tile, functions.at
+        self.vector, self.dtype = functions.vector, functions.dtype
+        self.phase, self.left = phase, left
+        self.points = functions.points(phase)
+        # Along the entries of a vector the output is written vector by vector if it can be.
+        self.step = 0 if self.tile.sums_lanes else self.tile.loop_of(phase).out
+        width = self.tile.lanes * self.step
+        self.targets = [
+            (self.at(out, to + v * width), v)
+            for to, _, _ in self.points
+            for v in range(self.tile.vectors)
+        ]
+        self.masks = [None] * self.tile.vectors
+        if not functions.is_whole and not self.tile.sums_lanes:
+            lanes = self.tile.lanes
+            self.masks = [
+                self.writer.first_lanes(left - v * lanes, lanes)
+                for v in range(self.tile.vectors)
+            ]
+
+    def write(self, a, b, add, loops):
+        writer, zero = self.writer, Value(self.writer, self.vector, "zeroinitializer")
+        sums = [zero] * len(self.targets)
+        if self.functions.adds:
+            rounds = writer.select(add, writer.index(1), 0)
+            with writer.carrying_loop(0, rounds, 1, sums) as (_, sums):
+                sums[:] = [self.read(*target) for target in self.targets]
+        sums = self.sum(loops, a, b, sums)
+        for target, total in zip(self.targets, sums):
+            self.write_entries(total, *target)
+
+    def sum(self, loops, a, b, sums):
+        """Write the loops; return the sums."""
+        writer, tile = self.writer, self.tile
+        (extent, *steps), *rest = loops
+        if rest:
+            with writer.carrying_loop(0, extent, 1, sums) as (i, inner):
+                pointers = [self.at(p, i * step) for p, step in zip((a, b), steps)]
+                inner[:] = self.sum(rest, *pointers, list(inner))
+            return inner
+        loop = self.functions.summed(self.phase)[-1]
+        step = tile.lanes if tile.sums_lanes else tile.unrolled
+        with writer.carrying_loop(0, extent, step, sums) as (i, inner):
+            masks = self.masks
+            if tile.sums_lanes and not self.functions.is_whole:
+                masks = [writer.first_lanes(extent - i, tile.lanes)]
+            a, b = self.at(a, i * loop.a), self.at(b, i * loop.b)
+            inner[:] = self.products(a, b, list(inner), masks, loop)
+        return inner
+
+    def products(self, a, b, sums, masks, loop):
+        """The sums and the products of a round, or of several that are unrolled."""
+        writer, tile, known = self.writer, self.tile, {}
+        along = tile.loop_of(self.phase)
+        # A copy of the second operand has zeros behind the last entries.
+        masks_b = masks
+        if self.functions.schedule.packed and not tile.sums_lanes:
+            masks_b = [None] * tile.vectors
+
+        def load(pointer, offset, step, v, mask):
+            key = pointer.text, offset, v * step
+            if key in known:
+                return known[key]
+            place = self.at(pointer, offset + v * tile.lanes * step)
+            if step:
+                known[key] = writer.load_vector(place, self.vector, mask)
+            else:
+                known[key] = writer.splat(writer.load(place, self.dtype), tile.lanes)
+            return known[key]
+
+        for j in range(tile.unrolled):
+            for n, (_, at_a, at_b) in enumerate(self.points):
+                for v in range(tile.vectors):
+                    x = load(a, at_a + j * loop.a, along.a, v, masks[v])
+                    y = load(b, at_b + j * loop.b, along.b, v, masks_b[v])
+                    i = n * tile.vectors + v
+                    sums[i] = writer.fma(x, y, sums[i])
+        return sums
+
+    def read(self, target, v):
+        """The entries of a vector of the output; the first one has a sum of lanes."""
+        writer, lanes = self.writer, self.tile.lanes
+        if self.step == 1:
+            return writer.load_vector(target, self.vector, self.masks[v])
+        edge = writer.alloca(self.dtype, lanes)
+        writer.store_vector(Value(writer, self.vector, "zeroinitializer"), edge)
+        self.copy(target, self.step, edge, 1, v)
+        return writer.load_vector(edge, self.vector)
+
+    def write_entries(self, total, target, v):
+        writer, lanes = self.writer, self.tile.lanes
+        if self.step == 1:
+            return writer.store_vector(total, target, self.masks[v])
+        if self.tile.sums_lanes:
+            return writer.store(writer.vector_sum(total), target)
+        edge = writer.alloca(self.dtype, lanes)
+        writer.store_vector(total, edge)
+        self.copy(edge, 1, target, self.step, v)
+
+    def copy(self, source, step, target, to, v):
+        """Copy the entries of a vector one by one."""
+        writer, lanes = self.writer, self.tile.lanes
+        count = writer.index(1 if self.tile.sums_lanes else lanes)
+        if self.masks[v] is not None:
+            count = self.functions.least(self.left - v * lanes, lanes)
+        with writer.loop(0, count) as i:
+            entry = writer.load(self.at(source, i * step), self.dtype)
+            writer.store(entry, self.at(target, i * to))
