@@ -4,13 +4,14 @@ The kernel is run on sequences of one step, time first, whose arrays have no val
 writes into parts of arrays as it does in NumPy, and `Part` follows which value each part
 holds. What it does before the loop (`recurrence.steps`) goes to the program around it, what
 it does in the loop to a program of its own. The regions of that program are rows of
-sequences: row ``t`` or ``t + 1`` of an array, in step ``t``.
+sequences: row ``t`` or ``t + 1`` of an array, in step ``t``. Examples of a batch have
+nothing to do with each other, so that the program may be that of a part of the batch.
 """
 
 import numpy as np
 
-from .array_functions import NotTraceable, copied, copy_into
-from .array_instructions import Contract, Copy, Map, Reduce
+from .array_functions import NotTraceable, copy_into
+from .array_instructions import Contract, Copy, Map, Reduce, View
 from .array_tracer import ArrayTracer, LoopBuilder
 from .program import Buffer, Kind, Program
 
@@ -33,14 +34,15 @@ class Memory:
     """An array that the kernel is given or makes; a sequence if it is ``timed``.
 
     ``initial`` is what it holds at first: a buffer (an operand), another `Memory` whose
-    copy it is, 0, or None; ``rows`` has for a sequence rows that were written before the
-    loop. ``parts`` has for each row ``[(start, stop, value)]``, along the last axis.
+    copy it is, 0, or None; ``rows`` has for a sequence the buffers that are its rows
+    before the loop. ``shape`` has the rows of the part of the batch, buffers those of the
+    whole. ``parts`` has for each row ``[(start, stop, value)]``, along the last axis.
     """
 
     def __init__(self, trace, shape, dtype, initial=None):
         self.trace, self.shape, self.dtype = trace, tuple(shape), np.dtype(dtype)
         self.initial, self.rows, self.parts = initial, {}, {}
-        self.timed = len(self.shape) == 3
+        self.timed, self.is_state = len(self.shape) == 3, False
         trace.memories.append(self)
 
     def row(self, ahead):
@@ -134,16 +136,14 @@ class Part:
     def set(self, value):
         """Write a value, which broadcasts."""
         trace = self.memory.trace
+        if trace.inner is None:
+            self.set_before_loop(value)
+            return
         if type(value) is Part:
             same = [getattr(value, n) is getattr(self, n) for n in ("memory", "ahead")]
             if all(same) and (value.start, value.stop) == (self.start, self.stop):
                 return
             value = value.value
-        if trace.inner is None:  # before the loop
-            if not self.memory.timed or self.shape != value.shape:
-                raise NotTraceable
-            self.memory.rows[self.ahead] = value
-            return
         if not isinstance(value, ArrayTracer):
             value = np.asarray(value, self.dtype)
         if value.dtype != self.dtype:
@@ -152,6 +152,13 @@ class Part:
             value = ArrayTracer(trace.builder.buffer(value), trace.builder)
             value = np.broadcast_to(value, self.shape)
         self.memory.write(self.ahead, self.start, self.stop, value)
+
+    def set_before_loop(self, value):
+        """Note that a row is a state that the kernel is given."""
+        is_state = type(value) is Part and value.memory.is_state
+        if not self.memory.timed or not is_state or self.shape != value.shape:
+            raise NotTraceable
+        self.memory.rows[self.ahead] = value.memory.initial
 
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         return self.builder.ufunc(ufunc, method, inputs, keywords)
@@ -286,10 +293,7 @@ class _StepModule:
         return self._made(x.shape, x.dtype, x.memory)
 
     def ascontiguousarray(self, x):
-        value = copied(self.trace.builder, x)
-        part = self._made(x.shape, x.dtype)
-        part.memory.write(None, 0, x.shape[-1], value)
-        return part
+        return x  # products take matrices as they lie
 
 
 class StepTrace:
@@ -297,13 +301,13 @@ class StepTrace:
 
     ``inputs`` maps buffers of the program to a `Region`, or to the buffer outside that it
     stands for; ``outputs`` maps buffers to regions. ``results`` are the memories that the
-    kernel returns, ``steps`` the number of steps.
+    kernel returns, ``steps`` the number of steps, ``examples`` that of the rows of a step.
     """
 
-    def __init__(self, program, node, steps):
+    def __init__(self, program, node, steps, examples):
         self.outer = LoopBuilder(program, node)
         self.program, self.node, self.steps = Program(program.graph), node, steps
-        self.inner, self.backwards = None, False
+        self.inner, self.backwards, self.examples = None, False, examples
         self.inputs, self.outputs, self.known = {}, {}, {}
         self.memories, self.mask, self.results = [], None, ()
 
@@ -334,6 +338,13 @@ class StepTrace:
             return value
         if value.buffer.is_constant and not value.buffer.is_view:
             return ArrayTracer(value.buffer, self.inner)
+        view = value.buffer.instruction
+        if (
+            type(view) is View
+            and len(value.shape) == 2
+            and value.T.buffer is view.viewed
+        ):
+            return self.current(ArrayTracer(view.viewed, self.outer)).T
         if value.buffer not in self.known:
             made = self.input(value.buffer, value.shape, value.dtype)
             self.known[value.buffer] = made
@@ -347,16 +358,19 @@ class StepTrace:
             self.known[index] = made
         return self.known[index]
 
-    def argument(self, buffer):
-        """An operand of the kernel, its sequences cut down to one step."""
+    def argument(self, buffer, is_state):
+        """An operand of the kernel, cut down to one step and to some examples."""
         shape = buffer.shape
         if buffer.dtype == bool:
-            self.mask = Memory(self, (1, *shape[1:]), buffer.dtype, buffer)
+            self.mask = Memory(self, (1, self.examples), buffer.dtype, buffer)
             return _Mask(self)
         if len(shape) == 3:
-            shape = (shape[0] - self.steps + 1, *shape[1:])
+            shape = (shape[0] - self.steps + 1, self.examples, shape[2])
+        elif is_state:
+            shape = (self.examples, shape[1])
         memory = Memory(self, shape, buffer.dtype, buffer)
-        if not memory.timed:
+        memory.is_state = is_state
+        if not memory.timed and not is_state:
             value = ArrayTracer(buffer, self.outer)
             memory.write(None, 0, shape[-1], value)
         return Part(memory)
@@ -397,20 +411,23 @@ class StepTrace:
         return (known.ahead, known.start) == (region.ahead, region.start)
 
 
-def trace_steps(program, instruction):
+def trace_steps(program, instruction, examples):
     """The `StepTrace` of an `Opaque` recurrent kernel; None if it cannot be traced.
 
-    What it does before its loop is appended to the program.
+    What it does before its loop is appended to the program. Args: ``examples``: of the
+    batch, those of the step that is traced. Matrices are states, and last the kernel.
     """
-    node, first = instruction.node, instruction.operands[0]
-    if len(first.shape) != 3:
+    node, operands = instruction.node, instruction.operands
+    if len(operands[0].shape) != 3:
         return None
-    trace, count = (
-        StepTrace(program, node, first.shape[0]),
-        len(program.instructions),
-    )
+    trace = StepTrace(program, node, operands[0].shape[0], examples)
+    count = len(program.instructions)
+    matrices = [a.dtype != bool and len(a.shape) == 2 for a in operands]
     try:
-        args = [trace.argument(a) for a in instruction.operands]
+        args = [
+            trace.argument(a, is_matrix and any(matrices[i + 1 :]))
+            for i, (a, is_matrix) in enumerate(zip(operands, matrices))
+        ]
         results = node.op.kernel(_StepModule(trace), *args, **node.attributes)
         trace.finish(results if type(results) is tuple else (results,))
     except NotTraceable:

@@ -3,12 +3,17 @@
 The kernel of the op is traced for one step (`step_tracer`), whose program becomes loop nests
 and products like any other. They find the rows of the sequences in a table of addresses,
 which the loop sets before each step; so they write straight into the arrays of all steps.
+
+The batch is cut into chunks. A thread takes one through all steps, as examples have nothing
+to do with each other: so threads wait for each other once, not several times a step.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+
+from tapewright.core import config
 
 from ...loops.accesses import Layout, layout_of
 from ...loops.fusion import form_loops
@@ -21,8 +26,9 @@ from ...program.instruction import Instruction
 from ...program.program import Buffer, Kind
 from ...program.step_tracer import Memory, Region, trace_steps
 from . import segments
-from .kernel import Arguments, NativeKernel
+from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER
+from .step_products import StepProduct
 
 __all__ = ["RECURRENT", "StepLoop"]
 
@@ -31,6 +37,12 @@ RECURRENT = [
     for cell in ("lstm", "gru", "simple_rnn")
     for part in ("steps", "vjp", "jvp")
 ]
+
+FEWEST, MOST = 4, 32  # examples of a chunk
+LEAST = (
+    32  # examples in all steps, from which on a copy of the kernel is worth its time
+)
+ALIGNMENT = 128  # bytes: memory of chunks is on lines of their own
 
 
 class Join(NativeKernel):
@@ -52,18 +64,20 @@ class Slot(NamedTuple):
     """An address in the table: an array, or its row ``t + ahead`` in step ``t``.
 
     ``array`` is the number of an operand or, from -1 down, of an output; ``offset`` is in
-    bytes, ``ahead`` None for an address that is the same in all steps.
+    bytes, ``ahead`` None for an address that is the same in all steps. That of a chunk is
+    ``chunk`` bytes behind that of the one before.
     """
 
     array: int
     offset: int = 0
     ahead: int | None = None
+    chunk: int = 0
 
 
 class StepLoop(NativeKernel):
     """``trace.program`` for each step; ``places`` are the numbers of buffers in the table."""
 
-    __slots__ = ("trace", "places", "slots", "filled", "codes")
+    __slots__ = ("trace", "chunks", "places", "slots", "filled", "codes", "packed")
 
     @classmethod
     def accepts(cls, instruction):
@@ -73,22 +87,29 @@ class StepLoop(NativeKernel):
 
     @classmethod
     def of(cls, program, instruction, is_loop):
-        trace = trace_steps(program, instruction)
+        steps, batch, _ = instruction.operands[0].shape
+        is_packed = steps * batch >= LEAST
+        chunks = _chunks(batch) if is_packed else 1
+        trace = trace_steps(program, instruction, batch // chunks)
         if trace is None:
             return None
-        layouts = _join_in_place(trace)
+        layouts = _join_in_place(trace, chunks)
         form_loops(trace.program, is_loop, layouts=layouts)
-        codes = [segments.code_of(each) for each in _instructions(trace)]
+        codes = [
+            is_packed and _packed_product(trace, each, chunks) or segments.code_of(each)
+            for each in _instructions(trace)
+        ]
         if any([code is None or code.can_fail for code in codes]):
             return None
         if not _is_safe(trace):
             return None
-        return cls(program, instruction, trace, layouts, codes)
+        return cls(program, instruction, trace, chunks, layouts, codes)
 
-    def __init__(self, program, replaced, trace, layouts, codes):
+    def __init__(self, program, replaced, trace, chunks, layouts, codes):
         Instruction.__init__(self, (), replaced.node)
-        self.replaced, self.trace, self.codes = replaced, trace, codes
-        arena = BufferAssignment(trace.program).arena_size
+        self.replaced, self.trace, self.chunks = replaced, trace, chunks
+        self.codes, arena = codes, BufferAssignment(trace.program).arena_size
+        arena = -(-max(arena, 1) // ALIGNMENT) * ALIGNMENT
         arrays = {}  # buffers of the program around it -> the number of the operand
 
         def operand(buffer):
@@ -99,26 +120,31 @@ class StepLoop(NativeKernel):
                 return -1 - trace.results.index(memory)
             return operand(memory.initial)
 
-        room = Buffer((max(arena, 1),), np.dtype(np.uint8), Kind.SCRATCH)
+        def chunk(memory):
+            return math.prod(memory.shape[1:]) * memory.dtype.itemsize
+
+        def slot_of(base):
+            held = trace.inputs.get(base) or trace.outputs.get(base)
+            if base in layouts and base not in trace.outputs:
+                base, held = layouts[base].base, None  # of a join
+            if type(held) is Region:
+                return Slot(holder(held.memory), 0, held.ahead, chunk(held.memory))
+            if held is not None:
+                return Slot(operand(held))
+            if base.offset is not None:
+                return Slot(operand(room), base.offset, None, arena)
+            if base.is_constant:
+                return Slot(operand(program.constant(base.source)))
+            size = math.prod(base.shape) * base.dtype.itemsize
+            return Slot(operand(base.source), 0, None, size)
+
+        room = Buffer((arena * chunks,), np.dtype(np.uint8), Kind.SCRATCH)
         self.places, self.slots = {}, {}
         for each in _instructions(trace):
             for buffer in (*each.operands, *each.outputs):
                 base = layout_of(buffer).base
-                held = trace.inputs.get(base) or trace.outputs.get(base)
-                if base in layouts and base not in trace.outputs:
-                    base, held = layouts[base].base, None  # of a join
-                if type(held) is Region:
-                    slot = Slot(holder(held.memory), 0, held.ahead)
-                elif held is not None:
-                    slot = Slot(operand(held))
-                elif base.offset is not None:
-                    slot = Slot(operand(room), base.offset)
-                elif base.is_constant:
-                    slot = Slot(operand(program.constant(base.source)))
-                else:
-                    slot = Slot(operand(base.source))
-                place = self.slots.setdefault(slot, len(self.slots))
-                self.places[layout_of(buffer).base] = place
+                self.places[base] = self.place(slot_of(base))
+        self.packed = self.find_packed(operand, slot_of)
         self.filled = [  # the number of an output, and what is put into it at first
             (i, row, operand(value))
             for i, memory in enumerate(trace.results)
@@ -129,26 +155,62 @@ class StepLoop(NativeKernel):
         self.filled += [(trace.results.index(m), None, None) for m in zeros]
         self.operands = tuple(arrays)
 
+    def place(self, slot):
+        """The number of an address in the table."""
+        return self.slots.setdefault(slot, len(self.slots))
+
+    def find_packed(self, operand, slot_of):
+        """``[(product, the operand that is packed, the memory for the copy)]``."""
+        found = []
+        for code in self.codes:
+            if type(code) is StepProduct:
+                copy = Buffer((code.size,), code.dtype, Kind.SCRATCH)
+                code.packed = self.place(Slot(operand(copy)))
+                found.append((code, slot_of(code.product.b.base).array, copy))
+        return found
+
     @property
     def calls_blas(self):
         return any([code.calls_blas for code in self.codes])
 
     @property
     def work(self):
-        return self.trace.steps * sum([code.work for code in self.codes])
+        each = sum([code.work for code in self.codes])
+        return self.trace.steps * self.chunks * each
 
     def define(self, writer, name, places):
         for number, code in enumerate(self.codes):
             code.define(writer, f"{name}.{number}", self.places)
+        parameters = [("context", POINTER), ("number", np.int64)]
+        for i, (code, array, copy) in enumerate(self.packed):
+            with code.function(writer, f"{name}.pack_{i}", parameters) as given:
+                arguments = Arguments(writer, given[0], places)
+                source = arguments[self.operands[array]]
+                code.pack(writer, source, arguments[copy], given[1])
+                writer.ret()
+        with writer.function(name, parameters, None, "nounwind", "internal") as (
+            context,
+            number,
+        ):
+            self.write_chunk(writer, name, Arguments(writer, context, places), number)
+            writer.ret()
 
     def write(self, writer, name, arguments):
-        self.write_initial(writer, arguments)
+        context = arguments.context
+        for i, (code, _, _) in enumerate(self.packed):
+            pack, work = f"{name}.pack_{i}", 4 * code.size
+            call_blocks(writer, pack, context, code.panels, work)
+        call_blocks(writer, name, context, self.chunks, self.work)
+
+    def write_chunk(self, writer, name, arguments, number):
+        """Append all steps of a chunk of the batch."""
+        self.write_initial(writer, arguments, number)
         context = writer.alloca(POINTER, max(len(self.slots), 1))
         for slot, place in self.slots.items():
             if slot.ahead is None:
-                address = writer.at(
-                    arguments[self.array(slot.array)], slot.offset, np.uint8
-                )
+                start = number * slot.chunk + slot.offset
+                address = arguments[self.array(slot.array)]
+                address = writer.at(address, start, np.uint8)
                 writer.store(address, writer.at(context, place, POINTER))
         inner, steps = Arguments(writer, context, self.places), self.trace.steps
         with writer.loop(0, steps) as t:
@@ -158,27 +220,50 @@ class StepLoop(NativeKernel):
                     array = self.array(slot.array)
                     start = (t + slot.ahead) * math.prod(array.shape[1:])
                     address = writer.at(arguments[array], start, array.dtype)
+                    address = writer.at(address, number * slot.chunk, np.uint8)
                     writer.store(address, writer.at(context, place, POINTER))
-            for number, code in enumerate(self.codes):
-                code.write(writer, f"{name}.{number}", inner)
+            for i, code in enumerate(self.codes):
+                code.write(writer, f"{name}.{i}", inner)
 
     def array(self, number):
         return self.operands[number] if number >= 0 else self.outputs[-1 - number]
 
-    def write_initial(self, writer, arguments):
-        """Write what is in the outputs before the first step."""
-        for output, row, number in self.filled:
+    def write_initial(self, writer, arguments, number):
+        """Write what is in the outputs of a chunk before the first step."""
+        for output, row, source in self.filled:
             out = self.outputs[output]
-            size, target = out.size, arguments[out]
-            if row is not None:
-                size = math.prod(out.shape[1:])
-                target = writer.at(target, row * size, out.dtype)
-            source = None if number is None else arguments[self.operands[number]]
-            with writer.loop(0, size) as i:
+            width = math.prod(out.shape[1:])
+            size = width // self.chunks
+            rows = (0, out.shape[0]) if row is None else (row, row + 1)
+            with writer.loop(*rows) as t, writer.loop(0, size) as i:
                 x = writer.const(0, out.dtype)
+                place = number * size + i
                 if source is not None:
-                    x = writer.load(writer.at(source, i, out.dtype), out.dtype)
-                writer.store(x, writer.at(target, i, out.dtype))
+                    array = arguments[self.operands[source]]
+                    entry = place + t * width if row is None else place
+                    x = writer.load(writer.at(array, entry, out.dtype), out.dtype)
+                target = writer.at(arguments[out], place + t * width, out.dtype)
+                writer.store(x, target)
+
+
+def _chunks(batch):
+    """The number of chunks of a batch, all of which have as many examples.
+
+    There is one where a batch has no such parts; then threads share the work of a step.
+    """
+    counts = [n for n in range(1, batch // FEWEST + 1) if batch % n == 0]
+    wanted = max(config.threads(), -(-batch // MOST))
+    enough = [n for n in counts if n >= wanted]
+    return [1, *counts, *enough[:1]][-1]
+
+
+def _packed_product(trace, instruction, chunks):
+    """The `StepProduct` of an instruction, if one matrix is the same in all steps."""
+    if not StepProduct.accepts(instruction):
+        return None
+    code = StepProduct(instruction, is_shared=chunks == 1)
+    held = trace.inputs.get(code.product.b.base)
+    return None if held is None or type(held) is Region else code
 
 
 def _instructions(trace):
@@ -189,11 +274,10 @@ def _initial(memory):
     """Pairs of a row, None for all, and the buffer that is copied there."""
     if type(memory.initial) is Memory:
         yield None, memory.initial.initial
-    for row, value in memory.rows.items():
-        yield row, value.buffer
+    yield from memory.rows.items()
 
 
-def _join_in_place(trace):
+def _join_in_place(trace, chunks):
     """Replace concatenations by parts that are stored in the memory of the whole.
 
     Returns the layouts of these parts, and of those that lie in regions.
@@ -215,7 +299,8 @@ def _join_in_place(trace):
         join = Join(each)
         join.operands, join.outputs = tuple(parts), (whole,)
         whole.instruction, whole.kind = join, Kind.INPUT
-        whole.source = Buffer(whole.shape, whole.dtype, Kind.SCRATCH)
+        shape = (chunks, *whole.shape)
+        whole.source = Buffer(shape, whole.dtype, Kind.SCRATCH)
         program.instructions.append(join)
     for out, region in trace.outputs.items():
         width = region.memory.shape[-1]

@@ -7,6 +7,8 @@ import tapewright as tw
 from tapewright import config
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.compiler.targets.native.step_loop import StepLoop
+from tapewright.compiler.targets.native.step_loop import _chunks as chunks_of
+from tapewright.ops.nn.simple_rnn import simple_rnn
 
 pytest.importorskip("llvmlite")
 layers = tw.keras.layers
@@ -78,6 +80,75 @@ def test_a_layer_computes_what_eager_mode_computes(name, sizes, sequences, maske
     mask = mask if mask is None else tw.constant(mask)
     run = with_gradients(layer, mask)
     assert len(check(run, tw.constant(numbers(batch, steps, 6)))) == 2
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("units", [8, 33])
+def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
+    layer = LAYERS[name](units, return_sequences=True, dtype=dtype)
+    mask = tw.constant(np.random.default_rng(1).random((12, 6)) > 0.3)
+    x = tw.constant(numbers(12, 6, 5, dtype=dtype))
+    run, chunks, found, before = with_gradients(layer, mask), [], [], config.threads()
+    wanted = arrays_of(run(x))
+    try:
+        for threads in (1, 2, 3, 5):
+            config.set_threads(threads)
+            traced = tw.function(run)
+            found.append([a.tobytes() for a in arrays_of(traced(x))])
+            program = traced.get_concrete_function(x).executable.program
+            loops = [each for each in program.instructions if type(each) is StepLoop]
+            chunks.append([each.chunks for each in loops])
+            assert all([each.packed for each in loops])
+    finally:
+        config.set_threads(before)
+    assert chunks == [[1, 1], [2, 2], [3, 3], [3, 3]]
+    assert found[0] == found[1] == found[2] == found[3]
+    for a, b in zip(found[0], wanted):
+        a = np.frombuffer(a, dtype).reshape(b.shape)
+        np.testing.assert_allclose(a, b, 1e-4, 2e-5 * np.abs(b).max())
+
+
+@pytest.mark.parametrize(
+    ("batch", "threads", "chunks"),
+    [
+        (32, 2, 2),
+        (32, 16, 8),
+        (128, 2, 4),
+        (7, 2, 1),
+        (31, 4, 1),
+        (33, 2, 3),
+        (8, 8, 2),
+    ],
+)
+def test_chunks_of_a_batch_are_neither_short_nor_long(batch, threads, chunks):
+    before = config.threads()
+    try:
+        config.set_threads(threads)
+        assert chunks_of(batch) == chunks
+    finally:
+        config.set_threads(before)
+
+
+@pytest.mark.parametrize("batch", [5, 8, 31])
+@pytest.mark.parametrize("units", [2, 3, 15, 17, 70])
+def test_products_of_steps_have_all_rows_and_columns(batch, units):
+    layer = LAYERS["relu"](units, return_sequences=True)
+    loops = check(with_gradients(layer), tw.constant(numbers(batch, 7, 4)))
+    assert len(loops) == 2
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (64, 64)], ids=str)
+def test_a_state_may_be_the_kernel(sizes):
+    def run(x, kernel):
+        with tw.GradientTape() as tape:
+            tape.watch([x, kernel])
+            y, last = simple_rnn(x, kernel, tw.eye(sizes[1]), kernel)
+            loss = tw.reduce_sum(y * y) + tw.reduce_sum(last)
+        return [y, *tape.gradient(loss, [x, kernel])]
+
+    x, kernel = numbers(sizes[0], 3, sizes[1]), numbers(*sizes) * 0.2
+    assert len(check(run, tw.constant(x), tw.constant(kernel))) == 2
 
 
 @pytest.mark.parametrize("name", LAYERS)
