@@ -39,6 +39,11 @@ class _LoopSource:
         ]
         rows = node.grouped(node.GROUPS[0][0], region.inputs)[1]
         self.rows = list(zip(self.sliced, operands[2], rows))
+        self.read = [
+            name
+            for name, x in zip(self.sliced + self.constants, operands[2] + operands[3])
+            if getattr(x, "array", x).dtype != object
+        ]
         _, terms, stacked = node.grouped(node.GROUPS[0][1], region.outputs)
         self.sums = list(zip(_names("s", terms), terms))
         self.stacks = [
@@ -54,6 +59,7 @@ class _LoopSource:
         source, operands = self.source, self.carried + self.sliced + self.constants
         with source.function("loop", self.count + operands):
             rows = self.open_rows()
+            self.put_in_order()
             self.make_totals()
             bound = {name: source.bind("exe", x) for name, x in executables.items()}
             for name, executable in bound.items():
@@ -82,6 +88,12 @@ class _LoopSource:
             # With an ellipsis it is an array of rank 0, no number.
             rows.append(f"{x}[i]" if is_list or row.shape else f"{x}[i, ...]")
         return rows
+
+    def put_in_order(self):
+        """Copy what lies otherwise than in C order: native code would, in each step."""
+        function = self.source.bind("asarray", np.asarray)
+        for name in self.read:
+            self.source.emit(f"{name} = {function}({name}, order='C')")
 
     def make_totals(self):
         """Set the number of steps; make sums, stacks and copies of what is written to."""

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.targets.native.segments import code_of
+from tapewright.compiler.targets.native.segments import Segment, code_of
 from tapewright.compiler.targets.native.step_loop import StepLoop
 from tapewright.compiler.targets.native.step_loop import _chunks as chunks_of
 from tapewright.ops.nn.simple_rnn import simple_rnn
@@ -208,6 +208,22 @@ def test_second_derivatives_run_through_loops_as_well(name):
 
     loops = check(run, tw.constant(numbers(4, 6, 3)), rtol=1e-4)
     assert any(["jvp" in each for each in loops])
+
+
+def test_cells_that_run_step_by_step_get_rows_and_kernels_in_order(monkeypatch):
+    calls, again = [], Segment.again
+
+    def counted(self, *arrays):
+        calls.append(self.name)
+        return again(self, *arrays)
+
+    monkeypatch.setattr(Segment, "again", counted)
+    layer = layers.RNN(layers.LSTMCell(6), return_sequences=True)
+    run, x = with_gradients(layer), tw.constant(numbers(3, 20, 4))
+    wanted, traced = arrays_of(run(x)), tw.function(run)
+    for a, b in zip(arrays_of(traced(x)), wanted, strict=True):
+        np.testing.assert_allclose(a, b, 2e-5, 1e-5)
+    assert len(calls) < 5  # and not in each of the steps
 
 
 def test_a_sequence_of_no_steps_is_left_to_numpy():
