@@ -91,9 +91,9 @@ class _LoopSource:
 
     def put_in_order(self):
         """Copy what lies otherwise than in C order: native code would, in each step."""
-        function = self.source.bind("asarray", np.asarray)
+        function = self.source.bind("in_order", _in_order)
         for name in self.read:
-            self.source.emit(f"{name} = {function}({name}, order='C')")
+            self.source.emit(f"{name} = {function}({name})")
 
     def make_totals(self):
         """Set the number of steps; make sums, stacks and copies of what is written to."""
@@ -158,6 +158,10 @@ class _LoopSource:
                 f"{self.source.bind('list_value', list_value)}({y})" if is_list else y
             )
         self.source.emit(f"return ({''.join([f'{name}, ' for name in results])})")
+
+
+def _in_order(x):
+    return np.asarray(x, order="C") if isinstance(x, np.ndarray) else x
 
 
 def _names(letter, values):
