@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
+from tapewright.compiler.targets.native import engine
 from tapewright.compiler.targets.native.segments import Segment, code_of
 from tapewright.compiler.targets.native.step_loop import StepLoop
 from tapewright.compiler.targets.native.step_loop import _chunks as chunks_of
@@ -136,6 +137,14 @@ def test_products_of_steps_have_all_rows_and_columns(batch, units):
     layer = LAYERS["relu"](units, return_sequences=True)
     loops = check(with_gradients(layer), tw.constant(numbers(batch, 7, 4)))
     assert len(loops) == 2
+
+
+@pytest.mark.parametrize("registers", [(64, 32), (32, 16), (16, 32)], ids=str)
+@pytest.mark.parametrize("batch", [4, 15, 62])
+def test_products_of_steps_do_with_other_registers(monkeypatch, registers, batch):
+    monkeypatch.setattr(engine, "vector_registers", lambda: registers)
+    layer = LAYERS["lstm"](21, return_sequences=True)
+    assert len(check(with_gradients(layer), tw.constant(numbers(batch, 9, 4)))) == 2
 
 
 @pytest.mark.parametrize("sizes", [(8, 8), (64, 64)], ids=str)
