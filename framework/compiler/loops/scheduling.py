@@ -121,7 +121,9 @@ class _Schedule:
             self.passed.append(self.vector)
         if self.lanes is not None:
             self.outer.remove(self.lanes)
-            self.outer.append(self.lanes)
+            # Blocks are never cut from an axis along which each adds to all sums.
+            is_first = not set(self.outer) - spread
+            self.outer.insert(0 if is_first else len(self.outer), self.lanes)
 
     # --- the passes
 

@@ -20,6 +20,7 @@ class _Checker:
         self.written = {}  # output -> loops around the statement that writes it
         self.filled = set()  # local arrays that hold something
         self.begun = set()  # those that were reset
+        self.spans = {}  # (local array, axis) -> the width of strips, None for the whole axis
 
     def run(self):
         nest = self.nest
@@ -105,11 +106,20 @@ class _Checker:
         if low < 0 or high >= array.size:
             self.fail(f"{each} reaches from {low} to {high} in {array}")
         if local:
+            self.spans_of_local(each, access, loops)
             self.in_local(each, array)
         elif type(each) is Store and array in self.nest.outputs:
             self.output(each, access, loops, extents)
         elif array in self.nest.outputs and array not in self.written:
             self.fail(f"{each} reads an output before it is written")
+
+    def spans_of_local(self, each, access, loops):
+        """Check that a local array has entries for strips of an axis, or for all of it."""
+        for axis, _ in access.strides:
+            widths = [e.width for e in loops if e.axis is axis and e.span is Span.STRIP]
+            width = widths[0] if widths else None
+            if self.spans.setdefault((access.array, axis), width) != width:
+                self.fail(f"{each} takes other entries of {axis} than were kept")
 
     def in_local(self, each, array):
         if type(each) is Reset:

@@ -190,6 +190,30 @@ def test_local_arrays_fit_the_stack(function):
         np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
 
 
+def masked_rows(x, b, w, g):
+    """Sums per row of terms that depend on row and column, read along a third axis."""
+    with tw.GradientTape() as tape:
+        tape.watch(b)
+        y = tw.nn.relu(tw.transpose(x) + b)
+        y = tw.matmul(tw.reduce_mean(y, (1, 2)), w)
+    return tape.gradient(y, b, output_gradients=g)
+
+
+@pytest.mark.parametrize("rows, columns", [(4, 8), (4, 300), (70, 8), (70, 90)])
+def test_blocks_are_not_cut_from_the_axis_of_sums(rows, columns):
+    arrays = [
+        numbers(rows, 16, 16, columns),
+        numbers(rows),
+        numbers(rows, 3),
+        numbers(columns, 3),
+    ]
+    program = program_of(masked_rows, *arrays)
+    expected = masked_rows(*map(tw.constant, arrays))
+    for backwards in (False, True):
+        (found,) = run(program, arrays, backwards)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+
+
 def test_what_only_a_nest_reads_is_not_stored():
     (nest,) = nests(program_of(layer_norm, numbers(12, 9)))
     assert len(nest.outputs) == 1
