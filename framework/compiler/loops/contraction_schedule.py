@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from .contraction import Contraction, Loop, Phase, contraction_of
-from .tiling import Tile, tile_of
+from .tiling import Tile, can_sum_lanes, tile_of
 
 __all__ = ["Schedule", "schedule_of"]
 
@@ -84,7 +84,9 @@ def schedule_of(maps, a, b, out, itemsize, unit):
     model = _model(found.phases, math.gcd if accumulates or is_long else min)
     can_pack = not accumulates and math.prod(b) * REUSE <= found.work
     last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
-    tile = tile_of(model, unit, accumulates or is_long, can_pack, math.gcd(*last))
+    overlaps = not (accumulates or is_long)
+    lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
+    tile = tile_of(model, unit, not overlaps, can_pack, math.gcd(*last), lanes)
     hoisted = _hoisted(model, tile, itemsize) if is_long else 0
     packed = can_pack and any([_is_scattered(p, tile) for p in found.phases])
     phases, b_steps, b_size = found.phases, [], 0

@@ -9,7 +9,7 @@ import functools
 import math
 from typing import NamedTuple
 
-__all__ = ["Tile", "VectorUnit", "candidates", "tile_of"]
+__all__ = ["Tile", "VectorUnit", "can_sum_lanes", "candidates", "tile_of"]
 
 MOST_VECTORS, MOST_ROUNDS = 8, 28
 # Multiplications of a contraction for which a tile of the largest size is worth its code.
@@ -58,24 +58,27 @@ class Tile(NamedTuple):
 
 
 @functools.lru_cache(256)
-def tile_of(phase, unit, accumulates, packs_b, common=1):
+def tile_of(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
     """The fastest `Tile` for a phase.
 
     Args: ``accumulates``: sums are added to those in memory, so that tiles must not overlap;
     ``packs_b``: the second operand is copied so that neighbours along a loop are contiguous;
-    ``common``: a divisor of the extents of the last summed loops of all phases.
+    ``common``: a divisor of the extents of the last summed loops of all phases;
+    ``sums_lanes``: vectors may go along this loop, see `can_sum_lanes`.
     """
-    found = candidates(phase, unit, accumulates, packs_b, common)
+    found = candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
     return min(found, key=lambda tile: _cost(phase, tile, unit, accumulates))
 
 
-def candidates(phase, unit, accumulates, packs_b, common=1):
+def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
     """The tiles of which `tile_of` takes one; some may need more registers than there are.
 
     Where entries are not contiguous along any loop, vectors have one entry.
     """
-    every = range(-1 if phase.summed else 0, len(phase.places))
-    found = [i for i in every if _is_vector(_loop(phase, i), i < 0, packs_b)]
+    every = range(len(phase.places))
+    found = [i for i in every if _is_vector(phase.places[i], packs_b)]
+    if sums_lanes and can_sum_lanes(phase, packs_b):
+        found.insert(0, -1)
     widths = [n for n in (1, 2, 4) if unit.lanes // n >= min(4, unit.lanes)]
     for along in found or every[-1:]:
         for lanes in [unit.lanes // n for n in widths] if found else [1]:
@@ -86,11 +89,15 @@ def _loop(phase, along):
     return phase.summed[-1] if along < 0 else phase.places[along]
 
 
-def _is_vector(loop, is_summed, packs_b):
+def can_sum_lanes(phase, packs_b):
+    """Return whether entries along the last summed loop are neighbours in both operands."""
+    loop = phase.summed[-1] if phase.summed else None
+    return bool(loop and loop.a == 1 and loop.b and (loop.b == 1 or packs_b))
+
+
+def _is_vector(loop, packs_b):
     """Return whether entries along a loop are neighbours, or the same, in both operands."""
     b = loop.b in (0, 1) or packs_b
-    if is_summed:
-        return loop.a == 1 and loop.b != 0 and b
     return loop.a in (0, 1) and b and (loop.a, loop.b) != (0, 0)
 
 

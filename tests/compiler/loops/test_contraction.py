@@ -118,7 +118,7 @@ def test_loops_that_lie_behind_each_other_are_one():
     assert not found.is_padded
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(convolutions(), st.sampled_from(UNITS))
 def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
     maps, a, b, out = case
@@ -129,6 +129,12 @@ def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
     assert found.images * found.image_bands == batch
     assert (found.row_bands - 1) * found.rows < rows <= found.row_bands * found.rows
     for phase in found.phases:
+        along, last = found.tile.loop_of(phase), (*phase.summed, None)[-1]
+        if found.tile.sums_lanes:
+            assert (along.a, along.b) == (1, 1)
+        else:
+            assert {along.a, along.b} <= {0, 1} or found.tile.lanes == 1
+        assert last is None or last.extent % found.tile.unrolled == 0
         for place, rounds in found.tile.rounds:
             extent = phase.places[place].extent
             assert rounds <= extent

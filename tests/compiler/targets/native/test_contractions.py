@@ -141,6 +141,15 @@ def check(case, dtype="float32", is_machine_code=True):
         assert not [each for each in rest if code_of(each) is None]
 
 
+@pytest.mark.parametrize("size", [(4,), (4, 5), (9, 40)], ids=str)
+def test_phases_with_other_taps_than_the_largest(size, small_blocks):
+    rank = len(size)
+    plain = dict(strides=(2,) * rank, padding="VALID", dilations=(1,) * rank, groups=1)
+    counts = [(n - 3) // 2 + 1 for n in size]
+    filters = (*[3] * rank, 1, 1)
+    check((input_gradient, {"size": size, **plain}, (2, *counts, 1), filters))
+
+
 @MANY
 @given(cases(), st.sampled_from(["float32", "float64"]))
 def test_sums_are_those_of_the_definition(case, dtype):
