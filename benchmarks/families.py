@@ -196,7 +196,11 @@ class Convolution(Image):
             padding = (self.window[0] - self.stride) // 2
             return convolve(x, kernel, bias, self.stride, padding)
         convolve = getattr(functional, f"conv{self.rank}d")
-        padding = self.dilation * (self.window[0] - 1) // 2
+        side, covered = self.shape[1], self.dilation * (self.window[0] - 1) + 1
+        missing = (-(-side // self.stride) - 1) * self.stride + covered - side
+        if missing < 0 and self.mirrored:  # those in front that no window of Keras sees
+            x = x[(..., *[slice(-missing, None)] * self.rank)]
+        padding = (max(missing, 0) + 1) // 2
         further = self.stride, padding, self.dilation, self.groups
         if len(others) == 1:
             return convolve(x, kernel, bias, *further)
@@ -373,7 +377,7 @@ class Entrywise(Layer):
         return jax.numpy.where(jax.random.bernoulli(key, kept, x.shape), x / kept, 0)
 
 
-class Join(Layer):
+class Join(Image):
     """Two inputs added, or concatenated along their channels."""
 
     def inputs(self, rng):
@@ -383,11 +387,16 @@ class Join(Layer):
         return layer(inputs)
 
     @property
+    def image_layout(self):
+        return super().image_layout if self.rank > 1 else PLAIN
+
+    @property
     def layouts(self):
-        return [PLAIN] * 2
+        return [self.image_layout] * 2
 
     def torch(self, torch, a, b):
-        return a + b if self.name == "Add" else torch.cat((a, b), -1)
+        channels = 1 if self.rank > 1 else -1
+        return a + b if self.name == "Add" else torch.cat((a, b), channels)
 
     def jax(self, jax, a, b):
         return a + b if self.name == "Add" else jax.numpy.concatenate((a, b), -1)
@@ -412,7 +421,7 @@ class Embedding(Layer):
         return torch.nn.functional.embedding(x, table)
 
     def jax(self, jax, x, table):
-        return table[x]
+        return jax.numpy.asarray(table)[x]
 
 
 class Recurrent(Layer):
