@@ -263,7 +263,7 @@ def test_other_uses_of_what_is_pooled_are_seen(extra):
             total = sum([tw.reduce_sum(out * out) for out in outputs])
         return [*outputs, *tape.gradient(total, [x, f, b])]
 
-    check(run, x, f, b, rtol=1e-4, atol=1e-3)
+    check(run, x, f, b, rtol=1e-4, atol=1e-2)  # of gradients up to 1e4
 
 
 def test_a_bias_that_differs_from_place_to_place_is_added_before():
