@@ -363,6 +363,18 @@ def with_specials(arrays):
     return arrays
 
 
+def values_for(op, name, made):
+    """The inputs of a line for one of `VALUES`.
+
+    Of convolutions images alone are special: there machine code adds margins of zeros up
+    where NumPy leaves them out, and zero times an infinite filter is NaN.
+    """
+    arrays = [np.asarray(a) for a in VALUES[name](made.inputs)]
+    if name == "special values" and "conv" in op:
+        arrays[1:] = in_single_precision(made.inputs)[1:]
+    return arrays
+
+
 VALUES = {
     **{dtype: as_dtype(dtype) for dtype in ("float16", "float32", "float64", "int32",
                                             "int64", "uint8", "bool", "complex64")},
@@ -462,7 +474,7 @@ def problems_of(lines, exactly=True):
 @np.errstate(all="ignore")
 def test_every_op_does_the_same_traced_and_eager_on(name):
     lines = [
-        (op, made, made, [np.asarray(a) for a in VALUES[name](made.inputs)])
+        (op, made, made, values_for(op, name, made))
         for op, made in lines_for(name, VALUES)
     ]
     problems = problems_of(lines, exactly=name != "complex64")
@@ -495,7 +507,7 @@ def test_every_gradient_is_the_same_traced_and_eager_on(name):
             op,
             made,
             with_gradients(made),
-            [np.asarray(a) for a in VALUES[name](made.inputs)],
+            values_for(op, name, made),
         )
         for op, made in each_line()
     ]
