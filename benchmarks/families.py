@@ -7,6 +7,7 @@ front: torch gets mirrored images and kernels, so that both compute the same.
 """
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -27,7 +28,7 @@ PLAIN = (None, ())  # a layout: the permutation into torch's order, the axes to 
 EPSILON = 1e-3
 
 
-class Layer:
+class Layer(ABC):
     """A layer at one size: what all families share.
 
     Attributes: ``name``: the class in Keras; ``shape``: of the input; ``units``: of the
@@ -69,11 +70,13 @@ class Layer:
     def keras_call(self, layer, inputs):
         return layer(*inputs, **self.call_arguments)
 
+    @abstractmethod
     def torch(self, torch, *tensors):
-        raise NotImplementedError
+        """The output for inputs and weights, which are torch's."""
 
+    @abstractmethod
     def jax(self, jax, *tensors):
-        raise NotImplementedError
+        """The output for inputs and weights, which are JAX's."""
 
     @property
     def layouts(self):
