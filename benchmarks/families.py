@@ -7,7 +7,6 @@ front: torch gets mirrored images and kernels, so that both compute the same.
 """
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -28,11 +27,14 @@ PLAIN = (None, ())  # a layout: the permutation into torch's order, the axes to 
 EPSILON = 1e-3
 
 
-class Layer(ABC):
+class Layer:
     """A layer at one size: what all families share.
 
     Attributes: ``name``: the class in Keras; ``shape``: of the input; ``units``: of the
     output, where the family has them; ``layouts``: of the inputs and then the weights.
+
+    A family has two methods for what Keras' class computes: ``torch(torch, *tensors)`` and
+    ``jax(jax, *tensors)``, given inputs and then weights.
     """
 
     has_units = integers = False
@@ -69,14 +71,6 @@ class Layer(ABC):
 
     def keras_call(self, layer, inputs):
         return layer(*inputs, **self.call_arguments)
-
-    @abstractmethod
-    def torch(self, torch, *tensors):
-        """The output for inputs and weights, which are torch's."""
-
-    @abstractmethod
-    def jax(self, jax, *tensors):
-        """The output for inputs and weights, which are JAX's."""
 
     @property
     def layouts(self):
