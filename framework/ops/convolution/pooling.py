@@ -11,6 +11,7 @@ their spreading: derivatives of every order.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias
 
@@ -68,12 +69,58 @@ __all__ = [
 ]
 
 
+# Numbers of an array that are worked on at a time, so that they stay in the cache.
+PART = 1 << 18
+
+
 def as_windows(value):
     """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis."""
     return tuple([(*map(int, w[:3]), as_margin(w[3]), int(w[4])) for w in value])
 
 
 Windows: TypeAlias = Annotated[Sequence[tuple[Any, ...]], as_windows]
+
+
+def parts_in_cache(xp, axis, *arrays):
+    """Yield indices of parts of arrays, of which the first has some numbers in each.
+
+    The axes that lie far apart in memory are cut, but not ``axis``, which counts from the
+    end. Arrays whose other axes differ are one part.
+    """
+    first = arrays[0]
+    shapes = {resized(x.shape, axis, 0) for x in arrays}
+    parts, size = [slice(None)] * first.ndim, first.size
+    if xp is not np or len(shapes) > 1 or size <= PART:
+        yield ...
+        return
+    order = sorted(range(first.ndim), key=lambda a: -abs(first.strides[a]))
+    order.remove(first.ndim + axis)
+    cut = [[part] for part in parts]
+    for a in order:
+        extent = first.shape[a]
+        step = max(1, PART * extent // size)
+        cut[a] = [slice(i, i + step) for i in range(0, extent, step)]
+        size = size * min(step, extent) // extent
+        if size <= PART:
+            break
+    yield from itertools.product(*cut)
+
+
+def _combined_everywhere(ufunc, input, axis, found):
+    """Each tap's entries combined, where every tap meets an entry in each window."""
+    parts = [input[at(axis, seen)] for _, _, seen in found]
+    out = parts[0] if len(parts) == 1 else ufunc(parts[0], parts[1])
+    for part in parts[2:]:
+        ufunc(out, part, out=out)
+    return out
+
+
+def _combined(ufunc, input, out, axis, found, neutral):
+    """Each tap's entries combined into ``out``, from a neutral entry for each window."""
+    out[...] = neutral
+    for _, windows, seen in found:
+        part = out[at(axis, windows)]
+        ufunc(part, input[at(axis, seen)], out=part)
 
 
 def _pooled(input, axis, size, stride, padding, dilation):
@@ -102,16 +149,11 @@ def window_max_p(
     """The largest entry of each window along ``axis``, which counts from the end."""
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
     if is_everywhere(found, count):
-        parts = [input[at(axis, seen)] for _, _, seen in found]
-        out = parts[0] if len(parts) == 1 else xp.maximum(parts[0], parts[1])
-        for part in parts[2:]:
-            xp.maximum(out, part, out=out)
-        return out
+        return _combined_everywhere(xp.maximum, input, axis, found)
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
-    out[...] = -np.inf if out.dtype.kind == "f" else np.iinfo(out.dtype).min
-    for _, windows, seen in found:
-        part = out[at(axis, windows)]
-        xp.maximum(part, input[at(axis, seen)], out=part)
+    least = -np.inf if out.dtype.kind == "f" else np.iinfo(out.dtype).min
+    for part in parts_in_cache(xp, axis, input, out):
+        _combined(xp.maximum, input[part], out[part], axis, found, least)
     return out
 
 
@@ -191,25 +233,59 @@ def spread_to_maxima_p(
     Leading axes broadcast: mapped cotangents need no copies of the input.
     """
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
-    if xp is np and in_halves(
+    shape = tuple(broadcast_shape(g.shape, maxima.shape))
+    shape = resized(shape, axis, input.shape[axis])
+    if xp is np and g.shape == maxima.shape:
+        g, full = _in_order_of(g, input), xp.empty_like(input, g.dtype, shape=shape)
+    else:
+        full = xp.empty(shape, g.dtype)
+    halves = xp is np and in_halves(
         input.shape, g.dtype, axis, size, stride, padding, dilation
-    ):
-        return spread_to_halves(g, input, axis=axis)
-    shape = broadcast_shape(g.shape, maxima.shape)
-    full = xp.zeros(resized(tuple(shape), axis, input.shape[axis]), g.dtype)
-    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
-        full[at(axis, seen)] += masked.primitive.kernel(xp, g[at(axis, windows)], hits)
+    )
+    for part in parts_in_cache(xp, axis, full, input, maxima, g):
+        if halves:
+            spread_to_halves(g[part], input[part], out=full[part], axis=axis)
+        else:
+            pieces = g[part], input[part], maxima[part]
+            _spread_part(xp, *pieces, full[part], axis, found)
     return full
+
+
+def _spread_part(xp, g, input, maxima, full, axis, found):
+    full[...] = 0
+    g = g + g.dtype.type(0)  # without negative zeros, as sums from 0 are
+    reached = set()
+    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
+        target, first = full[at(axis, seen)], seen.start % seen.step not in reached
+        if first:
+            _keep(xp, g[at(axis, windows)], hits, target)
+            reached.add(seen.start % seen.step)
+        else:
+            target += _keep(xp, g[at(axis, windows)], hits)
 
 
 def _hits(xp, input, maxima, axis, found):
     """For each tap the windows whose first maximum it is."""
-    free = xp.ones(maxima.shape, bool)
+    free = xp.ones_like(maxima, bool)
     for _, windows, seen in found:
         left = free[at(axis, windows)]
-        hits = (input[at(axis, seen)] == maxima[at(axis, windows)]) & left
+        hits = xp.equal(input[at(axis, seen)], maxima[at(axis, windows)])
+        hits &= left
         left ^= hits
         yield windows, seen, hits
+
+
+def _keep(xp, x, mask, out=None):
+    """``x`` where ``mask`` is true, else 0: by bits, where it has them, on NumPy."""
+    if xp is np and x.dtype.kind in "fiu":
+        bits, integer = mask.view(np.int8), f"i{x.itemsize}"
+        np.negative(bits, out=bits)  # all bits or none
+        target = None if out is None else out.view(integer)
+        return np.bitwise_and(x.view(integer), bits, out=target).view(x.dtype)
+    kept = masked.primitive.kernel(xp, x, mask)
+    if out is not None:
+        out[...] = kept
+    return kept
 
 
 def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
@@ -289,11 +365,12 @@ def pick_at_maxima_p(
     """For each window the entry of ``c`` where ``input`` has its first maximum."""
     _, found = taps(input.shape[axis], size, stride, padding, dilation)
     pooled = resized(c.shape, axis, maxima.shape[axis])
-    picked = xp.zeros(tuple(broadcast_shape(pooled, maxima.shape)), c.dtype)
-    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
-        picked[at(axis, windows)] += masked.primitive.kernel(
-            xp, c[at(axis, seen)], hits
-        )
+    shape = tuple(broadcast_shape(pooled, maxima.shape))
+    picked = xp.zeros_like(maxima, c.dtype, shape=shape)
+    for part in parts_in_cache(xp, axis, c, input, maxima, picked):
+        target = picked[part]
+        for windows, seen, hits in _hits(xp, input[part], maxima[part], axis, found):
+            target[at(axis, windows)] += _keep(xp, c[part][at(axis, seen)], hits)
     return picked
 
 
@@ -339,13 +416,12 @@ def shares_of(extent, size, stride, padding, dilation):
     return 1 / size if count == 0 else 1 / entries[0] if same else 1 / entries
 
 
-def _shared(xp, x, axis, *window):
-    """``x``, which has an entry for each window along ``axis``, over what they count."""
+def _shares(xp, dtype, axis, *window):
+    """`shares_of`, to be multiplied with what has an entry for each window along ``axis``."""
     shares = shares_of(*window)
     if isinstance(shares, np.ndarray):
-        shares = xp.asarray(shares.astype(x.dtype))
-        return x * shares.reshape(-1, *(1,) * (-axis - 1))
-    return x * x.dtype.type(shares)
+        return xp.asarray(shares.astype(dtype)).reshape(-1, *(1,) * (-axis - 1))
+    return dtype.type(shares)
 
 
 @spatial_op(
@@ -363,17 +439,14 @@ def window_mean_p(
     """The mean of each window along ``axis``; margins do not count."""
     extent = input.shape[axis]
     count, found = taps(extent, size, stride, padding, dilation)
+    shares = _shares(xp, input.dtype, axis, extent, size, stride, padding, dilation)
     if is_everywhere(found, count):
-        parts = [input[at(axis, seen)] for _, _, seen in found]
-        out = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        for part in parts[2:]:
-            out += part
-    else:
-        out = xp.empty_like(input, shape=resized(input.shape, axis, count))
-        out[...] = 0
-        for _, windows, seen in found:
-            out[at(axis, windows)] += input[at(axis, seen)]
-    return _shared(xp, out, axis, extent, size, stride, padding, dilation)
+        return _combined_everywhere(xp.add, input, axis, found) * shares
+    out = xp.empty_like(input, shape=resized(input.shape, axis, count))
+    for part in parts_in_cache(xp, axis, input, out):
+        _combined(xp.add, input[part], out[part], axis, found, 0)
+        xp.multiply(out[part], shares, out=out[part])
+    return out
 
 
 window_mean_p.infer(_pooled)
@@ -406,10 +479,12 @@ def spread_means_p(
     if g.shape[axis] != count:
         raise ValueError("shapes do not fit")  # `infer` says it better
     full = xp.empty_like(g, shape=resized(g.shape, axis, extent))
-    full[...] = 0
-    share = _shared(xp, g, axis, extent, size, stride, padding, dilation)
-    for _, windows, seen in found:
-        full[at(axis, seen)] += share[at(axis, windows)]
+    shares = _shares(xp, g.dtype, axis, extent, size, stride, padding, dilation)
+    for part in parts_in_cache(xp, axis, full, g):
+        share, target = g[part] * shares, full[part]
+        target[...] = 0
+        for _, windows, seen in found:
+            target[at(axis, seen)] += share[at(axis, windows)]
     return full
 
 

@@ -8,6 +8,7 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.ops.convolution import pooling
 from tapewright.ops.convolution.windows import window_positions
 
 
@@ -112,6 +113,75 @@ CASES = [
 @pytest.mark.parametrize("c", CASES, ids=str)
 def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
+
+
+@pytest.mark.parametrize("part", [1, 50])
+@pytest.mark.parametrize("axis", [-3, -2, -1])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_parts_of_any_memory_order_agree_with_the_definition(
+    order, axis, part, monkeypatch
+):
+    monkeypatch.setattr(pooling, "PART", part)
+    rng = np.random.default_rng(5)
+    for size, stride, padding, dilation in [
+        (2, 2, "VALID", 1),
+        (3, 2, "SAME", 1),
+        (3, 1, (1, 2), 1),
+        (2, 3, "SAME", 1),
+        (3, 2, "SAME", 2),
+        (1, 2, "VALID", 1),
+    ]:
+        a = dict(
+            axis=axis, size=size, stride=stride, padding=padding, dilation=dilation
+        )
+        x = np.round(rng.normal(size=(6, 8, 7)) * 2)  # many ties
+        x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+        top = pooled(np.nanmax, x, **a)
+        found = pooling.window_max_p(x, **a).numpy()
+        np.testing.assert_array_equal(found, top)
+        g, c = rng.normal(size=top.shape), rng.normal(size=x.shape)
+        back = pooling.spread_to_maxima_p(g, x, found, **a).numpy()
+        np.testing.assert_allclose(back, spread(g, x, **a), atol=1e-14)
+        picked = pooling.pick_at_maxima_p(c, x, found, **a).numpy()
+        np.testing.assert_array_equal(picked, c.ravel()[first_maxima(x, **a)])
+        mean = pooling.window_mean_p(c, **a).numpy()
+        np.testing.assert_allclose(mean, pooled(np.nanmean, c, **a), atol=1e-14)
+        back = pooling.spread_means_p(g, x.shape[axis], **a).numpy()
+        ids = windows(np.arange(x.size, dtype=float).reshape(x.shape), **a)
+        share = g / np.isfinite(ids).sum(-1)
+        wanted = np.zeros(x.size)
+        for tap in np.moveaxis(ids, -1, 0):
+            met = np.isfinite(tap)
+            np.add.at(wanted, tap[met].astype(int), share[met])
+        np.testing.assert_allclose(back, wanted.reshape(x.shape), atol=1e-14)
+
+
+def test_mapped_cotangents_are_spread_in_one_part(monkeypatch):
+    monkeypatch.setattr(pooling, "PART", 4)
+    rng = np.random.default_rng(4)
+    for size in (2, 3):
+        a = dict(axis=-1, size=size, stride=2, padding="SAME", dilation=1)
+        x, g = rng.normal(size=(5, 6)), rng.normal(size=(4, 5, 3))
+        top = pooled(np.nanmax, x, **a)
+        back = pooling.spread_to_maxima_p(g, x, top, **a).numpy()
+        wanted = [spread(each, x, **a) for each in g]
+        np.testing.assert_allclose(back, wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_cotangents_are_kept_by_their_bits(size, dtype, monkeypatch):
+    monkeypatch.setattr(pooling, "PART", 4)
+    a = dict(axis=-1, size=size, stride=size, padding="VALID", dilation=1)
+    x = np.random.default_rng(3).permutation(24).reshape(4, 6).astype(dtype)
+    g = np.array([[np.inf, -np.inf, np.nan, -2.0, 3.0, 7.0]] * 4)[:, : 6 // size]
+    if dtype == "int32":
+        g = np.arange(4 * (6 // size)).reshape(4, -1) - 5
+    g, top = g.astype(dtype), pooled(np.nanmax, x.astype(float), **a).astype(dtype)
+    back = pooling.spread_to_maxima_p(g, x, top, **a).numpy()
+    wanted = np.zeros(24, dtype)
+    wanted[first_maxima(x.astype(float), **a)] = g
+    np.testing.assert_array_equal(back, wanted.reshape(4, 6))
 
 
 def windows_of(x, size, stride, padding):
