@@ -21,6 +21,8 @@ import numpy as np
 from . import blas, openblas
 from .openblas import Unavailable
 from .target_settings import (
+    autotune,
+    autotune_is_on,
     current_product,
     current_target,
     follow_threads,
@@ -34,6 +36,8 @@ from .target_settings import (
 
 __all__ = [
     "apply_defaults",
+    "autotune",
+    "autotune_is_on",
     "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
@@ -349,10 +353,9 @@ def show(file: TextIO | None = None) -> None:
 
 
 def _target_line(facts):
-    count = facts["threads"]
-    own = (
-        f", {count} thread{'s' if count > 1 else ''}"
-        if facts["name"] == "native"
-        else ""
-    )
-    return f"{facts['name']} ({facts['note']}{own})"
+    own = [facts["note"]]
+    if facts["name"] == "native":
+        count = facts["threads"]
+        own.append(f"{count} thread{'s' if count > 1 else ''}")
+        own += ["autotune"] if facts["autotune"] else []
+    return f"{facts['name']} ({', '.join(own)})"

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 __all__ = [
     "MOST_THREADS",
+    "autotune",
+    "autotune_is_on",
     "current_product",
     "current_target",
     "follow_threads",
@@ -28,6 +30,7 @@ TARGETS = ("auto", "native", "numpy")
 
 _offered = {}  # target -> why it cannot be used, or None; what it is; its product
 _asked = {"target": None, "by": ""}  # by a call; None: see the environment
+_autotune = {"on": False}
 _threads = {"asked": None, "followers": []}
 
 
@@ -129,7 +132,34 @@ def _either():
 def target_report() -> dict[str, Any]:
     """Return the target, the reason for it and the threads, for ``report``."""
     name, note = decided_target()
-    return {"name": name, "note": note, "threads": threads()}
+    on = autotune_is_on()
+    return {"name": name, "note": note, "threads": threads(), "autotune": on}
+
+
+def autotune(on: bool = True) -> None:
+    """Choose the machine code of convolutions by running it, from the next function on.
+
+    Their loops are cut into tiles, which a model of the CPU chooses: it is seldom far from
+    the best. On, the six tiles that it finds the fastest are compiled, and timed on the
+    number of threads that is set, when a function is compiled: about a second for each
+    convolution or gradient of other sizes. The fastest are noted in the cache folder, where
+    the next process finds them without timing. Other tiles add in another order, so that
+    results may differ by rounding from those of another machine, or of another run after
+    the folder was cleared. Off is the default; functions compiled before are not changed.
+    The NumPy target does not look at it.
+
+    >>> from tapewright import config
+    >>> config.autotune(True)
+    >>> config.report()["target"]["autotune"]
+    True
+    >>> config.autotune(False)
+    """
+    _autotune["on"] = bool(on)
+
+
+def autotune_is_on() -> bool:
+    """Return the last setting of `autotune`."""
+    return _autotune["on"]
 
 
 def set_threads(n: int | None) -> None:

@@ -188,6 +188,23 @@ def test_the_report_names_compiler_and_cache(tmp_path):
     assert found[1].endswith(f", cache {tmp_path}{os.sep}native")
 
 
+def test_autotune_is_off_until_it_is_asked_for(offered, capsys):
+    assert not config.report()["target"]["autotune"]
+    config.autotune()
+    try:
+        assert config.autotune_is_on()
+        assert config.report()["target"]["autotune"]
+        config.show()
+    finally:
+        config.autotune(False)
+    count = config.threads()
+    assert (
+        f"{count} thread{'s' if count > 1 else ''}, autotune)"
+        in capsys.readouterr().out
+    )
+    assert not config.autotune_is_on()
+
+
 # --- threads
 
 

@@ -1,7 +1,7 @@
 """Schedules of contractions: tiles, bands, blocks for threads, and copies of operands.
 
 A schedule follows from shapes and vector registers alone, so that results depend neither
-on the number of threads nor on what else runs.
+on the number of threads nor on what else runs. There are several to choose from.
 """
 
 import functools
@@ -9,9 +9,9 @@ import math
 from typing import NamedTuple
 
 from .contraction import Contraction, Loop, Phase, contraction_of
-from .tiling import Tile, can_sum_lanes, tile_of
+from .tiling import Tile, can_sum_lanes, tiles_of
 
-__all__ = ["Schedule", "schedule_of"]
+__all__ = ["Schedule", "schedule_of", "schedules_of"]
 
 BAND = (
     1 << 18
@@ -66,19 +66,25 @@ class Schedule(NamedTuple):
         return (self.images, rows, *[each.size for each in found.reach[2:]])
 
 
-@functools.lru_cache(512)
 def schedule_of(maps, a, b, out, itemsize, unit):
     """The `Schedule` of a contraction of arrays of these shapes, or None.
 
     Args: ``maps``: its `IndexMaps`; ``unit``: the `VectorUnit`.
     """
+    found = schedules_of(maps, a, b, out, itemsize, unit)
+    return found[0] if found else None
+
+
+@functools.lru_cache(512)
+def schedules_of(maps, a, b, out, itemsize, unit, most=1):
+    """Up to ``most`` schedules that differ by their tiles, the one of `schedule_of` first."""
     found = contraction_of(maps, a, b, out)
     if found is None:
-        return None
+        return ()
     accumulates = found.phases[0].batch.is_summed
-    b_bytes = math.prod(b) * itemsize
-    images, image_bands, rows, row_bands = _bands(found, itemsize, accumulates, b_bytes)
-    if row_bands == 1 and not accumulates:
+    size, b_bytes = math.prod(out) * itemsize, math.prod(b) * itemsize
+    bands = _bands(found, itemsize, accumulates, b_bytes)
+    if bands[-1] == 1 and not accumulates:
         found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
     is_long = not accumulates and b_bytes > TILES
     model = _model(found.phases, math.gcd if accumulates or is_long else min)
@@ -86,31 +92,38 @@ def schedule_of(maps, a, b, out, itemsize, unit):
     last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
     overlaps = not (accumulates or is_long)
     lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
-    tile = tile_of(model, unit, not overlaps, can_pack, math.gcd(*last), lanes)
-    hoisted = _hoisted(model, tile, itemsize) if is_long else 0
-    packed = can_pack and any([_is_scattered(p, tile) for p in found.phases])
-    phases, b_steps, b_size = found.phases, [], 0
-    if packed:
-        made = [_packed(p, tile) for p in phases]
-        phases, b_steps, sizes = zip(*made)
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        phases = [
-            p._replace(offsets=(*p.offsets[:2], n)) for p, n in zip(phases, starts)
-        ]
-        b_size = sum(sizes)
-    else:
-        b_steps = [tile.loop_of(p).b * tile.width for p in phases]
-    bands, tiles, parts, cuts = image_bands * row_bands, tile.count_along(model), 1, 1
+    tiles = tiles_of(model, unit, not overlaps, can_pack, math.gcd(*last), lanes)
+    made = []
+    for tile in tiles[:most]:
+        hoisted = _hoisted(model, tile, itemsize) if is_long else 0
+        shares = _shares(found, tile.count_along(model), accumulates, bands, size)
+        phases = _phases_of(found.phases, tile, can_pack)
+        made.append(
+            Schedule(found, tile, accumulates, *bands, *shares, hoisted, *phases)
+        )
+    return tuple(made)
+
+
+def _phases_of(phases, tile, can_pack):
+    """``(packed, phases, b_steps, b_size)`` of a `Schedule`."""
+    if not (can_pack and any([_is_scattered(p, tile) for p in phases])):
+        return False, phases, tuple([tile.loop_of(p).b * tile.width for p in phases]), 0
+    phases, b_steps, sizes = zip(*[_packed(p, tile) for p in phases])
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    moved = [p._replace(offsets=(*p.offsets[:2], n)) for p, n in zip(phases, starts)]
+    return True, tuple(moved), b_steps, sum(sizes)
+
+
+def _shares(found, tiles, accumulates, bands, size):
+    """``(parts, cuts)`` of a `Schedule`; ``size``: bytes of the output."""
+    _, image_bands, _, row_bands = bands
+    count, parts, cuts = image_bands * row_bands, 1, 1
     if found.work >= BLOCKS * LEAST:
         if accumulates:
-            size = math.prod(out) * itemsize
-            parts = max(1, min(BLOCKS, bands, PARTS_SIZE // size))
-        cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else bands)))
-        cuts = 1 if not accumulates and bands >= BLOCKS else cuts
-    return Schedule(
-        found, tile, accumulates, images, image_bands, rows, row_bands, parts, cuts,
-        hoisted, packed, tuple(phases), tuple(b_steps), b_size,
-    )  # fmt: skip
+            parts = max(1, min(BLOCKS, count, PARTS_SIZE // size))
+        cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else count)))
+        cuts = 1 if not accumulates and count >= BLOCKS else cuts
+    return parts, cuts
 
 
 def _all_rows(phase):

@@ -2,14 +2,13 @@
 
 A tile is some vectors of entries that are neighbours along one loop, times some rounds of
 other loops. For each round of the loops that add up it loads a few vectors and numbers, and
-uses each several times. `tile_of` takes the tile that a model of the CPU finds the fastest.
+uses each several times. `tiles_of` ranks them by a model of the CPU.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
-__all__ = ["Tile", "VectorUnit", "can_sum_lanes", "candidates", "tile_of"]
+__all__ = ["Tile", "VectorUnit", "can_sum_lanes", "candidates", "tiles_of"]
 
 MOST_VECTORS, MOST_ROUNDS = 8, 28
 # Multiplications of a contraction for which a tile of the largest size is worth its code.
@@ -57,9 +56,8 @@ class Tile(NamedTuple):
         return 1 if self.sums_lanes else -(-self.loop_of(phase).extent // self.width)
 
 
-@functools.lru_cache(256)
-def tile_of(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
-    """The fastest `Tile` for a phase.
+def tiles_of(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
+    """Each `Tile` for a phase whose sums registers can hold, the fastest first.
 
     Args: ``accumulates``: sums are added to those in memory, so that tiles must not overlap;
     ``packs_b``: the second operand is copied so that neighbours along a loop are contiguous;
@@ -67,11 +65,13 @@ def tile_of(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
     ``sums_lanes``: vectors may go along this loop, see `can_sum_lanes`.
     """
     found = candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
-    return min(found, key=lambda tile: _cost(phase, tile, unit, accumulates))
+    costs = [(_cost(phase, tile, unit, accumulates), tile) for tile in found]
+    costs = sorted([each for each in costs if each[0] < math.inf], key=lambda c: c[0])
+    return [tile for _, tile in costs]
 
 
 def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
-    """The tiles of which `tile_of` takes one; some may need more registers than there are.
+    """The tiles that `tiles_of` ranks; some may need more registers than there are.
 
     Where entries are not contiguous along any loop, vectors have one entry.
     """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tapewright.compiler.loops.accesses import row_major
 from tapewright.compiler.loops.contraction import contraction_of
 from tapewright.compiler.loops.contraction_schedule import schedule_of
-from tapewright.compiler.loops.tiling import VectorUnit, candidates, tile_of
+from tapewright.compiler.loops.tiling import VectorUnit, candidates, tiles_of
 from tapewright.compiler.program.index_maps import (
     IndexMaps,
     convolution_maps,
@@ -147,7 +147,7 @@ def test_tiles_take_what_registers_hold():
     (phase,) = contraction_of(maps, (4, 60, 256), (256, 64), (4, 60, 64)).phases
     phase = phase._replace(places=(phase.rows, *phase.places), rows=phase.batch)
     for unit in UNITS:
-        tile = tile_of(phase, unit, False, False)
+        tile = tiles_of(phase, unit, False, False)[0]
         sums = tile.vectors * math.prod([n for _, n in tile.rounds])
         assert unit.registers / 2 <= sums < unit.registers
         assert tile in list(candidates(phase, unit, False, False))

@@ -16,9 +16,9 @@ import numpy as np
 from tapewright.core import config
 
 from ...loops.contraction import Loop
-from ...loops.contraction_schedule import schedule_of
+from ...loops.contraction_schedule import schedules_of
 from ...loops.tiling import VectorUnit
-from . import atomics, engine
+from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
 from .llvm_writer import POINTER, Value
 
@@ -26,21 +26,22 @@ __all__ = ["ContractionKernel"]
 
 SUMMED = 1 << 12  # entries of the output that a block of the last sum makes
 LINE = 64  # entries: bands of threads begin on lines of their own
+TRIED = 6  # tiles that are timed where functions are tuned
 _I64 = np.dtype(np.int64)
 
 
-def _schedule(instruction):
-    """The `Schedule` of an instruction, or None if there is no code for it."""
+def _schedules(instruction, most=1):
+    """Up to ``most`` `Schedule`s of an instruction, none if there is no code for it."""
     a, b = instruction.operands[:2]
     (out,) = instruction.outputs
     known = {x.dtype for x in (a, b, out)} == {out.dtype} and out.dtype.char in "fd"
     if not known or len(a.shape) < 3 or not (a.size and b.size and out.size):
-        return None
+        return ()
     width, registers = engine.vector_registers()
     rate = 1 if width == 64 else 2
     unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
     shapes = a.shape, b.shape, out.shape
-    return schedule_of(instruction.maps, *shapes, out.dtype.itemsize, unit)
+    return schedules_of(instruction.maps, *shapes, out.dtype.itemsize, unit, most)
 
 
 def _threads(schedule):
@@ -51,19 +52,43 @@ def _threads(schedule):
 class ContractionKernel(NativeKernel):
     """A contraction whose first operand may be read over its margins."""
 
-    __slots__ = ()
+    __slots__ = ("schedule",)
+
+    def __init__(self, replaced, schedule):
+        self.schedule = schedule
+        super().__init__(replaced)
 
     @classmethod
     def accepts(cls, instruction):
-        return bool(instruction.keywords) and _schedule(instruction) is not None
+        return bool(instruction.keywords) and bool(_schedules(instruction))
 
-    @staticmethod
-    def scratch_specs(instruction):
-        return list(_memory(instruction).values())
+    @classmethod
+    def of(cls, program, instruction, is_loop):
+        if not config.autotune_is_on():
+            return cls(instruction, *_schedules(instruction))
+        found = _schedules(instruction, TRIED)
+        kernels = {str(each.tile): cls(instruction, each) for each in found}
+        specs = [
+            (x.shape, x.dtype.char)
+            for x in (*instruction.operands[:2], *instruction.outputs)
+        ]
+        return kernels[autotune.fastest(kernels, f"{instruction.maps} {specs}")]
 
-    @property
-    def schedule(self):
-        return _schedule(self.replaced)
+    def scratch_specs(self, instruction):
+        return list(self._memory(instruction).values())
+
+    def _memory(self, instruction):
+        """Shapes and dtypes of scratch memory, by its purpose."""
+        schedule, (out,) = self.schedule, instruction.outputs
+        sizes = {}
+        if schedule.packed:
+            sizes["b"] = schedule.b_size
+        if schedule.contraction.is_padded:
+            sizes["bands"] = _threads(schedule) * _band_size(schedule)
+        if schedule.parts > 1:
+            sizes["parts"] = schedule.parts * out.size
+        found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
+        return found | {"counter": ((1,), _I64)}
 
     @property
     def work(self):
@@ -72,7 +97,7 @@ class ContractionKernel(NativeKernel):
     @property
     def memory_of(self):
         """Scratch memory by its purpose."""
-        return dict(zip(_memory(self.replaced), self.scratch))
+        return dict(zip(self._memory(self.replaced), self.scratch))
 
     def define(self, writer, name, places):
         _Functions(self, writer, name, places).write()
@@ -90,20 +115,6 @@ class ContractionKernel(NativeKernel):
             size = self.outputs[0].size
             count = -(-size // SUMMED)
             call_blocks(writer, f"{name}.sum", context, count, size * schedule.parts)
-
-
-def _memory(instruction):
-    """Shapes and dtypes of scratch memory, by its purpose."""
-    schedule, (out,) = _schedule(instruction), instruction.outputs
-    sizes = {}
-    if schedule.packed:
-        sizes["b"] = schedule.b_size
-    if schedule.contraction.is_padded:
-        sizes["bands"] = _threads(schedule) * _band_size(schedule)
-    if schedule.parts > 1:
-        sizes["parts"] = schedule.parts * out.size
-    found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
-    return found | {"counter": ((1,), _I64)}
 
 
 def _band_size(schedule):

@@ -25,6 +25,7 @@ __all__ = [
     "availability",
     "compiled",
     "description",
+    "maker",
     "target_cpu",
     "vector_registers",
 ]
@@ -102,7 +103,7 @@ def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
     Raises: ``RuntimeError`` if LLVM refuses the text or a function is not found.
     """
     cache = object_cache.current()
-    key = hashlib.sha256("\0".join([_maker(), f"O{level}", text]).encode()).digest()
+    key = hashlib.sha256("\0".join([maker(), f"O{level}", text]).encode()).digest()
     code = cache.load(key)
     if code is None:
         code = object_code(text, name, level)
@@ -299,7 +300,7 @@ def _passes(level):
 
 
 @functools.cache
-def _maker():
+def maker():
     """All but the text that decides how machine code looks."""
     llvm = _llvm()
     import llvmlite

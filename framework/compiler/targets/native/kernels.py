@@ -15,6 +15,7 @@ from ...program.array_functions import copy_into
 from ...program.array_instructions import Contract, Copy
 from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
+from . import autotune
 from .contractions import ContractionKernel
 from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
@@ -53,6 +54,11 @@ def use_kernels(program, is_loop):
 
     Args: ``is_loop(instruction)``, whether loop nests compute a map, reduction or copy.
     """
+    with autotune.progress():
+        _use_kernels(program, is_loop)
+
+
+def _use_kernels(program, is_loop):
     rewriter, count = ProgramRewriter(program), len(program.instructions)
     for each in program.instructions[:count]:
         kind = _kernel_for(each)

@@ -2,7 +2,8 @@
 
 A file is named after its key, the hash of all that its object code was made of. It is
 written whole or not at all, and checked before use. What cannot be read is compiled again,
-and what cannot be written is not: `ObjectCache.note` says why, nothing is raised.
+and what cannot be written is not: `ObjectCache.note` says why, nothing is raised. The notes
+of `autotune` are kept here, too, under keys of their own.
 """
 
 import functools

@@ -95,7 +95,7 @@ def used_features():
 def features(monkeypatch):
     """NumPy's features, to be switched off."""
     found = dict(openblas.numpy_features())
-    caches = (engine._features, engine._passes, engine._maker)
+    caches = (engine._features, engine._passes, engine.maker)
     monkeypatch.setattr(openblas, "numpy_features", lambda: found)
     for each in caches:
         each.cache_clear()

@@ -308,10 +308,10 @@ def test_an_object_that_was_made_in_another_way_is_not_used(
     engine, made_of, monkeypatch
 ):
     engine.compiled(TEXT)
-    maker = engine._maker()
+    maker = engine.maker()
     if made_of not in maker:
         pytest.skip(f"nothing of {made_of} here")
-    monkeypatch.setattr(engine, "_maker", lambda: maker.replace(made_of, "another"))
+    monkeypatch.setattr(engine, "maker", lambda: maker.replace(made_of, "another"))
     engine.compiled(TEXT, "again")
     assert engine.compilations == ["module", "again"]
 
