@@ -7,7 +7,8 @@ computed again if that is cheap, read back if it was stored, and else kept in a 
 
 The loop along which most arrays are contiguous is the innermost one. If it is an outer
 axis (a sum over the rows of a matrix), the nest takes a strip of it at a time, and what
-belongs to the outer axes is kept for all entries of the strip.
+belongs to the outer axes is kept for all entries of the strip. Sums over short groups of
+neighbours, side by side, are made for each of the neighbours and then added up.
 """
 
 import itertools
@@ -69,8 +70,9 @@ class _Schedule:
         self.group, self.stored, self.strip = group, stored, strip
         graph = ValueGraph(group, stored, layouts)
         self.nodes, self.loads, self.operands = graph.nodes, graph.loads, graph.operands
-        self.stores, self.walk = graph.stores, graph.walk
+        self.groups, self.group_size = graph.join_groups(LANES, strip)
         self.reduced, self.outer = graph.reduced, graph.outer
+        self.stores, self.walk = graph.stores, graph.walk
         self.locals, self.numbers = [], itertools.count(1)
         self.choose_order()
         self.assign_times()
@@ -116,6 +118,8 @@ class _Schedule:
         self.lanes = self.vector if self.reduced and self.vector in self.outer else None
         if self.lanes in spread:
             self.lanes = None
+        if self.groups is not None:
+            self.vector = self.lanes = self.groups
         if self.lanes is None and self.passed and self.vector in self.reduced:
             self.passed.remove(self.vector)
             self.passed.append(self.vector)
@@ -137,7 +141,7 @@ class _Schedule:
         for node in [*self.loads.values(), *self.walk()]:
             times = [arg.time for arg in node.args if type(arg) is Value]
             dear = 1 if node.function is None or node.function in CHEAP else DEAR
-            node.cost = dear + sum([a.cost for a in node.args if type(a) is Value])
+            node.cost = dear + sum([_cost_to_read(a) for a in node.args])
             if node.summed is not None:
                 node.cost = 1
                 (arg,) = node.args
@@ -254,13 +258,15 @@ class _Schedule:
         if self.lanes is not None and self.lanes is not self.first:
             most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
             self.lane_width = min(self.strip, most, self.lanes.extent)
+        if self.groups is not None:
+            self.lane_width = self.lanes.extent
 
     def wrapped(self, inner):
         """Put the loops over the outer axes around a body."""
         body = inner
         for axis in reversed(self.outer):
             if axis is self.lanes:
-                if axis is not self.first:
+                if axis not in (self.first, self.groups):
                     body = [Loop(axis, Span.STRIPS, self.lane_width, body)]
             elif axis is self.first:
                 body = [Loop(axis, Span.STRIP, self.width, body)]
@@ -317,9 +323,7 @@ class _Schedule:
                         self.kept[id(node)] = local
                     found.append(Store(self.kept[id(node)], value))
         if found:
-            body += (
-                [Loop(lanes[0], Span.STRIP, self.lane_width, found)] if lanes else found
-            )
+            body += self.along_lanes(found)
 
     def read_later(self, node, time):
         """Return whether another time reads a value of the outer axes."""
@@ -354,10 +358,7 @@ class _Schedule:
             local = self.local(node, self.lane_width if lanes else 1)
             access = Access(local, 0, tuple([(a, 1) for a in lanes]))
             self.accumulators[id(node)] = access
-            reset = [Reset(access, node.function)]
-            body += (
-                [Loop(lanes[0], Span.STRIP, self.lane_width, reset)] if lanes else reset
-            )
+            body += self.along_lanes([Reset(access, node.function)])
         inside = []
         scope = _Scope(self, inside, (*self.passed, *lanes), {}, time)
         later = [t for t in self.passes if t > time]
@@ -370,11 +371,32 @@ class _Schedule:
             self.keep_for_later(scope, inside, time, later, lanes)
         for node in stores:
             self.filled.add(id(node))
-        if lanes:
-            inside = [Loop(lanes[0], Span.STRIP, self.lane_width, inside)]
-        for axis in reversed(self.passed):
-            inside = [Loop(axis, Span.WHOLE, 0, inside)]
-        body += inside
+        body += _along(self.passed, self.along_lanes(inside))
+        if self.groups is not None:
+            for node in reductions:
+                body.append(self.within_groups(node))
+
+    def along_lanes(self, body):
+        """A loop over the lanes around a body, if there are any."""
+        if self.lanes is None:
+            return body
+        if self.lanes is self.groups:
+            return [Loop(self.lanes, Span.WHOLE, 0, body)]
+        return [Loop(self.lanes, Span.STRIP, self.lane_width, body)]
+
+    def within_groups(self, node):
+        """Add up a sum within each group of lanes, and give it to all of the group."""
+        size, names = self.group_size, self.group.names
+        group = Axis(next(names), self.groups.extent // size)
+        member = Axis(next(names), size)
+        lanes = self.accumulators[id(node)]
+        each = lanes._replace(strides=((group, size), (member, 1)))
+        sum_ = Access(self.local(node, 1), 0, ())
+        part, result = [Scalar(self.name(node), node.dtype) for _ in range(2)]
+        add = [Load(part, each), Accumulate(sum_, node.function, part)]
+        body = [Reset(sum_, node.function), *_along([member], add)]
+        body += [Load(result, sum_), *_along([member], [Store(each, result)])]
+        return Loop(group, Span.WHOLE, 0, body)
 
     def keep_for_later(self, scope, inside, time, later, lanes):
         """Keep values of this pass that a later one reads and that are dear to compute."""
@@ -512,6 +534,13 @@ class _Scope:
             return args[0]
         self.body.append(Compute(out, node.function, args))
         return out
+
+
+def _cost_to_read(arg):
+    """The cost of an argument in a pass: what lies between passes is kept."""
+    if type(arg) is not Value:
+        return 0
+    return 1 if arg.time % 2 else arg.cost
 
 
 def _even(time):

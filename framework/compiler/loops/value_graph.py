@@ -129,7 +129,7 @@ class ValueGraph:
 
     def collapse(self):
         """Make one axis of two that every array runs through like one."""
-        every = [*self.nodes.values(), *self.loads.values()]
+        every = [*self.walk(), *self.loads.values()]
         merged = True
         while merged:
             merged = False
@@ -148,6 +148,10 @@ class ValueGraph:
                 return False
             if node.summed and (a in node.summed) != (b in node.summed):
                 return False
+        return self.like_one(a, b)
+
+    def like_one(self, a, b):
+        """Return whether every array that is read or written has two axes as one."""
         accesses = [node.access for node in self.loads.values()]
         for access in (*accesses, *self.stores.values()):
             strides = dict(access.strides)
@@ -181,6 +185,39 @@ class ValueGraph:
             at = self.outer.index(b)
             self.outer[at] = both
             self.outer.remove(a)
+        return both
+
+    def join_groups(self, short, most):
+        """Make one outer axis of a short reduced one and the outer one around it.
+
+        It is for many short groups side by side, like those of channels, where every array
+        runs through both axes like one. What was summed over the groups is now still to be
+        added up within each: of ``short`` entries at most, as both axes have ``most``.
+        Returns the axis and the size of the groups, or None and 1.
+        """
+        every = [*self.walk(), *self.loads.values()]
+        pairs = itertools.product(self.outer, self.reduced)
+        for a, b in pairs if len(self.reduced) > 1 else ():
+            if b.extent <= short and a.extent * b.extent <= most:
+                if self.are_groups(a, b, every):
+                    self.reduced -= {b}
+                    for node in every:
+                        if node.summed and a not in node.summed:
+                            node.summed -= {b}
+                        if a in node.axes:
+                            node.axes |= {b}
+                    self.outer.append(b)
+                    return self.replace(a, b, every), b.extent
+        return None, 1
+
+    def are_groups(self, a, b, every):
+        """Return whether `join_groups` may join two axes, and vectors go along them."""
+        accesses = [*[n.access for n in self.loads.values()], *self.stores.values()]
+        if 1 not in [access.stride(b) for access in accesses]:
+            return False
+        totals = [n for n in every if n.summed not in (None, self.reduced)]
+        spread = frozenset().union(*[n.axes for n in totals])
+        return bool(set(self.outer) - {a} - spread) and self.like_one(a, b)
 
     def walk(self):
         """All nodes but loads, operands first."""

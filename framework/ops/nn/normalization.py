@@ -322,11 +322,17 @@ def group_normalization(
         raise InvalidArgumentError(
             f"{who}: groups must divide the number of channels, {dims[at]}, got {groups}"
         )
-    grouped = (*dims[:at], groups, dims[at] // groups, *dims[at + 1 :])
+    own = groups, dims[at] // groups
+    grouped = (*dims[:at], *own, *dims[at + 1 :])
     axes = [i for i in range(1, len(grouped)) if i != at]
-    x = reshape(at_least_single(given), grouped)
-    normal = reshape(_standard(x, axes, epsilon), dims)
-    return cast(_scaled(who, normal, [at], gamma, beta), given.dtype)
+    x = at_least_single(given)
+    gamma, beta = [
+        w if w is None else reshape(_weight(who, name, w, x, [at]), own)
+        for name, w in (("gamma", gamma), ("beta", beta))
+    ]
+    normal = _standard(reshape(x, grouped), axes, epsilon)
+    outputs = _scaled(who, normal, [at, at + 1], gamma, beta)
+    return cast(reshape(outputs, dims), given.dtype)
 
 
 def _normalized(who, x, axis, weight_axis, epsilon, gamma, beta, centred=True):
@@ -375,14 +381,20 @@ def _channels(who, x, axis):
 
 def _aligned(who, name, weight, x, axes):
     """A weight that has the axes ``axes`` of ``x``, shaped so that it broadcasts."""
-    weight = cast(convert_to_tensor(weight, dtype_hint=x.dtype), x.dtype)
-    dims, rank = x.array.shape, len(x.array.shape)
-    kept = tuple([dims[i] for i in axes])
-    if weight.array.shape != kept:
-        raise ShapeError(who, f"{name} must have shape {kept}", x=x, **{name: weight})
+    weight, rank = _weight(who, name, weight, x, axes), len(x.array.shape)
     if axes == list(range(rank - len(axes), rank)):
         return weight
+    dims = x.array.shape
     return reshape(weight, [n if i in axes else 1 for i, n in enumerate(dims)])
+
+
+def _weight(who, name, weight, x, axes):
+    """A weight of the dtype of ``x``, with the axes ``axes`` of it."""
+    weight = cast(convert_to_tensor(weight, dtype_hint=x.dtype), x.dtype)
+    kept = tuple([x.array.shape[i] for i in axes])
+    if weight.array.shape != kept:
+        raise ShapeError(who, f"{name} must have shape {kept}", x=x, **{name: weight})
+    return weight
 
 
 # -------------------------------------------------------------------- by lengths

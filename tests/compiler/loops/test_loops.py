@@ -88,6 +88,33 @@ def batch_norm(x):
     return (x - mean) * tw.math.rsqrt(variance + 1e-3), mean, variance
 
 
+def group_norm(x):
+    """Of the last axis, in groups of up to 3, and its gradients."""
+    channels = x.shape[-1]
+    gamma = tw.range(1, channels + 1, dtype=x.dtype)
+    beta = tw.sqrt(gamma)
+    with tw.GradientTape() as tape:
+        tape.watch([x, gamma, beta])
+        groups = -(-channels // 3) if channels % 3 == 0 else channels
+        y = tw.nn.group_normalization(x, groups, gamma, beta)
+    g = tw.reshape(tw.sin(tw.range(tw.size(x), dtype=x.dtype)), x.shape)
+    return y, *tape.gradient(y, [x, gamma, beta], output_gradients=g)
+
+
+def maxima_of_groups(x):
+    """Reductions of groups that are not sums, and sums of channels beside them."""
+    split = tw.reshape(x, (x.shape[0], -1, x.shape[-1] // 3, 3))
+    y = split - tw.reduce_max(split, (1, 3), keepdims=True)
+    y /= tw.reduce_prod(split, (1, 3), keepdims=True)
+    return y, tw.reduce_sum(y), tw.reduce_sum(y, (0, 1))
+
+
+def maxima_and_sums_of_examples(x):
+    split = tw.reshape(x, (x.shape[0], -1, x.shape[-1] // 3, 3))
+    y = tw.exp(split - tw.reduce_max(split, (1, 3), keepdims=True))
+    return y, tw.reduce_sum(y, (1, 2, 3))
+
+
 def masked_mean(x):
     kept = tw.cast(x > 0, x.dtype)
     return tw.reduce_sum(x * kept) / tw.reduce_sum(kept)
@@ -120,8 +147,8 @@ def gradient_of_loss(x):
 
 
 FUNCTIONS = [
-    softmax, layer_norm, batch_norm, masked_mean, gates, both_sums, transposed, clipped,
-    gradient_of_loss,
+    softmax, layer_norm, batch_norm, group_norm, masked_mean, gates, both_sums, transposed,
+    clipped, gradient_of_loss,
 ]  # fmt: skip
 
 
@@ -154,6 +181,37 @@ def test_small_blocks_and_strips_change_nothing(function, monkeypatch):
     assert max([nest.blocks.extent for nest in nests(program)]) > 1
     for found, right in zip(run(program, [x], True), wanted, strict=True):
         np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "function", [group_norm, maxima_of_groups, maxima_and_sums_of_examples]
+)
+@pytest.mark.parametrize(
+    "shape", [(3, 5, 12), (1, 7, 6), (6, 1, 6), (2, 4, 3, 3), (2, 2, 201), (2, 2, 1026)]
+)
+def test_groups_of_neighbours(function, shape):
+    x = numbers(*shape)
+    wanted = [each.numpy() for each in function(tw.constant(x))]
+    program = program_of(function, x)
+    for backwards in (False, True):
+        for found, right in zip(run(program, [x], backwards), wanted, strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12)
+
+
+def loops_in(body):
+    for each in body:
+        if type(each) is Loop:
+            yield each
+            yield from loops_in(each.body)
+
+
+@pytest.mark.parametrize("function, passes", [(group_norm, 4), (maxima_of_groups, 2)])
+def test_vectors_go_along_short_groups_side_by_side(function, passes):
+    program = program_of(function, numbers(3, 50, 12))
+    nest = max(nests(program), key=lambda nest: len(nest.steps))
+    bodies = [loop.body for loop in loops_in(nest.body) if loop.axis.extent == 50]
+    assert len(bodies) == passes
+    assert {loop.axis.extent for body in bodies for loop in loops_in(body)} == {12}
 
 
 @pytest.mark.parametrize("function", [softmax, layer_norm, batch_norm, gates, clipped])
