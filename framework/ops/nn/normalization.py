@@ -27,6 +27,7 @@ from ..math.elementwise import maximum, pow, reciprocal, rsqrt, sqrt, square
 from ..math.reduction import reduce_sum
 from .bias import multiply_add
 from .moments import at_least_single, count_over, from_the_back, small_spec
+from .normalization_parts import LEAST, standardize_parts, standardize_parts_grad
 
 __all__ = [
     "batch_normalization",
@@ -61,6 +62,17 @@ def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool 
     if not centred:
         return x * inverse, xp.zeros_like(variance), variance
     return xp.multiply(normal, inverse, out=normal), mean, variance
+
+
+@_standardize.kernel_for("numpy")
+def _(xp, x, axes, epsilon=0.001, centred=True):
+    made = None
+    if x.size >= LEAST:
+        made = standardize_parts(x, axes, epsilon, centred)
+    if made is None:
+        kernel = _standardize.primitive.kernel
+        made = kernel(xp, x, axes=axes, epsilon=epsilon, centred=centred)
+    return made
 
 
 @_standardize.infer
@@ -115,6 +127,17 @@ def _standardize_grad(
     total = xp.multiply(normal, slope, out=out)
     total = xp.add(total, shift, out=out)
     return xp.add(total, g * inverse, out=out)
+
+
+@_standardize_grad.kernel_for("numpy")
+def _(xp, g, normal, inverse, slope, shift, axes, centred=True):
+    made, arrays = None, (g, normal, inverse, slope, shift)
+    if normal.size >= LEAST:
+        made = standardize_parts_grad(*arrays, axes, centred)
+    if made is None:
+        kernel = _standardize_grad.primitive.kernel
+        made = kernel(xp, *arrays, axes=axes, centred=centred)
+    return made
 
 
 @_standardize_grad.infer

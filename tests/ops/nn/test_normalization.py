@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_gradients, check_op, floats
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.ops.nn import normalization, normalization_parts
 
 
 def standard(x, axes, epsilon=1e-3):
@@ -306,3 +307,118 @@ def test_arrays_beside_a_tensor_take_its_dtype():
     for x, mean in ((tw.zeros((3, 2)), zeros), (np.zeros((3, 2)), tw.zeros(2))):
         y = tw.nn.batch_normalization(x, mean, ones, ones, ones, 1e-3)
         assert y.dtype == tw.float32 and y.numpy().tolist() == [[1.0, 1.0]] * 3
+
+
+# --------------------------------------------------------------------- part by part
+
+
+ORDERS = [None, (3, 2, 1, 0), (1, 3, 0, 2)]
+AXES = [(-1,), (-2,), (-3, -2), (-4, -3, -2), (-4, -2, -1), (-3, -1), (-3, -2, -1)]
+
+
+@pytest.fixture(params=[(1, 1), (40, 12), (200, 30), (1 << 16, 1 << 12)])
+def small_parts(request, monkeypatch):
+    """Parts and rows of these sizes, of arrays of all sizes."""
+    part, wide = request.param
+    sizes = dict(LEAST=1, PART=part, WIDE=wide, DOT=6, SHORT=1)
+    for name, value in sizes.items():
+        monkeypatch.setattr(normalization_parts, name, value)
+    normalization_parts._layout.cache_clear()
+    yield
+    normalization_parts._layout.cache_clear()
+
+
+def lying(x, order):
+    """``x`` with its axes in memory in an order, from the outermost one."""
+    if order is None:
+        return x
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("axes", AXES)
+def test_parts_agree_with_the_definition(axes, order, dtype, small_parts):
+    shape, allowed = (4, 6, 5, 8), 2e-6 if dtype == "float32" else 1e-13
+    rng = np.random.default_rng(7)
+    x, g = [lying(rng.normal(3, 2, shape).astype(dtype), order) for _ in range(2)]
+    for centred in (True, False):
+        found = normalization_parts.standardize_parts(x, axes, 1e-3, centred)
+        if (axes, order) == ((-3, -1), (3, 2, 1, 0)):  # over every other one in memory
+            assert found is None
+            return
+        reference = standard if centred else by_mean_square
+        wanted = reference(x.astype("float64"), axes)
+        for a, b in zip(found, wanted, strict=True):
+            assert a.dtype == dtype and a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=allowed, atol=10 * allowed)
+        smalls = [rng.normal(size=wanted[1].shape).astype(dtype) for _ in range(3)]
+        for h in (g, np.ascontiguousarray(g)):  # in either order
+            arrays = h, found[0], *smalls
+            back = normalization_parts.standardize_parts_grad(*arrays, axes, centred)
+            wide = [a.astype("float64") for a in arrays]
+            expected = projected(*wide, axes, centred)
+            assert back.dtype == dtype
+            np.testing.assert_allclose(back, expected, rtol=allowed, atol=10 * allowed)
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_parts_keep_nan_and_infinity_where_they_are(axes, small_parts):
+    x = np.random.default_rng(1).normal(size=(4, 6, 5, 8)).astype("float32")
+    x[1, 2, 3, 4], x[3, 5, 4, 7] = np.nan, np.inf
+    kernel = normalization._standardize.primitive.kernel
+    with np.errstate(all="ignore"):
+        wanted = kernel(np, x, axes=axes, epsilon=1e-3)
+        found = normalization_parts.standardize_parts(x, axes, 1e-3, True)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_a_matrix_is_normalized_in_one_way_however_it_lies():
+    x = np.random.default_rng(2).normal(size=(300, 200)).astype("float32")
+    for axes in [(-1,), (-2,)]:
+        parts = normalization_parts.standardize_parts
+        found = [parts(a, axes, 1e-3, True) for a in (x, np.asfortranarray(x))]
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+LARGE = {
+    "layer": ((40, 30, 64), lambda x: tw.nn.layer_normalization(x)),
+    "batch": (
+        (9, 40, 30, 8),
+        lambda x: tw.nn.fused_batch_norm(x, np.ones(8), np.zeros(8), [0, 1, 2])[0],
+    ),
+    "group": ((9, 40, 30, 8), lambda x: tw.nn.group_normalization(x, 4)),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_derivatives_of_large_arrays_are_exact_to_the_second(kind):
+    shape, normalize = LARGE[kind]
+    rng = np.random.default_rng(3)
+    x, g, c = [rng.normal(size=shape) for _ in range(3)]
+
+    @tw.function
+    def twice(x):
+        with tw.GradientTape() as outer:
+            outer.watch(x)
+            with tw.GradientTape() as inner:
+                inner.watch(x)
+                y = tw.sin(normalize(x))
+            first = inner.gradient(y, x, output_gradients=tw.constant(g))
+        return y, first, outer.gradient(first, x, output_gradients=tw.constant(c))
+
+    assert x.size >= normalization_parts.LEAST
+    y, first, second = [a.numpy() for a in twice(tw.constant(x))]
+    step, total = 1e-4, lambda a, by: float((a * by).sum())
+    ahead, behind = [twice(tw.constant(x + s * step * c)) for s in (1, -1)]
+    slope = (total(ahead[0].numpy(), g) - total(behind[0].numpy(), g)) / (2 * step)
+    np.testing.assert_allclose(total(first, c), slope, rtol=1e-6)
+    slope = (total(ahead[1].numpy(), c) - total(behind[1].numpy(), c)) / (2 * step)
+    np.testing.assert_allclose(total(second, c), slope, rtol=1e-5)
+    eager = twice.python_function(tw.constant(x))
+    if tw.config.target() == "numpy":
+        for a, b in zip(eager, (y, first, second), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b)

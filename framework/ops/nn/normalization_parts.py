@@ -1,0 +1,224 @@
+"""Normalization on NumPy, part by part, so that every pass finds its part in the cache.
+
+In memory an array is ``[rows, n]``, whose rows have statistics of their own, or
+``[examples, positions, channels, members]`` with statistics of each channel, over positions
+and members. There the statistics are made as long as several positions: NumPy is faster
+along long rows than along short ones.
+"""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+__all__ = ["standardize_parts", "standardize_parts_grad"]
+
+LEAST = 1 << 15  # entries of an array that is worked on in parts
+PART = 1 << 16  # entries of a part
+WIDE = 1 << 12  # entries of a long row
+DOT = 1 << 10  # entries that one dot product adds without losing digits
+SHORT = 16  # entries of a row that is too short for calls of its own
+
+
+def standardize_parts(x, axes, epsilon, centred):
+    """The outputs of ``standardize``; None if it does not go by parts."""
+    x = _as_it_lies(x)
+    normal, layout = np.empty_like(x), _layout_of(x, axes)
+    if layout is None:
+        return None
+    form = layout.form
+    share, epsilon = x.dtype.type(1 / form.count), x.dtype.type(epsilon)
+    source, target = layout.whole(x), layout.whole(normal)
+    means, variances = np.zeros((2, *form.small_shape), x.dtype)
+    scratch = form.scratch(x.dtype)
+    for own, parts in form.units():
+        if centred:
+            means[own] = form.total([source[p] for p in parts]) * share
+            row = form.long(means[own])
+            for p in parts:
+                np.subtract(source[p], row, out=target[p])
+        there = target if centred else source
+        variances[own] = form.dots([(there[p], there[p]) for p in parts], scratch)
+        variances[own] *= share
+        row = form.long(1 / np.sqrt(variances[own] + epsilon))
+        for p in parts:
+            np.multiply(there[p], row, out=target[p])
+    return normal, layout.placed(means), layout.placed(variances)
+
+
+def standardize_parts_grad(g, normal, inverse, slope, shift, axes, centred):
+    """The output of ``standardize_grad``; None if it does not go by parts."""
+    normal = _as_it_lies(normal)
+    out, layout = np.empty_like(normal), _layout_of(normal, axes)
+    small = inverse.shape
+    if layout is None or g.shape != normal.shape or small != layout.small_shape:
+        return None
+    if {slope.shape, shift.shape} != {small}:
+        return None
+    if len({a.dtype for a in (g, normal, inverse, slope, shift)}) > 1:
+        return None
+    form, share = layout.form, normal.dtype.type(1 / layout.form.count)
+    g, normal, target = map(layout.whole, (g, normal, out))
+    inverse, slope, shift = map(layout.small, (inverse, slope, shift))
+    scratch = form.scratch(normal.dtype)
+    for own, parts in form.units():
+        factor, ahead = inverse[own], shift[own]
+        mean = form.dots([(g[p], normal[p]) for p in parts], scratch) * share
+        slopes = form.long(slope[own] - factor * mean)
+        if centred:
+            ahead = ahead - factor * (form.total([g[p] for p in parts]) * share)
+        factor, ahead = form.long(factor), form.long(ahead)
+        for p in parts:
+            made, room = target[p], form.room(scratch, g[p])
+            np.multiply(normal[p], slopes, out=made)
+            np.add(made, ahead, out=made)
+            np.multiply(g[p], factor, out=room)
+            np.add(made, room, out=made)
+    return out
+
+
+# ----------------------------------------------------------------------- arrays in memory
+
+
+def _as_it_lies(x):
+    """``x``, a matrix in C order: traced functions have it there, however it lay."""
+    return np.ascontiguousarray(x) if x.ndim < 3 else x
+
+
+def _layout_of(x, axes):
+    """The `_Layout` of an array; None if it has holes, is small, or has other axes."""
+    if x.size < LEAST or x.dtype.char not in "fd":
+        return None
+    order = tuple(sorted(range(x.ndim), key=lambda a: (-x.strides[a], a)))
+    if not x.transpose(order).flags.c_contiguous:
+        return None
+    layout = _layout(x.shape, order, frozenset([a % x.ndim for a in axes]))
+    return None if layout.form is None else layout
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(shape, order, axes):
+    return _Layout(shape, order, axes)
+
+
+class _Layout:
+    """The form of arrays of a shape and memory order; ``form`` is None without one."""
+
+    def __init__(self, shape, order, axes):
+        self.order = order
+        self.small_shape = tuple([1 if i in axes else n for i, n in enumerate(shape)])
+        sizes = [(i in axes, shape[i]) for i in order if shape[i] > 1]
+        runs = [
+            (summed, math.prod([n for _, n in run]))
+            for summed, run in itertools.groupby(sizes, key=lambda s: s[0])
+        ]
+        kinds = [summed for summed, _ in runs]
+        if kinds[:1] == [True]:
+            runs = [(False, 1), *runs]
+        sizes = [n for _, n in runs]
+        self.form = None
+        if len(sizes) == 2 and kinds[:1] == [False] and sizes[1] >= SHORT:
+            self.form = _Rows(*sizes)
+        elif len(sizes) in (3, 4):
+            self.form = _Columns(*sizes, *[1] * (4 - len(sizes)))
+
+    def whole(self, x):
+        """An array as the form has it: a view, if it has the memory order of the layout."""
+        return x.transpose(self.order).reshape(self.form.shape)
+
+    def small(self, x):
+        """A statistic as the form has it."""
+        return x.transpose(self.order).reshape(self.form.small_shape)
+
+    def placed(self, x):
+        """A statistic of the form as the array has it; the inverse of `small`."""
+        shape = [self.small_shape[i] for i in self.order]
+        return x.reshape(shape).transpose(np.argsort(self.order))
+
+
+class _Rows:
+    """``[rows, n]``: each row has a mean and a variance."""
+
+    def __init__(self, rows, n):
+        self.shape, self.small_shape, self.count = (rows, n), (rows, 1), n
+        self.step = max(1, PART // n)
+
+    def units(self):
+        """Yield for some statistics where they lie, and the parts of the array for them."""
+        for i in range(0, self.shape[0], self.step):
+            rows = slice(i, i + self.step)
+            yield rows, [rows]
+
+    def scratch(self, dtype):
+        return np.empty((min(self.step, self.shape[0]), self.count), dtype)
+
+    def room(self, scratch, part):
+        return scratch[: len(part)]
+
+    def total(self, parts):
+        (part,) = parts
+        if self.count > DOT:  # pairwise
+            return np.add.reduce(part, axis=1, keepdims=True)
+        return np.vecdot(part, np.ones(self.count, part.dtype))[:, None]
+
+    def dots(self, pairs, scratch):
+        ((a, b),) = pairs
+        if self.count > DOT:
+            return self.total([np.multiply(a, b, out=self.room(scratch, a))])
+        return np.vecdot(a, b)[:, None]
+
+    def long(self, statistics):
+        return statistics
+
+
+class _Columns:
+    """``[examples, positions, channels, members]``: so does each channel of an example.
+
+    Several positions make a row, ``[examples, rows, row]``.
+    """
+
+    def __init__(self, examples, positions, channels, members):
+        row = channels * members
+        beside = next(
+            n for n in range(max(1, WIDE // row), 0, -1) if positions % n == 0
+        )
+        self.beside = beside, channels, members
+        self.shape = examples, positions // beside, beside * row
+        self.small_shape, self.count = (examples, channels), positions * members
+        self.rows = min(self.shape[1], max(1, PART // self.shape[2]))
+        self.examples = 1
+        if self.rows == self.shape[1]:
+            self.examples = max(1, min(examples, PART // (beside * row * self.rows)))
+
+    def units(self):
+        """Yield for some statistics where they lie, and the parts of the array for them."""
+        examples, count, _ = self.shape
+        cut = [slice(i, i + self.rows) for i in range(0, count, self.rows)]
+        for i in range(0, examples, self.examples):
+            own = slice(i, i + self.examples)
+            yield own, [(own, rows) for rows in cut]
+
+    def scratch(self, dtype):
+        return np.empty((self.examples, self.rows, self.shape[2]), dtype)
+
+    def room(self, scratch, part):
+        return scratch[: part.shape[0], : part.shape[1]]
+
+    def total(self, parts):
+        total = None
+        for part in parts:  # each is gone once the next one is made
+            sums = np.add.reduce(part, axis=1)
+            total = sums if total is None else np.add(total, sums, out=total)
+        return total.reshape(-1, *self.beside).sum(axis=(1, 3))
+
+    def dots(self, pairs, scratch):
+        return self.total(
+            np.multiply(a, b, out=self.room(scratch, a)) for a, b in pairs
+        )
+
+    def long(self, statistics):
+        every = np.broadcast_to(
+            statistics[:, None, :, None], (len(statistics), *self.beside)
+        )
+        return every.reshape(len(statistics), 1, -1)
