@@ -291,7 +291,7 @@ class _Session:
     def follow(self, arrays, known=()):
         """Note the bytes of new arrays, which are not ``known``, and later their release."""
         for array in arrays:
-            if type(array) is np.ndarray and array.base is None:
+            if type(array) is np.ndarray and type(array.base) is not np.ndarray:
                 key = id(array)
                 if key not in self.held and not any([array is x for x in known]):
                     reference = self.held[key] = _Held(array, self.ended)

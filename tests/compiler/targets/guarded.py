@@ -14,6 +14,7 @@ import tapewright as tw
 from tapewright.compiler.loops import group, scheduling
 from tapewright.compiler.program import buffer_assignment
 from tapewright.compiler.targets.native import gemm, kernel, windows
+from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.numpy import executable
 
 PAGE = mmap.PAGESIZE
@@ -74,7 +75,7 @@ def run(function, arrays, at_end=True):
     concrete = tw.function(function).get_concrete_function(*tensors)
     made = concrete.executable
     for name, value in made.bound.items():
-        if value is np.empty:
+        if value is np.empty or value is new_array:
             made.bound[name] = lambda shape, dtype: guarded(shape, dtype, at_end)
         elif type(value) is np.ndarray:
             made.bound[name] = guarded_copy(value, at_end)

@@ -14,6 +14,7 @@ from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .kernels import use_kernels
 from .math_functions import is_supported
+from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
 
 __all__ = ["NativeExecutable", "is_loop", "reason_for_numpy"]
@@ -149,9 +150,10 @@ class _Writer(SourceWriter):
             self.calls.append(self.segment.instructions)
         for out in instruction.outputs:
             if self.own_memory(out) is None:
-                dtype, empty = (
+                empty = new_array if out.nbytes >= LEAST else np.empty
+                empty, dtype = (
+                    self.function_name(empty),
                     self.source.bind("k", out.dtype),
-                    self.function_name(np.empty),
                 )
                 self.source.emit(
                     f"{self.register(out)} = {empty}({out.shape}, {dtype})", instruction

@@ -16,6 +16,7 @@ from tapewright.compiler.loops import contraction_schedule as schedules
 from tapewright.compiler.loops import tiling
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.targets.native import contractions, engine, kernel, segments
+from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.correlation import (
     convolve,
@@ -108,7 +109,7 @@ def run(op, attributes, *arrays, threads=(1, 2, 3)):
     config.set_threads(max(threads))
     made, rooms, found = executable(op, attributes, *arrays), [], []
     for name, value in made.bound.items():
-        if value is np.empty:
+        if value is np.empty or value is new_array:
             made.bound[name] = lambda *spec: canary_empty(rooms, *spec)
     for number in threads:
         config.set_threads(number)

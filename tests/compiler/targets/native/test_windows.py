@@ -8,6 +8,7 @@ from tapewright import config
 from tapewright.compiler.program.array_instructions import Routine
 from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.targets.native import kernel, windows
+from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import (
     pick_at_maxima_p,
@@ -120,7 +121,7 @@ def run(op, arrays, order, attributes):
     )
     rooms, found = [], []
     for name, value in made.bound.items():
-        if value is np.empty:
+        if value is np.empty or value is new_array:
             made.bound[name] = canary_empty(rooms)
     kinds = {type(each) for each in made.program.instructions if not each.is_free}
     for threads in (1, 2, 4):
