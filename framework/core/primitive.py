@@ -156,6 +156,7 @@ class Primitive:
         may_raise: bool | str | None = None,
         sizes: bool = False,
         new_memory: bool = False,
+        keeps_c_order: bool = False,
         grows: bool = False,
         linear: Any = (),
         commutative: bool = False,
@@ -191,6 +192,7 @@ class Primitive:
         self.exact: Any = exact
         self.view: bool = view
         self.new_memory: bool = new_memory
+        self.keeps_c_order: bool = keeps_c_order
         self.may_raise: bool | str = not self.is_own if may_raise is None else may_raise
         self.ignores_float_errors: bool = ignores_float_errors
         self.sizes: bool = sizes
@@ -689,6 +691,7 @@ def primitive(kernel=None, **options):
     - ``view``: the output shares memory with the input, if the input is contiguous.
     - ``new_memory``: the output never shares memory with an input. (Without ``view`` and
       ``new_memory`` nothing is assumed.)
+    - ``keeps_c_order``: the outputs are in C order if all inputs are.
     - ``may_raise``: the kernel raises for some values of valid shapes and dtypes; True, or
       the kinds of dtypes for which it does. Default: True for ops outside of tapewright.
     - ``ignores_float_errors``: infinities and NaN are valid results: NumPy does not warn.

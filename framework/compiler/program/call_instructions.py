@@ -49,6 +49,10 @@ class Opaque(Instruction):
         return not self.new_memory
 
     @property
+    def keeps_c_order(self):
+        return self.node.op is not None and self.node.op.keeps_c_order
+
+    @property
     def is_tuple(self):
         """Return whether the function returns its outputs in a tuple."""
         return self.node.op is None or self.node.op.multiple

@@ -40,6 +40,7 @@ class Instruction:
     viewed = None  # the operand of which the output is a view
     kept = ()  # operands whose memory a variable holds after the replay
     broadcasts = False  # operands broadcast to the shape of the output
+    keeps_c_order = False  # the outputs are in C order if the operands are
     steps = ()  # the instructions that were fused to this one
     in_place_operands = ()  # an output may be written in their place, entry for entry
     copies_overlaps = False  # other overlaps of outputs and operands are safe, too

@@ -44,7 +44,9 @@ def buffers_in_other_order(program):
     found = set()
     for instruction in program.instructions:
         if instruction.memory is Memory.ALLOCATED:
-            found.update([out.base for out in instruction.outputs])
+            bases = {a.base for a in instruction.operands}
+            if not instruction.keeps_c_order or bases & found:
+                found.update([out.base for out in instruction.outputs])
         elif instruction.broadcasts and len(instruction.outputs[0].shape) > 2:
             (out,) = instruction.outputs
             full = [a for a in instruction.operands if a.shape == out.shape]

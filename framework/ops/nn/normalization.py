@@ -45,7 +45,13 @@ __all__ = [
 # ------------------------------------------------------------------ the one primitive
 
 
-@primitive(multiple=True, floating=True, cost=per_input(6), batch=batch_leading)
+@primitive(
+    multiple=True,
+    floating=True,
+    keeps_c_order=True,
+    cost=per_input(6),
+    batch=batch_leading,
+)
 def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool = True):
     """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
 
@@ -99,6 +105,7 @@ def _(g, out, x_shape, axes, epsilon, centred):
 @primitive(
     broadcasts=True,
     linear=[{"g", "slope", "shift"}, {"inverse", "slope", "shift"}],
+    keeps_c_order=True,
     cost=(6, 0),
     batch=batch_leading,
 )

@@ -14,9 +14,9 @@ import numpy as np
 
 __all__ = ["standardize_parts", "standardize_parts_grad"]
 
-LEAST = 1 << 15  # entries of an array that is worked on in parts
-PART = 1 << 16  # entries of a part
-WIDE = 1 << 12  # entries of a long row
+LEAST = 1 << 18  # entries of an array that is worked on in parts
+PART = 1 << 18  # entries of a part
+WIDE = 1 << 10  # entries of a long row
 DOT = 1 << 10  # entries that one dot product adds without losing digits
 SHORT = 16  # entries of a row that is too short for calls of its own
 

@@ -5,7 +5,9 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_gradients, check_op, floats
+from tapewright.compiler.program.map_fusion import buffers_in_other_order
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.op_registry import list_ops
 from tapewright.ops.nn import normalization, normalization_parts
 
 
@@ -376,7 +378,7 @@ def test_parts_keep_nan_and_infinity_where_they_are(axes, small_parts):
 
 
 def test_a_matrix_is_normalized_in_one_way_however_it_lies():
-    x = np.random.default_rng(2).normal(size=(300, 200)).astype("float32")
+    x = np.random.default_rng(2).normal(size=(700, 400)).astype("float32")
     for axes in [(-1,), (-2,)]:
         parts = normalization_parts.standardize_parts
         found = [parts(a, axes, 1e-3, True) for a in (x, np.asfortranarray(x))]
@@ -385,12 +387,12 @@ def test_a_matrix_is_normalized_in_one_way_however_it_lies():
 
 
 LARGE = {
-    "layer": ((40, 30, 64), lambda x: tw.nn.layer_normalization(x)),
+    "layer": ((80, 60, 64), lambda x: tw.nn.layer_normalization(x)),
     "batch": (
-        (9, 40, 30, 8),
+        (9, 80, 60, 8),
         lambda x: tw.nn.fused_batch_norm(x, np.ones(8), np.zeros(8), [0, 1, 2])[0],
     ),
-    "group": ((9, 40, 30, 8), lambda x: tw.nn.group_normalization(x, 4)),
+    "group": ((9, 80, 60, 8), lambda x: tw.nn.group_normalization(x, 4)),
 }
 
 
@@ -422,3 +424,51 @@ def test_derivatives_of_large_arrays_are_exact_to_the_second(kind):
     if tw.config.target() == "numpy":
         for a, b in zip(eager, (y, first, second), strict=True):
             np.testing.assert_array_equal(a.numpy(), b)
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_results_are_in_c_order_if_the_inputs_are(axes):
+    promised = {op.name for op in list_ops() if op.keeps_c_order}
+    assert promised == {"standardize", "standardize_grad"}
+    rng = np.random.default_rng(8)
+    for shape in [(4, 3, 5, 2), (16, 32, 32, 16)]:
+        x, g = rng.normal(size=(2, *shape)).astype("float32")
+        standardize = normalization._standardize.primitive.kernels.plain(np.ndarray)
+        normal, mean, variance = standardize(x, axes=axes, epsilon=1e-3)
+        gradient = normalization._standardize_grad.primitive.kernels.plain(np.ndarray)
+        back = gradient(g, normal, variance, variance, mean, axes=axes)
+        for out in (normal, mean, variance, back):
+            assert out.flags.c_contiguous
+
+
+def test_scale_and_offset_join_one_block_with_each_other(numpy_target):
+    @tw.function
+    def call(x):
+        return tw.nn.fused_batch_norm(x, np.full(64, 2.0), np.ones(64), [0, 1, 2])[0]
+
+    shape = (32, 32, 32, 64)
+    x = np.random.default_rng(9).normal(size=shape).astype("float32")
+    executable = call.get_concrete_function(tw.constant(x)).executable
+    assert "block_of_multiply_add" in [i.name for i in executable.program.instructions]
+    found, plain = call(tw.constant(x)), call.python_function(tw.constant(x))
+    np.testing.assert_array_equal(found.numpy(), plain.numpy())
+    turned = np.asfortranarray(x)
+    found, plain = call(tw.constant(turned)), call.python_function(tw.constant(turned))
+    np.testing.assert_array_equal(found.numpy(), plain.numpy())
+
+
+def test_the_order_of_a_convolution_is_that_of_what_follows(numpy_target):
+    @tw.function
+    def call(x, filters):
+        x = tw.nn.conv2d(x, filters, 1, "SAME")
+        return tw.nn.fused_batch_norm(x, np.full(16, 2.0), np.ones(16), [0, 1, 2])[0]
+
+    rng = np.random.default_rng(9)
+    x, filters = rng.normal(size=(16, 32, 32, 16)), rng.normal(size=(3, 3, 16, 16))
+    arguments = tw.constant(x, "float32"), tw.constant(filters, "float32")
+    program = call.get_concrete_function(*arguments).executable.program
+    (made,) = [i for i in program.instructions if i.node.name == "standardize"]
+    assert set(made.outputs) <= buffers_in_other_order(program)
+    found, plain = call(*arguments).numpy(), call.python_function(*arguments).numpy()
+    np.testing.assert_array_equal(found, plain)
+    assert found.strides == plain.strides
