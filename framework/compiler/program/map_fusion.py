@@ -7,6 +7,8 @@ intermediate results are never whole in memory. Every entry is computed as befor
 
 import math
 
+import numpy as np
+
 from .array_instructions import FusedMap
 from .instruction import Memory
 from .program_rewriter import ProgramRewriter
@@ -44,8 +46,8 @@ def buffers_in_other_order(program):
     found = set()
     for instruction in program.instructions:
         if instruction.memory is Memory.ALLOCATED:
-            bases = {a.base for a in instruction.operands}
-            if not instruction.keeps_c_order or bases & found:
+            plain = [_is_in_c_order(a, found) for a in instruction.operands]
+            if not instruction.keeps_c_order or not all(plain):
                 found.update([out.base for out in instruction.outputs])
         elif instruction.broadcasts and len(instruction.outputs[0].shape) > 2:
             (out,) = instruction.outputs
@@ -53,6 +55,15 @@ def buffers_in_other_order(program):
             if any([a.base in found for a in full]):
                 found.add(out)
     return found
+
+
+def _is_in_c_order(buffer, others):
+    """Return whether a buffer is in C order, where base buffers ``others`` are not."""
+    while buffer.is_view:
+        if buffer.instruction.function is not np.ndarray.reshape:
+            return False
+        buffer = buffer.instruction.viewed
+    return buffer not in others
 
 
 def _chain(instructions, at, others_order):
