@@ -17,6 +17,7 @@ BAND = (
     1 << 18
 )  # bytes of a band, which shares the cache with tiles of the other operand
 TILES = 3 << 16  # bytes of the second operand that tiles read again and again
+NEAR = 1 << 14  # bytes of a second operand that stays in the nearest cache
 LEAST = 1 << 17  # multiplications of a block, at least
 BLOCKS = 8  # or more, if there is work for them
 PARTS_SIZE = 1 << 22  # bytes of all parts of a sum, at most
@@ -34,6 +35,8 @@ class Schedule(NamedTuple):
     ``phases`` are those of ``contraction``, with the steps of the second operand as tiles
     read it: in a copy of ``b_size`` entries if it is ``packed``. ``b_steps`` are those from
     one tile to the next. Of the loops that add up, ``hoisted`` go around all tiles of a band.
+    If the second operand ``is_near``, bands are gone through once, with all tiles along the
+    loop of vectors at each place: else once for each of these tiles.
     """
 
     contraction: Contraction
@@ -46,6 +49,7 @@ class Schedule(NamedTuple):
     parts: int
     cuts: int
     hoisted: int
+    is_near: bool
     packed: bool
     phases: tuple[Phase, ...]
     b_steps: tuple[int, ...]
@@ -87,20 +91,20 @@ def schedules_of(maps, a, b, out, itemsize, unit, most=1):
     if bands[-1] == 1 and not accumulates:
         found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
     is_long = not accumulates and b_bytes > TILES
+    is_near = not (accumulates or is_long) and b_bytes <= NEAR
     model = _model(found.phases, math.gcd if accumulates or is_long else min)
     can_pack = not accumulates and math.prod(b) * REUSE <= found.work
     last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
     overlaps = not (accumulates or is_long)
     lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
-    tiles = tiles_of(model, unit, not overlaps, can_pack, math.gcd(*last), lanes)
+    limits = not overlaps, can_pack, math.gcd(*last), lanes, accumulates or is_near
     made = []
-    for tile in tiles[:most]:
+    for tile in tiles_of(model, unit, *limits, most):
         hoisted = _hoisted(model, tile, itemsize) if is_long else 0
         shares = _shares(found, tile.count_along(model), accumulates, bands, size)
         phases = _phases_of(found.phases, tile, can_pack)
-        made.append(
-            Schedule(found, tile, accumulates, *bands, *shares, hoisted, *phases)
-        )
+        how = hoisted, is_near and not tile.sums_lanes
+        made.append(Schedule(found, tile, accumulates, *bands, *shares, *how, *phases))
     return tuple(made)
 
 
@@ -150,15 +154,18 @@ def _bands(found, itemsize, accumulates, b_bytes):
     count = max([phase.rows.extent for phase in found.phases])
     each = math.prod([r.size for r in found.reach[2:]]) * itemsize
     step = max(found.row_step, 1)
-    fit = max(1, (BAND // each - found.row_span) // step + 1)
+    # Where bands are summed over, they have rows of the second operand, too.
+    both = found.phases[0].rows.b * itemsize if accumulates else 0
+    limit = 2 * BAND if accumulates else BAND
+    fit = max(1, (limit - each * (found.row_span - step)) // (each * step + both))
     if fit < count:
         bands = -(-count // fit)
         rows = _divisor(count, fit) if accumulates else -(-count // bands)
         return 1, batch, rows, -(-count // rows)
     image = each * (found.row_span + (count - 1) * step)
-    images = BAND // image
+    images = limit // (image + both * count)
     work = max(1, found.work // batch)
-    if found.is_padded and not accumulates:
+    if found.is_padded or accumulates:
         images = min(images, -(-batch // BLOCKS))
     images = max(images, -(-LEAST // work), 1)
     if not accumulates and b_bytes > 4 * TILES:  # it is read anew for each band

@@ -5,6 +5,7 @@ other loops. For each round of the loops that add up it loads a few vectors and 
 uses each several times. `tiles_of` ranks them by a model of the CPU.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ __all__ = ["Tile", "VectorUnit", "can_sum_lanes", "candidates", "tiles_of"]
 MOST_VECTORS, MOST_ROUNDS = 8, 28
 # Multiplications of a contraction for which a tile of the largest size is worth its code.
 LARGE = 1 << 18
+FAR = 0.1  # cycles more for what is loaded from memory further away
+APART = 1.02  # times as long where memory is not read or written in one piece
 LATENCY = 4  # cycles until a sum can be added to
 
 
@@ -51,23 +54,53 @@ class Tile(NamedTuple):
         """The loop of a phase along which the entries of vectors are neighbours."""
         return _loop(phase, self.along)
 
+    def points(self, phase):
+        """Steps ``(out, a, b)`` to the rounds."""
+        found = [(0, 0, 0)]
+        for place, extent in self.rounds:
+            _, *steps = phase.places[place]
+            found = [
+                tuple([n + r * step for n, step in zip(point, steps)])
+                for point in found
+                for r in range(extent)
+            ]
+        return found
+
+    def products(self, phase):
+        """Steps ``(a, b, number of a round)`` to what is multiplied at once, in order.
+
+        Those that read the same of the first operand follow each other, so that few of
+        the entries that are read need a register at a time.
+        """
+        loop = phase.summed[-1] if phase.summed else phase.batch
+        found = [
+            (a + j * loop.a, b + j * loop.b, n)
+            for j in range(self.unrolled)
+            for n, (_, a, b) in enumerate(self.points(phase))
+        ]
+        return sorted(found, key=lambda each: each[0]) if self.unrolled > 1 else found
+
     def count_along(self, phase):
         """The number of tiles along this loop."""
         return 1 if self.sums_lanes else -(-self.loop_of(phase).extent // self.width)
 
 
-def tiles_of(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
-    """Each `Tile` for a phase whose sums registers can hold, the fastest first.
+def tiles_of(
+    phase, unit, accumulates, packs_b, common=1, sums_lanes=True, streams=False, most=1
+):  # fmt: skip
+    """Up to ``most`` `Tile`s for a phase, the fastest first.
 
     Args: ``accumulates``: sums are added to those in memory, so that tiles must not overlap;
     ``packs_b``: the second operand is copied so that neighbours along a loop are contiguous;
     ``common``: a divisor of the extents of the last summed loops of all phases;
-    ``sums_lanes``: vectors may go along this loop, see `can_sum_lanes`.
+    ``sums_lanes``: vectors may go along this loop, see `can_sum_lanes`; ``streams``: each
+    entry of an operand or of the output is used so few times that memory is the bound.
     """
     found = candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
-    costs = [(_cost(phase, tile, unit, accumulates), tile) for tile in found]
+    costs = [(_cost(phase, tile, unit, accumulates, streams), tile) for tile in found]
     costs = sorted([each for each in costs if each[0] < math.inf], key=lambda c: c[0])
-    return [tile for _, tile in costs]
+    fit = (tile for _, tile in costs if _registers(phase, tile) < unit.registers)
+    return list(itertools.islice(fit, most)) or [tile for _, tile in costs[:1]]
 
 
 def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
@@ -133,8 +166,8 @@ def _rounds(phase, places, most, accumulates):
                         yield ((place, r), (other, s))
 
 
-def _cost(phase, tile, unit, accumulates):
-    """About how many cycles a phase takes; infinite where registers do not suffice."""
+def _cost(phase, tile, unit, accumulates, streams):
+    """About how many cycles a phase takes; infinite where registers cannot suffice."""
     vectors, numbers, live = _loads(phase, tile)
     sums = tile.vectors * math.prod([rounds for _, rounds in tile.rounds])
     if sums + min(live, vectors + numbers) >= unit.registers:
@@ -142,7 +175,8 @@ def _cost(phase, tile, unit, accumulates):
     each = 1 / (unit.rate if tile.lanes == unit.lanes else 2)
     products = sums * tile.unrolled
     cycles = max(products * each, vectors * each + numbers / 2, LATENCY * tile.unrolled)
-    cycles += tile.unrolled + 0.1 * (vectors + numbers)
+    each = 0.1 + FAR if streams else 0.1
+    cycles += 0.9 * tile.unrolled + 0.1 + each * (vectors + numbers)
     ends = sums * (2 if accumulates else 1)
     *outer, last = [each.extent for each in phase.summed] or [1]
     if tile.sums_lanes:
@@ -159,8 +193,31 @@ def _cost(phase, tile, unit, accumulates):
     for i, place in enumerate(phase.places):
         width = tile.width if i == tile.along else dict(tile.rounds).get(i, 1)
         count *= -(-place.extent // width)
+    if streams and not tile.sums_lanes and tile.loop_of(phase).extent > tile.width:
+        count *= APART
+    if streams and not accumulates and len(tile.rounds) > 1:
+        count *= APART
     is_whole = tile.sums_lanes or tile.loop_of(phase).extent % tile.width == 0
     return count * (one + ends + 20) * (1 if is_whole else 1.02)
+
+
+def _registers(phase, tile):
+    """The vector registers that sums, and what they are made of, need at a time."""
+    along, uses, sums = tile.loop_of(phase), {}, len(tile.points(phase)) * tile.vectors
+    for at, (a, b, _) in enumerate(tile.products(phase)):
+        for v in range(tile.vectors):
+            n = v * tile.lanes
+            for entry in ("a", a + n * along.a), ("b", b + n * along.b):
+                uses.setdefault(entry, []).append(at * tile.vectors + v)
+    ends = [(each[0], each[-1]) for each in uses.values() if len(each) > 1]
+    changes = sorted(
+        [(first, 1) for first, _ in ends] + [(last, 2) for _, last in ends]
+    )
+    most = live = 0
+    for _, kind in changes:
+        live += 1 if kind == 1 else -1
+        most = max(most, live)
+    return sums + most
 
 
 def _loads(phase, tile):
@@ -177,7 +234,8 @@ def _loads(phase, tile):
     a, b = map(set, zip(*points))
     for entries, step, kept in ((a, along.a, 1), (b, along.b, tile.vectors)):
         if step:
-            vectors += len(entries) * tile.vectors
+            starts = range(0, tile.width * step, tile.lanes * step)
+            vectors += len({n + start for n in entries for start in starts})
             live += kept
         else:
             numbers += len(entries)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from tapewright.compiler.loops.accesses import row_major
 from tapewright.compiler.loops.contraction import contraction_of
-from tapewright.compiler.loops.contraction_schedule import schedule_of
+from tapewright.compiler.loops.contraction_schedule import BAND, schedule_of
 from tapewright.compiler.loops.tiling import VectorUnit, candidates, tiles_of
 from tapewright.compiler.program.index_maps import (
+    Affine,
     IndexMaps,
     convolution_maps,
     product_maps,
@@ -140,6 +141,32 @@ def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
             assert rounds <= extent
             assert not (found.accumulates or found.hoisted) or extent % rounds == 0
     assert schedule_of(maps, a, b, out, 4, unit) is found
+
+
+def test_bands_that_are_summed_over_have_both_operands_in_the_cache():
+    a, b, out = (16, 56, 56, 64), (16, 56, 56, 256), (1, 1, 64, 256)
+    n, y, x, c, d = [Affine(((i, 1),)) for i in range(5)]
+    zero = Affine(())
+    maps = IndexMaps(
+        (16, 56, 56, 64, 256), ((n, y, x, c), (n, y, x, d)), (zero, zero, c, d)
+    )
+    found = schedule_of(maps, a, b, out, 4, UNITS[0])
+    assert found.accumulates and found.rows < 56
+    assert found.rows * 56 * (64 + 256) * 4 <= 2 * BAND < 2 * found.rows * 56 * 320 * 4
+
+
+@settings(max_examples=100, deadline=None)
+@given(convolutions(), st.sampled_from(UNITS))
+def test_products_of_a_tile_are_those_of_its_rounds(case, unit):
+    maps, a, b, out = case
+    found = schedule_of(maps, a, b, out, 4, unit)
+    for phase in found.phases:
+        points, steps = found.tile.points(phase), found.tile.products(phase)
+        for n, (_, at_a, at_b) in enumerate(points):
+            own = [(x - at_a, y - at_b) for x, y, number in steps if number == n]
+            assert len(own) == found.tile.unrolled
+            assert own == sorted(own)
+        assert len(steps) == len(points) * found.tile.unrolled
 
 
 def test_tiles_take_what_registers_hold():

@@ -8,6 +8,7 @@ into memory of its own thread. Loops, tiles and blocks are those of
 `loops.contraction_schedule`.
 """
 
+import contextlib
 import functools
 import math
 
@@ -200,18 +201,6 @@ class _Functions:
         width = self.tile.lanes if self.tile.sums_lanes else self.tile.width
         return not any([self.tile.loop_of(p).extent % width for p in self.phases])
 
-    def points(self, phase):
-        """Steps ``(out, a, b)`` to the rounds of a tile."""
-        found = [(0, 0, 0)]
-        for place, extent in self.tile.rounds:
-            _, *steps = phase.places[place]
-            found = [
-                tuple([n + r * step for n, step in zip(point, steps)])
-                for point in found
-                for r in range(extent)
-            ]
-        return found
-
     def tile_function(self, number):
         """Write the function of a tile of a phase; return its name.
 
@@ -390,61 +379,78 @@ class _Functions:
         outer = [i for i in others if phase.places[i].b]
         inner = [i for i in others if not phase.places[i].b]
 
-        def along(loop, a, b, out, i):
-            moved = zip((a, b, out), (loop.a, loop.b, loop.out))
+        def along(loop, pointers, i):
+            moved = zip(pointers, (loop.a, loop.b, loop.out))
             return [self.at(pointer, i * step) for pointer, step in moved]
 
-        def over_places(numbers, pointers, then):
-            if not numbers:
-                return then(*pointers)
-            place, *rest = numbers
-            loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
-            with writer.loop(0, loop.extent, rounds) as i:
-                if loop.extent % rounds:  # the last one begins earlier
-                    i = self.least(i, loop.extent - rounds)
-                over_places(rest, along(loop, *pointers, i), then)
+        @contextlib.contextmanager
+        def over_places(numbers, pointers):
+            with contextlib.ExitStack() as stack:
+                for place in numbers:
+                    loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
+                    i = stack.enter_context(writer.loop(0, loop.extent, rounds))
+                    if loop.extent % rounds:  # the last one begins earlier
+                        i = self.least(i, loop.extent - rounds)
+                    pointers = along(loop, pointers, i)
+                yield pointers
 
-        def over_vectors(a, b, out):
+        @contextlib.contextmanager
+        def over_vectors(pointers):
             if tile.sums_lanes:
-                return over_hoisted(
-                    self.hoisted(phase), a, b, out, writer.index(0), add
-                )
+                yield pointers, writer.index(0)
+                return
             loop = tile.loop_of(phase)
             first, stop = self.share(tile.count_along(phase), cut, schedule.cuts)
             with writer.loop(first, stop) as i:
                 start = i * tile.width
-                a, out = self.at(a, start * loop.a), self.at(out, start * loop.out)
-                b, left = self.at(b, i * schedule.b_steps[number]), loop.extent - start
-                over_hoisted(self.hoisted(phase), a, b, out, left, add)
+                a, _, out = along(loop, pointers, start)
+                b = self.at(pointers[1], i * schedule.b_steps[number])
+                yield (a, b, out), loop.extent - start
 
-        def over_hoisted(loops, a, b, out, left, add):
-            if not loops:
-                return over_band(a, b, out, left, add)
-            loop, *rest = loops
-            with writer.loop(0, loop.extent) as i:
-                again = writer.select(i > 0, writer.const(True, np.bool_), add)
-                over_hoisted(rest, *along(loop, a, b, out, i), left, again)
+        @contextlib.contextmanager
+        def over_hoisted(pointers, add):
+            with contextlib.ExitStack() as stack:
+                for loop in self.hoisted(phase):
+                    i = stack.enter_context(writer.loop(0, loop.extent))
+                    add = writer.select(i > 0, writer.const(True, np.bool_), add)
+                    pointers = along(loop, pointers, i)
+                yield pointers, add
 
-        def over_band(a, b, out, left, add):
-            def call(a, b, out):
-                loops = self.summed(phase)
-                args = [a, b, out, left, add]
-                for i, loop in enumerate(loops):
-                    args.append(writer.index(loop.extent))
-                    if i + 1 < len(loops):
-                        args += [writer.index(loop.a), writer.index(loop.b)]
-                if schedule.accumulates:
-                    args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
-                                  row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
-                writer.call(self.tiles[number], args, declare=False)
-
+        @contextlib.contextmanager
+        def over_band(pointers):
             if schedule.accumulates:
-                return over_places(inner, (a, b, out), call)
+                yield pointers
+                return
             with writer.loop(0, images) as i, writer.loop(0, row_count) as j:
-                pointers = along(rows, *along(batch, a, b, out, i), j)
-                over_places(inner, pointers, call)
+                yield along(rows, along(batch, pointers, i), j)
 
-        over_places(outer, (a, b, out), over_vectors)
+        def call(pointers, left, add):
+            loops = self.summed(phase)
+            args = [*pointers, left, add]
+            for i, loop in enumerate(loops):
+                args.append(writer.index(loop.extent))
+                if i + 1 < len(loops):
+                    args += [writer.index(loop.a), writer.index(loop.b)]
+            if schedule.accumulates:
+                args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
+                              row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
+            writer.call(self.tiles[number], args, declare=False)
+
+        if schedule.is_near:
+            with (
+                over_band((a, b, out)) as pointers,
+                over_places([*outer, *inner], pointers) as pointers,
+                over_vectors(pointers) as (pointers, left),
+            ):
+                return call(pointers, left, add)
+        with (
+            over_places(outer, (a, b, out)) as pointers,
+            over_vectors(pointers) as (pointers, left),
+            over_hoisted(pointers, add) as (pointers, add),
+            over_band(pointers) as pointers,
+            over_places(inner, pointers) as pointers,
+        ):
+            call(pointers, left, add)
 
     def sum_parts(self):
         """Write the function that adds the parts, in their order."""
@@ -472,13 +478,12 @@ class _Tile:
         self.tile, self.at = functions.tile, functions.at
         self.vector, self.dtype = functions.vector, functions.dtype
         self.phase, self.left = phase, left
-        self.points = functions.points(phase)
         # Along the entries of a vector the output is written vector by vector if it can be.
         self.step = 0 if self.tile.sums_lanes else self.tile.loop_of(phase).out
         width = self.tile.lanes * self.step
         self.targets = [
             (self.at(out, to + v * width), v)
-            for to, _, _ in self.points
+            for to, _, _ in self.tile.points(phase)
             for v in range(self.tile.vectors)
         ]
         self.masks = [None] * self.tile.vectors
@@ -516,10 +521,10 @@ class _Tile:
             if tile.sums_lanes and not self.functions.is_whole:
                 masks = [writer.first_lanes(extent - i, tile.lanes)]
             a, b = self.at(a, i * loop.a), self.at(b, i * loop.b)
-            inner[:] = self.products(a, b, list(inner), masks, loop)
+            inner[:] = self.products(a, b, list(inner), masks)
         return inner
 
-    def products(self, a, b, sums, masks, loop):
+    def products(self, a, b, sums, masks):
         """The sums and the products of a round, or of several that are unrolled."""
         writer, tile, known = self.writer, self.tile, {}
         along = tile.loop_of(self.phase)
@@ -529,23 +534,23 @@ class _Tile:
             masks_b = [None] * tile.vectors
 
         def load(pointer, offset, step, v, mask):
-            key = pointer.text, offset, v * step
+            offset += v * tile.lanes * step
+            key = pointer.text, offset, mask and mask.text
             if key in known:
                 return known[key]
-            place = self.at(pointer, offset + v * tile.lanes * step)
+            place = self.at(pointer, offset)
             if step:
                 known[key] = writer.load_vector(place, self.vector, mask)
             else:
                 known[key] = writer.splat(writer.load(place, self.dtype), tile.lanes)
             return known[key]
 
-        for j in range(tile.unrolled):
-            for n, (_, at_a, at_b) in enumerate(self.points):
-                for v in range(tile.vectors):
-                    x = load(a, at_a + j * loop.a, along.a, v, masks[v])
-                    y = load(b, at_b + j * loop.b, along.b, v, masks_b[v])
-                    i = n * tile.vectors + v
-                    sums[i] = writer.fma(x, y, sums[i])
+        for at_a, at_b, n in tile.products(self.phase):
+            for v in range(tile.vectors):
+                x = load(a, at_a, along.a, v, masks[v])
+                y = load(b, at_b, along.b, v, masks_b[v])
+                i = n * tile.vectors + v
+                sums[i] = writer.fma(x, y, sums[i])
         return sums
 
     def read(self, target, v):
