@@ -143,6 +143,23 @@ def test_the_order_in_memory_does_not_matter(order):
     np.testing.assert_allclose(out, wanted, atol=1e-12)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("turned", [*itertools.product([False, True], repeat=2)])
+@pytest.mark.parametrize(("strides", "padding"), [(1, "SAME"), (2, [(1, 1), (1, 1)])])
+def test_filters_of_one_entry_meet_their_own_pixels(strides, padding, turned, groups):
+    """Also where margins and strides make as many places as there are pixels."""
+    rng = np.random.default_rng(6)
+    x, g = rng.normal(size=(3, 2, 2, 4)), rng.normal(size=(3, 2, 2, 6))
+    x, g = [np.asfortranarray(a) if f else a for a, f in zip((x, g), turned)]
+    attributes = dict(
+        strides=(strides,) * 2, padding=padding, dilations=(1, 1), groups=groups
+    )
+    found = correlation.filter_gradient(x, g, window=(1, 1), **attributes).numpy()
+    shape = (1, 1, 4 // groups, 6)
+    expected = transposed(lambda f: convolved(x, f, **attributes), shape, g)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_small_blocks_of_columns_make_the_same_sums(monkeypatch):
     monkeypatch.setattr(im2col, "BLOCK", 64)
     check_op(CASES[0], order=1)
