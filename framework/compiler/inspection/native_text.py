@@ -90,6 +90,9 @@ class _Names:
                 for out in step.outputs:
                     if out in each.outputs and out not in self.known:
                         self.give(out, step.node.name)
+            for out in each.outputs:  # what one nest hands on to the next
+                if out not in self.known:
+                    self.give(out, each.node.name)
 
     def give(self, buffer, stem):
         name, n = identifier(stem), 1

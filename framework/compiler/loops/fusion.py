@@ -8,7 +8,7 @@ from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
 from .group import root_of
 from .grouping import grouped
-from .scheduling import scheduled
+from .stages import nests_of
 
 __all__ = ["copied_views", "form_loops", "sums_for_products"]
 
@@ -38,7 +38,7 @@ def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
 
     for unit in units:
         if unit.group:
-            instructions.append(scheduled(unit.group, stored[unit], layouts))
+            instructions += nests_of(unit.group, stored[unit], layouts)
             continue
         (instruction,) = unit.members
         make_views(instruction.operands)

@@ -33,7 +33,7 @@ from .statements import (
 )
 from .value_graph import Value, ValueGraph
 
-__all__ = ["scheduled"]
+__all__ = ["Schedule", "scheduled"]
 
 # Functions that cost as much as a load, in units of which others take `DEAR`.
 CHEAP = frozenset(
@@ -59,13 +59,15 @@ def scheduled(group, stored, layouts=None):
     ``layouts``: the `Layout` of those of them that are not stored in C order.
     """
     for strip in STRIPS:
-        nest = _Schedule(group, stored, layouts or {}, strip).nest()
+        nest = Schedule(group, stored, layouts or {}, strip).nest()
         if sum([local.size * local.dtype.itemsize for local in nest.locals]) <= STACK:
             break
     return nest
 
 
-class _Schedule:
+class Schedule:
+    """The order of the loops of a group, and the statements of its `nest`."""
+
     def __init__(self, group, stored, layouts, strip):
         self.group, self.stored, self.strip = group, stored, strip
         graph = ValueGraph(group, stored, layouts)
@@ -181,13 +183,7 @@ class _Schedule:
         ]
         self.spread_sums = any([node.axes for node in totals])
         extent = math.prod([a.extent for a in self.passed])
-        each = sum(
-            [
-                1 if n.function in CHEAP or n.function is None else DEAR
-                for n in (*self.walk(), *self.loads.values())
-            ]
-        )
-        self.make_blocks(extent, each)
+        self.make_blocks(extent, self.work_of_entry())
         prologue, after, finish, scratch = [], [], [], []
         blocks = Axis("block", self.block_count)
         for node in totals:
@@ -210,6 +206,12 @@ class _Schedule:
         )
         return nest
 
+    def work_of_entry(self):
+        """About how many operations the values of one entry take."""
+        every = [*self.walk(), *self.loads.values()]
+        is_cheap = [n.function is None or n.function in CHEAP for n in every]
+        return sum([1 if cheap else DEAR for cheap in is_cheap])
+
     def add_up(self, node, blocks, prologue, after, finish):
         """Write how each block makes its part of a sum, and how these are added up.
 
@@ -218,20 +220,24 @@ class _Schedule:
         axes = sorted(
             node.axes, key=lambda a: -dict(self.stores[node.buffer].strides)[a]
         )
-        size = math.prod([a.extent for a in axes])
-        parts = Buffer((self.block_count, size), node.dtype, Kind.SCRATCH)
         own = self.keep(node, axes)
         self.accumulators[id(node)] = own
+        prologue += _along(axes, [Reset(own, node.function)])
+        store = self.stores[node.buffer]
+        return self.add_parts(node, axes, own, store, blocks, after, finish)
+
+    def add_parts(self, node, axes, own, store, blocks, after, finish):
+        """Write how each block leaves its part of a sum, and how these are added up."""
+        size = math.prod([a.extent for a in axes])
+        parts = Buffer((blocks.extent, size), node.dtype, Kind.SCRATCH)
         place = Access(parts, 0, ((blocks, size), *own.strides))
         sum_ = self.keep(node, axes)
         value, part, result = [Scalar(self.name(node), node.dtype) for _ in range(3)]
-        prologue += _along(axes, [Reset(own, node.function)])
         after += _along(axes, [Load(value, own), Store(place, value)])
         finish += _along(axes, [Reset(sum_, node.function)])
         add = [Load(part, place), Accumulate(sum_, node.function, part)]
         finish.append(Loop(blocks, Span.WHOLE, 0, _along(axes, add)))
-        store = Store(self.stores[node.buffer], result)
-        finish += _along(axes, [Load(result, sum_), store])
+        finish += _along(axes, [Load(result, sum_), Store(store, result)])
         return parts
 
     def make_blocks(self, extent, each):
@@ -319,11 +325,14 @@ class _Schedule:
                     found.append(Store(self.stores[node.buffer], value))
                 if needed and node.summed is None:
                     if id(node) not in self.kept:
-                        local = self.keep(node, lanes)
-                        self.kept[id(node)] = local
+                        self.kept[id(node)] = self.keep_between(node, lanes)
                     found.append(Store(self.kept[id(node)], value))
         if found:
             body += self.along_lanes(found)
+
+    def keep_between(self, node, lanes):
+        """An array for a value that lies between two passes."""
+        return self.keep(node, lanes)
 
     def read_later(self, node, time):
         """Return whether another time reads a value of the outer axes."""
@@ -335,14 +344,7 @@ class _Schedule:
         return False
 
     def one_pass(self, body, time, lanes, totals):
-        reductions = [
-            n
-            for n in self.nodes.values()
-            if n.summed is not None
-            and n.summed == self.reduced
-            and self.reduced
-            and n.time == time + 1
-        ]
+        reductions = self.reductions_of(time)
         sums = [n for n in totals if n.time % 2 == 0 and self.pass_of(n.time) == time]
         first = self.passes.index(time)
         before = self.passes[first - 1] if first else -1
@@ -371,10 +373,19 @@ class _Schedule:
             self.keep_for_later(scope, inside, time, later, lanes)
         for node in stores:
             self.filled.add(id(node))
-        body += _along(self.passed, self.along_lanes(inside))
+        body += self.along_passed(self.along_lanes(inside))
         if self.groups is not None:
             for node in reductions:
                 body.append(self.within_groups(node))
+
+    def reductions_of(self, time):
+        """The reductions that a pass makes for what comes after it."""
+        found = [n for n in self.nodes.values() if n.summed and n.time == time + 1]
+        return [n for n in found if n.summed == self.reduced]
+
+    def along_passed(self, body):
+        """Loops over the reduced axes around a body."""
+        return _along(self.passed, body)
 
     def along_lanes(self, body):
         """A loop over the lanes around a body, if there are any."""

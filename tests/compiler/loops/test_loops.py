@@ -5,7 +5,7 @@ import pytest
 from nest_interpreter import run_nest
 
 import tapewright as tw
-from tapewright.compiler.loops import group, scheduling
+from tapewright.compiler.loops import group, scheduling, stages
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
@@ -212,6 +212,62 @@ def test_vectors_go_along_short_groups_side_by_side(function, passes):
     bodies = [loop.body for loop in loops_in(nest.body) if loop.axis.extent == 50]
     assert len(bodies) == passes
     assert {loop.axis.extent for body in bodies for loop in loops_in(body)} == {12}
+
+
+def batch_norm_gradient(x):
+    """Of the last axis, with what the gradients of scale and offset take."""
+    axes = range(len(x.shape) - 1)
+    gamma = tw.range(1, x.shape[-1] + 1, dtype=x.dtype)
+    beta = tw.sqrt(gamma)
+    with tw.GradientTape() as tape:
+        tape.watch([x, gamma, beta])
+        y, mean, variance = tw.nn.fused_batch_norm(x, gamma, beta, axes)
+    g = tw.reshape(tw.sin(tw.range(tw.size(x), dtype=x.dtype)), x.shape)
+    gradients = tape.gradient(y, [x, gamma, beta], output_gradients=g)
+    return y, mean, variance, *gradients
+
+
+def column_extrema(x):
+    """Reductions that are not sums, a dear function of rows, and one of columns."""
+    y = tw.exp(x - tw.reduce_max(x, 0)) / (1.0 + tw.square(tw.reduce_min(x, 0)))
+    return y / tw.reduce_sum(y, 0), y > tw.reduce_mean(y, 0)
+
+
+STAGED = [
+    batch_norm,
+    batch_norm_gradient,
+    column_extrema,
+    softmax,
+    group_norm,
+    both_sums,
+]
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 6), (9, 1), (130, 3), (1, 9), (7, 5, 6), (3, 70, 66)]
+)
+@pytest.mark.parametrize("function", STAGED, ids=lambda f: f.__name__)
+def test_passes_as_nests_of_their_own(function, shape, monkeypatch):
+    monkeypatch.setattr(stages, "ROWS", 2)
+    monkeypatch.setattr(stages, "BLOCK", 64)
+    x = numbers(*shape)
+    wanted = [each.numpy() for each in tw.nest.flatten(function(tw.constant(x)))]
+    program = program_of(function, x)
+    for backwards in (False, True):
+        for found, right in zip(run(program, [x], backwards), wanted, strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12)
+
+
+def test_passes_over_many_rows_of_few_columns_have_blocks_of_rows():
+    x = numbers(stages.ROWS, 3)
+    passes = [
+        nest for nest in nests(program_of(batch_norm, x)) if nest.blocks.extent > 1
+    ]
+    assert len(passes) == 3  # for the mean, the variance, the outputs
+    for nest in passes:
+        axes = {loop.axis.extent for loop in loops_in(nest.body)}
+        assert axes == {stages.ROWS, 3}
+    assert len(nests(program_of(batch_norm, x[1:]))) == 1
 
 
 @pytest.mark.parametrize("function", [softmax, layer_norm, batch_norm, gates, clipped])

@@ -269,3 +269,34 @@ def test_booleans_of_no_entries_are_all_true_and_none():
     x = tw.constant(np.zeros((0, 3), bool))
     for run in (lambda x: tw.reduce_all(x, 0), lambda x: tw.reduce_any(x)):
         np.testing.assert_array_equal(tw.function(run)(x), run(x))
+
+
+# --------------------------------------------------------------------- normalization
+
+
+def gradients_of_norm(norm):
+    def run(x, g, gamma, beta):
+        with tw.GradientTape() as tape:
+            tape.watch([x, gamma, beta])
+            outputs = tw.nest.flatten(norm(x, gamma, beta))
+        return *outputs, *tape.gradient(outputs[0], [x, gamma, beta], g)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "shape", [(9, 25, 30, 12), (3, 701, 64), (2, 2049, 2), (2, 40, 40, 96)]
+)
+@pytest.mark.parametrize("kind", ["batch", "group"])
+def test_normalization_of_few_channels_by_threads(kind, shape):
+    def batch(x, gamma, beta):
+        axes = list(range(x.ndim - 1))
+        return tw.nn.fused_batch_norm(x, gamma, beta, axes)
+
+    def group(x, gamma, beta):
+        return tw.nn.group_normalization(x, 2, gamma, beta)
+
+    run = gradients_of_norm(batch if kind == "batch" else group)
+    x, g = np.random.default_rng(0).standard_normal((2, *shape))
+    gamma, beta = np.random.default_rng(1).standard_normal((2, shape[-1]))
+    check(run, 3 + 2 * x, g, gamma, beta, rtol=1e-9)
