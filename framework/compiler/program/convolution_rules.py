@@ -19,6 +19,7 @@ from tapewright.ops.convolution.correlation import (
     input_gradient_into,
 )
 from tapewright.ops.convolution.grouped import group_columns_size
+from tapewright.ops.convolution.im2col import turn_into
 from tapewright.ops.convolution.pooling import (
     add_to_maxima_p,
     in_halves,
@@ -34,10 +35,11 @@ from tapewright.ops.convolution.windows import is_everywhere, positions, resized
 from tapewright.ops.nn.activation import relu
 
 from .array_functions import NotTraceable
-from .array_instructions import Contract, Routine, permutation
+from .array_instructions import Contract, Copy, Routine, permutation
 from .array_tracer import ArrayTracer
 from .call_instructions import Opaque
 from .index_maps import IndexMaps, convolution_maps
+from .program import Kind
 
 __all__ = ["LOOP_RULES", "LOWERING_RULES"]
 
@@ -65,6 +67,30 @@ def convolved_back(g, filters, space, out=None, **attributes):
 def convolved_filters(x, g, space, out=None, **attributes):
     """`convolution_filter_gradient`."""
     return filter_gradient_into(np, x, g, space, out, **attributes)
+
+
+def turned_copy(x, out=None):
+    """``[c, w, h, n]``, a view of an array ``[n, h, w, c]``, in C order."""
+    out = np.empty(x.shape, x.dtype) if out is None else out
+    return turn_into(x.transpose(), out)
+
+
+def _turned_input(builder, x, window):
+    """An input of the program in the order of convolutions: turned once, not in each.
+
+    Filters of one entry take it as it lies. Images are turned for each convolution and
+    again for its filters unless channels are in groups, where turning takes longer than the
+    sums: the images would need twice their memory from the forward pass on.
+    """
+    if (
+        _is_reversed(x)
+        or x.buffer.base.kind is not Kind.INPUT
+        or math.prod(window) == 1
+    ):
+        return x
+    view = x.transpose()
+    instruction = Copy(turned_copy, (view.buffer,), builder.node)
+    return builder.made(instruction, view.shape, x.dtype).transpose()
 
 
 def _is_reversed(x):
@@ -112,6 +138,8 @@ def lower_convolution(builder, input, filters, **attributes):
     )  # fmt: skip
     if 0 in counts:
         raise NotTraceable
+    if attributes["groups"] > 1:
+        input = _turned_input(builder, input, window)
     size = group_columns_size(input.shape, filters.shape, **attributes)
     size += _reordered_size(input)
     shape = (count, *counts[::-1], input.shape[0])
@@ -130,6 +158,7 @@ def lower_input_gradient(builder, g, filters, *, size, **attributes):
     _check_plain(g, filters)
     channels = filters.shape[-2] * attributes["groups"]
     images = (g.shape[0], *size, channels)
+    g = _turned_input(builder, g, filters.shape[:-2])
     space = _reordered_size(g) + group_columns_size(images, filters.shape, **attributes)
     shape = (channels, *size[::-1], g.shape[0])
 
@@ -148,6 +177,9 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
     """One contraction, into plain order."""
     _check_plain(input, g)
     shape = (*window, input.shape[-1] // attributes["groups"], g.shape[-1])
+    g = _turned_input(builder, g, window)
+    if attributes["groups"] > 1:
+        input = _turned_input(builder, input, window)
     size = _reordered_size(input) + _reordered_size(g) + -(-math.prod(shape) // 16) * 16
     size += group_columns_size(input.shape, shape, **attributes)
 

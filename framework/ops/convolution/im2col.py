@@ -60,8 +60,13 @@ def turned(xp, x, room):
         return view
     if xp is not np:
         return xp.ascontiguousarray(view)
-    out = room.take(*view.shape)
-    if len(x) > 1 and view.strides[-1] == x.itemsize:
+    return turn_into(x, room.take(*view.shape))
+
+
+def turn_into(x, out):
+    """``[n, h, w, c]`` into ``out`` ``[c, w, h, n]``; returns ``out``."""
+    view = x.transpose()
+    if view.flags.c_contiguous or (len(x) > 1 and view.strides[-1] == x.itemsize):
         out[...] = view
     else:
         _transpose(np.ascontiguousarray(x), out)

@@ -404,3 +404,35 @@ def test_a_training_step_of_a_convnet_agrees_with_eager_mode():
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
     for a, b in zip(weights, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 6)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (0, 3, 1, 2)])
+def test_an_input_is_turned_once_for_several_products(
+    window, groups, order, numpy_target
+):
+    rng = np.random.default_rng(4)
+    arrays = []
+    for _ in range(2):
+        x = rng.normal(size=(5, 9, 8, 6)).astype("float32")
+        arrays.append(
+            np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+        )
+    filters = rng.normal(size=(window, window, 6 // groups, 6))
+    filters = tw.constant(filters, "float32")
+
+    @tw.function
+    def step(x, g, filters):
+        with tw.GradientTape() as tape:
+            tape.watch([x, filters])
+            y = tw.nn.conv2d(x, filters, 1, "SAME")
+        return y, *tape.gradient(y, [x, filters], output_gradients=g)
+
+    arguments = *map(tw.constant, arrays), filters
+    program = step.get_concrete_function(*arguments).executable.program
+    names = [each.name for each in program.instructions]
+    expected = 0 if window == 1 else 1 if groups == 1 else 2
+    assert names.count("turned_copy") == expected
+    found, plain = step(*arguments), step.python_function(*arguments)
+    for a, b in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
