@@ -480,11 +480,19 @@ def spread_means_p(
         raise ValueError("shapes do not fit")  # `infer` says it better
     full = xp.empty_like(g, shape=resized(g.shape, axis, extent))
     shares = _shares(xp, g.dtype, axis, extent, size, stride, padding, dilation)
+    seen_by_one = stride >= size and dilation == 1  # so that nothing is added up
+    covered = sum([len(range(extent)[seen]) for _, _, seen in found]) == extent
     for part in parts_in_cache(xp, axis, full, g):
         share, target = g[part] * shares, full[part]
-        target[...] = 0
+        if seen_by_one:
+            share += g.dtype.type(0)  # no negative zeros, as in sums from 0
+        if not (seen_by_one and covered):
+            target[...] = 0
         for _, windows, seen in found:
-            target[at(axis, seen)] += share[at(axis, windows)]
+            if seen_by_one:
+                target[at(axis, seen)] = share[at(axis, windows)]
+            else:
+                target[at(axis, seen)] += share[at(axis, windows)]
     return full
 
 

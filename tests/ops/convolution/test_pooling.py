@@ -129,6 +129,7 @@ def test_parts_of_any_memory_order_agree_with_the_definition(
         (3, 1, (1, 2), 1),
         (2, 3, "SAME", 1),
         (3, 2, "SAME", 2),
+        (2, 2, "VALID", 2),
         (1, 2, "VALID", 1),
     ]:
         a = dict(
