@@ -319,8 +319,7 @@ def spread_to_halves(g, input, wins=None, out=None, *, axis):
     integer = f"i{g.dtype.itemsize}"
     g, target = g.view(integer), out.view(integer)
     np.bitwise_and(g, kept, out=target[first])
-    np.invert(kept, out=kept)
-    np.bitwise_and(g, kept, out=target[second])
+    np.bitwise_xor(g, target[first], out=target[second])  # what is left
     out[at(axis, slice(2 * count, None))] = 0
     return out
 
