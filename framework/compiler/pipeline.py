@@ -59,7 +59,10 @@ def _native_product():
 
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
-for _each in ("native_kernels", "sums_for_products", "loop_fusion", "compiled_updates"):
+for _each in (
+    *("native_kernels", "sums_for_products", "loop_fusion", "slice_loops"),
+    "compiled_updates",
+):
     config.offer_graph_pass(_each)
 config.offer_target("native", availability, engine.description, _native_product)
 

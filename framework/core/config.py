@@ -153,8 +153,8 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     A pass changes how a trace is computed, not its results. Three passes add in another
     order, so that results may differ by rounding: ``pool_first`` and
     ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off by
-    default. ``loop_fusion``, ``native_kernels``, ``sums_for_products`` and
-    ``compiled_updates`` make machine code, which rounds in its own way; the NumPy target
+    default. ``loop_fusion``, ``native_kernels``, ``slice_loops``, ``sums_for_products``
+    and ``compiled_updates`` make machine code, which rounds in its own way; the NumPy target
     has none of them. The others keep every bit. Functions compiled before are not changed.
 
     Args: ``every``: True or False for all passes; then single ones by name.

@@ -18,6 +18,7 @@ from ..targets.native.executable import reason_for_numpy
 from ..targets.native.kernel import is_shared
 from ..targets.native.products import is_product, product_of
 from ..targets.native.segments import code_of
+from ..targets.native.slice_loop import SliceLoop
 from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, counted, heading, short_line, spec_text
@@ -86,13 +87,21 @@ class _Names:
         for each in program.instructions:
             if type(each) is View:
                 continue
-            for step in each.steps or (each,):
-                for out in step.outputs:
-                    if out in each.outputs and out not in self.known:
-                        self.give(out, step.node.name)
-            for out in each.outputs:  # what one nest hands on to the next
-                if out not in self.known:
-                    self.give(out, each.node.name)
+            self.give_outputs(each, each.outputs)
+
+    def give_outputs(self, instruction, seen):
+        """Name the outputs of the steps of an instruction that are ``seen`` by others."""
+        for step in instruction.steps or (instruction,):
+            inside = step.outputs if type(instruction) is SliceLoop else seen
+            if step.steps:
+                self.give_outputs(step, inside)
+                continue
+            for out in step.outputs:
+                if out in inside and out not in self.known:
+                    self.give(out, step.node.name)
+        for out in instruction.outputs:  # what one nest hands on to the next
+            if out not in self.known:
+                self.give(out, instruction.node.name)
 
     def give(self, buffer, stem):
         name, n = identifier(stem), 1
@@ -141,20 +150,33 @@ def _indented(text):
 def _segment(segment, names):
     count = counted(len(segment.instructions), "instruction")
     parts = [f"{segment.name}: machine code for {count}"]
-    for each in segment.instructions:
-        if type(each) is LoopNest:
-            text = nest_text(each, names.of, _in_parallel(each), names.taken)
-            text = f"# {_note(each)}\n{text}"
-        elif is_product(each):
-            text = f"# {_note(each, _blocks(each))}\n{_equation(each, names)}"
-        else:
-            text = f"# {_note(each)}\n{_call(each, names)}"
-        parts.append(_indented(text))
+    parts += [_indented(_code(each, names)) for each in segment.instructions]
     return "\n\n".join([f"{parts[0]}\n{parts[1]}", *parts[2:]])
 
 
-def _in_parallel(nest):
-    return is_shared(nest.blocks.extent, code_of(nest).work)
+def _code(instruction, names, way=None):
+    """An instruction as loops, products or calls, under a note.
+
+    ``way``: how its blocks run, if that is known from what it is a step of.
+    """
+    more = ""
+    if type(instruction) is LoopNest:
+        way = way or _way(instruction)
+        text = nest_text(instruction, names.of, way, names.taken)
+    elif type(instruction) is SliceLoop:
+        each = [_code(step, names, "one a slice") for step in instruction.steps]
+        head = f"for each of {instruction.count} slices:"
+        text = "\n".join([head, *map(_indented, each)])
+    elif is_product(instruction):
+        more, text = _blocks(instruction, way), _equation(instruction, names)
+    else:
+        text = _call(instruction, names)
+    return f"# {_note(instruction, more)}\n{text}"
+
+
+def _way(nest):
+    shared = is_shared(nest.blocks.extent, code_of(nest).work)
+    return "in parallel" if shared else "one after the other"
 
 
 def _line(instruction, names):
@@ -185,13 +207,13 @@ def _equation(product, names):
     return f"{names.of(out)} = {names.of(a)} @ {names.of(b)}"
 
 
-def _blocks(product):
+def _blocks(product, way):
     """The matrices of a product as BLAS sees them, and how it is shared among threads."""
     (out,), found = product.outputs, product_of(product)
     shapes = f"[{found.m},{found.k}] @ [{found.k},{found.n}]"
     count = math.prod(found.batch)
     if count > 1:
-        return f"{count} x {shapes}, in parallel"
+        return f"{count} x {shapes}, {way or 'in parallel'}"
     rows, columns = blas.blocks(found.m, found.n, found.k, out.dtype)
     cut = f", {rows} x {columns} blocks in parallel" if rows * columns > 1 else ""
     return f"{shapes}{cut}"

@@ -10,7 +10,7 @@ from .group import root_of
 from .grouping import grouped
 from .stages import nests_of
 
-__all__ = ["copied_views", "form_loops", "sums_for_products"]
+__all__ = ["copied_views", "form_loops", "make_views", "sums_for_products"]
 
 
 def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
@@ -25,9 +25,22 @@ def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
         sums_for_products(program)
     units = grouped(program, is_supported, fused)
     stored = _stored(program, units)
+    program.instructions = [
+        each
+        for unit in units
+        for each in (
+            nests_of(unit.group, stored[unit], layouts) if unit.group else unit.members
+        )
+    ]
+    make_views(program)
+    return program
+
+
+def make_views(program):
+    """Put views before the instructions that read them: loops read what they are views of."""
     instructions, made = [], set()
 
-    def make_views(buffers):
+    def make(buffers):
         for buffer in buffers:
             chain = []
             while type(buffer.instruction) is View and buffer not in made:
@@ -36,16 +49,11 @@ def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
                 buffer = buffer.instruction.viewed
             instructions.extend(chain[::-1])
 
-    for unit in units:
-        if unit.group:
-            instructions += nests_of(unit.group, stored[unit], layouts)
-            continue
-        (instruction,) = unit.members
-        make_views(instruction.operands)
-        instructions.append(instruction)
-    make_views(program.outputs)
+    for each in program.instructions:
+        make(each.operands)
+        instructions.append(each)
+    make(program.outputs)
     program.instructions = instructions
-    return program
 
 
 def _stored(program, units):

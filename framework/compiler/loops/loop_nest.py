@@ -1,6 +1,6 @@
 """`LoopNest`: one instruction that computes several others in loops over their axes.
 
-The outermost loop is cut into blocks that may run at the same time. Their number depends on
+The outermost loops are cut into blocks that may run at the same time. Their number depends on
 sizes alone, and each block leaves its part of a sum over all entries in a place of its own;
 `finish` adds these up. So the result does not depend on the number of threads.
 """
@@ -9,27 +9,33 @@ from ..program.instruction import Instruction, Memory
 from .statements import Local, Span, statements_in
 from .verifier import verify_nest
 
-__all__ = ["LoopNest"]
+__all__ = ["LoopNest", "accesses_in"]
 
 
 class LoopNest(Instruction):
     """``steps``, computed at once.
 
     ``body`` are the statements of one block of ``blocks``, the axis of blocks, and
-    ``finish`` those that run after all blocks. ``locals`` are its own arrays.
+    ``finish`` those that run after all blocks. A block has one strip of each axis of
+    ``grid``, pairs of an axis and a width, the last of which changes fastest from block to
+    block. ``locals`` are its own arrays. ``in_blocks(n)`` schedules the steps anew, in so
+    many blocks, or returns None.
     """
 
     __slots__ = (
-        "steps", "blocks", "body", "finish", "locals", "work",
+        "steps", "blocks", "grid", "body", "finish", "locals", "work", "in_blocks",
     )  # fmt: skip
     memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
 
-    def __init__(self, steps, operands, outputs, blocks, body, finish, locals, work):
+    def __init__(
+        self, steps, operands, outputs, blocks, grid, body, finish, locals, work
+    ):
         super().__init__(operands, steps[-1].node)
         self.steps, self.outputs = tuple(steps), tuple(outputs)
-        self.blocks, self.body, self.finish = blocks, body, finish
+        self.blocks, self.grid, self.body, self.finish = blocks, grid, body, finish
         self.locals, self.work = locals, work  # work: of one block, in operations
+        self.in_blocks = None
         for out in outputs:
             out.instruction = self
 
@@ -48,10 +54,10 @@ class LoopNest(Instruction):
     def is_done_with(self, operand, out):
         """Return whether each entry of an operand is read before that of ``out``, which has
         the same place, is written: at the same indices of the same axes, the reads first."""
-        if operand in [a for _, _, a in _accesses(self.finish)]:
+        if operand in [a for _, _, a in accesses_in(self.finish)]:
             return False
         where, written = set(), False
-        for path, access, array in _accesses(self.body):
+        for path, access, array in accesses_in(self.body):
             if array is operand and written:
                 return False
             if array in (operand, out):
@@ -74,7 +80,7 @@ class LoopNest(Instruction):
                         )
 
 
-def _accesses(body):
+def accesses_in(body):
     """Yield ``(path, access, array)`` of each access to memory of others, in order."""
     for path, each in statements_in(body):
         access = getattr(each, "access", None)

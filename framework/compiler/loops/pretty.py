@@ -44,17 +44,17 @@ _SIGNS = {
 _NEUTRAL = {"add": "0", "multiply": "1"}
 
 
-def nest_text(nest, name_of=None, in_parallel=True, taken=()):
+def nest_text(nest, name_of=None, way="in parallel", taken=()):
     """The statements of a nest, a line each, indented by their loops.
 
-    Args: ``name_of(array)``, the name of an array of the program; ``in_parallel``: whether
-    its blocks run on several threads; ``taken``: names that its own arrays may not have.
+    Args: ``name_of(array)``, the name of an array of the program; ``way``: how its blocks
+    run; ``taken``: names that its own arrays may not have.
     """
-    return "\n".join(_Text(nest, name_of, in_parallel, taken).lines)
+    return "\n".join(_Text(nest, name_of, way, taken).lines)
 
 
 class _Text:
-    def __init__(self, nest, name_of, in_parallel, taken):
+    def __init__(self, nest, name_of, way, taken):
         self.nest, self.lines = nest, []
         self.name_of = name_of or self.number
         arrays = (*nest.operands, *nest.outputs)
@@ -69,7 +69,6 @@ class _Text:
             self.lines.append(f"keeps {', '.join(map(self.kept, nest.locals))}")
         depth, count = 0, nest.blocks.extent
         if count > 1 or nest.finish:
-            way = "in parallel" if in_parallel else "one after the other"
             text = f"in {count} blocks, {way}:" if count > 1 else "in one block:"
             self.lines.append(text)
             self.letters[nest.blocks.name] = "block"

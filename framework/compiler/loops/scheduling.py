@@ -11,6 +11,7 @@ belongs to the outer axes is kept for all entries of the strip. Sums over short 
 neighbours, side by side, are made for each of the neighbours and then added up.
 """
 
+import functools
 import itertools
 import math
 
@@ -53,15 +54,21 @@ STACK = 1 << 19  # bytes
 KEPT = 1 << 14  # entries that a local array may have
 
 
-def scheduled(group, stored, layouts=None):
+def scheduled(group, stored, layouts=None, blocks=None):
     """Return the `LoopNest` of a group; ``stored`` are values that others read.
 
-    ``layouts``: the `Layout` of those of them that are not stored in C order.
+    Args: ``layouts``: the `Layout` of those of them that are not stored in C order;
+    ``blocks``: the number of blocks, each of which has the same range of the outermost
+    axes; by default such that threads share them. No nest if there are no such ranges.
     """
     for strip in STRIPS:
-        nest = Schedule(group, stored, layouts or {}, strip).nest()
+        schedule = Schedule(group, stored, layouts or {}, strip)
+        if blocks is not None and not schedule.cut(blocks):
+            return None
+        nest = schedule.nest()
         if sum([local.size * local.dtype.itemsize for local in nest.locals]) <= STACK:
             break
+    nest.in_blocks = functools.partial(scheduled, group, stored, layouts)
     return nest
 
 
@@ -76,6 +83,7 @@ class Schedule:
         self.reduced, self.outer = graph.reduced, graph.outer
         self.stores, self.walk = graph.stores, graph.walk
         self.locals, self.numbers = [], itertools.count(1)
+        self.grid = ()  # axes that blocks are cut from, and the width of their strips
         self.choose_order()
         self.assign_times()
 
@@ -95,7 +103,7 @@ class Schedule:
         def span(axis):
             return max([abs(a.stride(axis)) for a in accesses], default=0)
 
-        spread = frozenset().union(
+        self.spread = spread = frozenset().union(
             *[
                 n.axes
                 for n in self.nodes.values()
@@ -199,6 +207,7 @@ class Schedule:
             operands,
             self.stored,
             blocks,
+            self.grid,
             body,
             finish,
             self.locals,
@@ -240,42 +249,58 @@ class Schedule:
         finish += _along(axes, [Load(result, sum_), Store(store, result)])
         return parts
 
+    def cut(self, blocks):
+        """Cut the outermost axes into so many equal ranges; return whether that can be."""
+        grid = []
+        for axis in self.outer:
+            strips = math.gcd(blocks, axis.extent)
+            if blocks == 1 or axis is self.lanes or axis in self.spread:
+                break
+            if strips not in (blocks, axis.extent):
+                return False
+            grid.append((axis, axis.extent // strips))
+            blocks //= strips
+        self.grid = tuple(grid)
+        return blocks == 1
+
     def make_blocks(self, extent, each):
-        """Cut the outermost loop into blocks."""
-        rest = math.prod([a.extent for a in self.outer[1:]]) * extent
-        self.first = self.outer[0] if self.outer else None
-        if self.first is None:
-            self.width, self.block_count = 0, 1
-            self.block_work = extent * each
-            return
-        width = max(1, BLOCK // max(1, rest * each))
-        if self.first is self.lanes or (not self.reduced and len(self.outer) == 1):
-            width = -(-width // LANES) * LANES
-        if self.first is self.lanes:
-            width = min(
-                width, self.strip, max(LANES, KEPT // max(1, extent) // LANES * LANES)
-            )
-        if self.spread_sums:
-            width = max(width, -(-self.first.extent // PARTS))
-        self.width = min(width, self.first.extent)
-        self.block_count = -(-self.first.extent // self.width)
-        self.block_work = self.width * rest * each
-        self.lane_width = self.width
-        if self.lanes is not None and self.lanes is not self.first:
+        """Cut the outermost loops into blocks."""
+        if not self.grid and self.outer:
+            self.grid = ((self.outer[0], self.width_of_blocks(extent, each)),)
+        strips = [-(-axis.extent // width) for axis, width in self.grid]
+        work = math.prod([a.extent for a in self.outer]) * extent * each
+        self.block_count = math.prod(strips)
+        self.block_work = -(-work // self.block_count)
+        if self.lanes is not None:
             most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
-            self.lane_width = min(self.strip, most, self.lanes.extent)
+            most = min(self.strip, most, self.lanes.extent)
+            self.lane_width = dict(self.grid).get(self.lanes, most)
         if self.groups is not None:
             self.lane_width = self.lanes.extent
 
+    def width_of_blocks(self, extent, each):
+        """The width of strips of the outermost axis that are worth sharing."""
+        first, *others = self.outer
+        rest = math.prod([a.extent for a in others]) * extent
+        width = max(1, BLOCK // max(1, rest * each))
+        if first is self.lanes or (not self.reduced and not others):
+            width = -(-width // LANES) * LANES
+        if first is self.lanes:
+            most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
+            width = min(width, self.strip, most)
+        if self.spread_sums:
+            width = max(width, -(-first.extent // PARTS))
+        return first.extent if first is self.groups else min(width, first.extent)
+
     def wrapped(self, inner):
         """Put the loops over the outer axes around a body."""
-        body = inner
+        body, widths = inner, dict(self.grid)
         for axis in reversed(self.outer):
             if axis is self.lanes:
-                if axis not in (self.first, self.groups):
+                if axis is not self.groups and axis not in widths:
                     body = [Loop(axis, Span.STRIPS, self.lane_width, body)]
-            elif axis is self.first:
-                body = [Loop(axis, Span.STRIP, self.width, body)]
+            elif axis in widths:
+                body = [Loop(axis, Span.STRIP, widths[axis], body)]
             else:
                 body = [Loop(axis, Span.WHOLE, 0, body)]
         return body

@@ -52,7 +52,7 @@ class _Stages(Schedule):
 
     def small_nest(self, time):
         """The nest of what lies between two passes, if there is anything but sums."""
-        body = []
+        self.grid, body = (), []
         self.between(body, time, (self.lanes,), ())
         if not any([type(each) is Store for _, each in statements_in(body)]):
             return None
@@ -64,6 +64,7 @@ class _Stages(Schedule):
         reductions = self.reductions_of(time)
         most = PARTS if reductions else 4 * PARTS
         self.width = max(BLOCK // row, -(-first // most))
+        self.grid = ((self.passed[0], self.width),)
         blocks = Axis("block", -(-first // self.width))
         body, finish = [], []
         self.one_pass(body, time, (self.lanes,), ())
@@ -87,7 +88,7 @@ class _Stages(Schedule):
         operands = [a for a in operands if a not in outputs]
         steps = [each for each in self.group.members if self.stage_of(each) == time]
         return LoopNest(
-            steps, operands, outputs, blocks, body, finish, self.locals, work
+            steps, operands, outputs, blocks, self.grid, body, finish, self.locals, work
         )
 
     def stage_of(self, instruction):

@@ -24,7 +24,7 @@ class _Checker:
 
     def run(self):
         nest = self.nest
-        self.cut = self.cut_of_blocks()
+        self.check_grid()
         self.body(nest.body, (), {nest.blocks: nest.blocks.extent}, set())
         self.filled, self.begun = set(), set()
         self.body(nest.finish, (), {}, set())
@@ -32,29 +32,13 @@ class _Checker:
             if out not in self.written:
                 self.fail(f"{out} is never written")
 
-    def cut_of_blocks(self):
-        """Return the axis that blocks are strips of, and their width, if there is one."""
-        widths = set()
-
-        def visit(body, inside):
-            for each in body:
-                if type(each) is not Loop:
-                    continue
-                if each.span is Span.STRIP and each.axis not in inside:
-                    widths.add((each.axis, each.width))
-                more = inside | {each.axis} if each.span is Span.STRIPS else inside
-                visit(each.body, more)
-
-        visit(self.nest.body, frozenset())
-        if len(widths) > 1:
-            self.fail(f"blocks are strips of several axes: {widths}")
-        for axis, width in widths:
-            if -(-axis.extent // width) != self.nest.blocks.extent:
-                self.fail(f"{self.nest.blocks} blocks of {width} do not make up {axis}")
-            return axis, width
-        if self.nest.blocks.extent != 1:
-            self.fail("there are blocks, but no axis is cut into them")
-        return None
+    def check_grid(self):
+        """Check that the strips of which blocks consist make up their axes."""
+        grid, strips = self.nest.grid, 1
+        for axis, width in grid:
+            strips *= -(-axis.extent // width)
+        if strips != self.nest.blocks.extent or len({*grid}) != len(dict(grid)):
+            self.fail(f"{self.nest.blocks} blocks are no strips of {grid}")
 
     def body(self, body, loops, extents, known):
         """Check statements; ``extents``: how far the index of each axis reaches."""
@@ -81,9 +65,11 @@ class _Checker:
             self.fail(f"{axis} is run through inside of itself")
         if loop.span is Span.STRIP:
             strips = [e for e in loops if e.span is Span.STRIPS and e.axis is axis]
-            cut = (axis, strips[0].width) if strips else self.cut
-            if cut != (axis, loop.width):
-                self.fail(f"a strip of {loop.width} of {axis} is no part of {cut}")
+            width = strips[0].width if strips else dict(self.nest.grid).get(axis)
+            if width != loop.width:
+                self.fail(
+                    f"strips of {loop.width} of {axis}, which is cut into {width}"
+                )
         self.body(loop.body, (*loops, loop), {**extents, axis: axis.extent}, known)
 
     def access(self, each, access, loops, extents):
@@ -138,8 +124,9 @@ class _Checker:
             self.fail(f"{array} is written twice")
         self.written[array] = loops
         axes = {loop.axis for loop in loops if loop.span is not Span.STRIPS}
-        if self.nest.blocks.extent > 1 and self.nest.blocks in extents:
-            if self.cut is None or self.cut[0] not in axes:
+        if self.nest.blocks in extents:
+            cut = {axis for axis, width in self.nest.grid if width < axis.extent}
+            if cut - axes:
                 self.fail(f"{each} is made by every block")
         if {a for a in axes if a.extent > 1} - {a for a, _ in access.strides}:
             self.fail(f"{each} writes one entry several times")

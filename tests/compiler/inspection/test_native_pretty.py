@@ -315,5 +315,5 @@ def test_subscripts_name_the_entry_that_is_read(make, subscripts):
     for axis in reversed(axes):
         body = [Loop(axis, Span.WHOLE, 0, body)]
     step = Copy(np.copyto, (array,), None)
-    nest = LoopNest([step], [array], [out], Axis("block", 1), body, [], [], 1)
+    nest = LoopNest([step], [array], [out], Axis("block", 1), (), body, [], [], 1)
     assert f"= in0[{subscripts}]" in nest_text(nest)

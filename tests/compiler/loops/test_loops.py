@@ -385,7 +385,7 @@ def twice(nest):
         (drop(Accumulate), "reads what was not kept|not kept"),
         (shift(Load), "reaches from 1"),
         (shift(Store), "reaches from 1"),
-        (stretch, "do not make up|no part of"),
+        (stretch, "strips of 11 of i0:12, which is cut into 12"),
         (twice, "written twice"),
     ],
 )

@@ -9,6 +9,7 @@ into memory of its own thread. Loops, tiles and blocks are those of
 """
 
 import contextlib
+import copy
 import functools
 import math
 
@@ -51,12 +52,15 @@ def _threads(schedule):
 
 
 class ContractionKernel(NativeKernel):
-    """A contraction whose first operand may be read over its margins."""
+    """A contraction whose first operand may be read over its margins.
 
-    __slots__ = ("schedule",)
+    ``is_sliced``: a `SliceLoop` runs it, slice by slice.
+    """
+
+    __slots__ = ("is_sliced", "schedule")
 
     def __init__(self, replaced, schedule):
-        self.schedule = schedule
+        self.schedule, self.is_sliced = schedule, False
         super().__init__(replaced)
 
     @classmethod
@@ -100,14 +104,35 @@ class ContractionKernel(NativeKernel):
         """Scratch memory by its purpose."""
         return dict(zip(self._memory(self.replaced), self.scratch))
 
-    def define(self, writer, name, places):
-        _Functions(self, writer, name, places).write()
+    @property
+    def slices(self):
+        """Bands of images, unless these are summed over."""
+        schedule = self.schedule
+        return None if schedule.accumulates else schedule.image_bands
 
-    def write(self, writer, name, arguments):
+    def in_slices(self, count):
+        if self.slices != count:
+            return None
+        twin = copy.copy(self)
+        twin.is_sliced = True
+        return twin
+
+    def define(self, writer, name, places):
+        _Functions(self, writer, name, places).write(self.is_sliced)
+
+    def prepare(self, writer, name, arguments):
         schedule, context = self.schedule, arguments.context
         if schedule.packed:
             count = sum([_copies(phase, schedule.tile) for phase in schedule.phases])
             call_blocks(writer, f"{name}.pack", context, count, 4 * schedule.b_size)
+
+    def write_slice(self, writer, name, context, number, thread):
+        number = number * _threads(self.schedule) + thread
+        writer.call(f"{name}.slice", [context, number], declare=False)
+
+    def write(self, writer, name, arguments):
+        schedule, context = self.schedule, arguments.context
+        self.prepare(writer, name, arguments)
         writer.store(writer.index(0), arguments[self.memory_of["counter"]])
         threads = _threads(schedule)
         threads = threads if is_shared(threads, self.work) else 1
@@ -151,11 +176,13 @@ class _Functions:
         self.dtype, self.memory = self.out.dtype, kernel.memory_of
         self.vector = np.dtype((self.dtype, self.tile.lanes))
 
-    def write(self):
+    def write(self, is_sliced):
         schedule = self.schedule
         self.tiles = [self.tile_function(i) for i in range(len(self.phases))]
         if schedule.packed:
             self.pack()
+        if is_sliced:
+            return self.slice()
         self.thread()
         if schedule.parts > 1:
             self.sum_parts()
@@ -317,23 +344,47 @@ class _Functions:
 
     # --- blocks
 
-    def thread(self):
-        """Write the function of a thread, which takes blocks until none is left."""
-        writer, schedule, memory = self.writer, self.schedule, self.memory
+    @contextlib.contextmanager
+    def block_function(self, name):
+        """Define a function of a number; yields it, and the arrays by their buffers."""
+        memory = self.memory
         read = memory.get("b", self.b)
         written = memory.get("parts", self.out)
         buffers = dict.fromkeys([self.a, read, written, *memory.values()])
-        buffers.pop(memory.get("parts") if written is self.out else None, None)
-        function = block_function(
-            writer, f"{self.name}.thread", self.places, list(buffers)
-        )
-        with function as (given, thread):
+        with block_function(
+            self.writer, f"{self.name}.{name}", self.places, list(buffers)
+        ) as (given, number):
             found = dict(zip(buffers, given))
-            a, b, out = found[self.a], found[read], found[written]
-            band = None
-            if "bands" in memory:
-                band = self.at(found[memory["bands"]], thread * _band_size(schedule))
-            counter = found[memory["counter"]]
+            yield number, found, (found[self.a], found[read], found[written])
+
+    def band_of(self, found, thread):
+        """The memory of a thread for its copy of a band, or None."""
+        if "bands" not in self.memory:
+            return None
+        start = thread * _band_size(self.schedule)
+        return self.at(found[self.memory["bands"]], start)
+
+    def slice(self):
+        """Write the function that makes a slice: all bands of some images."""
+        writer, schedule = self.writer, self.schedule
+        add = writer.const(False, np.bool_)
+        with self.block_function("slice") as (number, found, arrays):
+            threads = writer.index(_threads(schedule))
+            image = number / threads
+            band = self.band_of(found, number - image * threads)
+            first = image * schedule.row_bands
+            with (
+                writer.loop(first, first + schedule.row_bands) as i,
+                writer.loop(0, schedule.cuts) as cut,
+            ):
+                self.band(i, cut, *arrays, band, add)
+
+    def thread(self):
+        """Write the function of a thread, which takes blocks until none is left."""
+        writer, schedule = self.writer, self.schedule
+        with self.block_function("thread") as (thread, found, (a, b, out)):
+            band = self.band_of(found, thread)
+            counter = found[self.memory["counter"]]
             with atomics.taken_from(writer, counter, schedule.blocks) as block:
                 part = block / writer.index(schedule.cuts)
                 cut = block - part * schedule.cuts

@@ -5,6 +5,9 @@ of an array. A float32 takes half a word, the lower one first, a float64 a whole
 Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
+import copy
+import math
+
 import numpy as np
 
 from tapewright.ops.random.philox import GENERATOR
@@ -16,15 +19,22 @@ __all__ = ["DrawKernel"]
 MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # of the key from round to round
 ROUNDS = 10
-ENTRIES = 1 << 13  # of a block: a multiple of those of four words
+ENTRIES = 1 << 13  # of a block, at most
 COST = 8  # operations for an entry
 U64 = np.dtype(np.uint64)
 
 
 class DrawKernel(NativeKernel):
-    """A dropout mask, or floats from a range. Others are drawn by NumPy."""
+    """A dropout mask, or floats from a range. Others are drawn by NumPy.
 
-    __slots__ = ()
+    A block makes ``entries`` of the output, a multiple of those of four words.
+    """
+
+    __slots__ = ("entries", "slices")
+
+    def __init__(self, replaced):
+        super().__init__(replaced)
+        self.entries, self.slices = ENTRIES, None
 
     @classmethod
     def accepts(cls, draw):
@@ -51,7 +61,20 @@ class DrawKernel(NativeKernel):
 
     @property
     def blocks(self):
-        return -(-self.outputs[0].size // ENTRIES)
+        return -(-self.outputs[0].size // self.entries)
+
+    def in_slices(self, count):
+        (out,) = self.outputs
+        if out.size % (count * 32 // self.drawn.itemsize):
+            return None
+        twin = copy.copy(self)
+        twin.entries, twin.slices = math.gcd(out.size // count, ENTRIES), count
+        return twin
+
+    def write_slice(self, writer, name, context, number, thread):
+        blocks = self.blocks // self.slices
+        with writer.loop(number * blocks, (number + 1) * blocks) as block:
+            writer.call(name, [context, block], declare=False)
 
     def define(self, writer, name, places):
         (state,), (out,) = self.operands, self.outputs
@@ -64,9 +87,9 @@ class DrawKernel(NativeKernel):
                 for i in range(2)
             ]
             words = [writer.cast(writer.cast(w, np.int64), U64) for w in words]
-            start = block * ENTRIES
+            start = block * self.entries
             rest = out.size - start
-            count = writer.select(rest < ENTRIES, rest, writer.index(ENTRIES))
+            count = writer.select(rest < self.entries, rest, writer.index(self.entries))
             each = 32 // self.drawn.itemsize  # entries of four words
             target = writer.at(out_at, start, out.dtype)
             first, whole = start / each, count / each

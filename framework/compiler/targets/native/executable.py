@@ -10,12 +10,14 @@ from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
 from ...program.array_instructions import Contract, Copy, Map, Reduce, View
 from ...program.call_instructions import RegionCall
+from ...program.rematerialization import rematerialize
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .kernels import use_kernels
 from .math_functions import is_supported
 from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
+from .slicing import form_slices
 
 __all__ = ["NativeExecutable", "is_loop", "reason_for_numpy"]
 
@@ -27,9 +29,13 @@ class NativeExecutable(Executable):
 
     def __init__(self, program, name="replay"):
         is_on = config.graph_pass_is_on
+        if is_on("slice_loops"):
+            rematerialize(program)
         if is_on("native_kernels"):
             use_kernels(program, is_loop)
         form_loops(program, is_loop, is_on("loop_fusion"), is_on("sums_for_products"))
+        if is_on("slice_loops"):
+            form_slices(program)
         self.together, self._one_by_one = True, None
         super().__init__(program, name)
 

@@ -44,6 +44,7 @@ class NativeKernel(Instruction, ABC):
     memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
     can_fail = calls_blas = False
+    slices = None  # the number of slices of its output that it can make one by one
 
     def __init__(self, replaced):
         scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
@@ -83,6 +84,20 @@ class NativeKernel(Instruction, ABC):
 
     def define(self, writer, name, places):
         """Write the functions that `write` calls; their names begin with ``name``."""
+
+    def in_slices(self, count):
+        """The kernel that makes its output in so many slices, or None."""
+        return self if self.slices == count else None
+
+    def prepare(self, writer, name, arguments):
+        """Write what runs before all slices."""
+
+    def finish(self, writer, name, arguments):
+        """Write what runs after all slices."""
+
+    def write_slice(self, writer, name, context, number, thread):
+        """Write what makes one of ``slices`` of the output, for a `SliceLoop`."""
+        raise NotImplementedError(f"{self.name} has no slices")
 
     @abstractmethod
     def write(self, writer, name, arguments):

@@ -491,6 +491,11 @@ class Writer:
         text = f"getelementptr inbounds {kind}, ptr {pointer.text}, i64 {index.text}"
         return self.assigned(POINTER, text)
 
+    def away(self, pointer, count):
+        """The address so many bytes away, which need not lie in the same array."""
+        text = f"getelementptr i8, ptr {pointer.text}, i64 {self.index(count).text}"
+        return self.assigned(POINTER, text)
+
     def load(self, pointer, dtype, metadata=""):
         dtype = np.dtype(dtype)
         text = f"load {memory_type(dtype)}, ptr {pointer.text}{metadata}"

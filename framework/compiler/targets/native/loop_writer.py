@@ -124,8 +124,16 @@ class _Function:
         """The first index of the current strip: that of a loop, or of the block."""
         if axis in self.indices:
             return self.indices[axis][0]
-        block, _ = self.indices[self.nest.blocks]
-        return block * width
+        number, _ = self.indices[self.nest.blocks]
+        for other, other_width in reversed(self.nest.grid):
+            if other is axis:
+                break
+            number /= -(-other.extent // other_width)
+        (first, _), *_ = self.nest.grid
+        if axis is not first:
+            strips = self.writer.index(-(-axis.extent // width))
+            number -= number / strips * strips
+        return number * width
 
     def strip_count(self, axis, width, start):
         writer, extent = self.writer, axis.extent

@@ -43,8 +43,19 @@ class _Nest:
     def write(self, writer, name, arguments):
         context = arguments.context
         call_blocks(writer, name, context, self.nest.blocks.extent, self.work)
+        self.finish(writer, name, arguments)
+
+    # A `SliceLoop` makes what a block makes.
+
+    def prepare(self, writer, name, arguments):
+        pass
+
+    def write_slice(self, writer, name, context, number, thread):
+        writer.call(name, [context, number], declare=False)
+
+    def finish(self, writer, name, arguments):
         if self.nest.finish:
-            writer.call(f"{name}.finish", [context], declare=False)
+            writer.call(f"{name}.finish", [arguments.context], declare=False)
 
 
 class _Product:
@@ -61,6 +72,14 @@ class _Product:
 
     def write(self, writer, name, arguments):
         self.call(arguments.context)
+
+    def prepare(self, writer, name, arguments):
+        pass
+
+    def write_slice(self, writer, name, context, number, thread):
+        writer.call(name, [context, number], declare=False)
+
+    finish = prepare
 
 
 def code_of(instruction):

@@ -1,0 +1,114 @@
+"""Compute large values again where they are read late, so that nobody has to keep them.
+
+The scores of attention are as large as the square of the length, and made of arrays that are
+much smaller. The backward pass needs them long after the forward pass. Made anew there, slice
+by slice, they are never whole in memory, as in "FlashAttention" (Dao et al., 2022). Sums
+and maxima of rows are kept: they are small.
+"""
+
+import copy
+import math
+
+from .array_instructions import Contract, Copy, Map, Reduce, View
+from .call_instructions import Draw
+
+__all__ = ["rematerialize"]
+
+LARGE = 1 << 24  # bytes of a value that is made again
+RATIO = 4  # times the entries of what it is made of, at least
+
+
+def rematerialize(program):
+    """Make products, and the maps of them, again for readers behind other uses of them."""
+    for each in list(program.instructions):
+        if type(each) is Contract and _is_worth_it(each):
+            _Region(program, each).apply()
+
+
+def _is_worth_it(product):
+    """Return whether a product is large, and one of a stack of those of small matrices."""
+    (out,) = product.outputs
+    read = sum([a.size for a in product.operands])
+    is_stack = math.prod(out.shape[:-2]) > 1 and not product.keywords
+    return is_stack and out.nbytes >= LARGE and out.size >= RATIO * read
+
+
+class _Region:
+    """A product, the maps of it, and the numbers drawn for them.
+
+    ``values`` are theirs, ``late`` those that depend on what others make of them.
+    """
+
+    def __init__(self, program, product):
+        self.program, self.size = program, product.outputs[0].size
+        self.values, self.late, self.readers = set(product.outputs), set(), []
+        start = program.instructions.index(product) + 1
+        self.last = start
+        for i, each in enumerate(program.instructions[start:], start):
+            self.visit(i, each)
+
+    def visit(self, i, instruction):
+        reads = set(instruction.operands)
+        if reads & self.late:
+            self.late.update(instruction.outputs)
+            if reads & self.values:
+                self.readers.append(i)
+        elif reads & self.values:
+            if isinstance(instruction, (Map, Reduce, View, Copy)):
+                self.values.update(instruction.outputs)
+                drawn = [a for a in reads if type(a.instruction) is Draw]
+                self.values.update([a for a in drawn if a.size == self.size])
+                self.last = i
+            else:
+                self.late.update(instruction.outputs)
+
+    def apply(self):
+        """Make the values that late readers read again, before the first one of these."""
+        instructions = self.program.instructions
+        if not self.readers:
+            return
+        first = self.readers[0]
+        between = instructions[self.last : first]
+        if any([_overwrites(each) for each in between]):
+            return
+        made, again = {}, []
+        for i in self.readers:
+            for a in instructions[i].operands:
+                if a in self.values and self.is_large(a):
+                    self.make(a, made, again)
+            instructions[i].substitute(made)
+        self.program.instructions = [
+            *instructions[:first],
+            *again,
+            *instructions[first:],
+        ]
+
+    def is_large(self, buffer):
+        return buffer.base.size * RATIO > self.size
+
+    def make(self, buffer, made, again):
+        """Append to ``again`` the instructions that make a value, as ``made`` says."""
+        stack = [buffer]
+        while stack:
+            current = stack[-1]
+            maker = current.instruction
+            missing = [
+                a
+                for a in maker.operands
+                if a in self.values and self.is_large(a) and a not in made
+            ]
+            if current in made or missing:
+                stack = stack[:-1] if current in made else stack + missing
+                continue
+            stack.pop()
+            twin = copy.copy(maker)
+            twin.operands = tuple([made.get(a, a) for a in maker.operands])
+            (out,) = self.program.append(twin, (current.shape, current.dtype))
+            again.append(self.program.instructions.pop())
+            made[current] = out
+
+
+def _overwrites(instruction):
+    """Return whether an instruction may change an array that others read."""
+    changes = instruction.donated is not None or instruction.variables_written
+    return instruction.has_effect or bool(changes)

@@ -1,0 +1,123 @@
+"""`SliceLoop`: several instructions, one slice of the first axis after the other.
+
+A thread runs all steps on a slice before it takes the next one, so that what one step hands
+to another is still in the cache. An array that only the steps read is never whole in memory:
+each thread has room for one slice of it. The code of the steps is the one that they have
+anyway. They are given the address that the array would have if the slice lay in its place.
+"""
+
+import numpy as np
+
+from tapewright.core import config
+
+from ...loops.accesses import layout_of
+from ...program.program import Buffer, Kind
+from . import atomics
+from .kernel import Arguments, NativeKernel, call_blocks, is_shared
+from .llvm_writer import POINTER
+
+__all__ = ["SliceLoop"]
+
+LINE = 64  # bytes: slices of threads begin on lines of their own
+_I64 = np.dtype(np.int64)
+
+
+class SliceLoop(NativeKernel):
+    """``steps`` on each of ``count`` slices.
+
+    ``codes`` write the code of the steps, see `slicing.slice_code`. ``locals`` maps arrays
+    of which each thread has a slice to the place in its memory, in bytes.
+    """
+
+    __slots__ = ("steps", "codes", "count", "locals")
+
+    def __init__(self, steps, codes, count, operands, outputs, locals, size):
+        size = -(-size // LINE) * LINE
+        shape = self.threads(count), size
+        memory = Buffer(shape, np.dtype(np.uint8), Kind.SCRATCH)
+        counter = Buffer((1,), _I64, Kind.SCRATCH)
+        self.operands = (*operands, memory, counter)
+        self.outputs, self.node = tuple(outputs), steps[-1].node
+        self.steps, self.codes = tuple(steps), tuple(codes)
+        self.count, self.locals = count, locals
+        for out in outputs:
+            out.instruction = self
+
+    @classmethod
+    def accepts(cls, instruction):
+        return False  # `slicing` makes them
+
+    @staticmethod
+    def threads(count):
+        """The number of threads that have slices at a time."""
+        return min(config.threads(), count)
+
+    @property
+    def name(self):
+        names = [step.name for step in self.steps]
+        return f"slices_of_{'_'.join(names[:3] + ['...'] * (len(names) > 3))}"
+
+    @property
+    def is_droppable(self):
+        return True
+
+    @property
+    def calls_blas(self):
+        return any([code.calls_blas for code in self.codes])
+
+    @property
+    def work(self):
+        return sum([code.work for code in self.codes])
+
+    def substitute(self, stands_for):
+        raise NotImplementedError("the operands of a slice loop stay as they are")
+
+    def define(self, writer, name, places):
+        own_places, memory, counter = self.own_places(places), *self.operands[-2:]
+        for i, code in enumerate(self.codes):
+            code.define(writer, f"{name}.{i}", own_places)
+        parameters = [("context", POINTER), ("thread", _I64)]
+        with writer.function(
+            f"{name}.thread", parameters, None, "nounwind noinline", "internal"
+        ) as (context, thread):
+            arguments = Arguments(writer, context, places)
+            own = writer.alloca(POINTER, 1 + max(own_places.values()))
+            for place in dict.fromkeys([places[base] for base in self.bases]):
+                address = writer.load(writer.at(context, place, POINTER), POINTER)
+                writer.store(address, writer.at(own, place, POINTER))
+            start = thread * memory.shape[1]
+            with atomics.taken_from(writer, arguments[counter], self.count) as number:
+                for local, at in self.locals.items():
+                    behind = start + at - number * (local.nbytes // self.count)
+                    address = writer.away(arguments[memory], behind)
+                    writer.store(address, writer.at(own, own_places[local], POINTER))
+                for i, code in enumerate(self.codes):
+                    code.write_slice(writer, f"{name}.{i}", own, number, thread)
+            writer.ret()
+
+    @property
+    def bases(self):
+        """The arrays that the steps read and write, but for `locals`."""
+        return [layout_of(a).base for a in (*self.operands, *self.outputs)]
+
+    def own_places(self, places):
+        """The places of addresses in the context of a thread: those of locals come last."""
+        last = max(places.values())
+        slots = {at: i for i, at in enumerate({*self.locals.values()}, last + 1)}
+        return places | {local: slots[at] for local, at in self.locals.items()}
+
+    def write(self, writer, name, arguments):
+        for i, code in enumerate(self.codes):
+            code.prepare(writer, f"{name}.{i}", arguments)
+        writer.store(writer.index(0), arguments[self.operands[-1]])
+        threads = self.threads(self.count)
+        threads = threads if is_shared(threads, self.work) else 1
+        call_blocks(writer, f"{name}.thread", arguments.context, threads, self.work)
+        for i, code in enumerate(self.codes):
+            code.finish(writer, f"{name}.{i}", arguments)
+
+    def verify(self, place_of, fail):
+        """Check each step, and that a slice is made before it is read."""
+        from .slicing import check_slices
+
+        check_slices(self, place_of, fail)

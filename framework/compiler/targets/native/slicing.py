@@ -1,0 +1,351 @@
+"""Find instructions that run slice by slice, and make a `SliceLoop` of them.
+
+A stack of products, and a convolution of several images, make their output in slices along
+the first axes. What reads or makes such an array in the same slices joins them, if it is too
+large to stay in the cache otherwise: an activation, a softmax and the product behind it.
+"""
+
+import heapq
+import math
+
+from ...loops.accesses import layout_of
+from ...loops.fusion import make_views
+from ...loops.loop_nest import LoopNest, accesses_in
+from ...program.array_instructions import View
+from .kernel import NativeKernel
+from .products import is_product, product_of
+from .segments import code_of
+from .slice_loop import LINE, SliceLoop
+
+__all__ = ["check_slices", "form_slices"]
+
+LARGE = 1 << 23  # bytes of an array that is worth it: smaller ones stay in the caches
+SLICES = (
+    8  # at least, so that threads share them; a number that does not depend on threads
+)
+
+
+def form_slices(program):
+    """Replace instructions that hand on large arrays slice by slice by `SliceLoop`s."""
+    kept = {a.base for a in program.outputs}
+    instructions, run = [], []
+    for each in program.instructions:
+        if type(each) is View:
+            continue
+        if not _stays(each):
+            run.append(each)
+            continue
+        instructions += [*_Run(run, kept, program).ordered(), each]
+        run = []
+    instructions += _Run(run, kept, program).ordered()
+    if any([type(each) is SliceLoop for each in instructions]):
+        program.instructions = instructions
+        make_views(program)
+
+
+def _stays(instruction):
+    """Return whether nothing moves past an instruction."""
+    overwrites = instruction.donated is not None or instruction.variables_written
+    return instruction.has_effect or bool(overwrites)
+
+
+# ------------------------------------------------------------- slices of an instruction
+
+
+def _count(instruction):
+    """The number of slices in which an instruction makes its output, or None."""
+    if isinstance(instruction, NativeKernel):
+        return instruction.slices
+    count = math.prod(product_of(instruction).batch) if is_product(instruction) else 1
+    return count if count > 1 else None
+
+
+def _cut(instruction, count):
+    """An instruction that does the same in so many slices, or None."""
+    if type(instruction) is LoopNest:
+        return instruction.in_blocks and instruction.in_blocks(count)
+    if isinstance(instruction, NativeKernel):
+        return instruction.in_slices(count)
+    return instruction if _count(instruction) == count else None
+
+
+def _is_sliced(instruction, array, count):
+    """Return whether slice i of an array is all that slice i of an instruction accesses."""
+    size, rest = divmod(array.size, count)
+    if rest:
+        return False
+    if type(instruction) is LoopNest:
+        if array in [a for _, _, a in accesses_in(instruction.finish)]:
+            return False
+        own = [access for _, access, a in accesses_in(instruction.body) if a is array]
+        return all([_stays_inside(instruction, access, size) for access in own])
+    if is_product(instruction):
+        found = product_of(instruction)
+        shapes = (found.m, found.k), (found.k, found.n), (found.m, found.n)
+        pairs = zip((found.a, found.b, found.out), shapes)
+        own = [(x, shape) for x, shape in pairs if x.base is array]
+        return all([_is_stack(x, shape, found.batch, size) for x, shape in own])
+    return array in instruction.outputs
+
+
+def _stays_inside(nest, access, size):
+    """Return whether block i of a nest accesses entries of slice i, of ``size`` entries."""
+    strides, widths = dict(access.strides), dict(nest.grid)
+    step = size
+    for axis, width in reversed(nest.grid):
+        strips = axis.extent // width
+        if strips > 1 and strides.get(axis, 0) * width != step:
+            return False
+        step *= strips
+    low = high = access.offset
+    for axis, stride in access.strides:
+        reach = stride * (widths.get(axis, axis.extent) - 1)
+        low, high = low + min(0, reach), high + max(0, reach)
+    return 0 <= low and high < size
+
+
+def _is_stack(matrix, shape, batch, size):
+    """Return whether matrix i of a stack lies in slice i of an array."""
+    step = size
+    for n, stride in zip(reversed(batch), reversed(matrix.strides)):
+        if n > 1 and stride != step:
+            return False
+        step *= n
+    rows, columns = shape[::-1] if matrix.transposed else shape
+    last = matrix.offset + (rows - 1) * matrix.rows + columns - 1
+    return matrix.offset >= 0 and last < size
+
+
+# ------------------------------------------------------------- groups of instructions
+
+
+class _Run:
+    """Instructions that may change places as far as one does not read what another makes."""
+
+    def __init__(self, instructions, kept, program):
+        self.instructions, self.kept = instructions, set(kept)
+        own = set(instructions)
+        for each in program.instructions:
+            if each not in own and type(each) is not View:
+                self.kept.update([a.base for a in each.operands])
+        self.made_by = {
+            out: i for i, each in enumerate(instructions) for out in each.outputs
+        }
+        self.reads = [self.arrays_read(each) for each in instructions]
+        self.read_by = {}
+        for i, arrays in enumerate(self.reads):
+            for array in arrays:
+                self.read_by.setdefault(array, []).append(i)
+        self.groups = {}  # number of an instruction -> the group that it is in
+
+    @staticmethod
+    def arrays_read(instruction):
+        return dict.fromkeys([a.base for a in instruction.reads])
+
+    def ordered(self):
+        """The instructions, with slice loops among them, in an order to run them."""
+        for i, each in enumerate(self.instructions):
+            count = _count(each)
+            if count and count >= SLICES and i not in self.groups:
+                self.grow(_Group(i, _cut(each, count), count))
+        return self.in_order() if self.groups else self.instructions
+
+    def grow(self, group):
+        """Add what hands large arrays to members, and what it is handed by them."""
+        waiting, refused = self.near(group.first), set()
+        while waiting:
+            i = waiting.pop()
+            if i in self.groups or i in group.members or i in refused:
+                continue
+            if self.join(group, i):
+                waiting += self.near(i)
+                refused.clear()
+            else:
+                refused.add(i)
+        if len(group.members) > 1:
+            self.groups |= dict.fromkeys(group.members, group)
+
+    def near(self, i):
+        """The instructions that share an array with one, the later ones last."""
+        arrays = [a for a in self.reads[i] if a in self.made_by]
+        found = {self.made_by[a] for a in arrays if a.nbytes >= LARGE}
+        for out in self.instructions[i].outputs:
+            found.update(self.read_by.get(out, ()) if out.nbytes >= LARGE else ())
+        return sorted(found, reverse=True)
+
+    def join(self, group, i):
+        """Add an instruction to a group if it can run in the same slices."""
+        made = _cut(self.instructions[i], group.count)
+        if made is None:
+            return False
+        members = group.members | {i: made}
+        if self.shares_slices(members, i, group.count) and not self.is_between(members):
+            group.members = members
+            return True
+        for out in made.outputs:
+            out.instruction = self.instructions[i]
+        return False
+
+    def shares_slices(self, members, i, count):
+        """Return whether all that one hands to others and they to it are slices."""
+        given = [a for a in self.reads[i] if self.made_by.get(a) in members]
+        pairs = [(a, self.made_by[a], i) for a in given]
+        for out in self.instructions[i].outputs:
+            pairs += [(out, i, j) for j in self.read_by.get(out, ()) if j in members]
+        return all(
+            [
+                _is_sliced(members[j], a, count) and _is_sliced(members[k], a, count)
+                for a, j, k in pairs
+            ]
+        )
+
+    def is_between(self, members):
+        """Return whether something else must run behind one member and before another."""
+        seen, last = set(), max(members)
+        waiting = [j for i in members for j in self.after(i) if j not in members]
+        while waiting:
+            i = waiting.pop()
+            if i in members:
+                return True
+            if i in seen or i > last and not self.groups:
+                continue
+            seen.add(i)
+            for same in self.groups[i].members if i in self.groups else (i,):
+                waiting += self.after(same)
+        return False
+
+    def after(self, i):
+        """The instructions that read what one makes."""
+        outputs = self.instructions[i].outputs
+        return [j for out in outputs for j in self.read_by.get(out, ())]
+
+    def in_order(self):
+        """Slice loops and the other instructions, each behind those that it needs."""
+        units = {i: self.groups.get(i, i) for i in range(len(self.instructions))}
+        members = {
+            unit: [unit] if type(unit) is int else sorted(unit.members)
+            for unit in units.values()
+        }
+        needed, after = {}, {}
+        for unit, own in members.items():
+            needs = {
+                units[self.made_by[a]]
+                for i in own
+                for a in self.reads[i]
+                if a in self.made_by
+            } - {unit}
+            needed[unit] = len(needs)
+            for other in needs:
+                after.setdefault(other, []).append(unit)
+        heap = [(own[0], u) for u, own in members.items() if not needed[u]]
+        heapq.heapify(heap)
+        done = []
+        while heap:
+            _, unit = heapq.heappop(heap)
+            done.append(unit)
+            for other in after.get(unit, ()):
+                needed[other] -= 1
+                if not needed[other]:
+                    heapq.heappush(heap, (members[other][0], other))
+        if len(done) != len(members):
+            raise AssertionError("slice loops wait for each other")
+        return [
+            self.instructions[u] if type(u) is int else self.loop_of(u) for u in done
+        ]
+
+    def loop_of(self, group):
+        """The `SliceLoop` of a group."""
+        steps = [group.members[i] for i in sorted(group.members)]
+        made = [out for step in steps for out in step.outputs]
+        outputs = []
+        for out in made:
+            readers = self.read_by.get(out, ())
+            if out in self.kept or any([j not in group.members for j in readers]):
+                outputs.append(out)
+        operands = [layout_of(a).base for step in steps for a in step.operands]
+        operands = [a for a in dict.fromkeys(operands) if a not in made]
+        hidden = [out for out in made if out not in outputs]
+        locals, size = _places(steps, hidden, group.count)
+        codes = [code_of(step) for step in steps]
+        return SliceLoop(steps, codes, group.count, operands, outputs, locals, size)
+
+
+class _Group:
+    """Instructions that run in the same ``count`` slices; ``members`` by their numbers."""
+
+    def __init__(self, first, instruction, count):
+        self.first, self.count = first, count
+        self.members = {first: instruction}
+
+    def __lt__(self, other):
+        return False  # in a heap: equal numbers do not occur
+
+
+def _places(steps, arrays, count):
+    """``(places, size)``: where a thread has its slice of each array, in bytes.
+
+    Memory is used again for slices of the same size, in place where a nest allows it.
+    """
+    last = {}
+    for i, step in enumerate(steps):
+        last |= {a.base: i for a in step.operands}
+    places, free, size = {}, {}, 0
+    for i, step in enumerate(steps):
+        ending = [a for a in places if last.get(a) == i]
+        for out in [out for out in step.outputs if out in arrays]:
+            fits = [
+                a
+                for a in ending
+                if type(step) is LoopNest
+                and a.same_spec(out)
+                and step.is_done_with(a, out)
+            ]
+            nbytes = out.nbytes // count
+            if fits:
+                places[out] = places[fits[0]]
+                ending.remove(fits[0])
+            elif free.get(nbytes):
+                places[out] = free[nbytes].pop()
+            else:
+                places[out] = size
+                size += -(-nbytes // LINE) * LINE
+        for a in ending:
+            free.setdefault(a.nbytes // count, []).append(places[a])
+    return places, size
+
+
+def check_slices(loop, place_of, fail):
+    """Call ``fail`` with what is wrong with a `SliceLoop`."""
+    made, holds = set(), {}
+    places = {a: place_of(a) for a in (*loop.reads, *loop.outputs)}
+    for out in loop.outputs:
+        for operand in loop.reads:
+            a, b = places[operand], places[out]
+            if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
+                fail(f"{out} is written over {operand}, which other slices still read")
+    for step in loop.steps:
+        step.verify(lambda a: places.get(a, (a, 0, a.nbytes)), fail)
+        inside = [a.base for a in step.reads if a.base in made]
+        for array in {*inside, *step.outputs}:
+            is_shared = array in loop.locals or array in inside or array in loop.outputs
+            if is_shared and _needs_slices(loop, array):
+                if not _is_sliced(step, array, loop.count):
+                    fail(f"{step!r} accesses other slices of {array}")
+        for array in inside:
+            if array in loop.locals and holds[loop.locals[array]] is not array:
+                fail(f"{array} is read, but its memory holds another slice by now")
+        for a in step.reads:
+            if a.base not in made and a.base not in loop.operands:
+                fail(f"{a} is read before it is made")
+        for out in step.outputs:
+            made.add(out)
+            if out in loop.locals:
+                holds[loop.locals[out]] = out
+    for out in loop.outputs:
+        if out not in made:
+            fail(f"{out} is never written")
+
+
+def _needs_slices(loop, array):
+    """Return whether a step reads what another makes."""
+    return any([array in [a.base for a in step.reads] for step in loop.steps])

@@ -1,0 +1,367 @@
+"""Slice loops: the numbers of the same instructions one after the other.
+
+Arrays are small here, and handed on in slices all the same.
+"""
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tapewright as tw
+from tapewright import config
+from tapewright.compiler.loops.loop_nest import LoopNest
+from tapewright.compiler.program import rematerialization
+from tapewright.compiler.program.array_instructions import Contract
+from tapewright.compiler.program.verifier import verify_program
+from tapewright.compiler.targets.native import kernel, slicing
+from tapewright.compiler.targets.native.draws import DrawKernel
+from tapewright.compiler.targets.native.slice_loop import SliceLoop
+from tapewright.core.errors import VerificationError
+from tapewright.ops.nn.attention import dot_product_attention
+
+pytest.importorskip("llvmlite")
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch):
+    monkeypatch.setattr(slicing, "LARGE", 0)
+    monkeypatch.setattr(slicing, "SLICES", 2)
+    monkeypatch.setattr(rematerialization, "LARGE", 0)
+    monkeypatch.setattr(rematerialization, "RATIO", 1)
+    monkeypatch.setattr(kernel, "SHARED", 1)
+    with config.use_target("native"):
+        yield
+    config.set_threads(None)
+
+
+@contextlib.contextmanager
+def passes(**switches):
+    before = config.report()["graph_passes"]
+    config.set_graph_passes(**switches)
+    try:
+        yield
+    finally:
+        config.set_graph_passes(**before)
+
+
+def numbers(rng, *shape, special=False, dtype=np.float32):
+    values = rng.normal(size=shape).astype(dtype)
+    if special:
+        at = rng.integers(0, values.size, 3)
+        values.reshape(-1)[at] = rng.choice(SPECIAL, 3)
+    return values
+
+
+def slice_loops(traced, *args):
+    instructions = traced.get_concrete_function(*args).executable.program.instructions
+    return [each for each in instructions if type(each) is SliceLoop]
+
+
+def check(run, *args, least=1, close=2e-6, before=lambda: None):
+    """Compare ``run`` traced with slice loops and without, on 1, 2 and 3 threads.
+
+    Returns the slice loops.
+    """
+    args = [tw.constant(a) for a in args]
+    with passes(slice_loops=False):
+        plain = tw.function(run)
+        before()
+        wanted = [x.numpy() for x in plain(*args)]
+    assert not slice_loops(plain, *args)
+    config.set_threads(3)
+    traced, bits = tw.function(run), None
+    for threads in (3, 1, 2):
+        before()
+        found = [x.numpy() for x in traced(*args)]
+        config.set_threads(threads)
+        for x, y in zip(found, wanted, strict=True):
+            assert (x.dtype, x.shape) == (y.dtype, y.shape)
+            size = np.abs(y[np.isfinite(y)]).max(initial=0)
+            np.testing.assert_allclose(x, y, rtol=close, atol=close * size)
+        own = [x.tobytes() for x in found]
+        assert bits in (None, own)  # the same for any number of threads
+        bits = own
+    loops = slice_loops(traced, *args)
+    assert len(loops) >= least
+    return loops
+
+
+def gradients(run):
+    """A function that returns what ``run`` does, and the gradients of a sum of it."""
+
+    def both(*args):
+        with tw.GradientTape() as tape:
+            tape.watch(args)
+            out = run(*args)
+            loss = tw.reduce_sum(tw.cast(out, "float64") * tw.cast(out, "float64"))
+        return [out, *tape.gradient(loss, args)]
+
+    return both
+
+
+def attention(rng, dtype=np.float32, heads=3, special=False, batch=2, length=5):
+    shape = batch, length, heads, 4
+    return [numbers(rng, *shape, dtype=dtype, special=special) for _ in range(3)]
+
+
+PLACES = np.tri(5, dtype=bool)
+KEYS = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], bool)[:, None, None]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"mask": KEYS},
+        {"mask": KEYS & PLACES},
+        {"mask": np.broadcast_to(PLACES, (2, 3, 5, 5))},
+        {"attn_logits_soft_cap": 2.0},
+        {"bias": np.linspace(-1, 1, 75, dtype=np.float32).reshape(1, 3, 5, 5)},
+    ],
+    ids=["plain", "causal", "keys", "keys and causal", "whole mask", "cap", "bias"],
+)
+def test_attention_and_its_gradients(options, dtype):
+    rng = np.random.default_rng(0)
+
+    def run(q, k, v):
+        return dot_product_attention(q, k, v, **options)
+
+    loops = check(gradients(run), *attention(rng, dtype), close=1e-5)
+    assert all([loop.count == 6 for loop in loops])
+    for loop in loops:  # scores belong to threads
+        assert all([out.size < 2 * 3 * 5 * 5 for out in loop.outputs])
+
+
+def test_special_values_in_attention():
+    rng = np.random.default_rng(1)
+    given = attention(rng, special=True)
+    check(gradients(dot_product_attention), *given, close=1e-5)
+
+
+def test_second_derivatives_of_attention():
+    rng = np.random.default_rng(2)
+    q, k, v = attention(rng, np.float64)
+
+    def run(q):
+        return dot_product_attention(q, tw.constant(k), tw.constant(v))
+
+    def second(q):
+        with tw.GradientTape() as outer:
+            outer.watch(q)
+            with tw.GradientTape() as tape:
+                tape.watch(q)
+                loss = tw.reduce_sum(run(q) ** 2)
+            gradient = tape.gradient(loss, q)
+            norm = tw.reduce_sum(gradient**2)
+        return [gradient, outer.gradient(norm, q)]
+
+    check(second, q, close=1e-10)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_layers_of_attention(dropout):
+    rng = np.random.default_rng(3)
+    layer = tw.layers.MultiHeadAttention(
+        num_heads=2, key_dim=4, dropout=dropout, seed=7
+    )
+    x = numbers(rng, 3, 8, 8)
+    layer(x, x)
+    weights = layer.trainable_variables
+
+    def run(x):
+        with tw.GradientTape() as tape:
+            loss = tw.reduce_sum(layer(x, x, training=True, use_causal_mask=True) ** 2)
+        return [loss, *tape.gradient(loss, weights)]
+
+    def before():
+        if dropout:
+            layer._dropout_layer.seed_generator.state.assign([3, 0])
+
+    loops = check(run, x, close=1e-5, before=before)
+    drawn = [type(step) is DrawKernel for loop in loops for step in loop.steps]
+    assert any(drawn) == bool(dropout)
+
+
+# ------------------------------------------------------------------ random programs
+
+MANY = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+MAPS = {
+    "tanh": tw.tanh,
+    "relu": tw.nn.relu,
+    "softmax": tw.nn.softmax,
+    "center": lambda x: x - tw.reduce_mean(x, -1, keepdims=True),
+    "along": lambda x: x / (1 + tw.reduce_max(tw.abs(x), -2, keepdims=True)),
+    "ramp": lambda x: x * tw.reshape(tw.range(x.shape[-1], dtype=x.dtype), [1, -1]),
+    "total": lambda x: x + tw.reduce_sum(x),
+    "turned": lambda x: tw.transpose(tw.transpose(x * 2, [1, 0, 2, 3]), [1, 0, 2, 3]),
+    "stack": lambda x: x + tw.reduce_sum(x, 0, keepdims=True),
+}
+
+
+@MANY
+@given(
+    st.tuples(*[st.integers(1, 4)] * 2),
+    st.tuples(*[st.integers(1, 6)] * 3),
+    st.lists(st.sampled_from(sorted(MAPS)), max_size=4),
+    st.lists(st.sampled_from(sorted(MAPS)), max_size=2),
+    st.booleans(),
+    st.integers(0, 999),
+)
+def test_random_chains_of_stacks(batch, sizes, maps, more, special, seed):
+    rng, (m, k, n) = np.random.default_rng(seed), sizes
+    a = numbers(rng, *batch, m, k, special=special)
+    b, c = numbers(rng, *batch, k, n), numbers(rng, *batch, n, k)
+
+    def run(a, b, c):
+        x = tw.matmul(a, b)
+        for name in maps:
+            x = MAPS[name](x)
+        x = tw.matmul(x, c)
+        for name in more:
+            x = MAPS[name](x)
+        return x
+
+    check(gradients(run), a, b, c, least=0, close=1e-4)
+
+
+IMAGES = {
+    "relu": tw.nn.relu,
+    "tanh": tw.tanh,
+    "shift": lambda x: x + tw.range(x.shape[-1], dtype=x.dtype),
+    "twice": lambda x: x + x,
+    "mean": lambda x: x - tw.reduce_mean(x, [1, 2], keepdims=True),
+    "moments": lambda x: x - tw.reduce_mean(x, [0, 1, 2], keepdims=True),
+    "pool": lambda x: tw.nn.avg_pool2d(x, 2, 1, "SAME"),
+}
+
+
+@MANY
+@given(
+    st.integers(1, 5),
+    st.tuples(*[st.integers(2, 6)] * 2),
+    st.tuples(*[st.sampled_from([1, 2, 3, 5, 8])] * 3),
+    st.lists(st.sampled_from(sorted(IMAGES)), max_size=3),
+    st.sampled_from(["SAME", "VALID"]),
+    st.integers(1, 2),
+    st.integers(0, 999),
+)
+def test_random_chains_of_convolutions(
+    batch, size, channels, maps, padding, stride, seed
+):
+    rng, (c, d, e) = np.random.default_rng(seed), channels
+    x = numbers(rng, batch, *size, c)
+    first, second = numbers(rng, 2, 2, c, d), numbers(rng, 3, 3, d, e)
+
+    def run(x, first, second):
+        y = tw.nn.conv2d(x, first, stride, padding)
+        for name in maps:
+            y = IMAGES[name](y)
+        y = tw.nn.conv2d(y, second, 1, "SAME")
+        return tw.nn.relu(y + 0.5)
+
+    check(gradients(run), x, first, second, least=0, close=1e-4)
+
+
+def test_what_follows_a_convolution_is_in_its_loop():
+    rng = np.random.default_rng(5)
+    x, kernel = numbers(rng, 16, 6, 6, 8), numbers(rng, 3, 3, 8, 8)
+    bias, rest = numbers(rng, 8), numbers(rng, 16, 6, 6, 8)
+
+    def run(x, kernel, bias, rest):
+        return [tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME") + bias + rest)]
+
+    (loop,) = check(run, x, kernel, bias, rest)
+    assert len(loop.steps) == 2
+    assert [a.size for a in loop.locals] == [x.size]
+
+
+# ------------------------------------------------------------------ made again
+
+
+def test_scores_are_not_kept_for_the_backward_pass():
+    rng = np.random.default_rng(6)
+    given = [tw.constant(x) for x in attention(rng, batch=4, length=64)]
+    sizes = []
+    for on in (False, True):
+        with passes(slice_loops=on):
+            traced = tw.function(gradients(dot_product_attention))
+            traced(*given)
+            program = traced.get_concrete_function(*given).executable.program
+            made = [out for each in program.instructions for out in each.outputs]
+            sizes.append(max([out.size for out in made]))
+    assert sizes[0] == 4 * 3 * 64 * 64
+    assert sizes[1] == 4 * 3 * 64 * 4
+
+
+def test_nothing_is_made_again_behind_a_change_of_a_variable():
+    rng = np.random.default_rng(7)
+    start = numbers(rng, 4, 6, 3)
+    key, value = [tw.constant(numbers(rng, 4, 5, 3)) for _ in range(2)]
+
+    def step(variable):
+        with tw.GradientTape() as tape:
+            weights = tw.nn.softmax(tw.matmul(variable, key, transpose_b=True))
+            loss = tw.reduce_sum(tw.matmul(weights, value) ** 2)
+        variable.assign_add(tw.ones_like(variable))
+        return loss, tape.gradient(loss, variable)
+
+    found = []
+    for on in (False, True):
+        variable = tw.Variable(start)
+        with passes(slice_loops=on):
+            loss, gradient = tw.function(step)(variable)
+        found.append([loss.numpy(), gradient.numpy(), variable.numpy()])
+    for x, y in zip(*found):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+
+
+# ------------------------------------------------------------------ the verifier
+
+
+def share_place(loop):
+    loop.locals = dict.fromkeys(loop.locals, 0)
+
+
+def lose(loop):
+    loop.steps = loop.steps[1:]
+
+
+def recount(loop):
+    loop.count //= 2
+
+
+def cut_elsewhere(loop):
+    nest = next(step for step in loop.steps if type(step) is LoopNest)
+    nest.grid = tuple([(axis, width + 1) for axis, width in nest.grid])
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (share_place, "holds another slice"),
+        (lose, "read before it is made"),
+        (recount, "other slices"),
+        (cut_elsewhere, "no strips of"),
+    ],
+)
+def test_the_verifier_sees_damage(damage, message):
+    rng = np.random.default_rng(8)
+    given = [tw.constant(x) for x in attention(rng)]
+    traced = tw.function(gradients(dot_product_attention))
+    program = traced.get_concrete_function(*given).executable.program
+    (loop,) = [each for each in program.instructions if type(each) is SliceLoop]
+    assert any([type(step) is Contract for step in loop.steps])
+    damage(loop)
+    with pytest.raises(VerificationError, match=message):
+        verify_program(program, "damage")
