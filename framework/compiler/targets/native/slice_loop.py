@@ -6,17 +6,21 @@ each thread has room for one slice of it. The code of the steps is the one that 
 anyway. They are given the address that the array would have if the slice lay in its place.
 """
 
+import math
+
 import numpy as np
 
 from tapewright.core import config
 
 from ...loops.accesses import layout_of
+from ...loops.loop_nest import LoopNest, accesses_in
 from ...program.program import Buffer, Kind
 from . import atomics
 from .kernel import Arguments, NativeKernel, call_blocks, is_shared
 from .llvm_writer import POINTER
+from .products import is_product, product_of
 
-__all__ = ["SliceLoop"]
+__all__ = ["LINE", "SliceLoop", "is_sliced"]
 
 LINE = 64  # bytes: slices of threads begin on lines of their own
 _I64 = np.dtype(np.int64)
@@ -25,7 +29,7 @@ _I64 = np.dtype(np.int64)
 class SliceLoop(NativeKernel):
     """``steps`` on each of ``count`` slices.
 
-    ``codes`` write the code of the steps, see `slicing.slice_code`. ``locals`` maps arrays
+    ``codes`` write the code of the steps, see `segments.code_of`. ``locals`` maps arrays
     of which each thread has a slice to the place in its memory, in bytes.
     """
 
@@ -118,6 +122,84 @@ class SliceLoop(NativeKernel):
 
     def verify(self, place_of, fail):
         """Check each step, and that a slice is made before it is read."""
-        from .slicing import check_slices
+        made, holds = set(), {}
+        places = {a: place_of(a) for a in (*self.reads, *self.outputs)}
+        for out in self.outputs:
+            for operand in self.reads:
+                a, b = places[operand], places[out]
+                if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
+                    fail(f"{out} is written over {operand}, which others still read")
+        for step in self.steps:
+            step.verify(lambda a: places.get(a, (a, 0, a.nbytes)), fail)
+            inside = [a.base for a in step.reads if a.base in made]
+            for array in {*inside, *step.outputs}:
+                handed = self.is_handed_on(array)
+                if handed and not is_sliced(step, array, self.count):
+                    fail(f"{step!r} accesses other slices of {array}")
+            for array in inside:
+                if array in self.locals and holds[self.locals[array]] is not array:
+                    fail(f"{array} is read, but its memory holds another slice by now")
+            for a in step.reads:
+                if a.base not in made and a.base not in self.operands:
+                    fail(f"{a} is read before it is made")
+            for out in step.outputs:
+                made.add(out)
+                if out in self.locals:
+                    holds[self.locals[out]] = out
+        for out in self.outputs:
+            if out not in made:
+                fail(f"{out} is never written")
 
-        check_slices(self, place_of, fail)
+    def is_handed_on(self, array):
+        """Return whether a step reads an array."""
+        return any([array in [a.base for a in step.reads] for step in self.steps])
+
+
+def is_sliced(instruction, array, count):
+    """Return whether slice i of an array is all that slice i of an instruction accesses."""
+    size, rest = divmod(array.size, count)
+    if rest:
+        return False
+    if type(instruction) is LoopNest:
+        late = [a for _, _, a in accesses_in(instruction.finish)]
+        if array in late or instruction.blocks.extent != count:
+            return False
+        own = [access for _, access, a in accesses_in(instruction.body) if a is array]
+        return all([_stays_inside(instruction, access, size) for access in own])
+    if is_product(instruction):
+        found = product_of(instruction)
+        shapes = (found.m, found.k), (found.k, found.n), (found.m, found.n)
+        pairs = zip((found.a, found.b, found.out), shapes)
+        own = [(x, shape) for x, shape in pairs if x.base is array]
+        return math.prod(found.batch) == count and all(
+            [_is_stack(x, shape, found.batch, size) for x, shape in own]
+        )
+    return array in instruction.outputs
+
+
+def _stays_inside(nest, access, size):
+    """Return whether block i of a nest accesses entries of slice i, of ``size`` entries."""
+    strides, widths = dict(access.strides), dict(nest.grid)
+    step = size
+    for axis, width in reversed(nest.grid):
+        strips = axis.extent // width
+        if strips > 1 and strides.get(axis, 0) * width != step:
+            return False
+        step *= strips
+    low = high = access.offset
+    for axis, stride in access.strides:
+        reach = stride * (widths.get(axis, axis.extent) - 1)
+        low, high = low + min(0, reach), high + max(0, reach)
+    return 0 <= low and high < size
+
+
+def _is_stack(matrix, shape, batch, size):
+    """Return whether matrix i of a stack lies in slice i of an array."""
+    step = size
+    for n, stride in zip(reversed(batch), reversed(matrix.strides)):
+        if n > 1 and stride != step:
+            return False
+        step *= n
+    rows, columns = shape[::-1] if matrix.transposed else shape
+    last = matrix.offset + (rows - 1) * matrix.rows + columns - 1
+    return matrix.offset >= 0 and last < size

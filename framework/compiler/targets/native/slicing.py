@@ -10,14 +10,14 @@ import math
 
 from ...loops.accesses import layout_of
 from ...loops.fusion import make_views
-from ...loops.loop_nest import LoopNest, accesses_in
+from ...loops.loop_nest import LoopNest
 from ...program.array_instructions import View
 from .kernel import NativeKernel
 from .products import is_product, product_of
 from .segments import code_of
-from .slice_loop import LINE, SliceLoop
+from .slice_loop import LINE, SliceLoop, is_sliced
 
-__all__ = ["check_slices", "form_slices"]
+__all__ = ["form_slices"]
 
 LARGE = 1 << 23  # bytes of an array that is worth it: smaller ones stay in the caches
 SLICES = (
@@ -67,53 +67,6 @@ def _cut(instruction, count):
     if isinstance(instruction, NativeKernel):
         return instruction.in_slices(count)
     return instruction if _count(instruction) == count else None
-
-
-def _is_sliced(instruction, array, count):
-    """Return whether slice i of an array is all that slice i of an instruction accesses."""
-    size, rest = divmod(array.size, count)
-    if rest:
-        return False
-    if type(instruction) is LoopNest:
-        if array in [a for _, _, a in accesses_in(instruction.finish)]:
-            return False
-        own = [access for _, access, a in accesses_in(instruction.body) if a is array]
-        return all([_stays_inside(instruction, access, size) for access in own])
-    if is_product(instruction):
-        found = product_of(instruction)
-        shapes = (found.m, found.k), (found.k, found.n), (found.m, found.n)
-        pairs = zip((found.a, found.b, found.out), shapes)
-        own = [(x, shape) for x, shape in pairs if x.base is array]
-        return all([_is_stack(x, shape, found.batch, size) for x, shape in own])
-    return array in instruction.outputs
-
-
-def _stays_inside(nest, access, size):
-    """Return whether block i of a nest accesses entries of slice i, of ``size`` entries."""
-    strides, widths = dict(access.strides), dict(nest.grid)
-    step = size
-    for axis, width in reversed(nest.grid):
-        strips = axis.extent // width
-        if strips > 1 and strides.get(axis, 0) * width != step:
-            return False
-        step *= strips
-    low = high = access.offset
-    for axis, stride in access.strides:
-        reach = stride * (widths.get(axis, axis.extent) - 1)
-        low, high = low + min(0, reach), high + max(0, reach)
-    return 0 <= low and high < size
-
-
-def _is_stack(matrix, shape, batch, size):
-    """Return whether matrix i of a stack lies in slice i of an array."""
-    step = size
-    for n, stride in zip(reversed(batch), reversed(matrix.strides)):
-        if n > 1 and stride != step:
-            return False
-        step *= n
-    rows, columns = shape[::-1] if matrix.transposed else shape
-    last = matrix.offset + (rows - 1) * matrix.rows + columns - 1
-    return matrix.offset >= 0 and last < size
 
 
 # ------------------------------------------------------------- groups of instructions
@@ -194,7 +147,7 @@ class _Run:
             pairs += [(out, i, j) for j in self.read_by.get(out, ()) if j in members]
         return all(
             [
-                _is_sliced(members[j], a, count) and _is_sliced(members[k], a, count)
+                is_sliced(members[j], a, count) and is_sliced(members[k], a, count)
                 for a, j, k in pairs
             ]
         )
@@ -312,40 +265,3 @@ def _places(steps, arrays, count):
         for a in ending:
             free.setdefault(a.nbytes // count, []).append(places[a])
     return places, size
-
-
-def check_slices(loop, place_of, fail):
-    """Call ``fail`` with what is wrong with a `SliceLoop`."""
-    made, holds = set(), {}
-    places = {a: place_of(a) for a in (*loop.reads, *loop.outputs)}
-    for out in loop.outputs:
-        for operand in loop.reads:
-            a, b = places[operand], places[out]
-            if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
-                fail(f"{out} is written over {operand}, which other slices still read")
-    for step in loop.steps:
-        step.verify(lambda a: places.get(a, (a, 0, a.nbytes)), fail)
-        inside = [a.base for a in step.reads if a.base in made]
-        for array in {*inside, *step.outputs}:
-            is_shared = array in loop.locals or array in inside or array in loop.outputs
-            if is_shared and _needs_slices(loop, array):
-                if not _is_sliced(step, array, loop.count):
-                    fail(f"{step!r} accesses other slices of {array}")
-        for array in inside:
-            if array in loop.locals and holds[loop.locals[array]] is not array:
-                fail(f"{array} is read, but its memory holds another slice by now")
-        for a in step.reads:
-            if a.base not in made and a.base not in loop.operands:
-                fail(f"{a} is read before it is made")
-        for out in step.outputs:
-            made.add(out)
-            if out in loop.locals:
-                holds[loop.locals[out]] = out
-    for out in loop.outputs:
-        if out not in made:
-            fail(f"{out} is never written")
-
-
-def _needs_slices(loop, array):
-    """Return whether a step reads what another makes."""
-    return any([array in [a.base for a in step.reads] for step in loop.steps])
