@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.core import config
 
-from ...loops.accesses import layout_of
+from ...loops.accesses import layout_of, row_major
 from ...loops.loop_nest import LoopNest, accesses_in
 from ...program.program import Buffer, Kind
 from . import atomics
@@ -156,50 +156,31 @@ class SliceLoop(NativeKernel):
 
 
 def is_sliced(instruction, array, count):
-    """Return whether slice i of an array is all that slice i of an instruction accesses."""
+    """Return whether slice i of an array is all that slice i of an instruction accesses.
+
+    It is if block 1 accesses what lies a slice behind that of block 0, and so on: the last
+    block could not leave its slice without leaving the array.
+    """
     size, rest = divmod(array.size, count)
-    if rest:
-        return False
     if type(instruction) is LoopNest:
         late = [a for _, _, a in accesses_in(instruction.finish)]
-        if array in late or instruction.blocks.extent != count:
-            return False
-        own = [access for _, access, a in accesses_in(instruction.body) if a is array]
-        return all([_stays_inside(instruction, access, size) for access in own])
-    if is_product(instruction):
-        found = product_of(instruction)
-        shapes = (found.m, found.k), (found.k, found.n), (found.m, found.n)
-        pairs = zip((found.a, found.b, found.out), shapes)
-        own = [(x, shape) for x, shape in pairs if x.base is array]
-        return math.prod(found.batch) == count and all(
-            [_is_stack(x, shape, found.batch, size) for x, shape in own]
-        )
-    return array in instruction.outputs
-
-
-def _stays_inside(nest, access, size):
-    """Return whether block i of a nest accesses entries of slice i, of ``size`` entries."""
-    strides, widths = dict(access.strides), dict(nest.grid)
-    step = size
-    for axis, width in reversed(nest.grid):
-        strips = axis.extent // width
-        if strips > 1 and strides.get(axis, 0) * width != step:
-            return False
-        step *= strips
-    low = high = access.offset
-    for axis, stride in access.strides:
-        reach = stride * (widths.get(axis, axis.extent) - 1)
-        low, high = low + min(0, reach), high + max(0, reach)
-    return 0 <= low and high < size
-
-
-def _is_stack(matrix, shape, batch, size):
-    """Return whether matrix i of a stack lies in slice i of an array."""
-    step = size
-    for n, stride in zip(reversed(batch), reversed(matrix.strides)):
-        if n > 1 and stride != step:
-            return False
-        step *= n
-    rows, columns = shape[::-1] if matrix.transposed else shape
-    last = matrix.offset + (rows - 1) * matrix.rows + columns - 1
-    return matrix.offset >= 0 and last < size
+        extents = [axis.extent // width for axis, width in instruction.grid]
+        steps = [
+            [
+                dict(access.strides).get(axis, 0) * width
+                for axis, width in instruction.grid
+            ]
+            for _, access, a in accesses_in(instruction.body)
+            if a is array
+        ]
+    elif is_product(instruction):
+        product, late = product_of(instruction), ()
+        extents = product.batch
+        matrices = product.a, product.b, product.out
+        steps = [each.strides for each in matrices if each.base is array]
+    else:
+        return array in instruction.outputs
+    if rest or array in late or math.prod(extents) != count:
+        return False
+    pairs = [zip(extents, each, row_major(extents)) for each in steps]
+    return all([n == 1 or s == size * i for own in pairs for n, s, i in own])
