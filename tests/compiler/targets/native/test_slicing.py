@@ -287,6 +287,18 @@ def test_what_follows_a_convolution_is_in_its_loop():
     assert [a.size for a in loop.locals] == [x.size]
 
 
+def test_totals_are_read_behind_all_slices():
+    rng = np.random.default_rng(9)
+    a, b = numbers(rng, 4, 6, 3), numbers(rng, 4, 3, 4)
+
+    def run(a, b):
+        product = tw.matmul(a, b)
+        totals = tw.reduce_sum(product, [0, 1])  # as many as there are slices
+        return [product * tw.reshape(totals, [4, 1, 1])]
+
+    check(run, a, b, least=0)
+
+
 # ------------------------------------------------------------------ made again
 
 
