@@ -289,14 +289,13 @@ def test_what_follows_a_convolution_is_in_its_loop():
 
 def test_totals_are_read_behind_all_slices():
     rng = np.random.default_rng(9)
-    a, b = numbers(rng, 4, 6, 3), numbers(rng, 4, 3, 4)
+    shapes = (4, 6, 3), (4, 3, 4), (4, 5, 3), (4, 3, 2)
 
-    def run(a, b):
-        product = tw.matmul(a, b)
-        totals = tw.reduce_sum(product, [0, 1])  # as many as there are slices
-        return [product * tw.reshape(totals, [4, 1, 1])]
+    def run(a, b, c, d):
+        totals = tw.reduce_sum(tw.matmul(a, b), [0, 1])  # as many as there are slices
+        return [tw.matmul(c, d) * tw.reshape(totals, [4, 1, 1])]
 
-    check(run, a, b, least=0)
+    check(run, *[numbers(rng, *shape) for shape in shapes], least=0)
 
 
 # ------------------------------------------------------------------ made again
