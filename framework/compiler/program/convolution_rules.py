@@ -24,6 +24,7 @@ from tapewright.ops.convolution.pooling import (
     add_to_maxima_p,
     in_halves,
     maxima_of_sum,
+    parts_in_cache,
     pick_at_maxima_p,
     spread_means_p,
     spread_to_halves,
@@ -198,7 +199,12 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
 
 def spread(g, input, wins, out=None, *, axis):
     """`spread_to_maxima` for windows of two, in place of ``input`` if that ends here."""
-    return spread_to_halves(g, input, wins, out, axis=axis)
+    if out is None:
+        out = np.empty(input.shape, g.dtype)
+    for part in parts_in_cache(np, axis, out, input, g, wins):
+        arrays = g[part], input[part], wins[part], out[part]
+        spread_to_halves(*arrays, axis=axis)
+    return out
 
 
 def lower_spread_to_maxima(

@@ -8,6 +8,7 @@ from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import Map
 from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.core import config
+from tapewright.ops.convolution import pooling
 
 RNG = np.random.default_rng(0)
 
@@ -404,6 +405,24 @@ def test_a_training_step_of_a_convnet_agrees_with_eager_mode():
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
     for a, b in zip(weights, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("part", [1, 70, 1 << 18])
+def test_halves_are_spread_part_by_part(part, numpy_target, monkeypatch):
+    monkeypatch.setattr(pooling, "PART", part)
+    x, g = numbers(4, 6, 8, 5), numbers(4, 3, 4, 5)
+
+    @tw.function
+    def step(x, g):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.max_pool2d(x, 2, 2, "SAME")
+        return y, tape.gradient(y, x, output_gradients=g)
+
+    program = step.get_concrete_function(x, g).executable.program
+    assert [each.name for each in program.instructions].count("spread") == 2
+    for a, b in zip(step(x, g), step.python_function(x, g), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
 @pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 6)])
