@@ -11,7 +11,7 @@ from tapewright.core.emitter import identifier
 
 from ..loops.loop_nest import LoopNest
 from ..loops.pretty import nest_text
-from ..program.array_instructions import View
+from ..program.array_instructions import Contract, View
 from ..program.call_instructions import Load, Store
 from ..targets.native import blas
 from ..targets.native.executable import reason_for_numpy
@@ -169,9 +169,19 @@ def _code(instruction, names, way=None):
         text = "\n".join([head, *map(_indented, each)])
     elif is_product(instruction):
         more, text = _blocks(instruction, way), _equation(instruction, names)
+    elif _is_thin_product(instruction):
+        text = _equation(instruction, names)
     else:
         text = _call(instruction, names)
     return f"# {_note(instruction, more)}\n{text}"
+
+
+def _is_thin_product(instruction):
+    """Return whether a kernel is a product of whole arrays as they lie."""
+    replaced = getattr(instruction, "replaced", None)
+    if type(replaced) is not Contract or not is_product(replaced):
+        return False
+    return not any([a.is_view for a in replaced.operands])
 
 
 def _way(nest):
@@ -203,7 +213,7 @@ def _call(instruction, names):
 
 def _equation(product, names):
     (out,) = product.outputs
-    a, b = product.operands
+    a, b = product.reads
     return f"{names.of(out)} = {names.of(a)} @ {names.of(b)}"
 
 

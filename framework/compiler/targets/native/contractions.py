@@ -23,6 +23,7 @@ from ...loops.tiling import VectorUnit
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
 from .llvm_writer import POINTER, Value
+from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
 
@@ -32,18 +33,28 @@ TRIED = 6  # tiles that are timed where functions are tuned
 _I64 = np.dtype(np.int64)
 
 
-def _schedules(instruction, most=1):
-    """Up to ``most`` `Schedule`s of an instruction, none if there is no code for it."""
-    a, b = instruction.operands[:2]
+def _contraction(instruction):
+    """``(maps, operands, shapes)`` of what there may be code for, or None."""
+    if not instruction.keywords:
+        return thin_product_of(instruction)
+    a, b = operands = instruction.operands[:2]
     (out,) = instruction.outputs
     known = {x.dtype for x in (a, b, out)} == {out.dtype} and out.dtype.char in "fd"
     if not known or len(a.shape) < 3 or not (a.size and b.size and out.size):
+        return None
+    return instruction.maps, operands, (a.shape, b.shape, out.shape)
+
+
+def _schedules(instruction, most=1):
+    """Up to ``most`` `Schedule`s of an instruction, none if there is no code for it."""
+    found, (out,) = _contraction(instruction), instruction.outputs
+    if found is None:
         return ()
+    maps, _, shapes = found
     width, registers = engine.vector_registers()
     rate = 1 if width == 64 else 2
     unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
-    shapes = a.shape, b.shape, out.shape
-    return schedules_of(instruction.maps, *shapes, out.dtype.itemsize, unit, most)
+    return schedules_of(maps, *shapes, out.dtype.itemsize, unit, most)
 
 
 def _threads(schedule):
@@ -62,22 +73,22 @@ class ContractionKernel(NativeKernel):
     def __init__(self, replaced, schedule):
         self.schedule, self.is_sliced = schedule, False
         super().__init__(replaced)
+        _, operands, _ = _contraction(replaced)
+        self.operands = (*operands, *self.operands[2:])
 
     @classmethod
     def accepts(cls, instruction):
-        return bool(instruction.keywords) and bool(_schedules(instruction))
+        return bool(_schedules(instruction))
 
     @classmethod
     def of(cls, program, instruction, is_loop):
         if not config.autotune_is_on():
             return cls(instruction, *_schedules(instruction))
+        maps, _, shapes = _contraction(instruction)
         found = _schedules(instruction, TRIED)
         kernels = {str(each.tile): cls(instruction, each) for each in found}
-        specs = [
-            (x.shape, x.dtype.char)
-            for x in (*instruction.operands[:2], *instruction.outputs)
-        ]
-        return kernels[autotune.fastest(kernels, f"{instruction.maps} {specs}")]
+        about = f"{maps} {shapes} {instruction.outputs[0].dtype.char}"
+        return kernels[autotune.fastest(kernels, about)]
 
     def scratch_specs(self, instruction):
         return list(self._memory(instruction).values())

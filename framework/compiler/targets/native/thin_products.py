@@ -1,0 +1,87 @@
+"""Products of thin matrices as contractions, whose tiles have any height and width.
+
+`gemm` copies both matrices, which pays where a copy is used again and again: not with a few
+rows, as of a small batch. It makes tiles of whole vectors of columns, so BLAS is called for
+fewer columns: contractions have vectors along the rows or along the sum, too. What is faster
+as it is stays with `products`: see `is_thin`.
+"""
+
+from typing import NamedTuple
+
+from ...program.index_maps import Affine, IndexMaps
+from . import gemm
+from .products import product_of
+
+__all__ = ["ThinProduct", "is_thin", "thin_product_of"]
+
+FEW = 48  # rows of a product that is faster without copies
+LEAST = 1 << 21  # multiplications from which on BLAS is slower for a few columns
+SHORT, LEAST_SHORT = 64, 1 << 19  # the same of sums that are not longer
+PAGE = 1 << 12  # bytes: rows that lie so far apart, or twice, take each other's place
+ROWS, FEWEST = 64, 16  # of a block into which the first matrix is cut, if it is longer
+
+
+class ThinProduct(NamedTuple):
+    """A product as a contraction: operands where they lie, of these ``shapes``.
+
+    The rows of the first matrix, or its columns if it is transposed, are cut into blocks.
+    ``shapes`` has those of the operands and of the output.
+    """
+
+    maps: IndexMaps
+    operands: tuple
+    shapes: tuple
+
+
+def thin_product_of(instruction):
+    """The `ThinProduct` that an instruction is, or None if it is left to `products`."""
+    product = product_of(instruction)
+    if product is None or not is_thin(product, instruction.outputs[0].dtype):
+        return None
+    m, n, k, a, b, _ = product[1:]
+    if a.transposed and b.transposed:
+        return None
+    if not (_is_whole(a, m, k) and _is_whole(b, k, n)):
+        return None
+    length, other = (k, m) if a.transposed else (m, k)
+    block = _block(length)
+    if block < min(FEWEST, length):
+        return None
+    loops = (length // block, block, other, n)
+    first, second, third, column = [Affine(((i, 1),)) for i in range(4)]
+    shape_a, shape_b, shape_out = (*loops[:2], other), (other, n), (*loops[:2], n)
+    of_b, of_out = (third, column), (first, second, column)
+    if a.transposed:
+        shape_b, of_b, shape_out, of_out = shape_out, of_out, shape_b, of_b
+    elif b.transposed:
+        shape_b, of_b = shape_b[::-1], of_b[::-1]
+    maps = IndexMaps(loops, ((first, second, third), of_b), of_out)
+    return ThinProduct(maps, (a.base, b.base), (shape_a, shape_b, shape_out))
+
+
+def is_thin(product, dtype):
+    """Return whether the code here is clearly faster than that of `products`."""
+    (m, n, k), lanes = (product.m, product.n, product.k), gemm.tile_of(dtype).lanes
+    if product.batch or product.a.base.is_constant:  # of ones, whose products are sums
+        return False
+    if n >= 2 * lanes:
+        plain = not (product.a.transposed or product.b.transposed)
+        known = m * n * k <= gemm.LARGE and (m < 4 or gemm.is_efficient(dtype, m, n, k))
+        return plain and known and m <= FEW
+    if not 1 < n < lanes:
+        return False
+    if product.a.transposed:
+        return m * n * k >= LEAST
+    is_apart = k * dtype.itemsize % PAGE == 0
+    return not is_apart and m * n * k >= (LEAST_SHORT if k <= SHORT else LEAST)
+
+
+def _is_whole(matrix, rows, columns):
+    """Return whether a matrix is all of an array in C order, maybe transposed."""
+    if matrix.offset or matrix.base.size != rows * columns:
+        return False
+    return matrix.rows == (rows if matrix.transposed else columns)
+
+
+def _block(length):
+    return max([n for n in range(1, min(length, ROWS) + 1) if length % n == 0])
