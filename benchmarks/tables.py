@@ -120,14 +120,14 @@ def measure(workers, case, options):
 
 
 def memory(names, case, options):
-    """Peaks in MB above the memory after the import, each in a process of its own."""
+    """Peaks in MB of processes, each of which imports, compiles and runs one layer."""
     row = {"name": case.name, "size": case.size, "peak": {}, "errors": {}}
     for name in case.among(names):
         with working([name], options.realtime, **UNCACHED) as [worker]:
             try:
                 worker.ask(make=[case.name, case.size])
                 worker.ask(seconds=0.0)
-                row["peak"][name] = worker.ask(peak=True)["above"]
+                row["peak"][name] = worker.ask(peak=True)["peak"]
             except RuntimeError as error:
                 row["errors"][name] = str(error)
     return row

@@ -110,13 +110,11 @@ def serve(make, name, realtime, checked=4):
 
     Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step, numbers)``;
     the answer holds the seconds of the first step, and ``numbers`` of the outputs of
-    ``checked`` steps in turn. ``seconds``: time steps. ``peak``: the peak of memory in MB,
-    and how far it lies above the memory in use after the import.
+    ``checked`` steps in turn. ``seconds``: time steps. ``peak``: that of memory in MB.
     """
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libraries may print
     importlib.import_module(PACKAGES[name])
-    imported = _memory("VmRSS")
     for thread in os.listdir("/proc/self/task") if int(realtime) else ():
         os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
     step = None
@@ -132,8 +130,7 @@ def serve(make, name, realtime, checked=4):
         elif "seconds" in request:
             answer = {"times": timed(step, request["seconds"])}
         else:
-            peak = _memory("VmHWM")
-            answer = {"peak": peak, "above": peak - imported}
+            answer = {"peak": _memory("VmHWM")}
         answers.write(json.dumps(answer) + "\n")
 
 
