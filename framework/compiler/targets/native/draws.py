@@ -20,6 +20,7 @@ MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # of the key from round to round
 ROUNDS = 10
 ENTRIES = 1 << 13  # of a block, at most
+SLICE = 1 << 15  # entries of a slice, at least
 COST = 8  # operations for an entry
 U64 = np.dtype(np.uint64)
 
@@ -27,14 +28,15 @@ U64 = np.dtype(np.uint64)
 class DrawKernel(NativeKernel):
     """A dropout mask, or floats from a range. Others are drawn by NumPy.
 
-    A block makes ``entries`` of the output, a multiple of those of four words.
+    A block makes ``entries`` of the output, a multiple of those of four words. ``count`` is
+    the number of slices that a `SliceLoop` has, or None.
     """
 
-    __slots__ = ("entries", "slices")
+    __slots__ = ("entries", "count")
 
     def __init__(self, replaced):
         super().__init__(replaced)
-        self.entries, self.slices = ENTRIES, None
+        self.entries, self.count = ENTRIES, None
 
     @classmethod
     def accepts(cls, draw):
@@ -63,16 +65,30 @@ class DrawKernel(NativeKernel):
     def blocks(self):
         return -(-self.outputs[0].size // self.entries)
 
+    @property
+    def slices(self):
+        """As set, else as many parts of the first axis as are of some length."""
+        (out,) = self.outputs
+        if self.count is not None or not out.shape:
+            return self.count
+        most = min(out.size // SLICE, out.shape[0])
+        counts = [n for n in range(most, 0, -1) if out.shape[0] % n == 0]
+        return next(filter(self.can_be_cut, counts), None)
+
+    def can_be_cut(self, count):
+        """Return whether each slice has all entries of some blocks of four words."""
+        return self.outputs[0].size % (count * 32 // self.drawn.itemsize) == 0
+
     def in_slices(self, count):
         (out,) = self.outputs
-        if out.size % (count * 32 // self.drawn.itemsize):
+        if not self.can_be_cut(count):
             return None
         twin = copy.copy(self)
-        twin.entries, twin.slices = math.gcd(out.size // count, ENTRIES), count
+        twin.entries, twin.count = math.gcd(out.size // count, ENTRIES), count
         return twin
 
     def write_slice(self, writer, name, context, number, thread):
-        blocks = self.blocks // self.slices
+        blocks = self.blocks // self.count
         with writer.loop(number * blocks, (number + 1) * blocks) as block:
             writer.call(name, [context, block], declare=False)
 

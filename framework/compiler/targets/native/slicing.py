@@ -12,6 +12,7 @@ from ...loops.accesses import layout_of
 from ...loops.fusion import make_views
 from ...loops.loop_nest import LoopNest
 from ...program.array_instructions import View
+from .draws import DrawKernel
 from .kernel import NativeKernel
 from .products import is_product, product_of
 from .segments import code_of
@@ -97,7 +98,10 @@ class _Run:
 
     def ordered(self):
         """The instructions, with slice loops among them, in an order to run them."""
-        for i, each in enumerate(self.instructions):
+        in_turn = sorted(
+            enumerate(self.instructions), key=lambda x: type(x[1]) is DrawKernel
+        )
+        for i, each in in_turn:  # draws have any number of slices: they come last
             count = _count(each)
             if count and count >= SLICES and i not in self.groups:
                 self.grow(_Group(i, _cut(each, count), count))

@@ -4,6 +4,7 @@ Arrays are small here, and handed on in slices all the same.
 """
 
 import contextlib
+import math
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.program import rematerialization
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.native import kernel, slicing
+from tapewright.compiler.targets.native import draws, kernel, slicing
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
 from tapewright.core.errors import VerificationError
@@ -187,6 +188,29 @@ def test_layers_of_attention(dropout):
     loops = check(run, x, close=1e-5, before=before)
     drawn = [type(step) is DrawKernel for loop in loops for step in loop.steps]
     assert any(drawn) == bool(dropout)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (4, 3, 5), (8,), (7, 16), (5, 3)], ids=str)
+def test_dropout_draws_as_it_multiplies(shape, monkeypatch):
+    monkeypatch.setattr(draws, "SLICE", 8)
+    layer = tw.layers.Dropout(0.4, seed=3)
+
+    def run(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+            loss = y * y
+        return [y, tape.gradient(loss, x)]
+
+    def before():
+        layer.seed_generator.state.assign([5, 1])
+
+    x = numbers(np.random.default_rng(10), *shape)
+    layer(x)
+    fits = any([math.prod(shape) % (8 * n) == 0 for n in range(2, shape[0] + 1)
+                if shape[0] % n == 0])  # fmt: skip
+    loops = check(run, x, least=fits, close=0, before=before)
+    assert all([loop.locals for loop in loops])
 
 
 # ------------------------------------------------------------------ random programs
