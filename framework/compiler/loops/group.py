@@ -9,7 +9,7 @@ the nest makes a part of them, and only others may read what the parts add up to
 
 import math
 
-from ..program.array_instructions import Reduce, View
+from ..program.array_instructions import Map, Reduce, View
 from .accesses import relabeled
 from .statements import Axis
 
@@ -71,6 +71,28 @@ class Group:
         if joined:
             self.members.append(instruction)
         return joined
+
+    def add_total(self, reduction, is_read_back):
+        """Add a sum of an array that a map here reads as a whole; return whether it could be.
+
+        Nothing else changes for the group: it sums over its reduced axes, or makes totals.
+        """
+        (operand,) = reduction.operands
+        if is_read_back(reduction) or not self.totals and self.reduced is None:
+            return False
+        for each in self.members:
+            if isinstance(each, Map) and operand in each.operands:
+                (out,) = each.outputs
+                axes = self.axes_of[out]
+                summed, own = _axes_of_sum(axes, reduction.axes)
+                if out.shape != operand.shape or own != frozenset(self.axes):
+                    continue
+                if summed != self.reduced and not (own - summed) <= self.spread:
+                    continue
+                if self._reduce(reduction, axes, is_read_back):
+                    self.members.append(reduction)
+                    return True
+        return False
 
     def _map(self, instruction, known):
         (out,) = instruction.outputs

@@ -148,10 +148,10 @@ class _Grouping:
         """Add an instruction to the group of an operand, or make a new one of it."""
         made = {self.producer(a) for a in instruction.operands} - {None}
         near = sorted([u for u in made if u.group], key=lambda u: -u.number)
-        for unit in near:
-            if self.join(instruction, unit):
-                break
-        else:
+        unit = next((u for u in near if self.join(instruction, u)), None)
+        if unit is None and type(instruction) is Reduce and not near:
+            unit = self.beside(instruction)
+        if unit is None:
             unit = self.new_unit(Group(self.names))
             unit.group.start(instruction, self.is_read_back)
         unit.weight += _weight(instruction)
@@ -171,6 +171,18 @@ class _Grouping:
             return False
         own = [a for a in instruction.operands if self.producer(a) is unit]
         return unit.group.join(instruction, own, self.is_read_back)
+
+    def beside(self, reduction):
+        """A unit that has a reduction join others that read the same array, if one can."""
+        (operand,) = reduction.operands
+        readers = [r for r in self.readers_of[operand] if isinstance(r, Map)]
+        units = {self.unit_of.get(r.outputs[0]) for r in readers} - {None}
+        for unit in sorted([u for u in units if u.group], key=lambda u: u.number):
+            is_small = unit.weight + _weight(reduction) <= self.most
+            if is_small and self.may_join(reduction, unit):
+                if unit.group.add_total(reduction, self.is_read_back):
+                    return unit
+        return None
 
     def is_read_back(self, reduction):
         """Return whether entries of the size of its operand depend on a reduction."""

@@ -328,6 +328,44 @@ def test_blocks_are_not_cut_from_the_axis_of_sums(rows, columns):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
 
 
+def sums_of_columns(x, g):
+    return tw.reduce_sum(x * g, 0), tw.reduce_sum(g, 0), tw.reduce_sum(x, 0)
+
+
+def sums_of_one_row(x, g):
+    return tw.reduce_sum(x * g[:1], 0), tw.reduce_sum(g[:1], 0)
+
+
+def sums_and_rows(x, g):
+    return tw.reduce_sum(x * g, 0), tw.reduce_sum(g, 1), tw.nn.softmax(x) - g
+
+
+def scaled_and_normalized(x, g):
+    normal = layer_norm(x * g)
+    return normal, tw.reduce_sum(g, 1), tw.reduce_sum(g, 0), tw.reduce_sum(x * normal)
+
+
+@pytest.mark.parametrize(
+    "function, count",
+    [
+        (sums_of_columns, 1),
+        (sums_of_one_row, 2),
+        (sums_and_rows, 3),
+        (scaled_and_normalized, 2),
+    ],
+)
+@pytest.mark.parametrize("shape", [(40, 6), (3, 70), (1, 5)])
+def test_sums_of_what_a_nest_reads_are_made_beside_it(function, count, shape):
+    arrays = [numbers(*shape, seed=i) for i in range(2)]
+    program = program_of(function, *arrays)
+    if 1 not in shape:
+        assert len(nests(program)) == count
+    expected = [each.numpy() for each in function(*map(tw.constant, arrays))]
+    for backwards in (False, True):
+        for found, right in zip(run(program, arrays, backwards), expected, strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
+
+
 def test_what_only_a_nest_reads_is_not_stored():
     (nest,) = nests(program_of(layer_norm, numbers(12, 9)))
     assert len(nest.outputs) == 1
