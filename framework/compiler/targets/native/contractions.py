@@ -117,9 +117,12 @@ class ContractionKernel(NativeKernel):
 
     @property
     def slices(self):
-        """Bands of images, unless these are summed over."""
-        schedule = self.schedule
-        return None if schedule.accumulates else schedule.image_bands
+        """Bands of images, if these are what lies one behind the other in the output."""
+        schedule, (out,) = self.schedule, self.outputs
+        sizes = {phase.batch.extent * phase.batch.out for phase in schedule.phases}
+        if schedule.accumulates or sizes != {out.size}:
+            return None
+        return schedule.image_bands
 
     def in_slices(self, count):
         if self.slices != count:
