@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .contraction import Contraction, Loop, Phase, contraction_of
 from .tiling import Tile, can_sum_lanes, tiles_of
 
-__all__ = ["Schedule", "schedule_of", "schedules_of"]
+__all__ = ["Schedule", "greatest_divisor", "schedule_of", "schedules_of"]
 
 BAND = (
     1 << 18
@@ -160,7 +160,7 @@ def _bands(found, itemsize, accumulates, b_bytes):
     fit = max(1, (limit - each * (found.row_span - step)) // (each * step + both))
     if fit < count:
         bands = -(-count // fit)
-        rows = _divisor(count, fit) if accumulates else -(-count // bands)
+        rows = greatest_divisor(count, fit) if accumulates else -(-count // bands)
         return 1, batch, rows, -(-count // rows)
     image = each * (found.row_span + (count - 1) * step)
     images = limit // (image + both * count)
@@ -170,13 +170,13 @@ def _bands(found, itemsize, accumulates, b_bytes):
     images = max(images, -(-LEAST // work), 1)
     if not accumulates and b_bytes > 4 * TILES:  # it is read anew for each band
         images = max(images, -(-256 * each // image))
-    images = _divisor(batch, images)
+    images = greatest_divisor(batch, images)
     return images, batch // images, count, 1
 
 
-def _divisor(n, most):
-    """The largest divisor of ``n`` that is at most ``most``."""
-    return max([d for d in range(1, min(n, most) + 1) if n % d == 0])
+def greatest_divisor(n, most):
+    """The largest divisor of ``n`` that is at most ``most``, or 1."""
+    return max([d for d in range(1, min(n, most) + 1) if n % d == 0], default=1)
 
 
 def _hoisted(phase, tile, itemsize):

@@ -65,13 +65,13 @@ def _threads(schedule):
 class ContractionKernel(NativeKernel):
     """A contraction whose first operand may be read over its margins.
 
-    ``is_sliced``: a `SliceLoop` runs it, slice by slice.
+    ``count`` is the number of slices that a `SliceLoop` has, or None.
     """
 
-    __slots__ = ("is_sliced", "schedule")
+    __slots__ = ("count", "schedule")
 
     def __init__(self, replaced, schedule):
-        self.schedule, self.is_sliced = schedule, False
+        self.schedule, self.count = schedule, None
         super().__init__(replaced)
         _, operands, _ = _contraction(replaced)
         self.operands = (*operands, *self.operands[2:])
@@ -128,11 +128,11 @@ class ContractionKernel(NativeKernel):
         if self.slices != count:
             return None
         twin = copy.copy(self)
-        twin.is_sliced = True
+        twin.count = count
         return twin
 
     def define(self, writer, name, places):
-        _Functions(self, writer, name, places).write(self.is_sliced)
+        _Functions(self, writer, name, places).write(self.count is not None)
 
     def prepare(self, writer, name, arguments):
         schedule, context = self.schedule, arguments.context

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.ops.random.philox import GENERATOR
 
-from .kernel import NativeKernel, block_function, call_blocks
+from .kernel import SLICE, NativeKernel, block_function, call_blocks
 
 __all__ = ["DrawKernel"]
 
@@ -20,7 +20,6 @@ MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # of the key from round to round
 ROUNDS = 10
 ENTRIES = 1 << 13  # of a block, at most
-SLICE = 1 << 15  # entries of a slice, at least
 COST = 8  # operations for an entry
 U64 = np.dtype(np.uint64)
 
@@ -33,6 +32,7 @@ class DrawKernel(NativeKernel):
     """
 
     __slots__ = ("entries", "count")
+    takes_any_slices = True
 
     def __init__(self, replaced):
         super().__init__(replaced)

@@ -18,6 +18,7 @@ from . import runtime
 from .llvm_writer import POINTER
 
 __all__ = [
+    "SLICE",
     "Arguments",
     "NativeKernel",
     "around",
@@ -30,6 +31,7 @@ __all__ = [
 # Operations from which on blocks go to several threads.
 SHARED = 1 << 17
 BLOCK = 1 << 15  # operations of a block, at least
+SLICE = 1 << 15  # entries of a slice, at least, where any number of slices will do
 
 
 class NativeKernel(Instruction, ABC):
@@ -45,6 +47,7 @@ class NativeKernel(Instruction, ABC):
     has_effect = may_alias = False
     can_fail = calls_blas = False
     slices = None  # the number of slices of its output that it can make one by one
+    takes_any_slices = False  # other numbers will do as well
 
     def __init__(self, replaced):
         scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
@@ -88,6 +91,10 @@ class NativeKernel(Instruction, ABC):
     def in_slices(self, count):
         """The kernel that makes its output in so many slices, or None."""
         return self if self.slices == count else None
+
+    def is_sliced(self, array, count):
+        """Return whether slice i of an array is all that slice i of the kernel accesses."""
+        return array in self.outputs
 
     def prepare(self, writer, name, arguments):
         """Write what runs before all slices."""

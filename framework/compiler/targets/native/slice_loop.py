@@ -179,7 +179,7 @@ def is_sliced(instruction, array, count):
         matrices = product.a, product.b, product.out
         steps = [each.strides for each in matrices if each.base is array]
     else:
-        return array in instruction.outputs
+        return not rest and instruction.is_sliced(array, count)
     if rest or array in late or math.prod(extents) != count:
         return False
     pairs = [zip(extents, each, row_major(extents)) for each in steps]

@@ -12,7 +12,6 @@ from ...loops.accesses import layout_of
 from ...loops.fusion import make_views
 from ...loops.loop_nest import LoopNest
 from ...program.array_instructions import View
-from .draws import DrawKernel
 from .kernel import NativeKernel
 from .products import is_product, product_of
 from .segments import code_of
@@ -61,6 +60,11 @@ def _count(instruction):
     return count if count > 1 else None
 
 
+def _takes_any(instruction):
+    """Return whether other numbers of slices will do as well: such instructions join others."""
+    return isinstance(instruction, NativeKernel) and instruction.takes_any_slices
+
+
 def _cut(instruction, count):
     """An instruction that does the same in so many slices, or None."""
     if type(instruction) is LoopNest:
@@ -98,10 +102,8 @@ class _Run:
 
     def ordered(self):
         """The instructions, with slice loops among them, in an order to run them."""
-        in_turn = sorted(
-            enumerate(self.instructions), key=lambda x: type(x[1]) is DrawKernel
-        )
-        for i, each in in_turn:  # draws have any number of slices: they come last
+        in_turn = sorted(enumerate(self.instructions), key=lambda x: _takes_any(x[1]))
+        for i, each in in_turn:
             count = _count(each)
             if count and count >= SLICES and i not in self.groups:
                 self.grow(_Group(i, _cut(each, count), count))

@@ -6,6 +6,7 @@ entries, sums keep their order, and the innermost loop is over the axes behind t
 Tap by tap the values are those of the kernels in `ops.convolution.pooling`.
 """
 
+import copy
 import functools
 from abc import abstractmethod
 from typing import NamedTuple
@@ -21,7 +22,15 @@ from tapewright.ops.convolution.windows import (
 )
 
 from ...loops.accesses import layout_of
-from .kernel import BLOCK, NativeKernel, around, block_function, call_blocks
+from ...loops.contraction_schedule import greatest_divisor
+from .kernel import (
+    BLOCK,
+    SLICE,
+    NativeKernel,
+    around,
+    block_function,
+    call_blocks,
+)
 from .math_functions import scalar_function
 
 __all__ = [
@@ -83,9 +92,13 @@ class Geometry(NamedTuple):
 
 
 class WindowKernel(NativeKernel):
-    """An op along an axis; a subclass computes one entry of its output, in `value`."""
+    """An op along an axis; a subclass computes one entry of its output, in `value`.
 
-    __slots__ = ()
+    ``count`` is the number of slices that a `SliceLoop` has, or None.
+    """
+
+    __slots__ = ("count",)
+    takes_any_slices = True
     spreads = False  # from windows to what is in them
     most_taps = 32
 
@@ -98,6 +111,10 @@ class WindowKernel(NativeKernel):
         known = [a.dtype.char in _DTYPES for a in arrays]
         small = window["size"] <= cls.most_taps and window["stride"] <= 32
         return bool(len(around_it) == 1 and all(plain) and all(known) and small)
+
+    def __init__(self, replaced):
+        super().__init__(replaced)
+        self.count = None
 
     @property
     def axis(self):
@@ -133,7 +150,35 @@ class WindowKernel(NativeKernel):
         one = max(1, self.work // (lead * groups))
         width = min(groups, max(1, BLOCK // one))
         rows = max(1, BLOCK // (one * groups)) if width == groups else 1
+        if self.count is not None:
+            rows = greatest_divisor(lead // self.count, rows)
         return -(-lead // rows) * -(-groups // width), rows, width
+
+    @property
+    def slices(self):
+        """As set, else as many parts of the first axis as are of some length."""
+        (out,) = self.outputs
+        if self.count is not None or self.axis % len(out.shape) == 0:
+            return self.count
+        return greatest_divisor(out.shape[0], out.size // SLICE)
+
+    def in_slices(self, count):
+        lead, _, _ = around(self.outputs[0].shape, self.axis)
+        whole = [layout_of(a).base.size == a.size for a in self.operands]
+        if lead % count or not all(whole):
+            return None
+        twin = copy.copy(self)
+        twin.count = count
+        return twin
+
+    def is_sliced(self, array, count):
+        return self.count == count
+
+    def write_slice(self, writer, name, context, number, thread):
+        count, _, _ = self.blocks
+        each = count // self.count
+        with writer.loop(number * each, (number + 1) * each) as block:
+            writer.call(name, [context, block], declare=False)
 
     def write(self, writer, name, arguments):
         count, _, _ = self.blocks

@@ -17,7 +17,7 @@ from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.program import rematerialization
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.native import draws, kernel, slicing
+from tapewright.compiler.targets.native import draws, kernel, slicing, windows
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
 from tapewright.core.errors import VerificationError
@@ -213,6 +213,34 @@ def test_dropout_draws_as_it_multiplies(shape, monkeypatch):
     assert all([loop.locals for loop in loops])
 
 
+POOLS = {"max": tw.nn.max_pool2d, "mean": tw.nn.avg_pool2d}
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize(
+    "size, stride, padding", [(2, 2, "VALID"), (3, 2, "SAME"), (3, 1, "SAME")]
+)
+@pytest.mark.parametrize("special", [False, True])
+def test_pooling_and_its_derivatives(kind, size, stride, padding, special, monkeypatch):
+    monkeypatch.setattr(windows, "SLICE", 8)
+    x = numbers(np.random.default_rng(11), 6, 7, 9, 3, special=special)
+
+    def run(x):
+        with tw.GradientTape() as outer:
+            outer.watch(x)
+            with tw.GradientTape() as tape:
+                tape.watch(x)
+                y = POOLS[kind](x, size, stride, padding)
+                loss = y * y * y
+            gradient = tape.gradient(loss, x)
+            square = gradient * gradient
+        return [y, gradient, outer.gradient(square, x)]
+
+    loops = check(run, x)
+    steps = [step for loop in loops for step in loop.steps]
+    assert any([isinstance(step, windows.WindowKernel) for step in steps])
+
+
 # ------------------------------------------------------------------ random programs
 
 MANY = settings(
@@ -267,7 +295,9 @@ IMAGES = {
     "twice": lambda x: x + x,
     "mean": lambda x: x - tw.reduce_mean(x, [1, 2], keepdims=True),
     "moments": lambda x: x - tw.reduce_mean(x, [0, 1, 2], keepdims=True),
-    "pool": lambda x: tw.nn.avg_pool2d(x, 2, 1, "SAME"),
+    "means": lambda x: tw.nn.avg_pool2d(x, 2, 1, "SAME"),
+    "maxima": lambda x: tw.nn.max_pool2d(x, 3, 2, "SAME"),
+    "halves": lambda x: tw.nn.max_pool2d(x, 2, 2, "SAME"),
 }
 
 
