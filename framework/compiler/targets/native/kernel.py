@@ -18,9 +18,9 @@ from . import runtime
 from .llvm_writer import POINTER
 
 __all__ = [
-    "SLICE",
     "Arguments",
     "NativeKernel",
+    "SLICE",
     "around",
     "bits_of",
     "block_function",
