@@ -104,7 +104,12 @@ class ContractionKernel(NativeKernel):
         if schedule.parts > 1:
             sizes["parts"] = schedule.parts * out.size
         found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
-        return found | {"counter": ((1,), _I64)}
+        return found | ({"counter": ((1,), _I64)} if self.has_counter else {})
+
+    @property
+    def has_counter(self):
+        """Return whether threads take blocks from a counter, and do not run all of them."""
+        return is_shared(self.schedule.blocks, self.work)
 
     @property
     def work(self):
@@ -147,7 +152,8 @@ class ContractionKernel(NativeKernel):
     def write(self, writer, name, arguments):
         schedule, context = self.schedule, arguments.context
         self.prepare(writer, name, arguments)
-        writer.store(writer.index(0), arguments[self.memory_of["counter"]])
+        if self.has_counter:
+            writer.store(writer.index(0), arguments[self.memory_of["counter"]])
         threads = _threads(schedule)
         threads = threads if is_shared(threads, self.work) else 1
         call_blocks(writer, f"{name}.thread", context, threads, self.work)
@@ -397,9 +403,11 @@ class _Functions:
         """Write the function of a thread, which takes blocks until none is left."""
         writer, schedule = self.writer, self.schedule
         with self.block_function("thread") as (thread, found, (a, b, out)):
-            band = self.band_of(found, thread)
-            counter = found[self.memory["counter"]]
-            with atomics.taken_from(writer, counter, schedule.blocks) as block:
+            band, taken = self.band_of(found, thread), writer.loop(0, schedule.blocks)
+            if "counter" in self.memory:
+                counter = found[self.memory["counter"]]
+                taken = atomics.taken_from(writer, counter, schedule.blocks)
+            with taken as block:
                 part = block / writer.index(schedule.cuts)
                 cut = block - part * schedule.cuts
                 if not schedule.accumulates:
