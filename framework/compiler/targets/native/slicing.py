@@ -20,9 +20,7 @@ from .slice_loop import LINE, SliceLoop, is_sliced
 __all__ = ["form_slices"]
 
 LARGE = 1 << 23  # bytes of an array that is worth it: smaller ones stay in the caches
-SLICES = (
-    8  # at least, so that threads share them; a number that does not depend on threads
-)
+SLICES = 8  # at least, so that threads share them, whatever their number
 
 
 def form_slices(program):
