@@ -78,6 +78,12 @@ class Instruction:
         return self.has_effect or bool(self.variables_read)
 
     @property
+    def is_barrier(self):
+        """Return whether nothing may move past it: it has effects, or overwrites arrays."""
+        overwrites = self.donated is not None or self.variables_written
+        return self.has_effect or bool(overwrites)
+
+    @property
     def is_droppable(self):
         """Return whether it may be removed if its outputs are not read."""
         return self.is_pure

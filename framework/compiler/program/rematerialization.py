@@ -69,7 +69,7 @@ class _Region:
             return
         first = self.readers[0]
         between = instructions[self.last : first]
-        if any([_overwrites(each) for each in between]):
+        if any([each.is_barrier for each in between]):
             return
         made, again = {}, []
         for i in self.readers:
@@ -106,9 +106,3 @@ class _Region:
             (out,) = self.program.append(twin, (current.shape, current.dtype))
             again.append(self.program.instructions.pop())
             made[current] = out
-
-
-def _overwrites(instruction):
-    """Return whether an instruction may change an array that others read."""
-    changes = instruction.donated is not None or instruction.variables_written
-    return instruction.has_effect or bool(changes)

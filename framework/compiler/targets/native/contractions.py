@@ -57,21 +57,18 @@ def _schedules(instruction, most=1):
     return schedules_of(maps, *shapes, out.dtype.itemsize, unit, most)
 
 
-def _threads(schedule):
-    """The number of threads that can have a band at a time."""
-    return min(config.threads(), schedule.blocks)
-
-
 class ContractionKernel(NativeKernel):
     """A contraction whose first operand may be read over its margins.
 
-    ``count`` is the number of slices that a `SliceLoop` has, or None.
+    ``count`` is the number of slices that a `SliceLoop` has, or None; ``threads`` that of
+    threads that have memory for a band.
     """
 
-    __slots__ = ("count", "schedule")
+    __slots__ = ("count", "schedule", "threads")
 
     def __init__(self, replaced, schedule):
         self.schedule, self.count = schedule, None
+        self.threads = min(config.threads(), schedule.blocks)
         super().__init__(replaced)
         _, operands, _ = _contraction(replaced)
         self.operands = (*operands, *self.operands[2:])
@@ -100,7 +97,7 @@ class ContractionKernel(NativeKernel):
         if schedule.packed:
             sizes["b"] = schedule.b_size
         if schedule.contraction.is_padded:
-            sizes["bands"] = _threads(schedule) * _band_size(schedule)
+            sizes["bands"] = self.threads * _band_size(schedule)
         if schedule.parts > 1:
             sizes["parts"] = schedule.parts * out.size
         found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
@@ -146,7 +143,7 @@ class ContractionKernel(NativeKernel):
             call_blocks(writer, f"{name}.pack", context, count, 4 * schedule.b_size)
 
     def write_slice(self, writer, name, context, number, thread):
-        number = number * _threads(self.schedule) + thread
+        number = number * self.threads + thread
         writer.call(f"{name}.slice", [context, number], declare=False)
 
     def write(self, writer, name, arguments):
@@ -154,8 +151,7 @@ class ContractionKernel(NativeKernel):
         self.prepare(writer, name, arguments)
         if self.has_counter:
             writer.store(writer.index(0), arguments[self.memory_of["counter"]])
-        threads = _threads(schedule)
-        threads = threads if is_shared(threads, self.work) else 1
+        threads = self.threads if is_shared(self.threads, self.work) else 1
         call_blocks(writer, f"{name}.thread", context, threads, self.work)
         if schedule.parts > 1:
             size = self.outputs[0].size
@@ -194,6 +190,7 @@ class _Functions:
         self.tile, self.phases = self.schedule.tile, self.schedule.phases
         self.a, self.b = kernel.operands[:2]
         self.dtype, self.memory = self.out.dtype, kernel.memory_of
+        self.threads = kernel.threads
         self.vector = np.dtype((self.dtype, self.tile.lanes))
 
     def write(self, is_sliced):
@@ -389,7 +386,7 @@ class _Functions:
         writer, schedule = self.writer, self.schedule
         add = writer.const(False, np.bool_)
         with self.block_function("slice") as (number, found, arrays):
-            threads = writer.index(_threads(schedule))
+            threads = writer.index(self.threads)
             image = number / threads
             band = self.band_of(found, number - image * threads)
             first = image * schedule.row_bands

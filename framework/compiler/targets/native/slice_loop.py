@@ -37,7 +37,7 @@ class SliceLoop(NativeKernel):
 
     def __init__(self, steps, codes, count, operands, outputs, locals, size):
         size = -(-size // LINE) * LINE
-        shape = self.threads(count), size
+        shape = min(config.threads(), count), size
         memory = Buffer(shape, np.dtype(np.uint8), Kind.SCRATCH)
         counter = Buffer((1,), _I64, Kind.SCRATCH)
         self.operands = (*operands, memory, counter)
@@ -51,10 +51,11 @@ class SliceLoop(NativeKernel):
     def accepts(cls, instruction):
         return False  # `slicing` makes them
 
-    @staticmethod
-    def threads(count):
-        """The number of threads that have slices at a time."""
-        return min(config.threads(), count)
+    @property
+    def threads(self):
+        """The number of threads that have memory for slices."""
+        *_, memory, _ = self.operands
+        return memory.shape[0]
 
     @property
     def name(self):
@@ -114,8 +115,7 @@ class SliceLoop(NativeKernel):
         for i, code in enumerate(self.codes):
             code.prepare(writer, f"{name}.{i}", arguments)
         writer.store(writer.index(0), arguments[self.operands[-1]])
-        threads = self.threads(self.count)
-        threads = threads if is_shared(threads, self.work) else 1
+        threads = self.threads if is_shared(self.threads, self.work) else 1
         call_blocks(writer, f"{name}.thread", arguments.context, threads, self.work)
         for i, code in enumerate(self.codes):
             code.finish(writer, f"{name}.{i}", arguments)

@@ -30,7 +30,7 @@ def form_slices(program):
     for each in program.instructions:
         if type(each) is View:
             continue
-        if not _stays(each):
+        if not each.is_barrier:
             run.append(each)
             continue
         instructions += [*_Run(run, kept, program).ordered(), each]
@@ -39,12 +39,6 @@ def form_slices(program):
     if any([type(each) is SliceLoop for each in instructions]):
         program.instructions = instructions
         make_views(program)
-
-
-def _stays(instruction):
-    """Return whether nothing moves past an instruction."""
-    overwrites = instruction.donated is not None or instruction.variables_written
-    return instruction.has_effect or bool(overwrites)
 
 
 # ------------------------------------------------------------- slices of an instruction
@@ -178,36 +172,32 @@ class _Run:
 
     def in_order(self):
         """Slice loops and the other instructions, each behind those that it needs."""
-        units = {i: self.groups.get(i, i) for i in range(len(self.instructions))}
-        members = {
-            unit: [unit] if type(unit) is int else sorted(unit.members)
-            for unit in units.values()
+        unit_of = {
+            i: min(self.groups[i].members) if i in self.groups else i
+            for i in range(len(self.instructions))
         }
-        needed, after = {}, {}
-        for unit, own in members.items():
-            needs = {
-                units[self.made_by[a]]
-                for i in own
-                for a in self.reads[i]
-                if a in self.made_by
-            } - {unit}
-            needed[unit] = len(needs)
-            for other in needs:
+        needs, after = {}, {}
+        for i, unit in unit_of.items():
+            made_by = [self.made_by[a] for a in self.reads[i] if a in self.made_by]
+            needs.setdefault(unit, set()).update([unit_of[j] for j in made_by])
+        for unit, others in needs.items():
+            others.discard(unit)
+            for other in others:
                 after.setdefault(other, []).append(unit)
-        heap = [(own[0], u) for u, own in members.items() if not needed[u]]
-        heapq.heapify(heap)
-        done = []
-        while heap:
-            _, unit = heapq.heappop(heap)
+        ready, done = [unit for unit, others in needs.items() if not others], []
+        heapq.heapify(ready)
+        while ready:
+            unit = heapq.heappop(ready)
             done.append(unit)
             for other in after.get(unit, ()):
-                needed[other] -= 1
-                if not needed[other]:
-                    heapq.heappush(heap, (members[other][0], other))
-        if len(done) != len(members):
+                needs[other].discard(unit)
+                if not needs[other]:
+                    heapq.heappush(ready, other)
+        if len(done) != len(needs):
             raise AssertionError("slice loops wait for each other")
         return [
-            self.instructions[u] if type(u) is int else self.loop_of(u) for u in done
+            self.loop_of(self.groups[u]) if u in self.groups else self.instructions[u]
+            for u in done
         ]
 
     def loop_of(self, group):
@@ -233,9 +223,6 @@ class _Group:
     def __init__(self, first, instruction, count):
         self.first, self.count = first, count
         self.members = {first: instruction}
-
-    def __lt__(self, other):
-        return False  # in a heap: equal numbers do not occur
 
 
 def _places(steps, arrays, count):

@@ -352,6 +352,22 @@ def test_totals_are_read_behind_all_slices():
     check(run, *[numbers(rng, *shape) for shape in shapes], least=0)
 
 
+def test_code_that_is_written_later_has_memory_for_its_threads():
+    rng = np.random.default_rng(12)
+    x, kernel = numbers(rng, 16, 6, 6, 8), numbers(rng, 3, 3, 8, 8)
+    x, kernel = tw.constant(x), tw.constant(kernel)
+    config.set_threads(1)
+    traced = tw.function(lambda x: tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME")))
+    wanted = traced(x).numpy()
+    config.set_threads(4)
+    traced.explain(x)  # writes it anew
+    (loop,) = slice_loops(traced, x)
+    *_, memory, _ = loop.operands
+    (convolution, _) = loop.steps
+    assert loop.threads == memory.shape[0] == convolution.threads == 1
+    np.testing.assert_array_equal(traced(x).numpy(), wanted)
+
+
 # ------------------------------------------------------------------ made again
 
 
