@@ -21,7 +21,7 @@ os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test mak
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
 from tapewright import random  # noqa: E402
-from tapewright.core import config, devices, interpreters
+from tapewright.core import config, devices, interpreters, parallel
 from tapewright.core.naming import reset_name_counts  # noqa: E402
 
 
@@ -119,6 +119,15 @@ def numpy_target():
     """Functions are compiled to calls of NumPy: the test is about these, or their bits."""
     with config.use_target("numpy"):
         yield
+
+
+@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
+def threads(request, monkeypatch):
+    """Work on arrays of any size is shared out among so many threads."""
+    monkeypatch.setattr(parallel, "SHARE", 1)
+    config.set_threads(request.param)
+    yield
+    config.set_threads(None)
 
 
 @pytest.fixture(autouse=True)

@@ -163,11 +163,12 @@ def autotune_is_on() -> bool:
 
 
 def set_threads(n: int | None) -> None:
-    """Let native code run on ``n`` threads; None stands for the number at the start.
+    """Let functions and large arrays use ``n`` threads; None: the number at the start.
 
     That is one for each processor that this process may use, unless
-    ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says less. Results do not depend on
-    it. The NumPy target does not look at it.
+    ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says less. Native code uses them, and
+    NumPy's calls on parts of arrays of a million entries and more. Results do not depend on
+    it. Products of matrices on the NumPy target are left to the settings of its BLAS.
 
     Raises: ``ValueError`` if ``n`` is not from 1 to 64, ``TypeError`` if it is no integer.
 
@@ -193,7 +194,7 @@ def set_threads(n: int | None) -> None:
 
 
 def threads() -> int:
-    """Return the number of threads that native code runs on."""
+    """Return the number of threads that native code and large arrays use."""
     return _threads["asked"] or _first_threads()
 
 

@@ -84,11 +84,11 @@ class Map(_Computed):
 
 
 class FusedMap(Instruction):
-    """Several maps on arrays of one shape, a block of rows at a time: see `map_fusion`.
+    """Several maps on arrays with the same rows, a block of them at a time: see `map_fusion`.
 
-    ``steps`` are maps, ``rows`` the number of rows in a block. ``scratch_specs`` are shapes
-    and dtypes of memory for blocks of intermediate results; ``places`` has the number of
-    the memory of each such buffer.
+    ``steps`` are maps and reductions, ``rows`` the number of rows in a block.
+    ``scratch_specs`` are shapes and dtypes of memory for blocks of intermediate results;
+    ``places`` has the number of the memory of each such buffer.
     """
 
     __slots__ = ("steps", "rows", "scratch_specs", "places")

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tapewright.core.parallel import parallel_for
 from tapewright.ops.array.shape import sum_to_shape, summed_axis
 from tapewright.ops.convolution.correlation import (
     convolve,
@@ -201,9 +202,12 @@ def spread(g, input, wins, out=None, *, axis):
     """`spread_to_maxima` for windows of two, in place of ``input`` if that ends here."""
     if out is None:
         out = np.empty(input.shape, g.dtype)
-    for part in parts_in_cache(np, axis, out, input, g, wins):
+
+    def work(part):
         arrays = g[part], input[part], wins[part], out[part]
         spread_to_halves(*arrays, axis=axis)
+
+    parallel_for(work, parts_in_cache(np, axis, out, input, g, wins), out.size)
     return out
 
 

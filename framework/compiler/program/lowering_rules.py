@@ -11,10 +11,10 @@ from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.math.comparison import where_positive
 from tapewright.ops.math.reduction import clip_by_norm_p
-from tapewright.ops.nn import cross_entropy
+from tapewright.ops.nn import activation, cross_entropy
 from tapewright.ops.random import philox
 
-from . import convolution_rules
+from . import convolution_rules, map_fusion
 from .array_functions import NotTraceable, joined
 from .array_instructions import Copy, Routine
 from .call_instructions import Draw, Gather, Scatter
@@ -66,7 +66,18 @@ def lower_concat(builder, *values, axis):
     return builder.made(instruction, tuple(shape), values[0].dtype)
 
 
+def lower_gelu(builder, x):
+    """Trace the formula for large arrays: several on one array share what they compute.
+
+    The kernel for NumPy is one call.
+    """
+    if x.size < map_fusion.LEAST or x.dtype.char not in "fd":
+        raise NotTraceable
+    return builder.node.op.kernel(np, x)
+
+
 LOWERING_RULES = {
+    **{op.primitive: lower_gelu for op in activation.GELU},
     clip_by_norm_p.primitive: lower_clip_by_norm,
     concat_p.primitive: lower_concat,
     where_positive.primitive: lower_where_positive,
@@ -93,6 +104,7 @@ LOOP_RULES = {
 
 # Rules for arithmetic that NumPy computes faster in another way than the kernel's.
 HOST_RULES = (
+    lower_gelu,
     lower_clip_by_norm,
     lower_where_positive,
     convolution_rules.lower_relu,

@@ -1,24 +1,23 @@
 """Fuse chains of maps on large arrays, so that they run on a block of rows at a time.
 
 One by one, each map reads and writes whole arrays, which do not fit the cache. A
-`FusedMap` takes some rows through the whole chain before it goes on to the next ones;
-intermediate results are never whole in memory. Every entry is computed as before.
+`FusedMap` takes some rows through the whole chain before it goes on to the next ones, in
+several threads; intermediate results are never whole in memory. Reductions over the last
+axis take part, as softmax has them. Every entry is computed as before.
 """
-
-import math
 
 import numpy as np
 
-from .array_instructions import FusedMap
+from .array_instructions import FusedMap, Reduce
 from .instruction import Memory
 from .program_rewriter import ProgramRewriter
 
 __all__ = ["buffers_in_other_order", "row_blocks"]
 
-# The least size in bytes of arrays for which fusion pays, and the size of a block of rows:
-# smaller arrays stay in the last-level cache, and smaller blocks cost more calls than they
-# save.
-LEAST, ROWS = 1 << 22, 1 << 19
+# The least number of entries of arrays for which fusion pays, and the bytes of a block of
+# rows: smaller arrays stay in the last-level cache, and smaller blocks cost more calls than
+# they save.
+LEAST, ROWS = 1 << 20, 1 << 19
 
 
 def row_blocks(program):
@@ -27,7 +26,7 @@ def row_blocks(program):
     others_order, rewriter = buffers_in_other_order(program), ProgramRewriter(program)
     while at < len(instructions):
         chain, before, stop = _chain(instructions, at, others_order)
-        if len(chain) < 2:
+        if not chain:
             at += 1
             continue
         for instruction in instructions[at:stop]:
@@ -70,15 +69,15 @@ def _chain(instructions, at, others_order):
     """Return ``(chain, before, end)``: instructions from ``at`` on that can be fused, those
     between them, which can run before the chain, and the end of both."""
     first = instructions[at]
-    if not _fits(first, others_order):
+    if not _is_large(first) or not _fits(first, others_order):
         return [], [], at
-    shape = first.outputs[0].shape
     chain, before, made, end = [first], [], {first.outputs[0]}, at + 1
     between = []
     for i in range(at + 1, len(instructions)):
         each = instructions[i]
         seen = {a.base for a in each.operands} | set(each.operands)
-        if _fits(each, others_order) and each.outputs[0].shape == shape:
+        takes_part = _is_large(each) or seen & made
+        if takes_part and _fits(each, others_order) and _same_rows(each, first):
             chain.append(each)
             made.add(each.outputs[0])
             before += between
@@ -90,18 +89,34 @@ def _chain(instructions, at, others_order):
     return chain, before, end
 
 
+def _is_large(instruction):
+    """Return whether an instruction maps or reduces a large array."""
+    if isinstance(instruction, Reduce):
+        return instruction.operands[0].size >= LEAST
+    return instruction.broadcasts and instruction.outputs[0].size >= LEAST
+
+
+def _same_rows(one, other):
+    """Return whether the outputs of two instructions have as many axes and rows."""
+    a, b = one.outputs[0].shape, other.outputs[0].shape
+    return len(a) == len(b) and a[0] == b[0]
+
+
 def _fits(instruction, others_order):
-    """Return whether an instruction maps arrays that can be cut into rows."""
-    if not instruction.broadcasts:
+    """Return whether an instruction can be computed on some rows alone."""
+    if isinstance(instruction, Reduce):
+        whole, rank = instruction.operands[0], len(instruction.operands[0].shape)
+        if not instruction.keepdims or instruction.axes != (rank - 1,) or rank < 2:
+            return False
+    elif instruction.broadcasts:
+        (whole,) = instruction.outputs
+    else:
         return False
-    (out,) = instruction.outputs
-    if out.nbytes < LEAST or not out.shape or out.shape[0] < 2:
+    if not whole.shape or whole.shape[0] < 2 or whole.size // whole.shape[0] > LEAST:
         return False
-    if out.nbytes // out.shape[0] > LEAST:
+    if len(whole.shape) > 2 and not _is_in_c_order(whole, others_order):
         return False
-    if len(out.shape) > 2 and out in others_order:
-        return False
-    return all([len(a.shape) <= len(out.shape) for a in instruction.operands])
+    return all([len(a.shape) <= len(whole.shape) for a in instruction.operands])
 
 
 def _fused(program, chain, later):
@@ -115,9 +130,9 @@ def _fused(program, chain, later):
     for step in chain:
         operands += [a for a in step.operands if a not in made and a not in operands]
     outputs = [step.outputs[0] for step in chain if step.outputs[0] in needed]
-    height, *columns = chain[0].outputs[0].shape
-    width = max([s.outputs[0].dtype.itemsize for s in chain]) * math.prod(columns)
-    rows = max(1, min(height, ROWS // width))
+    height = chain[0].outputs[0].shape[0]
+    largest = max([a.nbytes for step in chain for a in (*step.operands, *step.outputs)])
+    rows = max(1, min(height, ROWS * height // largest))
     places, specs = _scratch(chain, outputs, rows)
     return FusedMap(chain, operands, outputs, rows, specs, places)
 

@@ -27,15 +27,18 @@ from tapewright.core.typing import ShapeLike, TensorLike
 from ..array.shape import reshape, transpose
 from .grouped import (
     are_small,
+    by_groups,
     convolve_groups,
     filter_gradient_of_groups,
     input_gradient_of_groups,
 )
 from .im2col import (
     Room,
+    as_adjoint,
     blocks_of,
     clear_around,
     columns,
+    has_thin_output,
     matrices,
     meetings,
     product,
@@ -100,7 +103,7 @@ def convolve_into(
     x, target = _split(turned(xp, input, room), groups), _split(out.transpose(), groups)
     filters = _split_filters(filters, groups)
     if are_small(xp, filters.shape, counts, batch):
-        convolve_groups(xp, x, filters, target, *geometry, room)
+        by_groups(convolve_groups, xp, (x, filters, target), *geometry, room=room)
         return out
     for each in zip(x, filters, target):
         _convolve_one(xp, *each, *geometry, room.again())
@@ -109,6 +112,18 @@ def convolve_into(
 
 def _convolve_one(xp, x, filters, out, strides, dilations, befores, counts, room):
     """The convolution of ``x`` into ``out``, ``[channels, width, ..., batch]``."""
+    *window, depth, count = filters.shape
+    if has_thin_output(filters.shape, strides):
+        flipped, befores = as_adjoint(filters, dilations, befores)
+        _add_products(xp, x, flipped, out, strides, dilations, befores, room)
+    else:
+        _multiply_columns(
+            xp, x, filters, out, strides, dilations, befores, counts, room
+        )
+
+
+def _multiply_columns(xp, x, filters, out, strides, dilations, befores, counts, room):
+    """`_convolve_one`: the entries in all windows, copied, times the filters."""
     *window, depth, count = filters.shape
     shifts = shared_taps(window, strides, depth, count)
     weights, flat = matrices(filters, shifts).swapaxes(1, 2), _flat(out)
@@ -212,9 +227,10 @@ def input_gradient_into(
     g, target = _split(turned(xp, g, room), groups), _split(out.transpose(), groups)
     filters = _split_filters(filters, groups)
     if are_small(xp, filters.shape, counts, batch):
-        input_gradient_of_groups(
-            xp, g, filters, target, strides, dilations, befores, room
-        )
+        by_groups(
+            input_gradient_of_groups, xp, (g, filters, target), strides, dilations, befores,
+            room=room,
+        )  # fmt: skip
         return out
     for each in zip(g, filters, target):
         _input_gradient_of_one(xp, *each, strides, dilations, befores, room.again())
@@ -222,6 +238,16 @@ def input_gradient_into(
 
 
 def _input_gradient_of_one(xp, g, filters, out, strides, dilations, befores, room):
+    if has_thin_output(filters.shape, strides):
+        flipped, befores = as_adjoint(filters, dilations, befores)
+        size = out.shape[-2:0:-1]
+        _multiply_columns(xp, g, flipped, out, strides, dilations, befores, size, room)
+    else:
+        _add_products(xp, g, filters, out, strides, dilations, befores, room)
+
+
+def _add_products(xp, g, filters, out, strides, dilations, befores, room):
+    """`_input_gradient_of_one`: filters times each place, added to the entries it sees."""
     *window, depth, count = filters.shape
     size, counts, batch = out.shape[-2:0:-1], g.shape[-2:0:-1], g.shape[-1]
     flat = _flat(g)
@@ -328,7 +354,7 @@ def filter_gradient_into(
     g = _split(turned(xp, g, room), groups)
     target = _split_filters(out, groups)
     if are_small(xp, target.shape, counts, input.shape[0]):
-        filter_gradient_of_groups(xp, x, g, target, *geometry, room)
+        by_groups(filter_gradient_of_groups, xp, (x, g, target), *geometry, room=room)
         return out
     for each in zip(x, g, target):
         _filter_gradient_of_one(xp, *each, *geometry, room.again())
@@ -345,6 +371,10 @@ def _are_pixels_alone(xp, input, g, window, margins):
 
 def _filter_gradient_of_one(xp, x, g, out, strides, dilations, befores, counts, room):
     *window, depth, count = out.shape
+    if has_thin_output(out.shape, strides):
+        flipped, befores = as_adjoint(out, dilations, befores)
+        x, g, out, counts = g, x, flipped, x.shape[-2:0:-1]
+        depth, count = count, depth
     shifts = shared_taps(window, strides, depth, count)
     flat = _flat(g).T
     total = room.take(shifts, math.prod(window) // shifts * depth, count)

@@ -12,11 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .im2col import GPU_BLOCK, columns_size, meetings, product, unroll
+from tapewright.core.parallel import parallel_for, threads_for
+
+from .im2col import GPU_BLOCK, Room, columns_size, meetings, product, unroll
 from .windows import positions
 
 __all__ = [
     "are_small",
+    "by_groups",
     "convolve_groups",
     "filter_gradient_of_groups",
     "group_columns_size",
@@ -39,6 +42,22 @@ def are_small(xp, filters, counts, batch):
     groups, *rest = filters
     size = math.prod(rest) * math.prod(counts[:-1]) * batch
     return groups > 1 and (xp is not np or size <= SMALL)
+
+
+def by_groups(compute, xp, arrays, *geometry, room):
+    """``compute(xp, *arrays, *geometry, room)``, in each thread for some of the groups."""
+    groups, size = len(arrays[0]), max([x.size for x in arrays])
+    count = min(groups, threads_for(size)) if xp is np else 1
+    rooms = [room, *[Room(xp, arrays[0].dtype) for _ in range(1, count)]]
+
+    def work(i):
+        part = slice(i * groups // count, (i + 1) * groups // count)
+        compute(xp, *[x[part] for x in arrays], *geometry, rooms[i])
+
+    if count > 1:
+        parallel_for(work, range(count))
+    else:
+        compute(xp, *arrays, *geometry, room)
 
 
 # --------------------------------------------------------------------------- columns

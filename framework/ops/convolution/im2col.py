@@ -10,15 +10,18 @@ import math
 import numpy as np
 
 from tapewright.core.blas import gemm
+from tapewright.core.parallel import parallel_for
 
 from .windows import positions
 
 __all__ = [
     "Room",
+    "as_adjoint",
     "blocks_of",
     "clear_around",
     "columns",
     "columns_size",
+    "has_thin_output",
     "matrices",
     "meetings",
     "product",
@@ -33,6 +36,8 @@ BLOCK, GPU_BLOCK = 1 << 22, 1 << 26
 PIECE = 1 << 15
 # From so many numbers on a product that adds is worth the call of BLAS.
 LARGE = 1 << 14
+# The channels of the input for each of the output from which on the output is thin.
+THIN = 4
 
 
 class Room:
@@ -81,12 +86,15 @@ def _transpose(x, out):
     """
     batch, height, row = len(x), x.shape[1], math.prod(x.shape[2:])
     step = max(1, PIECE // max(batch * row, 1))
-    space = np.empty((batch, step * row + 16), x.dtype)
-    for i in range(0, height, step):
+
+    def work(i):
         part = x[:, i : i + step]
+        space = np.empty((batch, step * row + 16), x.dtype)
         piece = space[:, : part.shape[1] * row].reshape(part.shape)
         piece[...] = part
         out.T[:, i : i + step] = piece
+
+    parallel_for(work, range(0, height, step), x.size)
 
 
 def matrices(filters, shifts=1):
@@ -152,6 +160,27 @@ def shared_taps(window, strides, depth, count):
     return window[-1] if strides[-1] == 1 and pays else 1
 
 
+def has_thin_output(filters, strides):
+    """Return whether the places of a convolution have far fewer channels than the input.
+
+    Then the windows of the adjoint are copied instead: with stride 1, a convolution is the
+    adjoint of one with flipped filters.
+    """
+    *window, depth, count = filters
+    return set(strides) == {1} and math.prod(window) > 1 and THIN * count <= depth
+
+
+def as_adjoint(filters, dilations, befores):
+    """Filters ``[*window, o, c]`` of the adjoint, a view, and the margins in front.
+
+    An entry meets tap ``t`` of one where it meets tap ``n - 1 - t`` of the other.
+    """
+    window = filters.shape[:-2]
+    flipped = filters[(slice(None, None, -1),) * len(window)].swapaxes(-1, -2)
+    reaches = [(n - 1) * dilation for n, dilation in zip(window, dilations)]
+    return flipped, [reach - b for reach, b in zip(reaches, befores)]
+
+
 def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
     """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
@@ -200,6 +229,11 @@ def columns_size(image, filters, strides, padding, dilations):
     """The size of the columns, in numbers, for an image and filters of these shapes."""
     *window, depth, count = filters
     _, counts = positions(image[1:-1], window, strides, padding, dilations)
+    if has_thin_output(filters, strides):
+        depth, count = count, depth
+        counts = tuple(
+            map(max, counts, image[1:-1])
+        )  # of the convolution and its adjoint
     shifts = shared_taps(window, strides, depth, count)
     taps = math.prod(window) // shifts
     more = (shifts - 1) * dilations[-1]

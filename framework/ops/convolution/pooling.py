@@ -21,6 +21,7 @@ from tapewright.core import dtypes
 from tapewright.core.costs import per_input, size_of
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.parallel import parallel_for
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,
@@ -69,8 +70,10 @@ __all__ = [
 ]
 
 
-# Numbers of an array that are worked on at a time, so that they stay in the cache.
+# Numbers of an array that one thread works on at a time, so that they stay in the cache.
 PART = 1 << 18
+# Numbers of an array from which on parts pay where no window has a margin.
+LARGE = 1 << 20
 
 
 def as_windows(value):
@@ -106,17 +109,22 @@ def parts_in_cache(xp, axis, *arrays):
     yield from itertools.product(*cut)
 
 
-def _combined_everywhere(ufunc, input, axis, found):
+def _combined_everywhere(ufunc, input, axis, found, out=None):
     """Each tap's entries combined, where every tap meets an entry in each window."""
     parts = [input[at(axis, seen)] for _, _, seen in found]
-    out = parts[0] if len(parts) == 1 else ufunc(parts[0], parts[1])
+    if len(parts) == 1:
+        return parts[0]
+    out = ufunc(parts[0], parts[1], out=out)
     for part in parts[2:]:
         ufunc(out, part, out=out)
     return out
 
 
 def _combined(ufunc, input, out, axis, found, neutral):
-    """Each tap's entries combined into ``out``, from a neutral entry for each window."""
+    """Combine each tap's entries into ``out``, from a neutral entry for each window."""
+    if is_everywhere(found, out.shape[axis]) and len(found) > 1:
+        _combined_everywhere(ufunc, input, axis, found, out)
+        return
     out[...] = neutral
     for _, windows, seen in found:
         part = out[at(axis, windows)]
@@ -148,12 +156,15 @@ def window_max_p(
 ):
     """The largest entry of each window along ``axis``, which counts from the end."""
     count, found = taps(input.shape[axis], size, stride, padding, dilation)
-    if is_everywhere(found, count):
+    if is_everywhere(found, count) and input.size < LARGE:
         return _combined_everywhere(xp.maximum, input, axis, found)
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
     least = -np.inf if out.dtype.kind == "f" else np.iinfo(out.dtype).min
-    for part in parts_in_cache(xp, axis, input, out):
+
+    def pool(part):
         _combined(xp.maximum, input[part], out[part], axis, found, least)
+
+    parallel_for(pool, parts_in_cache(xp, axis, input, out), input.size)
     return out
 
 
@@ -242,12 +253,15 @@ def spread_to_maxima_p(
     halves = xp is np and in_halves(
         input.shape, g.dtype, axis, size, stride, padding, dilation
     )
-    for part in parts_in_cache(xp, axis, full, input, maxima, g):
+
+    def spread(part):
         if halves:
             spread_to_halves(g[part], input[part], out=full[part], axis=axis)
         else:
             pieces = g[part], input[part], maxima[part]
             _spread_part(xp, *pieces, full[part], axis, found)
+
+    parallel_for(spread, parts_in_cache(xp, axis, full, input, maxima, g), full.size)
     return full
 
 
@@ -366,10 +380,13 @@ def pick_at_maxima_p(
     pooled = resized(c.shape, axis, maxima.shape[axis])
     shape = tuple(broadcast_shape(pooled, maxima.shape))
     picked = xp.zeros_like(maxima, c.dtype, shape=shape)
-    for part in parts_in_cache(xp, axis, c, input, maxima, picked):
+
+    def pick(part):
         target = picked[part]
         for windows, seen, hits in _hits(xp, input[part], maxima[part], axis, found):
             target[at(axis, windows)] += _keep(xp, c[part][at(axis, seen)], hits)
+
+    parallel_for(pick, parts_in_cache(xp, axis, c, input, maxima, picked), c.size)
     return picked
 
 
@@ -439,12 +456,15 @@ def window_mean_p(
     extent = input.shape[axis]
     count, found = taps(extent, size, stride, padding, dilation)
     shares = _shares(xp, input.dtype, axis, extent, size, stride, padding, dilation)
-    if is_everywhere(found, count):
+    if is_everywhere(found, count) and input.size < LARGE:
         return _combined_everywhere(xp.add, input, axis, found) * shares
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
-    for part in parts_in_cache(xp, axis, input, out):
+
+    def pool(part):
         _combined(xp.add, input[part], out[part], axis, found, 0)
         xp.multiply(out[part], shares, out=out[part])
+
+    parallel_for(pool, parts_in_cache(xp, axis, input, out), input.size)
     return out
 
 
@@ -481,7 +501,8 @@ def spread_means_p(
     shares = _shares(xp, g.dtype, axis, extent, size, stride, padding, dilation)
     seen_by_one = stride >= size and dilation == 1  # so that nothing is added up
     covered = sum([len(range(extent)[seen]) for _, _, seen in found]) == extent
-    for part in parts_in_cache(xp, axis, full, g):
+
+    def spread(part):
         share, target = g[part] * shares, full[part]
         if seen_by_one:
             share += g.dtype.type(0)  # no negative zeros, as in sums from 0
@@ -492,6 +513,8 @@ def spread_means_p(
                 target[at(axis, seen)] = share[at(axis, windows)]
             else:
                 target[at(axis, seen)] += share[at(axis, windows)]
+
+    parallel_for(spread, parts_in_cache(xp, axis, full, g), full.size)
     return full
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.parallel import parallel_for
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Kernel, Op, P
@@ -31,7 +32,7 @@ def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     return elementwise(kinds="f", ignores_float_errors=True, cost=(0, 1), **options)
 
 
-_BLOCK = 1 << 15  # entries that are worked on at once: they stay in the cache
+_BLOCK = 1 << 16  # entries that one thread works on at once: they stay in the cache
 
 
 def in_blocks(compute, *inputs):
@@ -41,9 +42,12 @@ def in_blocks(compute, *inputs):
         return compute(*inputs)
     flat = [x.reshape(-1) for x in inputs]
     out = np.empty(first.size, first.dtype)
-    for start in range(0, first.size, _BLOCK):
+
+    def work(start):
         part = slice(start, start + _BLOCK)
         out[part] = compute(*[x[part] for x in flat])
+
+    parallel_for(work, range(0, first.size, _BLOCK), first.size)
     return out.reshape(first.shape)
 
 

@@ -281,7 +281,8 @@ def _by_parts(op):
         return out if wide is x else out.astype(x.dtype)
 
 
-for _op in (_gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope):
+GELU = _gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope
+for _op in GELU:
     _by_parts(_op)
 
 

@@ -3,7 +3,8 @@
 In memory an array is ``[rows, n]``, whose rows have statistics of their own, or
 ``[examples, positions, channels, members]`` with statistics of each channel, over positions
 and members. There the statistics are made as long as several positions: NumPy is faster
-along long rows than along short ones.
+along long rows than along short ones. Parts are shared out among threads; their sums are
+added in order.
 """
 
 import functools
@@ -11,6 +12,8 @@ import itertools
 import math
 
 import numpy as np
+
+from tapewright.core.parallel import parallel_for, parallel_map
 
 __all__ = ["standardize_parts", "standardize_parts_grad"]
 
@@ -31,19 +34,30 @@ def standardize_parts(x, axes, epsilon, centred):
     share, epsilon = x.dtype.type(1 / form.count), x.dtype.type(epsilon)
     source, target = layout.whole(x), layout.whole(normal)
     means, variances = np.zeros((2, *form.small_shape), x.dtype)
-    scratch = form.scratch(x.dtype)
-    for own, parts in form.units():
+
+    def standardize(unit):
+        own, parts = unit
         if centred:
-            means[own] = form.total([source[p] for p in parts]) * share
-            row = form.long(means[own])
-            for p in parts:
-                np.subtract(source[p], row, out=target[p])
+            means[own] = form.total(
+                parallel_map(lambda p: form.sums(source[p]), parts, x.size)
+            )
+            means[own] *= share
+            mean = form.long(means[own])
+
+        def squares(p):
+            there = source[p]
+            if centred:
+                there = np.subtract(there, mean, out=target[p])
+            return form.dots(there, there)
+
+        variances[own] = form.total(parallel_map(squares, parts, x.size)) * share
+        factor = form.long(1 / np.sqrt(variances[own] + epsilon))
         there = target if centred else source
-        variances[own] = form.dots([(there[p], there[p]) for p in parts], scratch)
-        variances[own] *= share
-        row = form.long(1 / np.sqrt(variances[own] + epsilon))
-        for p in parts:
-            np.multiply(there[p], row, out=target[p])
+        parallel_for(
+            lambda p: np.multiply(there[p], factor, out=target[p]), parts, x.size
+        )
+
+    parallel_for(standardize, form.units(), x.size)
     return normal, layout.placed(means), layout.placed(variances)
 
 
@@ -61,20 +75,25 @@ def standardize_parts_grad(g, normal, inverse, slope, shift, axes, centred):
     form, share = layout.form, normal.dtype.type(1 / layout.form.count)
     g, normal, target = map(layout.whole, (g, normal, out))
     inverse, slope, shift = map(layout.small, (inverse, slope, shift))
-    scratch = form.scratch(normal.dtype)
-    for own, parts in form.units():
+
+    def differentiate(unit):
+        own, parts = unit
         factor, ahead = inverse[own], shift[own]
-        mean = form.dots([(g[p], normal[p]) for p in parts], scratch) * share
-        slopes = form.long(slope[own] - factor * mean)
+        found = parallel_map(lambda p: form.dots(g[p], normal[p]), parts, g.size)
+        slopes = form.long(slope[own] - factor * (form.total(found) * share))
         if centred:
-            ahead = ahead - factor * (form.total([g[p] for p in parts]) * share)
+            found = parallel_map(lambda p: form.sums(g[p]), parts, g.size)
+            ahead = ahead - factor * (form.total(found) * share)
         factor, ahead = form.long(factor), form.long(ahead)
-        for p in parts:
-            made, room = target[p], form.room(scratch, g[p])
-            np.multiply(normal[p], slopes, out=made)
+
+        def combine(p):
+            made = np.multiply(normal[p], slopes, out=target[p])
             np.add(made, ahead, out=made)
-            np.multiply(g[p], factor, out=room)
-            np.add(made, room, out=made)
+            np.add(made, g[p] * factor, out=made)
+
+        parallel_for(combine, parts, g.size)
+
+    parallel_for(differentiate, form.units(), g.size)
     return out
 
 
@@ -150,23 +169,20 @@ class _Rows:
             rows = slice(i, i + self.step)
             yield rows, [rows]
 
-    def scratch(self, dtype):
-        return np.empty((min(self.step, self.shape[0]), self.count), dtype)
-
-    def room(self, scratch, part):
-        return scratch[: len(part)]
-
-    def total(self, parts):
-        (part,) = parts
+    def sums(self, part):
+        """Return the sums of a part's entries, for `total`."""
         if self.count > DOT:  # pairwise
             return np.add.reduce(part, axis=1, keepdims=True)
         return np.vecdot(part, np.ones(self.count, part.dtype))[:, None]
 
-    def dots(self, pairs, scratch):
-        ((a, b),) = pairs
-        if self.count > DOT:
-            return self.total([np.multiply(a, b, out=self.room(scratch, a))])
-        return np.vecdot(a, b)[:, None]
+    def dots(self, a, b):
+        """Return the sums of products of two parts, for `total`."""
+        return self.sums(a * b) if self.count > DOT else np.vecdot(a, b)[:, None]
+
+    def total(self, sums):
+        """Return the sums of all parts, for each statistic."""
+        (only,) = sums
+        return only
 
     def long(self, statistics):
         return statistics
@@ -199,23 +215,15 @@ class _Columns:
             own = slice(i, i + self.examples)
             yield own, [(own, rows) for rows in cut]
 
-    def scratch(self, dtype):
-        return np.empty((self.examples, self.rows, self.shape[2]), dtype)
+    def sums(self, part):
+        return np.add.reduce(part, axis=1)
 
-    def room(self, scratch, part):
-        return scratch[: part.shape[0], : part.shape[1]]
+    def dots(self, a, b):
+        return self.sums(a * b)
 
-    def total(self, parts):
-        total = None
-        for part in parts:  # each is gone once the next one is made
-            sums = np.add.reduce(part, axis=1)
-            total = sums if total is None else np.add(total, sums, out=total)
+    def total(self, sums):
+        total = functools.reduce(np.add, sums)
         return total.reshape(-1, *self.beside).sum(axis=(1, 3))
-
-    def dots(self, pairs, scratch):
-        return self.total(
-            np.multiply(a, b, out=self.room(scratch, a)) for a, b in pairs
-        )
 
     def long(self, statistics):
         every = np.broadcast_to(

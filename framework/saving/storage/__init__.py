@@ -2,7 +2,6 @@
 
 atomic         a new file in the place of the old one, at once
 seal           a digest of all bytes, in the block that HDF5 leaves to its user
-threads        work shared out over several cores
 progress       a bar for large files
 window         a part of a file, as a file of its own
 sink           the file under HDF5 while it is written

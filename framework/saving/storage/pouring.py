@@ -12,13 +12,13 @@ import numpy as np
 from tapewright.core.devices import to_numpy
 
 from .seal import PIECE, USER_BLOCK
-from .threads import MAX_THREADS
 
 __all__ = ["Pourer", "blocks", "can_pour"]
 
 UNIT = 4 << 20  # bytes that are written at a time
 BLOCK = 4 << 20  # bytes of an array that are copied at a time if they must be
 SMALLEST = 64 << 10  # bytes of an array that is worth it
+MAX_THREADS = 4  # that write and hash
 
 
 def can_pour(array):

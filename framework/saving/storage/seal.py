@@ -10,8 +10,8 @@ import re
 import threading
 
 from tapewright.core.errors import SavingError
+from tapewright.core.parallel import parallel_for
 
-from .threads import share_out
 from .window import Window
 
 __all__ = ["PIECE", "USER_BLOCK", "check_seal", "seal"]
@@ -76,5 +76,5 @@ def _digest(window, known=()):
         count = window.read_into(own.buffer, starts[i])
         digests[i] = hashlib.sha256(own.buffer[:count]).digest()
 
-    share_out(work, [i for i, digest in enumerate(digests) if not digest])
+    parallel_for(work, [i for i, digest in enumerate(digests) if not digest])
     return hashlib.sha256(b"".join(digests)).hexdigest()

@@ -5,8 +5,9 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from tapewright.core.parallel import parallel_for
+
 from .items import Item
-from .threads import share_out
 
 __all__ = ["Array"]
 
@@ -141,7 +142,7 @@ class Array(Item):
 
         for start in range(0, len(content), BLOCK):
             stop = min(start + BLOCK, len(content))
-            share_out(work, range(start, stop, UNIT))
+            parallel_for(work, range(start, stop, UNIT))
             self._source.progress.add(stop - start)
 
     def _check_inside(self):

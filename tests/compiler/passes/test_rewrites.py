@@ -944,11 +944,27 @@ STEPS = {
         [lambda x, f: tw.tanh(x) * number(2, x)],
         **CONVOLUTION,
     ),
+    **{
+        f"gelu{name}": Line(
+            [function],
+            dtypes=SINGLE,
+            sides=(BLAS, BLOCKS),
+            least=1 << 22,
+            roles=("made", "transposed result"),
+        )
+        for name, function in {
+            "": tw.nn.gelu,
+            "_slope": lambda x: gradient(tw.nn.gelu, x),
+            "_by_tanh": lambda x: tw.nn.gelu(x, True),
+            "_by_tanh_slope": lambda x: gradient(lambda x: tw.nn.gelu(x, True), x),
+        }.items()
+    },
     "row_blocks": Line(
         [
             lambda x, y: tw.tanh(x * y + y[:1]) - x[:, :1],
             lambda x, y: [[z, z * y, tw.reduce_max(z, 0)] for z in [tw.maximum(x, y) - x]][0],
             lambda x, y: tw.maximum(x, y) * y[0] - tw.abs(x),
+            lambda x, y: tw.nn.softmax(x) * y,
         ],
         operands=2,
         dtypes=SINGLE,
@@ -1098,7 +1114,8 @@ def combinations(line):
 def test_a_rule_fires_where_it_should_and_changes_no_number(name, fired):
     line, rule = TABLE[name], name.partition(",")[0]
     problems = []
-    target = "numpy" if rule == "row_blocks" else tw.config.target()  # one of its own
+    own = rule == "row_blocks" or rule.startswith("gelu")  # of one target
+    target = "numpy" if own else tw.config.target()
     passes = tw.config.graph_passes(True, **dict.fromkeys(line.off, False))
     with passes, tw.config.use_target(target):
         for dtype, side, make in itertools.product(line.dtypes, line.sides, line.make):

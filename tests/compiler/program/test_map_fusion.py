@@ -7,14 +7,14 @@ import tapewright as tw
 from tapewright.compiler.program import map_fusion
 from tapewright.compiler.program.array_instructions import FusedMap
 
-pytestmark = pytest.mark.usefixtures("numpy_target")  # row blocks are its
+pytestmark = pytest.mark.usefixtures("numpy_target", "threads")  # row blocks are its
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(map_fusion, "LEAST", 1 << 10)
+    monkeypatch.setattr(map_fusion, "LEAST", 1 << 8)
     monkeypatch.setattr(map_fusion, "ROWS", 1 << 9)
 
 
@@ -76,10 +76,62 @@ def test_few_long_rows_are_left_alone():
     assert not blocks_of(lambda x: tw.exp(x * x) - x, x)
 
 
+def test_reductions_of_rows_join_a_chain():
+    def function(x, y):
+        p = tw.nn.softmax(x)
+        q = tw.nn.log_softmax(tw.reshape(x, (20, 6, 5)))
+        return p * y, tw.reduce_max(tw.exp(x) - y, -1, keepdims=True) + p, q
+
+    x, y = normal(20, 30), normal(20, 30)
+    check(function, x, y)
+    steps = [[s.name for s in each.steps] for each in blocks_of(function, x, y)]
+    assert sum(name == "reduce" for names in steps for name in names) >= 3
+    bad = x.numpy().copy()
+    bad[3, 4], bad[7, 8], bad[11, 2] = np.nan, np.inf, -np.inf
+    check(function, tw.constant(bad), y)
+
+
+def test_threads_have_scratch_memory_of_their_own(monkeypatch):
+    monkeypatch.setattr(map_fusion, "LEAST", 1 << 13)
+    monkeypatch.setattr(map_fusion, "ROWS", 1 << 18)
+    check(lambda x, y: (tw.exp(tw.sin(x * y) + x),), normal(96, 8192), normal(8192))
+
+
+def test_reductions_that_do_not_keep_rows_end_a_chain():
+    def function(x):
+        y = tw.exp(x)
+        z = y - tw.reduce_max(y, 0, keepdims=True)
+        return z * z, tw.reduce_max(tw.exp(z), 1)
+
+    check(function, normal(20, 30))
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu_and_its_slope_share_their_formula(approximate):
+    def step(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.nn.gelu(x, approximate)
+        return y, tape.gradient(y, x)
+
+    x = normal(40, 30).numpy()
+    x[:5, 0] = np.nan, np.inf, -np.inf, 0.0, -0.0
+    for dtype in ["float32", "float64"] if approximate else ["float32"]:
+        given = tw.constant(x, dtype)
+        check(step, given)
+        check(lambda x: (tw.nn.gelu(x, approximate),), given)
+        (block,) = blocks_of(step, given)
+        assert [each.name for each in block.steps].count("exp") == 1 + approximate
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_chains(seed):
     rng = np.random.default_rng(seed)
-    unary = [tw.tanh, tw.square, tw.negative, tw.transpose, lambda x: x * 0.5]
+    unary = [
+        tw.tanh, tw.square, tw.negative, tw.transpose, lambda x: x * 0.5, tw.nn.softmax,
+        lambda x: x - tw.reduce_max(x, 1, keepdims=True),
+        lambda x: x - tw.reduce_max(x, 0, keepdims=True),
+    ]  # fmt: skip
     binary = [tw.add, tw.subtract, tw.multiply, tw.maximum]
     choices = rng.integers(0, 1 << 30, (8, 4))
 

@@ -53,7 +53,7 @@ def test_a_constant_full_of_one_number_becomes_that_number():
 
 
 TALL = tw.constant(
-    np.random.default_rng(0).normal(size=(1030, LEAST // 4096 + 8)).astype(np.float32)
+    np.random.default_rng(0).normal(size=(1030, LEAST // 1024 + 8)).astype(np.float32)
 )
 ROW = tw.constant(np.linspace(0, 1, TALL.shape[1], dtype=np.float32))
 COLUMN = tw.constant(np.linspace(0, 1, TALL.shape[0], dtype=np.float32)[:, None])

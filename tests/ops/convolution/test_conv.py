@@ -195,11 +195,17 @@ def adjoint_of_input(g, filters, size, strides, margins, dilations, groups):
 GEOMETRIES = np.random.default_rng(7)
 
 
-def geometry(rank):
-    """A random convolution in groups: ``(x shape, filters shape, attributes)``."""
+def geometry(rank, is_thin=False):
+    """A random convolution in groups: ``(x shape, filters shape, attributes)``.
+
+    A thin one has one group, stride 1, and few channels in its output.
+    """
     pick = GEOMETRIES.integers
     groups, depth, each = pick(2, 5), pick(1, 4), pick(1, 4)
     window, strides = pick(1, 5, rank), pick(1, 4, rank)
+    if is_thin:
+        groups, depth, each = 1, pick(8, 14), pick(1, 3)
+        window, strides = pick(1, 6, rank), np.ones(rank, int)
     dilations = pick(1, 4, rank) if pick(2) else np.ones(rank, int)
     reach = (window - 1) * dilations + 1
     size = pick(np.maximum(1, reach // 2), reach + 9)
@@ -224,31 +230,56 @@ def geometry(rank):
 @pytest.mark.parametrize("block", [100, 3000, 1 << 20])
 @pytest.mark.parametrize("long", [1, 1 << 30])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_groups_agree_with_the_definition(rank, long, block, small, monkeypatch):
+def test_groups_agree_with_the_definition(
+    rank, long, block, small, threads, monkeypatch
+):
     monkeypatch.setattr(grouped, "LONG", long)
     monkeypatch.setattr(grouped, "BLOCK", block)
     monkeypatch.setattr(grouped, "SMALL", small)
     for _ in range(12):
-        shape, filters_shape, attributes = geometry(rank)
-        x = GEOMETRIES.normal(size=shape)
-        filters = GEOMETRIES.normal(size=filters_shape)
-        wanted = convolved(x, filters, **attributes)
-        g = GEOMETRIES.normal(size=wanted.shape)
-        size, window = shape[1:-1], filters_shape[:-2]
-        strides, dilations = attributes["strides"], attributes["dilations"]
-        margins = attributes["padding"]
-        if margins == "SAME":
-            margins = [margin(*a) for a in zip(size, window, strides, dilations)]
-        groups = attributes["groups"]
-        out = correlation.convolve(x, filters, **attributes).numpy()
+        check_three(*geometry(rank))
+
+
+@pytest.mark.parametrize("block", [100, 1 << 22])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_thin_outputs_agree_with_the_definition(rank, block, monkeypatch):
+    monkeypatch.setattr(im2col, "BLOCK", block)
+    for _ in range(40):
+        check_three(*geometry(rank, is_thin=True))
+
+
+def test_groups_of_large_images_agree_with_the_definition(threads):
+    attributes = dict(strides=(1, 1), padding="SAME", dilations=(1, 1), groups=12)
+    x = GEOMETRIES.normal(size=(16, 40, 40, 12))
+    f = GEOMETRIES.normal(size=(3, 3, 1, 12))
+    wanted = convolved(x, f, **attributes)
+    for _ in range(3):
+        space, out = np.full(1 << 22, np.nan), np.empty(wanted.T.shape).T
+        correlation.convolve_into(np, x, f, space, out, **attributes)
         np.testing.assert_allclose(out, wanted, atol=1e-11)
-        back = correlation.input_gradient(g, filters, size=size, **attributes).numpy()
-        wanted = adjoint_of_input(g, filters, size, strides, margins, dilations, groups)
-        np.testing.assert_allclose(back, wanted, atol=1e-11)
-        found = correlation.filter_gradient(x, g, window=window, **attributes).numpy()
-        units = GEOMETRIES.normal(size=filters_shape)
-        inner = np.vdot(convolved(x, units, **attributes), g)
-        np.testing.assert_allclose(np.vdot(found, units), inner, atol=1e-10)
+
+
+def check_three(shape, filters_shape, attributes):
+    """A convolution and its two gradients against the definition."""
+    x = GEOMETRIES.normal(size=shape)
+    filters = GEOMETRIES.normal(size=filters_shape)
+    wanted = convolved(x, filters, **attributes)
+    g = GEOMETRIES.normal(size=wanted.shape)
+    size, window = shape[1:-1], filters_shape[:-2]
+    strides, dilations = attributes["strides"], attributes["dilations"]
+    margins = attributes["padding"]
+    if margins == "SAME":
+        margins = [margin(*a) for a in zip(size, window, strides, dilations)]
+    groups = attributes["groups"]
+    out = correlation.convolve(x, filters, **attributes).numpy()
+    np.testing.assert_allclose(out, wanted, atol=1e-11)
+    back = correlation.input_gradient(g, filters, size=size, **attributes).numpy()
+    wanted = adjoint_of_input(g, filters, size, strides, margins, dilations, groups)
+    np.testing.assert_allclose(back, wanted, atol=1e-11)
+    found = correlation.filter_gradient(x, g, window=window, **attributes).numpy()
+    units = GEOMETRIES.normal(size=filters_shape)
+    inner = np.vdot(convolved(x, units, **attributes), g)
+    np.testing.assert_allclose(np.vdot(found, units), inner, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
@@ -333,7 +364,8 @@ def test_the_margins_of_one_block_of_groups_are_those_of_the_next(monkeypatch):
     np.testing.assert_allclose(out, convolved(x, f, **attributes), atol=1e-12)
 
 
-def test_the_scratch_memory_of_groups_is_what_columns_take(monkeypatch):
+@pytest.mark.parametrize("is_thin", [False, True])
+def test_the_scratch_memory_of_groups_is_what_columns_take(is_thin, monkeypatch):
     taken = []
     take = im2col.Room.take
     monkeypatch.setattr(
@@ -342,7 +374,7 @@ def test_the_scratch_memory_of_groups_is_what_columns_take(monkeypatch):
         lambda room, *shape: taken.append(np.prod(shape)) or take(room, *shape),
     )
     for _ in range(40):
-        shape, filters_shape, attributes = geometry(2)
+        shape, filters_shape, attributes = geometry(2, is_thin)
         x, filters = (
             GEOMETRIES.normal(size=shape),
             GEOMETRIES.normal(size=filters_shape),

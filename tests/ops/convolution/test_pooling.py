@@ -115,13 +115,14 @@ def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
 
 
-@pytest.mark.parametrize("part", [1, 50])
+@pytest.mark.parametrize(("part", "large"), [(1, 0), (50, 0), (50, 1 << 20)])
 @pytest.mark.parametrize("axis", [-3, -2, -1])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_parts_of_any_memory_order_agree_with_the_definition(
-    order, axis, part, monkeypatch
+    order, axis, part, large, threads, monkeypatch
 ):
     monkeypatch.setattr(pooling, "PART", part)
+    monkeypatch.setattr(pooling, "LARGE", large)
     rng = np.random.default_rng(5)
     for size, stride, padding, dilation in [
         (2, 2, "VALID", 1),

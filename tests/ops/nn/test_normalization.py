@@ -340,7 +340,7 @@ def lying(x, order):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("axes", AXES)
-def test_parts_agree_with_the_definition(axes, order, dtype, small_parts):
+def test_parts_agree_with_the_definition(axes, order, dtype, small_parts, threads):
     shape, allowed = (4, 6, 5, 8), 2e-6 if dtype == "float32" else 1e-13
     rng = np.random.default_rng(7)
     x, g = [lying(rng.normal(3, 2, shape).astype(dtype), order) for _ in range(2)]

@@ -5,14 +5,17 @@ import threading
 import numpy as np
 
 from tapewright.core.emitter import Source
+from tapewright.core.parallel import parallel_for
 
-__all__ = ["BlockFunction"]
+from ...program.array_instructions import Reduce
+
+__all__ = ["BlockFunction", "keyword_text"]
 
 
 class BlockFunction:
-    """``block(*operands, *outputs)``; ``source`` shows it.
+    """Calls ``block(i, *operands, *outputs)`` for the rows from ``i`` on, in some threads.
 
-    Each thread has scratch memory of its own, from its first call on.
+    ``source`` shows it. Each thread has scratch memory of its own, from its first block on.
     """
 
     def __init__(self, instruction):
@@ -20,12 +23,18 @@ class BlockFunction:
         self.source = _written(instruction)
         self._code = compile(self.source.text, self.source.filename, "exec")
         self._own = threading.local()
+        outputs = instruction.outputs
+        self._starts = range(0, outputs[0].shape[0], instruction.rows)
+        self._entries = max([out.size for out in outputs])
 
     def __call__(self, *arrays):
-        run = getattr(self._own, "run", None)
-        if run is None:
-            run = self._own.run = self._made()
-        run(*arrays)
+        def work(i):
+            block = getattr(self._own, "block", None)
+            if block is None:
+                block = self._own.block = self._made()
+            block(i, *arrays)
+
+        parallel_for(work, self._starts, self._entries)
 
     def _made(self):
         """Return the function with scratch memory of its own."""
@@ -51,7 +60,7 @@ def _written(instruction):
     whole = [*instruction.operands, *instruction.outputs]
     parameters = [f"a{i}" for i in range(len(whole))]
     cut = [instruction.is_cut(buffer) for buffer in whole]
-    with source.function("block", parameters):
+    with source.function("block", ["i", *parameters]):
         names = {
             buffer: f"{name}_" if is_cut else name
             for buffer, name, is_cut in zip(whole, parameters, cut, strict=True)
@@ -59,20 +68,31 @@ def _written(instruction):
         scratch = [
             source.bind("t", _Scratch(spec)) for spec in instruction.scratch_specs
         ]
-        with source.block(f"for i in range(0, {height}, {instruction.rows}):"):
-            source.emit(f"j = i + {instruction.rows}")
-            for name, is_cut in zip(parameters, cut, strict=True):
-                if is_cut:
-                    source.emit(f"{name}_ = {name}[i:j]")
-            if uneven:
-                for name in scratch:
-                    source.emit(f"{name}_ = {name}[: {height} - i]")
-                scratch = [f"{name}_" for name in scratch]
-            for step in instruction.steps:
-                (out,) = step.outputs
-                args = [names[a] for a in step.operands]
-                if out not in names:
-                    names[out] = scratch[instruction.places[out]]
-                function = source.bind(f"{step.name}_", step.function)
-                source.emit(f"{function}({', '.join(args)}, out={names[out]})")
+        rows = f"range(0, {height}, {instruction.rows})"
+        source.emit(f"# for i in {rows}, shared out among threads")
+        source.emit(f"j = i + {instruction.rows}")
+        for name, is_cut in zip(parameters, cut, strict=True):
+            if is_cut:
+                source.emit(f"{name}_ = {name}[i:j]")
+        if uneven:
+            for name in scratch:
+                source.emit(f"{name}_ = {name}[: {height} - i]")
+            scratch = [f"{name}_" for name in scratch]
+        for step in instruction.steps:
+            (out,) = step.outputs
+            args = [names[a] for a in step.operands]
+            if out not in names:
+                names[out] = scratch[instruction.places[out]]
+            function = source.bind(f"{step.name}_", step.function)
+            more = keyword_text(source, step) if isinstance(step, Reduce) else ""
+            source.emit(f"{function}({', '.join(args)}{more}, out={names[out]})")
     return source
+
+
+def keyword_text(source, instruction):
+    """Return the keywords of a call as Python writes them, with a comma in front."""
+    texts = []
+    for name, value in instruction.keywords.items():
+        text = repr(value) if name != "dtype" else source.bind("k", value)
+        texts.append(f", {name}={text}")
+    return "".join(texts)

@@ -36,7 +36,7 @@ from ...program.call_instructions import (
     Update,
 )
 from ...program.program import Kind
-from .fused_maps import BlockFunction
+from .fused_maps import BlockFunction, keyword_text
 
 __all__ = ["LARGE", "METHODS", "PerInstance", "SourceWriter", "view_text"]
 
@@ -243,7 +243,7 @@ class SourceWriter:
         args, memory = self.listed(instruction.operands), self.own_memory(out)
         function = self.function_name(instruction.function)
         if memory is None:
-            more = self.keywords(instruction)
+            more = keyword_text(self.source, instruction)
             text = f"{self.register(out)} = {function}({args}{more})"
         else:
             by_name = instruction.function in _KEYWORD_OUT
@@ -252,7 +252,9 @@ class SourceWriter:
 
     def write_computed(self, i, instruction):
         (out,) = instruction.outputs
-        args = self.listed(instruction.operands) + self.keywords(instruction)
+        args = self.listed(instruction.operands) + keyword_text(
+            self.source, instruction
+        )
         function = self.function_name(instruction.function)
         memory = self.own_memory(out)
         if memory is None:
@@ -260,13 +262,6 @@ class SourceWriter:
         else:
             text = f"{function}({args}, out={memory})"
         self.source.emit(text, instruction)
-
-    def keywords(self, instruction):
-        texts = []
-        for name, value in instruction.keywords.items():
-            text = repr(value) if name != "dtype" else self.source.bind("k", value)
-            texts.append(f", {name}={text}")
-        return "".join(texts)
 
     def write_fused_map(self, i, instruction):
         args = [self.name_of(a) for a in instruction.operands]
@@ -298,7 +293,7 @@ class SourceWriter:
         self.source.emit(f"{left} = {function}({args})", instruction)
 
     def write_check(self, i, check):
-        args = self.listed(check.operands) + self.keywords(check)
+        args = self.listed(check.operands) + keyword_text(self.source, check)
         self.source.emit(f"{self.function_name(check.function)}({args})", check)
 
     def write_regions(self, i, call):
