@@ -112,7 +112,6 @@ def convolve_into(
 
 def _convolve_one(xp, x, filters, out, strides, dilations, befores, counts, room):
     """The convolution of ``x`` into ``out``, ``[channels, width, ..., batch]``."""
-    *window, depth, count = filters.shape
     if has_thin_output(filters.shape, strides):
         flipped, befores = as_adjoint(filters, dilations, befores)
         _add_products(xp, x, flipped, out, strides, dilations, befores, room)
