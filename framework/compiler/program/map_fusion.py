@@ -12,7 +12,7 @@ from .array_instructions import FusedMap, Reduce
 from .instruction import Memory
 from .program_rewriter import ProgramRewriter
 
-__all__ = ["buffers_in_other_order", "row_blocks"]
+__all__ = ["buffers_in_other_order", "has_rows", "row_blocks"]
 
 # The least number of entries of arrays for which fusion pays, and the bytes of a block of
 # rows: smaller arrays stay in the last-level cache, and smaller blocks cost more calls than
@@ -89,6 +89,12 @@ def _chain(instructions, at, others_order):
     return chain, before, end
 
 
+def has_rows(array):
+    """Return whether an array has several rows, of which none is large itself."""
+    height = array.shape[0] if array.shape else 0
+    return height > 1 and array.size // height <= LEAST
+
+
 def _is_large(instruction):
     """Return whether an instruction maps or reduces a large array."""
     if isinstance(instruction, Reduce):
@@ -112,7 +118,7 @@ def _fits(instruction, others_order):
         (whole,) = instruction.outputs
     else:
         return False
-    if not whole.shape or whole.shape[0] < 2 or whole.size // whole.shape[0] > LEAST:
+    if not has_rows(whole):
         return False
     if len(whole.shape) > 2 and not _is_in_c_order(whole, others_order):
         return False
