@@ -97,8 +97,11 @@ class _Run:
         in_turn = sorted(enumerate(self.instructions), key=lambda x: _takes_any(x[1]))
         for i, each in in_turn:
             count = _count(each)
-            if count and count >= SLICES and i not in self.groups:
-                self.grow(_Group(i, _cut(each, count), count))
+            if not count or count < SLICES or i in self.groups:
+                continue
+            first = _cut(each, count)
+            if first is not None:
+                self.grow(_Group(i, first, count))
         return self.in_order() if self.groups else self.instructions
 
     def grow(self, group):

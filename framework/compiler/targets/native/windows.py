@@ -21,7 +21,7 @@ from tapewright.ops.convolution.windows import (
     window_positions,
 )
 
-from ...loops.accesses import layout_of
+from ...loops.accesses import layout_of, row_major
 from ...loops.contraction_schedule import greatest_divisor
 from .kernel import (
     BLOCK,
@@ -164,8 +164,7 @@ class WindowKernel(NativeKernel):
 
     def in_slices(self, count):
         lead, _, _ = around(self.outputs[0].shape, self.axis)
-        whole = [layout_of(a).base.size == a.size for a in self.operands]
-        if lead % count or not all(whole):
+        if lead % count or not all([_is_whole(a) for a in self.operands]):
             return None
         twin = copy.copy(self)
         twin.count = count
@@ -418,6 +417,13 @@ class SpreadKernel(WindowKernel):
             taken = hit if taken is None else taken | hit
         hit = at.load(1, place) == maximum
         return hit if taken is None else hit & ~taken
+
+
+def _is_whole(array):
+    """Return whether an array is all of its memory, in C order."""
+    layout = layout_of(array)
+    strides = row_major(array.shape)
+    return layout.base.size == array.size and layout[1:] == (0, strides)
 
 
 def _both(condition, valid):

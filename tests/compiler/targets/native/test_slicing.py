@@ -241,6 +241,34 @@ def test_pooling_and_its_derivatives(kind, size, stride, padding, special, monke
     assert any([isinstance(step, windows.WindowKernel) for step in steps])
 
 
+VIEWS = {
+    "first": lambda x: x[:3],
+    "last": lambda x: x[3:],
+    "every other": lambda x: x[::2],
+    "reversed": lambda x: x[::-1],
+    "cropped": lambda x: x[:, 1:7],
+    "turned": lambda x: tw.transpose(x, [1, 0, 2, 3]),
+    "shorter": lambda x: tw.reshape(x, [12, 4, 8, 4]),
+    "longer": lambda x: tw.reshape(x, [4, 12, 8, 4]),
+}
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("size, stride", [(3, 1), (3, 2)])
+def test_windows_of_views(view, kind, size, stride, monkeypatch):
+    monkeypatch.setattr(windows, "SLICE", 1)
+    rng = np.random.default_rng(13)
+
+    def run(x, kernel):
+        y = tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME"))
+        z = POOLS[kind](VIEWS[view](y), size, stride, "SAME")
+        return tw.tanh(z)
+
+    arrays = numbers(rng, 6, 8, 8, 4), numbers(rng, 3, 3, 4, 4)
+    check(gradients(run), *arrays, least=0, close=1e-4)
+
+
 # ------------------------------------------------------------------ random programs
 
 MANY = settings(
@@ -328,16 +356,17 @@ def test_random_chains_of_convolutions(
     check(gradients(run), x, first, second, least=0, close=1e-8)
 
 
-def test_what_follows_a_convolution_is_in_its_loop():
-    rng = np.random.default_rng(5)
-    x, kernel = numbers(rng, 16, 6, 6, 8), numbers(rng, 3, 3, 8, 8)
-    bias, rest = numbers(rng, 8), numbers(rng, 16, 6, 6, 8)
+@pytest.mark.parametrize("shape, bands", [((16, 6, 6, 8), 1), ((2, 96, 96, 16), 3)])
+def test_what_follows_a_convolution_is_in_its_loop(shape, bands):
+    rng, depth = np.random.default_rng(5), shape[-1]
+    x, kernel = numbers(rng, *shape), numbers(rng, 3, 3, depth, depth)
+    bias, rest = numbers(rng, depth), numbers(rng, *shape)
 
     def run(x, kernel, bias, rest):
         return [tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME") + bias + rest)]
 
     (loop,) = check(run, x, kernel, bias, rest)
-    assert len(loop.steps) == 2
+    assert len(loop.steps) == 2 and loop.steps[0].schedule.row_bands == bands
     assert [a.size for a in loop.locals] == [x.size]
 
 
