@@ -213,6 +213,24 @@ def test_dropout_draws_as_it_multiplies(shape, monkeypatch):
     assert all([loop.locals for loop in loops])
 
 
+@pytest.mark.parametrize("width", [3, 4, 8])
+def test_dropout_behind_a_stack_of_products_draws_whole_blocks(width):
+    layer = tw.layers.Dropout(0.4, seed=3)
+    rng = np.random.default_rng(14)
+    arrays = numbers(rng, 6, 5, 4), numbers(rng, 6, 4, width), numbers(rng, 6, width, 2)
+    layer(arrays[0])
+
+    def run(a, b, c):
+        return [tw.matmul(layer(tw.matmul(a, b), training=True), c)]
+
+    def before():
+        layer.seed_generator.state.assign([5, 1])
+
+    loops = check(run, *arrays, least=0, before=before)
+    drawn = [type(step) is DrawKernel for loop in loops for step in loop.steps]
+    assert any(drawn) == (5 * width % 8 == 0)
+
+
 POOLS = {"max": tw.nn.max_pool2d, "mean": tw.nn.avg_pool2d}
 
 
