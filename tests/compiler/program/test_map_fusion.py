@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.program import map_fusion
 from tapewright.compiler.program.array_instructions import FusedMap
+from tapewright.compiler.targets.numpy.fused_maps import BlockFunction
 
 pytestmark = pytest.mark.usefixtures("numpy_target", "threads")  # row blocks are its
 
@@ -95,6 +96,18 @@ def test_threads_have_scratch_memory_of_their_own(monkeypatch):
     monkeypatch.setattr(map_fusion, "LEAST", 1 << 13)
     monkeypatch.setattr(map_fusion, "ROWS", 1 << 18)
     check(lambda x, y: (tw.exp(tw.sin(x * y) + x),), normal(96, 8192), normal(8192))
+
+
+def test_threads_share_what_is_reduced(monkeypatch):
+    used = set()
+    made = BlockFunction._made
+    monkeypatch.setattr(
+        BlockFunction,
+        "_made",
+        lambda self: used.add(self._entries) or made(self),
+    )
+    check(lambda x: (tw.reduce_max(tw.exp(x), -1, keepdims=True),), normal(20, 30))
+    assert used == {600}
 
 
 def test_reductions_that_do_not_keep_rows_end_a_chain():

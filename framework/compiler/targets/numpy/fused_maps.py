@@ -23,9 +23,11 @@ class BlockFunction:
         self.source = _written(instruction)
         self._code = compile(self.source.text, self.source.filename, "exec")
         self._own = threading.local()
-        outputs = instruction.outputs
-        self._starts = range(0, outputs[0].shape[0], instruction.rows)
-        self._entries = max([out.size for out in outputs])
+        self._starts = range(0, instruction.outputs[0].shape[0], instruction.rows)
+        # not of the outputs: maxima of rows are few, but made of many
+        self._entries = max(
+            [a.size for each in instruction.steps for a in each.operands]
+        )
 
     def __call__(self, *arrays):
         def work(i):
