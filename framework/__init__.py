@@ -85,17 +85,15 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid as sigmoid, softmax as softmax, tanh as tanh
-from .training.model import Model as Model
-from .training.sequential import Sequential as Sequential
+from .keras.models import Model as Model, Sequential as Sequential
 
 if TYPE_CHECKING:  # what is loaded when it is first asked for
-    from .api import train as train
+    from .api import saved_model as saved_model, train as train
     from . import plot as plot, profiler as profiler
     from .autodiff import testing as testing
     from .ops.image import processing
     from .ops.random import sampling
-    from .saving import saved_model as saved_model
-    from .training import callbacks as callbacks, losses as losses, metrics as metrics
+    from .keras import callbacks as callbacks, losses as losses, metrics as metrics
 
     image = processing
     random = sampling
@@ -103,15 +101,15 @@ if TYPE_CHECKING:  # what is loaded when it is first asked for
 
 import_lazily(
     sys.modules[__name__],
-    callbacks="tapewright.training.callbacks",
+    callbacks="tapewright.keras.callbacks",
     image="tapewright.ops.image.processing",
     initializers="tapewright.layers.initializers",
-    losses="tapewright.training.losses",
-    metrics="tapewright.training.metrics",
+    losses="tapewright.keras.losses",
+    metrics="tapewright.keras.metrics",
     plot="tapewright.plot",
     profiler="tapewright.profiler",
     random="tapewright.ops.random.sampling",
-    saved_model="tapewright.saving.saved_model",
+    saved_model="tapewright.api.saved_model",
     test="tapewright.autodiff.testing",
     testing="tapewright.autodiff.testing",
     train="tapewright.api.train",

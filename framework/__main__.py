@@ -17,9 +17,9 @@ import sys
 import traceback
 
 from .core.errors import SavingError, printable
-from .saving.inspection.contents import describe
-from .saving.inspection.report import report
-from .saving.inspection.verification import verify
+from .inspection.contents import describe
+from .inspection.report import report
+from .inspection.verification import verify
 
 __all__ = ["main"]
 

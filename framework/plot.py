@@ -241,7 +241,7 @@ def save(figure, path, dpi=150):
             f"plot: path must end in one of {', '.join(f'.{k}' for k in sorted(kinds))}, "
             f"got {path!r}"
         )
-    from .saving.storage.atomic import replacing
+    from .storage.atomic import replacing
 
     with replacing(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=dpi)

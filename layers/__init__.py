@@ -1,18 +1,49 @@
 """Layers: configuration and weights around the ops, under Keras' names."""
 
-from . import activations, applications, constraints, initializers, regularizers
+from . import (
+    activation_layers,
+    activations,
+    adaptive_pooling,
+    applications,
+    attention,
+    augmentation,
+    constraints,
+    convolution,
+    core,
+    embedding,
+    images,
+    initializers,
+    lambda_layer,
+    merging,
+    multi_head_attention,
+    noise,
+    normalization,
+    pooling,
+    preprocessing,
+    recurrent,
+    recurrent_cells,
+    regularizers,
+    reshaping,
+    rnn,
+    separable_convolution,
+    serialization,
+    spectral_normalization,
+    transposed_convolution,
+    wrappers,
+)
 from .activation_layers import *
 from .adaptive_pooling import *
 from .attention import *
 from .augmentation import *
+from .base import input_layer, layer, saved_layer
+from .base.input_layer import *
+from .base.layer import *
+from .base.saved_layer import *
 from .convolution import *
 from .core import *
 from .embedding import *
-from .finding import *
 from .images import *
-from .input_layer import *
-from .lambdas import *
-from .layer import *
+from .lambda_layer import *
 from .merging import *
 from .multi_head_attention import *
 from .noise import *
@@ -23,8 +54,38 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
-from .saved_layer import *
 from .separable_convolution import *
-from .spectral import *
+from .serialization import *
+from .spectral_normalization import *
 from .transposed_convolution import *
 from .wrappers import *
+
+__all__ = ["activations", "applications", "constraints", "initializers", "regularizers"]
+__all__ += activation_layers.__all__
+__all__ += adaptive_pooling.__all__
+__all__ += attention.__all__
+__all__ += augmentation.__all__
+__all__ += input_layer.__all__
+__all__ += layer.__all__
+__all__ += saved_layer.__all__
+__all__ += convolution.__all__
+__all__ += core.__all__
+__all__ += embedding.__all__
+__all__ += images.__all__
+__all__ += lambda_layer.__all__
+__all__ += merging.__all__
+__all__ += multi_head_attention.__all__
+__all__ += noise.__all__
+__all__ += normalization.__all__
+__all__ += pooling.__all__
+__all__ += preprocessing.__all__
+__all__ += recurrent.__all__
+__all__ += recurrent_cells.__all__
+__all__ += reshaping.__all__
+__all__ += rnn.__all__
+__all__ += separable_convolution.__all__
+__all__ += serialization.__all__
+__all__ += spectral_normalization.__all__
+__all__ += transposed_convolution.__all__
+__all__ += wrappers.__all__
+__all__.sort()

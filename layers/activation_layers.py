@@ -9,8 +9,8 @@ from tapewright.ops.math.reduction import reduce_logsumexp
 from tapewright.ops.nn.activation import softmax
 
 from . import activations, constraints, initializers, regularizers
-from .arguments import not_negative
-from .layer import InputSpec, Layer
+from .base.argument_validation import not_negative
+from .base.layer import InputSpec, Layer
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 

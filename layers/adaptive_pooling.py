@@ -4,9 +4,14 @@ from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import stack
 from tapewright.ops.math.reduction import reduce_max, reduce_mean
 
-from .arguments import numbers
-from .layer import InputSpec, Layer
-from .spatial import checked_format, from_channels_last, spatial_axes, to_channels_last
+from .base.argument_validation import numbers
+from .base.layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    from_channels_last,
+    spatial_axes,
+    to_channels_last,
+)
 
 __all__ = [
     "AdaptiveAveragePooling1D",

@@ -6,8 +6,8 @@ They are no public names of Keras', so they are none here.
 from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers
-from .arguments import share
-from .layer import Layer
+from .base.argument_validation import share
+from .base.layer import Layer
 from .noise import BaseNoise
 
 __all__ = []

@@ -16,9 +16,9 @@ from tapewright.ops.nn.activation import softmax
 from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
 
-from .arguments import share
-from .layer import Layer
-from .seeds import checked_seed, generator_of
+from .base.argument_validation import share
+from .base.layer import Layer
+from .base.seeds import checked_seed, generator_of
 
 __all__ = ["AdditiveAttention", "Attention"]
 

@@ -12,16 +12,20 @@ from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, reverse, stack
 from tapewright.ops.array.shape import reshape
-from tapewright.ops.image.warping import FILL_MODES, INTERPOLATIONS, affine_transform
+from tapewright.ops.image.warping import (
+    FILL_MODES,
+    INTERPOLATIONS,
+    affine_transform,
+)
 from tapewright.ops.math.comparison import less_equal, where
 from tapewright.ops.math.elementwise import clip_by_value
 from tapewright.ops.math.reduction import reduce_mean
 from tapewright.ops.math.trigonometry import cos, sin
 from tapewright.ops.random.sampling import get_global_generator
 
-from .arguments import one_of, whole
+from .base.argument_validation import one_of, whole
+from .base.seeds import checked_seed, generator_of
 from .images import ImageLayer
-from .seeds import checked_seed, generator_of
 
 __all__ = [
     "RandomBrightness",

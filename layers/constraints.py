@@ -5,7 +5,7 @@ from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.serialization import registry
 
-from .arguments import not_negative
+from .base.argument_validation import not_negative
 
 __all__ = [
     "Constraint",

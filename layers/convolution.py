@@ -9,8 +9,8 @@ from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
 
 from . import activations, constraints, initializers, regularizers
-from .arguments import numbers, whole
-from .layer import InputSpec, Layer
+from .base.argument_validation import numbers, whole
+from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     checked_padding,

@@ -7,8 +7,8 @@ from tapewright.ops.linalg.matmul import affine, matmul
 from tapewright.serialization.registry import plain
 
 from . import activations, constraints, initializers, regularizers
-from .arguments import whole
-from .layer import InputSpec, Layer
+from .base.argument_validation import whole
+from .base.layer import InputSpec, Layer
 
 __all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
 

@@ -7,8 +7,8 @@ from tapewright.ops.math.comparison import not_equal, where
 from tapewright.ops.math.reduction import reduce_any
 
 from . import constraints, initializers, regularizers
-from .arguments import whole
-from .layer import Layer
+from .base.argument_validation import whole
+from .base.layer import Layer
 
 __all__ = ["Embedding", "Masking"]
 

@@ -7,8 +7,8 @@ from tapewright.ops.array.shape import transpose
 from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.math.elementwise import round
 
-from .arguments import one_of, whole
-from .layer import InputSpec, Layer
+from .base.argument_validation import one_of, whole
+from .base.layer import InputSpec, Layer
 from .spatial import checked_format
 
 __all__ = ["CenterCrop", "Resizing"]

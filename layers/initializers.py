@@ -17,7 +17,7 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.random import sampling
 from tapewright.serialization import registry
 
-from .seeds import checked_seed
+from .base.seeds import checked_seed
 
 __all__ = [
     "Constant",

@@ -16,8 +16,8 @@ from tapewright.ops.math.comparison import logical_and, logical_or, where
 from tapewright.ops.math.reduction import reduce_any
 from tapewright.ops.nn.normalization import l2_normalize
 
-from .layer import Layer
-from .masks import mask_of
+from .base.layer import Layer
+from .base.masks import mask_of
 
 __all__ = [
     "Add",

@@ -12,12 +12,12 @@ from tapewright.serialization.registry import plain, register
 
 from . import constraints, initializers, regularizers
 from .activation_layers import Softmax
-from .arguments import share, whole
 from .attention import band_mask, both, causal_mask
+from .base.argument_validation import share, whole
+from .base.layer import Layer
+from .base.seeds import checked_seed
 from .core import EinsumDense
-from .layer import Layer
 from .noise import Dropout
-from .seeds import checked_seed
 
 __all__ = ["GroupQueryAttention", "GroupedQueryAttention", "MultiHeadAttention"]
 

@@ -14,9 +14,9 @@ from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
 
 from . import regularizers
-from .arguments import not_negative, share
-from .layer import InputSpec, Layer
-from .seeds import checked_seed, generator_of
+from .base.argument_validation import not_negative, share
+from .base.layer import InputSpec, Layer
+from .base.seeds import checked_seed, generator_of
 from .spatial import checked_format
 
 __all__ = [

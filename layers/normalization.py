@@ -18,8 +18,8 @@ from tapewright.ops.nn.normalization import (
 )
 
 from . import constraints, initializers, regularizers
-from .arguments import not_negative, share, whole
-from .layer import InputSpec, Layer
+from .base.argument_validation import not_negative, share, whole
+from .base.layer import InputSpec, Layer
 
 __all__ = [
     "BatchNormalization",

@@ -7,8 +7,8 @@ from tapewright.ops.convolution.pooling import avg_pool, max_pool
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
-from .arguments import numbers
-from .layer import InputSpec, Layer
+from .base.argument_validation import numbers
+from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,
     checked_padding,

@@ -14,8 +14,8 @@ from tapewright.ops.math.elementwise import maximum, sqrt
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.serialization.registry import plain
 
-from .arguments import one_of, whole
-from .layer import Layer
+from .base.argument_validation import one_of, whole
+from .base.layer import Layer
 
 __all__ = ["CategoryEncoding", "Discretization", "Normalization", "Rescaling"]
 

@@ -14,7 +14,7 @@ from tapewright.ops.nn.simple_rnn import simple_rnn
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from . import activations
-from .input_spec import InputSpec
+from .base.input_spec import InputSpec
 from .recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
 from .rnn import RNN
 

@@ -15,9 +15,9 @@ from tapewright.ops.random.sampling import get_global_generator
 from tapewright.serialization.registry import deserialize
 
 from . import activations, constraints, initializers, regularizers
-from .arguments import whole
-from .layer import Layer
-from .seeds import checked_seed, generator_of
+from .base.argument_validation import whole
+from .base.layer import Layer
+from .base.seeds import checked_seed, generator_of
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 

@@ -5,13 +5,23 @@ import math
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
-from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, transpose
+from tapewright.ops.array.shape import (
+    broadcast_to,
+    expand_dims,
+    reshape,
+    transpose,
+)
 from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.image.resizing import upsample
 
-from .arguments import numbers, one_of, whole
-from .layer import InputSpec, Layer
-from .spatial import checked_format, from_channels_last, spatial_axes, to_channels_last
+from .base.argument_validation import numbers, one_of, whole
+from .base.layer import InputSpec, Layer
+from .spatial import (
+    checked_format,
+    from_channels_last,
+    spatial_axes,
+    to_channels_last,
+)
 
 __all__ = [
     "Cropping1D",

@@ -19,7 +19,7 @@ from tapewright.ops.array.shape import expand_dims, transpose
 from tapewright.ops.math.comparison import where
 from tapewright.serialization.registry import deserialize
 
-from .layer import Layer
+from .base.layer import Layer
 from .recurrent_cells import StackedRNNCells, size_of_output
 
 __all__ = ["RNN"]

@@ -3,7 +3,7 @@
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.convolution.conv import convolution
 
-from .arguments import whole
+from .base.argument_validation import whole
 from .convolution import ConvolutionBase
 
 __all__ = [

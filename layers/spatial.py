@@ -2,7 +2,7 @@
 
 from tapewright.core.errors import ShapeError
 
-from .arguments import one_of
+from .base.argument_validation import one_of
 
 __all__ = [
     "checked_format",

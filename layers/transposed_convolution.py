@@ -2,7 +2,7 @@
 
 from tapewright.ops.convolution.conv import conv_transpose
 
-from .arguments import numbers, whole
+from .base.argument_validation import numbers, whole
 from .convolution import ConvolutionBase
 from .spatial import from_channels_last, to_channels_last, transposed_sizes
 

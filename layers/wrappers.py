@@ -6,7 +6,7 @@ from tapewright.core.nest import flatten, is_nested
 from tapewright.ops.array.joining import concat, reverse, stack
 from tapewright.serialization.registry import deserialize, serialize
 
-from .layer import Layer
+from .base.layer import Layer
 from .rnn import time_first
 
 __all__ = ["Bidirectional", "TimeDistributed", "Wrapper"]

@@ -10,7 +10,12 @@ import numpy as np
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.devices import array_module
 from tapewright.core.errors import DTypeError, ShapeError
-from tapewright.core.tensor import IndexedSlices, convert_to_tensor, is_tensor, to_array
+from tapewright.core.tensor import (
+    IndexedSlices,
+    convert_to_tensor,
+    is_tensor,
+    to_array,
+)
 
 __all__ = ["Scaling", "SparseRows", "check_gradient", "clipping", "to_gradient"]
 

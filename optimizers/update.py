@@ -15,7 +15,12 @@ from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor, new_tensor
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    convert_to_tensor,
+    new_tensor,
+)
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
 

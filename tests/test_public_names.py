@@ -73,7 +73,7 @@ def test_every_public_function_and_class_says_in_its_first_line_what_it_does():
 
 
 # Folders whose docstrings, the private ones too, open with a verb or with the thing itself.
-PLAIN = ("core", "ops", "autodiff", "compiler", "keras_ops")
+PLAIN = ("core", "ops", "autodiff", "compiler", "keras/ops")
 OPENINGS = {"What", "Where", "Whether", "How", "Which", "That", "Those"}
 
 

@@ -1,13 +1,13 @@
 """`tw.train`: checkpoints, under the names of ``tf.train``."""
 
-from tapewright.saving.checkpoints.checkpoint import (
+from tapewright.formats.checkpoints.checkpoint import (
     Checkpoint,
     latest_checkpoint,
     list_variables,
     load_checkpoint,
     load_variable,
 )
-from tapewright.saving.checkpoints.checkpoint_manager import CheckpointManager
+from tapewright.formats.checkpoints.checkpoint_manager import CheckpointManager
 
 __all__ = [
     "Checkpoint",

@@ -27,7 +27,12 @@ from .errors import (
     OpError,
     ResourceExhaustedError,
 )
-from .interpreters import ARRAY_EVAL, InterpreterStack, active_interpreter, process_op
+from .interpreters import (
+    ARRAY_EVAL,
+    InterpreterStack,
+    active_interpreter,
+    process_op,
+)
 from .op_registry import get_primitive, list_ops, register_op
 from .provenance import attach_provenance
 from .record import Recorders, parameters

@@ -5,7 +5,10 @@ The last two are off by default, and then cost nothing; they are on for the whol
 
 from __future__ import annotations
 
-from tapewright.compiler.control_flow.effects import effect_maker, serializable_effect
+from tapewright.compiler.control_flow.effects import (
+    effect_maker,
+    serializable_effect,
+)
 from tapewright.core import devices
 from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import wrap_kernels

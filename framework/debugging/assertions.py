@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.compiler.control_flow.effects import effect_maker, serializable_effect
+from tapewright.compiler.control_flow.effects import (
+    effect_maker,
+    serializable_effect,
+)
 from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
 from tapewright.core.dtypes import DType, as_dtype

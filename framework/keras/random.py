@@ -10,7 +10,7 @@ from tapewright.core.dtypes import as_dtype, int64
 from tapewright.core.floatx import default_float
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import as_shape
-from tapewright.layers.seeds import SeedGenerator
+from tapewright.layers.base.seeds import SeedGenerator
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.shape import broadcast_to, transpose

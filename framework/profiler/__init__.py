@@ -24,7 +24,10 @@ import numpy as np
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.compiler import pipeline
 from tapewright.compiler.function.function import Function
-from tapewright.compiler.inspection.costs import instruction_cost, instruction_name
+from tapewright.compiler.inspection.costs import (
+    instruction_cost,
+    instruction_name,
+)
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.executable import Executable

@@ -13,11 +13,7 @@ from tapewright.core.interpreters import (
     active_interpreters,
     use_interpreters,
 )
-from tapewright.core.primitive import (
-    Primitive,
-    get_primitive,
-    primitive,
-)
+from tapewright.core.primitive import Primitive, get_primitive, primitive
 from tapewright.core.rules import broadcast_shape, elementwise, normalize_axis
 from tapewright.core.tape import Tape
 from tapewright.core.typing import Axes, TensorLike, as_axes, as_shape, dtype_name

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from tapewright.data import (
+    AUTOTUNE,
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Dataset,
+)
 
 X = np.arange(24.0).reshape(12, 2)
 Y = np.arange(12)

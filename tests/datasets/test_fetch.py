@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from tapewright.datasets import fetch
-from tapewright.datasets.fetch import DownloadError, RemoteFile, cache_folder, download
+from tapewright.datasets.fetch import (
+    DownloadError,
+    RemoteFile,
+    cache_folder,
+    download,
+)
 
 BODY = bytes(range(256)) * 1000
 

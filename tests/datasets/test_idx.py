@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from tapewright.datasets import idx
-from tapewright.datasets.idx import DataFileError, read_images, read_labels, read_pair
+from tapewright.datasets.idx import (
+    DataFileError,
+    read_images,
+    read_labels,
+    read_pair,
+)
 
 IMAGES = np.arange(5 * 3 * 4, dtype=np.uint8).reshape(5, 3, 4)
 LABELS = np.array([3, 1, 4, 1, 5], np.uint8)

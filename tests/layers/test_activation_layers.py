@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import ELU, LeakyReLU, PReLU, ReLU, Softmax, masks
+from tapewright.layers import ELU, LeakyReLU, PReLU, ReLU, Softmax
+from tapewright.layers.base import masks
 
 POINTS = np.array([[-2.3, -0.71, 0.33, 1.6]])
 LAYERS = [

@@ -9,7 +9,7 @@ import tapewright as tw
 from tapewright.keras.models import load_model
 from tapewright.layers.applications import LayerScale, StochasticDepth
 
-REFERENCE = pathlib.Path(__file__).parent.parent / "saving" / "reference"
+REFERENCE = pathlib.Path(__file__).parent.parent / "keras" / "files" / "reference"
 X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, 8.0]], "f4")
 
 

@@ -9,8 +9,8 @@ from tapewright.layers import (
     Attention,
     GroupQueryAttention,
     MultiHeadAttention,
-    masks,
 )
+from tapewright.layers.base import masks
 
 
 def numbers(*shape):

@@ -5,7 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.layers import Lambda, masks
+from tapewright.layers import Lambda
+from tapewright.layers.base import masks
 from tapewright.serialization import registry
 
 

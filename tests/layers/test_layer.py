@@ -640,7 +640,7 @@ def test_a_layer_without_call_says_so():
 
 
 def test_the_first_mask_of_a_process_may_be_attached_by_hand(monkeypatch):
-    monkeypatch.setattr("tapewright.layers.masks._seen", False)
+    monkeypatch.setattr("tapewright.layers.base.masks._seen", False)
     x = tw.constant([[[1.0], [5.0]]])
     x._keras_mask = tw.constant([[True, False]])
     assert layers.GlobalAveragePooling1D()(x).numpy().tolist() == [[1.0]]

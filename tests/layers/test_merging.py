@@ -5,7 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.layers import Add, Average, Concatenate, Dot, Multiply, Subtract, masks
+from tapewright.layers import Add, Average, Concatenate, Dot, Multiply, Subtract
+from tapewright.layers.base import masks
 
 X = np.array([[1.0, -2.0, 0.5]], "float32")
 Y = np.array([[3.0, 4.0, -1.0]], "float32")

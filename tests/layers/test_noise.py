@@ -13,8 +13,8 @@ from tapewright.layers import (
     SpatialDropout1D,
     SpatialDropout2D,
     SpatialDropout3D,
-    masks,
 )
+from tapewright.layers.base import masks
 
 
 def numbers(*shape):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import masks
+from tapewright.layers.base import masks
 
 FOLDER = Path(__file__).parent / "reference"
 SPEC = importlib.util.spec_from_file_location("record_core", FOLDER / "record_core.py")

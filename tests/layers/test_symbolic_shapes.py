@@ -8,8 +8,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras, layers
-from tapewright.layers import layer as layer_module
-from tapewright.layers.symbolic import symbolic_outputs
+from tapewright.layers.base import layer as layer_module
+from tapewright.layers.base.symbolic_tensor import symbolic_outputs
 
 layers = keras.layers
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, flat_buffers
+from tapewright.optimizers import (
+    SGD,
+    Adam,
+    LossScaleOptimizer,
+    Optimizer,
+    flat_buffers,
+)
 
 SIZES = 3, 20_000  # one shares a segment with others, one goes alone
 

@@ -18,7 +18,11 @@ from collections import Counter
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import equal_for_examples, sizes_in_use, substitute
+from tapewright.core.symbolic_shape import (
+    equal_for_examples,
+    sizes_in_use,
+    substitute,
+)
 from tapewright.ops.array.conversion import stop_gradient
 
 from ..tracing.binding import bound_regions

@@ -15,7 +15,12 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.nest import assert_same_structure, flatten, map_structure, pack
+from tapewright.core.nest import (
+    assert_same_structure,
+    flatten,
+    map_structure,
+    pack,
+)
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 from tapewright.ops.math.comparison import logical_and

@@ -11,7 +11,16 @@ import math
 from ..program.program import Buffer
 from .loop_nest import LoopNest
 from .scheduling import BLOCK, PARTS, STRIPS, Schedule, scheduled
-from .statements import Access, Axis, Load, Local, Loop, Span, Store, statements_in
+from .statements import (
+    Access,
+    Axis,
+    Load,
+    Local,
+    Loop,
+    Span,
+    Store,
+    statements_in,
+)
 
 __all__ = ["nests_of"]
 

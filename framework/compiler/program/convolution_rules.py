@@ -33,7 +33,12 @@ from tapewright.ops.convolution.pooling import (
     window_max_p,
     window_mean_p,
 )
-from tapewright.ops.convolution.windows import is_everywhere, positions, resized, taps
+from tapewright.ops.convolution.windows import (
+    is_everywhere,
+    positions,
+    resized,
+    taps,
+)
 from tapewright.ops.nn.activation import relu
 
 from .array_functions import NotTraceable

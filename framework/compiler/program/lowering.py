@@ -16,7 +16,12 @@ from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
 from .atomicity import fallible_first
 from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
 from .call_instructions import Store as StoreArray
-from .lowering_rules import HOST_RULES, KERNEL_INSTRUCTIONS, LOOP_RULES, LOWERING_RULES
+from .lowering_rules import (
+    HOST_RULES,
+    KERNEL_INSTRUCTIONS,
+    LOOP_RULES,
+    LOWERING_RULES,
+)
 from .program import Buffer, Kind, Program
 from .variable_update import VariableUpdate
 

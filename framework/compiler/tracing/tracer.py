@@ -23,7 +23,11 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize
-from tapewright.core.symbolic_shape import SymbolicShape, has_symbolic_shape, product
+from tapewright.core.symbolic_shape import (
+    SymbolicShape,
+    has_symbolic_shape,
+    product,
+)
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

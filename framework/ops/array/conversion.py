@@ -15,7 +15,12 @@ from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading, elementwise
-from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+)
 from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..math.comparison import greater_equal, less_equal, logical_and, masked

@@ -18,7 +18,11 @@ from tapewright.core.errors import (
     MappingError,
     TracingError,
 )
-from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter, active_tracer
+from tapewright.core.interpreters import (
+    ARRAY_EVAL,
+    active_interpreter,
+    active_tracer,
+)
 from tapewright.core.rules import (
     check_at_least,
     check_choice,
@@ -28,7 +32,12 @@ from tapewright.core.rules import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_shape import has_symbolic_shape
-from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.typing import (
     Axis,
     DTypeLike,

@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.errors import InvalidArgumentError, OutOfBoundsError, ShapeError
+from tapewright.core.errors import (
+    InvalidArgumentError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, infer_like_input
 from tapewright.core.tensor import (

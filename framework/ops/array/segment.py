@@ -25,7 +25,12 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, batch_leading, check_at_least, known_rank
+from tapewright.core.rules import (
+    all_mapped,
+    batch_leading,
+    check_at_least,
+    known_rank,
+)
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import (
     Tensor,

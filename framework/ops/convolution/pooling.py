@@ -37,7 +37,15 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.typing import Axis, DTypeLike, Kernel, Op, P, ShapeLike, TensorLike
+from tapewright.core.typing import (
+    Axis,
+    DTypeLike,
+    Kernel,
+    Op,
+    P,
+    ShapeLike,
+    TensorLike,
+)
 
 from ..array.conversion import cast
 from ..array.shape import broadcast_to, sum_to_shape

@@ -13,7 +13,11 @@ from typing import Annotated, Any, TypeAlias
 from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, diagonal_along_axis, normalize_axis
+from tapewright.core.rules import (
+    batch_leading,
+    diagonal_along_axis,
+    normalize_axis,
+)
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import Axis, Kernel, Op, P, TensorLike, as_shape

@@ -12,7 +12,13 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, check_choice, known_rank, lift
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import (
+    DTypeLike,
+    IntLike,
+    ShapeLike,
+    TensorLike,
+    as_shape,
+)
 
 from ..array.conversion import cast, saturate_cast
 from ..array.indexing import getitem

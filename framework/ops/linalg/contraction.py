@@ -18,7 +18,12 @@ from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
 from tapewright.core.symbolic_shape import agree
-from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+)
 from tapewright.core.typing import TensorLike
 
 from ..array.creation import eye, ones

@@ -12,14 +12,25 @@ import numpy as np
 from tapewright.core.costs import cubic
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, checked_broadcast, lift, same_dtype
+from tapewright.core.rules import (
+    batch_leading,
+    checked_broadcast,
+    lift,
+    same_dtype,
+)
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import conj
 from ..array.shape import reshape, transpose
 from .matmul import adjoint as adjoint_of
-from .matmul import matmul_primitive, matrix_dims, matrix_transpose, pair, triangle
+from .matmul import (
+    matmul_primitive,
+    matrix_dims,
+    matrix_transpose,
+    pair,
+    triangle,
+)
 
 __all__ = ["cholesky_solve", "inv", "pinv", "solve", "triangular_solve"]
 

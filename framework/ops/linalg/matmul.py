@@ -21,7 +21,12 @@ from tapewright.core.rules import (
     same_dtype,
 )
 from tapewright.core.symbolic_shape import agree
-from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, module_of
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+)
 from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..array.conversion import cast, conj

@@ -36,7 +36,14 @@ from .linear_systems import (
     pinv,
     square_size,
 )
-from .matmul import adjoint, beside, matmul, matmul_primitive, matrix_transpose, pair
+from .matmul import (
+    adjoint,
+    beside,
+    matmul,
+    matmul_primitive,
+    matrix_transpose,
+    pair,
+)
 
 __all__ = [
     "det",

@@ -20,8 +20,20 @@ from tapewright.core.costs import size_of
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
-from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.typing import DTypeLike, Kernel, Op, P, StaticShapeLike, TensorLike
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+)
+from tapewright.core.typing import (
+    DTypeLike,
+    Kernel,
+    Op,
+    P,
+    StaticShapeLike,
+    TensorLike,
+)
 
 from ..array.conversion import cast, conj, real, real_dtype
 from .comparison import (

@@ -18,8 +18,21 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, lift, normalize_axis
 from tapewright.core.symbolic_shape import product
-from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.typing import Axes, DTypeLike, Kernel, Op, P, TensorLike, as_axes
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+)
+from tapewright.core.typing import (
+    Axes,
+    DTypeLike,
+    Kernel,
+    Op,
+    P,
+    TensorLike,
+    as_axes,
+)
 
 from ..array.conversion import cast, conj, real, stop_gradient
 from ..array.creation import ones_like

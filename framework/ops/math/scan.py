@@ -11,7 +11,12 @@ import numpy as np
 
 from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.rules import along_axis, beside_axis, normalize_axis, same_dtype
+from tapewright.core.rules import (
+    along_axis,
+    beside_axis,
+    normalize_axis,
+    same_dtype,
+)
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, IntLike, TensorLike
 

@@ -11,7 +11,13 @@ from tapewright.core.rules import elementwise
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, real_dtype
-from .elementwise import UNARY, divide_no_nan, sqrt, transcendental, zero_safe_divide
+from .elementwise import (
+    UNARY,
+    divide_no_nan,
+    sqrt,
+    transcendental,
+    zero_safe_divide,
+)
 
 __all__ = [
     "acos",

@@ -8,7 +8,12 @@ import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
-from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast

@@ -16,7 +16,12 @@ from tapewright.core.rules import (
     check_at_least,
     normalize_axis,
 )
-from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, is_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    is_tensor,
+)
 from tapewright.core.typing import Axes, IntLike, TensorLike
 
 from ..array.conversion import cast, conj, real

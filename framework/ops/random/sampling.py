@@ -12,7 +12,13 @@ from types import SimpleNamespace
 from tapewright.core import dtypes
 from tapewright.core.rules import broadcast_shape
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike, as_shape
+from tapewright.core.typing import (
+    DTypeLike,
+    IntLike,
+    ShapeLike,
+    TensorLike,
+    as_shape,
+)
 
 from .distributions import (
     checked_bounds,

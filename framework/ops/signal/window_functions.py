@@ -9,7 +9,12 @@ import numpy as np
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.rules import check_at_least, normalize_axis
-from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike, as_int
 
 from ..array.creation import ones

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.array_instructions import Contract, Map, Reduce, View
+from tapewright.compiler.program.array_instructions import (
+    Contract,
+    Map,
+    Reduce,
+    View,
+)
 from tapewright.compiler.program.call_instructions import (
     Draw,
     Gather,

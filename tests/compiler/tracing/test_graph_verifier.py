@@ -8,7 +8,10 @@ import pytest
 import tapewright as tw
 from tapewright.compiler import pipeline
 from tapewright.compiler.tracing.graph import Node, Read, ReadAgain, Store, Value
-from tapewright.compiler.tracing.graph_verifier import verify_effects, verify_graph
+from tapewright.compiler.tracing.graph_verifier import (
+    verify_effects,
+    verify_graph,
+)
 from tapewright.compiler.tracing.tracer import Tracer
 from tapewright.core.errors import VerificationError
 

@@ -8,7 +8,14 @@ import numpy as np
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from .kernel import BLOCK, NativeKernel, around, bits_of, block_function, call_blocks
+from .kernel import (
+    BLOCK,
+    NativeKernel,
+    around,
+    bits_of,
+    block_function,
+    call_blocks,
+)
 
 __all__ = ["GatherKernel", "RangeKernel", "ScatterKernel"]
 

@@ -15,7 +15,12 @@ from tapewright import config
 from tapewright.compiler.loops import contraction_schedule as schedules
 from tapewright.compiler.loops import tiling
 from tapewright.compiler.program.array_instructions import Contract
-from tapewright.compiler.targets.native import contractions, engine, kernel, segments
+from tapewright.compiler.targets.native import (
+    contractions,
+    engine,
+    kernel,
+    segments,
+)
 from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.correlation import (

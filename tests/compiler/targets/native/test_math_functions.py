@@ -11,7 +11,7 @@ pytest.importorskip("llvmlite")
 
 from tapewright.compiler.program import array_functions, scalar_functions  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
-from tapewright.compiler.targets.native.math_functions import (  # noqa: E402
+from tapewright.compiler.targets.native.math_functions import (
     is_supported,
     scalar_function,
 )

@@ -12,16 +12,8 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from tapewright.compiler.targets.native import (  # noqa: E402
-    atomics,
-    blas,
-    engine,
-    runtime,
-)
-from tapewright.compiler.targets.native.llvm_writer import (  # noqa: E402
-    POINTER,
-    Writer,
-)
+from tapewright.compiler.targets.native import atomics, blas, engine, runtime
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 from tapewright.core import openblas  # noqa: E402
 
 try:

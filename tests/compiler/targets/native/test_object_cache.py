@@ -9,7 +9,11 @@ import sys
 import pytest
 
 from tapewright.compiler.targets.native import object_cache
-from tapewright.compiler.targets.native.object_cache import HEADER, MAGIC, ObjectCache
+from tapewright.compiler.targets.native.object_cache import (
+    HEADER,
+    MAGIC,
+    ObjectCache,
+)
 
 KEY = hashlib.sha256(b"text").digest()
 OTHER = hashlib.sha256(b"other text").digest()

@@ -8,7 +8,11 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.targets.native import output_memory
-from tapewright.compiler.targets.native.output_memory import LEAST, Piece, new_array
+from tapewright.compiler.targets.native.output_memory import (
+    LEAST,
+    Piece,
+    new_array,
+)
 
 N = LEAST // 4
 

@@ -16,11 +16,7 @@ from tapewright.core import config
 pytest.importorskip("llvmlite")
 
 from tapewright.compiler.targets.native import atomics, engine, runtime  # noqa: E402
-from tapewright.compiler.targets.native.llvm_writer import (  # noqa: E402
-    POINTER,
-    Value,
-    Writer,
-)
+from tapewright.compiler.targets.native.llvm_writer import POINTER, Value, Writer
 
 CANARY = 8  # entries on each side of the counts
 needs_threads = pytest.mark.skipif(

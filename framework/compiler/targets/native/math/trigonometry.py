@@ -6,14 +6,7 @@ eighth of a turn around 0, the diagonal or the pole, of the arc sine to the half
 
 import numpy as np
 
-from .floats import (
-    in_double,
-    is_nan,
-    magnitude,
-    polynomial,
-    signed_as,
-    with_tiny,
-)
+from .floats import in_double, is_nan, magnitude, polynomial, signed_as, with_tiny
 from .reduction import reduced_float32, reduced_float64
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]

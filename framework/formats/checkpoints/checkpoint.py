@@ -1,0 +1,448 @@
+"""`Checkpoint`: variables and states of objects in a file, and back into them.
+
+The names, arguments and defaults are those of ``tf.train``. A checkpoint is one file; its
+names follow the attributes that lead to a variable (`object_tree`).
+"""
+
+import os
+import re
+import warnings
+
+import numpy as np
+
+from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.variable import Variable
+from tapewright.ops.random.generators import get_global_generator
+from tapewright.storage.atomic import make_folder_of
+from tapewright.storage.reader import opened
+
+from .checkpoint_file import (
+    Content,
+    place_of,
+    read_content,
+    read_info,
+    read_shapes,
+    write_content,
+)
+from .object_tree import explore, get_state, is_kept, joined
+from .observed_containers import tracked
+from .restoring import (
+    Awaited,
+    arrays_of,
+    listed,
+    restore_into,
+    settle,
+    still_awaited,
+)
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointReader",
+    "RestoreStatus",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+    "numbered_files",
+    "valid_info",
+]
+
+ENDING = ".h5"
+
+
+class Checkpoint:
+    """Keeps what its objects hold: ``Checkpoint(model=model, optimizer=optimizer)``.
+
+    An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a random
+    `Generator`, a `data.Dataset` or its iterator, whatever has ``get_state`` and
+    ``set_state``, or a list or dict of these. ``root``: one whose parts have names at the
+    top. The position of the global random generator is kept, too.
+
+    Raises: ``ValueError`` for an object of another kind.
+
+    >>> import tempfile, tapewright as tw
+    >>> v = tw.Variable(1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = tw.train.Checkpoint(v=v)
+    ...     path = checkpoint.save(f"{folder}/ckpt")
+    ...     _ = v.assign(2.0)
+    ...     _ = checkpoint.restore(path)
+    >>> os.path.basename(path), v.numpy()
+    ('ckpt-1.h5', np.float32(1.0))
+    """
+
+    def __init__(self, root=None, **kwargs):
+        self._root = root
+        self._parts = {}
+        self._save_counter = None
+        self._awaiting = None  # what is left of the last restore
+        if root is not None:
+            _check_part("root", root)
+        for name, part in kwargs.items():
+            setattr(self, name, part)
+
+    _awaited = None  # what a restored file has for parts that are not there yet
+
+    def __setattr__(self, name, part):
+        is_part = not name.startswith("_")
+        if is_part:
+            _check_part(name, part)
+            self._parts[name] = part
+        if is_part and isinstance(part, (list, dict)):
+            vars(self).pop(name, None)  # see __getattr__
+        else:
+            super().__setattr__(name, part)
+        if is_part and self._awaited is not None:
+            self._awaited.take(name, part)
+
+    def __getattr__(self, name):
+        """A list or dict; while values wait for its items, a view that notices them."""
+        parts = vars(self).get("_parts", {})
+        if name not in parts:
+            raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
+        part, awaited = parts[name], self._awaited
+        if awaited is None:
+            return part
+        return tracked(part, lambda: awaited.take(name, part))
+
+    def checkpoint_parts(self):
+        """What is kept, by name."""
+        found = dict(self._parts)
+        if self._save_counter is not None:
+            found["save_counter"] = self._save_counter
+        return found
+
+    def _pairs(self):
+        """Names and objects; the parts of a root have names at the top."""
+        root = [] if self._root is None else [("", self._root)]
+        parts = self.checkpoint_parts().items()
+        return [*[(joined("", name), part) for name, part in parts], *root]
+
+    @property
+    def save_counter(self):
+        """How often `save` was called: an int64 Variable that is kept, too."""
+        if self._save_counter is None:
+            with use_interpreters(()):
+                self._save_counter = Variable(
+                    np.int64(0), trainable=False, name="save_counter", dtype="int64"
+                )
+        return self._save_counter
+
+    # --- writing
+
+    def save(self, file_prefix, options=None):
+        """Writes the file ``<file_prefix>-<number>.h5``; returns its path.
+
+        The number is one more than that of the last time, and of any file there: no
+        checkpoint is written over. Raises: `SavingError` if it cannot be written.
+        """
+        return self._save(os.fspath(file_prefix))
+
+    def _save(self, prefix, number=None, **told):
+        counter = self.save_counter
+        before = counter.numpy()
+        if number is None:
+            number = max([int(before), *numbered_files(prefix)]) + 1
+            counter.assign(np.int64(number))
+        else:
+            counter.assign_add(np.int64(1))
+        try:
+            return self._write(f"{prefix}-{number}{ENDING}", **told)
+        except BaseException:
+            counter.assign(before)
+            raise
+
+    def write(self, file_prefix, options=None):
+        """Writes a file of just this name; returns it."""
+        return self._write(os.fspath(file_prefix))
+
+    def _write(self, path, **told):
+        make_folder_of(path)
+        tree = explore(self._pairs())
+        states = {name: get_state(item) for name, item in tree.states.items()}
+        arrays, awaited = arrays_of(tree), still_awaited(tree)
+        self._warn_of_unused(awaited)
+        arrays, states = arrays | awaited[0], states | awaited[1]
+        step = _step(tree)
+        info = {} if step is None else {"step": step}
+        state = get_global_generator().state.numpy()
+        info |= {"generator": [int(n) for n in state], **told}
+        if tree.aliases:
+            info["aliases"] = tree.aliases
+        write_content(Content(path, arrays, states, info))
+        return path
+
+    def _warn_of_unused(self, awaited):
+        """Before a new file is written without what the older one had."""
+        awaiting, self._awaiting = self._awaiting, None
+        if awaiting is None or awaiting.is_partial:
+            return
+        kept = {id(value) for values in awaited for value in values.values()}
+        values = [*awaiting.arrays.items(), *awaiting.states.items()]
+        unused = [name for name, value in values if id(value) not in kept]
+        unused = [name for name in unused if "/compiled/" not in f"/{name}"]
+        if unused:
+            warnings.warn(
+                f"{awaiting.path}: no object took {listed(unused)}, which are not in the "
+                "checkpoint that is written now; expect_partial() says that this is meant",
+                stacklevel=5,
+            )
+
+    # --- reading
+
+    def restore(self, save_path, options=None):
+        """Sets the objects, and the global random generator, to what the file holds.
+
+        Layers and optimizers that are not built yet get their values when they are.
+        ``save_path`` of None, from `latest_checkpoint`, changes nothing. Returns: a
+        `RestoreStatus`, which can check that all was matched.
+
+        Raises: `SavingError` if the file cannot be read or a shape or dtype differs; then
+        nothing has changed.
+        """
+        if save_path is None:
+            return RestoreStatus(self, None, [])
+        return self._restore(read_content(_file_of(save_path)))
+
+    def _restore(self, content, warns=True):
+        """The objects, how often they were saved, and the global generator."""
+        self.save_counter  # noqa: B018  so that there is one
+        status = self._apply(content, warns)
+        state = content.info.get("generator")
+        if state is not None:
+            with use_interpreters(()):
+                get_global_generator().reset(state)
+            status._awaiting.position = state
+        return status
+
+    def read(self, save_path, options=None):
+        """`restore` of the objects alone, from a file of any name."""
+        return self._apply(read_content(_file_of(save_path)))
+
+    def _apply(self, content, warns=True):
+        awaiting, missing = restore_into(content, self._pairs())
+        missing = [name for name in missing if name != "save_counter"]
+        self._awaiting = awaiting
+        self._awaited = Awaited(awaiting, "") if awaiting.names else None
+        status = RestoreStatus(self, awaiting, missing)
+        if warns:
+            status._warn()
+        return status
+
+
+def _check_part(name, part):
+    if not is_kept(part) and not hasattr(part, "checkpoint_parts"):
+        raise ValueError(
+            f"Checkpoint: {name} cannot be kept, it is {part!r:.80}; give a Variable, "
+            "Module, optimizer, random Generator, a Dataset or its iterator, an object "
+            "with get_state and set_state, or a list or dict of these"
+        )
+
+
+def _step(tree):
+    """How many updates were made, if there is one optimizer or more."""
+    for name, variable in tree.variables.items():
+        if name.rpartition("/")[2] == "iteration":
+            return int(variable.numpy())
+    return None
+
+
+def _file_of(path):
+    """The file of that name, or of that name without its ending."""
+    path = os.fspath(path)
+    if not os.path.exists(path) and os.path.exists(path + ENDING):
+        return path + ENDING
+    return path
+
+
+# ------------------------------------------------------------------ what was matched
+
+
+class RestoreStatus:
+    """What became of a `Checkpoint.restore`. The methods are those of TensorFlow."""
+
+    def __init__(self, checkpoint, awaiting, missing):
+        self._checkpoint, self._awaiting = checkpoint, awaiting
+        self._missing = missing
+
+    def _settle(self):
+        """Looks again at objects that were made since; what is still unmatched."""
+        if self._awaiting is None:
+            raise AssertionError(
+                "there was no checkpoint to restore: save_path was None"
+            )
+        settle(self._awaiting, explore(self._checkpoint._pairs()))
+        return self._awaiting.names
+
+    def assert_consumed(self):
+        """Raises ``AssertionError`` unless each value was used, and each variable set."""
+        unused = self._settle()
+        if unused:
+            raise AssertionError(
+                f"{self._awaiting.path}: there is no object for {listed(unused)}"
+            )
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self):
+        """Raises ``AssertionError`` unless all that exists was in the file."""
+        self._settle()
+        if self._missing:
+            raise AssertionError(
+                f"{self._awaiting.path}: the checkpoint does not have "
+                f"{listed(self._missing)}"
+            )
+        return self
+
+    def assert_nontrivial_match(self):
+        """Raises ``AssertionError`` if nothing of the file was used."""
+        unused = len(self._settle())
+        content = read_shapes(self._awaiting.path)
+        if unused and unused >= len(content):
+            raise AssertionError(f"{self._awaiting.path}: nothing in it was used")
+        return self
+
+    def expect_partial(self):
+        """Says that not all need match: no warning when that is saved; returns self."""
+        if self._awaiting is not None:
+            self._awaiting.is_partial = True
+        return self
+
+    def initialize_or_restore(self, session=None):
+        """Does nothing: it is done already."""
+
+    run_restore_ops = initialize_or_restore
+
+    def _warn(self):
+        if self._awaiting.is_of_others:
+            theirs = dict.fromkeys([n.partition("/")[0] for n in self._awaiting.names])
+            ours = self._checkpoint.checkpoint_parts()
+            warnings.warn(
+                f"{self._awaiting.path}: nothing in it was used: it is of "
+                f"{listed(map(repr, theirs))}, the Checkpoint of "
+                f"{listed(map(repr, ours)) or 'nothing'}",
+                stacklevel=4,
+            )
+        kept = [name for name in self._missing if "/compiled/" not in f"/{name}"]
+        if kept:
+            warnings.warn(
+                f"{self._awaiting.path}: the checkpoint does not have {listed(kept)}, "
+                "which stay as they are",
+                stacklevel=4,
+            )
+
+
+# ------------------------------------------------------------------ files in a folder
+
+
+def numbered_files(prefix):
+    """The files ``<prefix>-<number>.h5``: number -> path, in order."""
+    folder, name = os.path.split(os.fspath(prefix))
+    pattern = re.compile(re.escape(name) + r"-(\d+)" + re.escape(ENDING))
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return {}
+    found = {}
+    for each in names:
+        match = pattern.fullmatch(each)
+        if match:
+            found[int(match[1])] = os.path.join(folder, each)
+    return dict(sorted(found.items()))
+
+
+def valid_info(path):
+    """The info of a checkpoint that is whole; None, with a warning, for a damaged one."""
+    try:
+        return read_info(path, check=True)
+    except SavingError as error:
+        warnings.warn(f"a checkpoint is passed over: {error}", stacklevel=3)
+        return None
+
+
+def latest_checkpoint(checkpoint_dir, latest_filename=None):
+    """The path of the newest checkpoint in a folder that is whole; None if there is none.
+
+    A damaged one is passed over, with a warning that names it. Of files with different
+    prefixes the one written last is the newest; with one prefix, that of the highest
+    number. ``latest_filename`` is TensorFlow's, and changes nothing: there is no index.
+    """
+    folder = os.fspath(checkpoint_dir)
+    if not os.path.isdir(folder):
+        return None
+    prefixes = {}
+    for name in os.listdir(folder):
+        match = re.fullmatch(r"(.+)-(\d+)" + re.escape(ENDING), name)
+        if match and not name.startswith("."):
+            path = os.path.join(folder, name)
+            prefixes.setdefault(match[1], []).append((int(match[2]), path))
+    ahead = [sorted(files) for files in prefixes.values()]
+    while ahead := [files for files in ahead if files]:
+        newest = max(ahead, key=lambda files: os.stat(files[-1][1]).st_mtime_ns)
+        _, path = newest.pop()
+        if valid_info(path) is not None:
+            return path
+    return None
+
+
+class CheckpointReader:
+    """Looks into a checkpoint without objects to put it into."""
+
+    def __init__(self, path):
+        self.path = _file_of(path)
+        self._shapes = read_shapes(self.path)
+
+    def get_tensor(self, tensor_str):
+        """The array of that name. Raises: `SavingError` if there is none."""
+        with opened(self.path) as root:
+            return root.group("arrays").array(place_of(_plain(tensor_str))).read()
+
+    def has_tensor(self, tensor_str):
+        """Whether there is an array of that name."""
+        return _plain(tensor_str) in self._shapes
+
+    def get_variable_to_shape_map(self):
+        """The shape of each array, by name."""
+        return _ByName({name: list(s) for name, (s, _) in self._shapes.items()})
+
+    def get_variable_to_dtype_map(self):
+        """The dtype of each array, by name."""
+        return _ByName({name: dtype for name, (_, dtype) in self._shapes.items()})
+
+
+class _ByName(dict):
+    """A dict that is also asked with the ending of TensorFlow's names."""
+
+    def __missing__(self, name):
+        if _plain(name) not in self:
+            raise KeyError(name)
+        return self[_plain(name)]
+
+
+def _plain(name):
+    """
+    >>> _plain("net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE")
+    'net/l1/bias'
+    """
+    return name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
+
+
+def load_checkpoint(ckpt_dir_or_file):
+    """A `CheckpointReader` of a file, or of the newest checkpoint in a folder."""
+    path = os.fspath(ckpt_dir_or_file)
+    if os.path.isdir(path):
+        found = latest_checkpoint(path)
+        if found is None:
+            raise ValueError(f"load_checkpoint: there is no checkpoint in {path!r}")
+        path = found
+    return CheckpointReader(path)
+
+
+def list_variables(ckpt_dir_or_file):
+    """Pairs of name and shape of all arrays, sorted by name."""
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
+
+
+def load_variable(ckpt_dir_or_file, name):
+    """The array of that name."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)

@@ -1,0 +1,304 @@
+"""`CheckpointManager`: many checkpoints in a folder; which to keep, and which to go on from.
+
+There is no index that could be wrong: what the folder holds is what there is, and the
+newest file that is whole is the one to go on from.
+"""
+
+import math
+import os
+import time
+import warnings
+import weakref
+
+from tapewright.core.errors import SavingError
+from tapewright.storage.atomic import clear_leftovers
+
+from .checkpoint import numbered_files, valid_info
+from .checkpoint_file import read_content, read_info
+from .termination import Termination
+
+__all__ = ["CheckpointManager"]
+
+
+class CheckpointManager:
+    """Saves a `Checkpoint` as ``directory/checkpoint_name-<number>.h5``, again and again.
+
+    Args: ``max_to_keep``: the newest so many stay, all for None;
+    ``keep_checkpoint_every_n_hours``: of the older ones, one each so many hours stays;
+    ``step_counter``, a Variable or number, and ``checkpoint_interval``: `save` does
+    nothing until so many steps have passed; ``init_fn``: called by
+    `restore_or_initialize` if there is no checkpoint.
+    Beyond TensorFlow's: ``keep_best``: ``(name, "min" or "max")`` or with a number behind,
+    ``("val_loss", "min", 3)``, of what `save` gets as ``metrics``: the best stay;
+    ``keep_every``: those whose step (or number) is a multiple stay; ``save_on_sigterm``:
+    after SIGTERM the next `save`, or `save_if_asked`, saves, then the process ends.
+
+    Raises: ``ValueError`` for an argument that makes no sense.
+
+    >>> import tempfile, tapewright as tw
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = tw.train.Checkpoint(v=tw.Variable(1.0))
+    ...     manager = CheckpointManager(checkpoint, folder, max_to_keep=2)
+    ...     _ = [manager.save() for _ in range(3)]
+    ...     [os.path.basename(path) for path in manager.checkpoints]
+    ['ckpt-2.h5', 'ckpt-3.h5']
+    """
+
+    def __init__(
+        self,
+        checkpoint,
+        directory,
+        max_to_keep,
+        keep_checkpoint_every_n_hours=None,
+        checkpoint_name="ckpt",
+        step_counter=None,
+        checkpoint_interval=None,
+        init_fn=None,
+        last_checkpoint_step=None,
+        *,
+        keep_best=None,
+        keep_every=None,
+        save_on_sigterm=False,
+    ):
+        _check("max_to_keep", max_to_keep)
+        _check("keep_every", keep_every)
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError(
+                "CheckpointManager: step_counter must be given with checkpoint_interval"
+            )
+        self.checkpoint = checkpoint
+        self.directory = os.fspath(directory)
+        self.checkpoint_interval = checkpoint_interval
+        self._prefix = os.path.join(self.directory, checkpoint_name)
+        self._max_to_keep = max_to_keep
+        self._hours = keep_checkpoint_every_n_hours
+        self._step_counter, self._last_step = step_counter, last_checkpoint_step
+        self._init_fn = init_fn
+        self._best = _best(keep_best)
+        self._every = keep_every
+        self._told = {}  # path -> its info, as far as it was looked at
+        self._whole = {}  # path -> size and time of what was found to be whole
+        clear_leftovers(self.directory)
+        self._last_preserved = self._recovered()
+        self._termination = Termination()
+        if save_on_sigterm:
+            self._termination.install()
+            weakref.finalize(self, self._termination.remove)
+
+    def _recovered(self):
+        """When the latest file was saved that stays for the hours' sake."""
+        for path in reversed(self.checkpoints):
+            saved = self._info(path).get("last_preserved")
+            if isinstance(saved, (int, float)):
+                return min(saved, time.time())
+        return time.time() - 1.0
+
+    # --- what is there
+
+    @property
+    def checkpoints(self):
+        """The paths of all checkpoints in the folder, from the oldest to the newest."""
+        return list(numbered_files(self._prefix).values())
+
+    @property
+    def latest_checkpoint(self):
+        """The path of the newest checkpoint that is whole, or None.
+
+        A damaged one is passed over, with a warning that names it.
+        """
+        for path in reversed(self.checkpoints):
+            if self._is_whole(path):
+                return path
+        return None
+
+    @property
+    def best_checkpoint(self):
+        """The path of the best checkpoint that is whole, by ``keep_best``; or None."""
+        for path in self._by_merit(self.checkpoints):
+            if self._is_whole(path):
+                return path
+        return None
+
+    def _is_whole(self, path):
+        mark = _mark(path)
+        if self._whole.get(path) != mark:
+            if valid_info(path) is None:
+                return False
+            self._whole[path] = mark
+        return True
+
+    def _info(self, path):
+        """What a checkpoint tells of itself; nothing if it cannot be read."""
+        if path not in self._told:
+            try:
+                self._told[path] = read_info(path)
+            except SavingError:
+                self._told[path] = {}
+        return self._told[path]
+
+    # --- saving
+
+    def save(
+        self, checkpoint_number=None, check_interval=True, options=None, *, metrics=None
+    ):
+        """Writes a checkpoint, then removes those that need not be kept.
+
+        Args: ``checkpoint_number``: by default one more than the last; with
+        ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
+        numbers, which ``keep_best`` compares.
+        Returns: its path; None if it was not time yet.
+        Raises: `SavingError` if it cannot be written; then the others are all kept.
+        """
+        if not self._is_due(check_interval and not self._termination.asked):
+            return None
+        if checkpoint_number is not None:
+            checkpoint_number = int(checkpoint_number)
+        told = {"saved": time.time(), "last_preserved": self._last_preserved}
+        told["metrics"] = self._checked(metrics)
+        if self._step_counter is not None:
+            told["step"] = int(self._step_counter)
+        path = self.checkpoint._save(self._prefix, checkpoint_number, **told)
+        self._last_step = told.get("step")
+        self._told[path], self._whole[path] = told, _mark(path)
+        self._sweep(path)
+        if self._termination.asked:
+            self._termination.pass_on()
+        return path
+
+    def save_if_asked(self, metrics=None):
+        """At the end of a step: saves and ends the process if SIGTERM came meanwhile."""
+        if self._termination.asked:
+            return self.save(check_interval=False, metrics=metrics)
+        return None
+
+    def close(self):
+        """Puts back what SIGTERM did before."""
+        self._termination.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def sync(self):
+        """Does nothing: `save` returns when all is on the disk."""
+
+    def _is_due(self, check_interval):
+        if self.checkpoint_interval is None or self._last_step is None:
+            return True
+        passed = int(self._step_counter) - self._last_step
+        if not passed:
+            if self._termination.asked:
+                self._termination.pass_on()
+            return False
+        return not check_interval or passed >= self.checkpoint_interval
+
+    def _checked(self, metrics):
+        """Metrics as finite floats: what is none is never the best."""
+        found = {name: float(value) for name, value in (metrics or {}).items()}
+        if self._best and found and self._best[0] not in found:
+            raise ValueError(
+                f"save: metrics must have {self._best[0]!r}, which keep_best names; got "
+                f"{sorted(found)}"
+            )
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    # --- keeping
+
+    def _sweep(self, newest):
+        """Removes what is too old and has no merit; never ``newest``."""
+        if self._max_to_keep is None:
+            return
+        files = numbered_files(self._prefix)
+        old = list(files)[: -self._max_to_keep]
+        best = self._by_merit(files.values())[: self._best[2]] if self._best else []
+        for number in old:
+            path = files[number]
+            if path == newest or path in best or self._stays(number, path):
+                continue
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                warnings.warn(
+                    f"an old checkpoint cannot be removed: {error}", stacklevel=3
+                )
+            self._told.pop(path, None)
+            self._whole.pop(path, None)
+
+    def _stays(self, number, path):
+        told = self._info(path)
+        if self._every is not None and told.get("step", number) % self._every == 0:
+            return True
+        if not self._hours:
+            return False
+        saved = told.get("saved", 0.0)
+        if saved >= self._last_preserved + self._hours * 3600:
+            self._last_preserved = saved
+            return True
+        return 0 < saved <= self._last_preserved  # that was decided before
+
+    def _by_merit(self, paths):
+        """Those with the metric of ``keep_best``, the best first; of equals the older."""
+        if self._best is None:
+            return []
+        name, mode, _ = self._best
+        values = {path: self._info(path).get("metrics") for path in paths}
+        values = {p: m.get(name) for p, m in values.items() if isinstance(m, dict)}
+        rated = [p for p, v in values.items() if isinstance(v, (int, float))]
+        return sorted(rated, key=lambda p: values[p] if mode == "min" else -values[p])
+
+    # --- restoring
+
+    def restore_or_initialize(self):
+        """Restores from the newest checkpoint that is whole, else calls ``init_fn``.
+
+        Returns: the path of what was restored, or None. A damaged checkpoint is passed
+        over, with a warning that names it.
+        Raises: `SavingError` if the checkpoint is of other objects.
+        """
+        for path in reversed(self.checkpoints):
+            try:
+                content = read_content(path)
+            except SavingError as error:
+                warnings.warn(f"a checkpoint is passed over: {error}", stacklevel=2)
+                continue
+            self.checkpoint._restore(content)
+            if self._step_counter is not None:
+                self._last_step = int(self._step_counter)
+            return path
+        if self._init_fn is not None:
+            self._init_fn()
+        return None
+
+
+def _check(name, value):
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise ValueError(
+            f"CheckpointManager: {name} must be a positive integer or None, got {value!r}"
+        )
+
+
+def _best(keep_best):
+    """Name, direction and number of what to keep for its merit."""
+    if keep_best is None:
+        return None
+    found = (*keep_best, 1) if len(keep_best) == 2 else tuple(keep_best)
+    if (
+        len(found) != 3
+        or found[1] not in ("min", "max")
+        or not isinstance(found[0], str)
+    ):
+        raise ValueError(
+            'CheckpointManager: keep_best must be (name, "min" or "max"), or with a '
+            f"number behind, got {keep_best!r}"
+        )
+    _check("keep_best's number", found[2])
+    return found
+
+
+def _mark(path):
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns

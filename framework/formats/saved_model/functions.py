@@ -1,0 +1,422 @@
+"""A traced function in a group of a file, and a function made of such a group.
+
+The group has an attribute ``function`` (name, parameters), the constants of all its graphs,
+and a group ``call_0``, ``call_1``... for each signature: attribute ``call`` (the kinds of
+arguments, the structure of what is returned, and of each trace the shapes that it serves,
+null where open, and what it takes for granted of open sizes), and a group ``trace_0``...
+with the ``graph`` of each trace. Variables go by number; whoever has them keeps them.
+"""
+
+import inspect
+
+from tapewright.compiler.function.arguments import revived, weakened
+from tapewright.compiler.function.concrete_function import (
+    ConcreteFunction,
+    InputStructure,
+)
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.methods import Method
+from tapewright.compiler.function.outputs import packer
+from tapewright.compiler.function.signature import Signature
+from tapewright.compiler.function.specialization import Trace, is_open
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.tensor_shape import UnrankedShape
+from tapewright.core.variable import Variable
+
+from .constants import ConstantReader, ConstantWriter
+from .graph_reader import FAULTS, GraphReader
+from .graph_writer import GraphWriter
+from .loaded_function import Restored, RestoredConcrete, SavedSizes
+from .shape_specialization import covered, reason_of
+from .symbolic_dims import decode_guards, encode_guards
+from .values import Numbered, decode, encode, number_of
+
+__all__ = ["has_traces", "read_function", "write_function"]
+
+MANY = 10_000
+
+
+def write_function(group, function, variables, gradients=True, optimizers=None):
+    """Writes a traced function (or one trace of it) into a group.
+
+    Args: ``group``: a `GroupWriter`; ``variables``: a list, to which the function's are
+    added that are not in it; ``gradients``: whether gradients of the user's own go along;
+    ``optimizers``: an `OptimizerWriter`, if the file has a place for those that are run.
+
+    Every signature is written for which there is a trace. A function with an
+    ``input_signature`` is traced for all that this allows, if it was not yet.
+
+    Raises: `SavingError`, with the line of the user, for what a file cannot keep.
+    """
+    function = getattr(function, "_function", function)
+    calls, constants = list(_calls(function, group.path)), ConstantWriter()
+    name = getattr(function, "name", "function")
+    if not calls:
+        raise SavingError(
+            group.path, f"function '{name}' was not traced yet: call it, or give it an "
+            "input_signature",
+        )  # fmt: skip
+    parameters = [_parameter(p, constants, variables) for p in calls[0].parameters]
+    given = getattr(function, "input_signature", None)
+    head = {
+        "name": name,
+        "parameters": parameters,
+        "input_signature": None if given is None else encode(given),
+        "calls": len(calls),
+    }
+    for i, call in enumerate(calls):
+        part = group.group(f"call_{i}")
+        call.write(part, variables, constants, gradients, optimizers)
+    group.json("function", head)
+    constants.write(group)
+
+
+def has_traces(function):
+    """Whether there is something to write of a function."""
+    function = getattr(function, "_function", function)
+    if isinstance(function, ConcreteFunction):
+        return True
+    return function.input_signature is not None or bool(function.concrete_functions)
+
+
+def read_function(group, variables, optimizers=()):
+    """The `Function` of a group of `write_function`, on these variables and optimizers.
+
+    It is called like the one that was saved, by anyone, also under tapes and in traces.
+
+    Raises: `SavingError` if the group is not as `write_function` leaves it.
+    """
+    try:
+        return _read(group, variables, optimizers)
+    except SavingError:
+        raise
+    except FAULTS as error:
+        return group.fail(f"holds no function: {error}")
+
+
+def _calls(function, path):
+    """One `_Call` for each signature."""
+    if isinstance(function, ConcreteFunction):
+        yield _Call.of_concrete(function, path)
+    elif not isinstance(function, (Function, Method)):
+        raise SavingError(path, f"{function!r} is no traced function")
+    elif isinstance(function, Restored) or function.input_signature is None:
+        for concrete in function.concrete_functions:
+            yield _Call.of_concrete(concrete, path, function.signature)
+    else:
+        yield _Call.of_signature(function, path)
+
+
+class _Call:
+    """One signature of a function, to be written."""
+
+    def __init__(self, name, path, signature, values, named, shapes):
+        self.name, self.path, self.parameters = name, path, signature.parameters
+        self.values, self.named, self.shapes = values, named, shapes
+        self.concrete = self.retrace = None
+
+    @classmethod
+    def of_signature(cls, function, path):
+        """That of an ``input_signature``."""
+        arguments = function.signature.arguments(function.input_signature, {})
+        shapes = tuple([shape for shape, *_ in arguments.specs])
+        values = [weakened(x) for x in arguments.values]
+        names = arguments.names
+        call = cls(function.name, path, function.signature, values, names, shapes)
+        traced = [c for c in function.concrete_functions if c.holds()]
+        call.concrete = traced[-1] if traced else None
+        call.retrace = lambda shapes: function.trace_for(arguments, shapes)
+        return call
+
+    @classmethod
+    def of_concrete(cls, concrete, path, signature=None):
+        """That of a trace which is there."""
+        family, form = concrete.specializations, concrete.input_structure
+        if family is None:
+            shapes = tuple([tuple(v.shape) for v in concrete.graph.inputs])
+        else:
+            shapes = family.shapes
+            form = form or _form_of(family)
+        if form is None:
+            form = _form_by_inputs(concrete)
+        signature = form.signature if signature is None else signature
+        call = cls(concrete.name, path, signature, form.values, form.named, shapes)
+        call.concrete = concrete
+        call.retrace = None if family is None else family.trace
+        return call
+
+    def write(self, group, variables, constants, gradients, optimizers):
+        traces, refusals = self._traces(gradients)
+        structure = traces[0].concrete.structure
+        if any(_differ(t.concrete.structure, structure) for t in traces):
+            raise SavingError(
+                self.path, f"function '{self.name}' returns other structures for other "
+                "shapes of its arguments",
+            )  # fmt: skip
+        call = {
+            "values": [self._value(x, variables) for x in self._opened()],
+            "named": [x if isinstance(x, str) else None for x in self.named],
+            "structure": encode(structure),
+            "shapes": [None if s is None else [*s] for s in self.shapes],
+            "refusals": [[ranks, reason] for ranks, reason in refusals],
+            "traces": [],
+        }
+        for i, trace in enumerate(traces):
+            scope = trace.guards
+            writer = GraphWriter(
+                self.path, variables, constants, gradients, scope, optimizers
+            )
+            try:
+                form = writer.form(trace.concrete.graph)
+            except SavingError as error:
+                raise SavingError(
+                    self.path, f"function '{self.name}': {error.reason}"
+                ) from error
+            group.group(f"trace_{i}").json("graph", form)
+            # Behind it: the gradients of the graph may have asked for more.
+            call["traces"].append({
+                "pattern": [None if s is None else [*s] for s in trace.pattern],
+                "assumptions": None if scope is None else encode_guards(scope),
+            })  # fmt: skip
+        group.json("call", call)
+
+    def _traces(self, gradients):
+        """The traces that serve what is allowed, and ranks that none serves."""
+        try:
+            return covered(
+                self.concrete, self.shapes, self.retrace, self.path, gradients
+            )
+        except Exception as error:  # whatever the Python code may raise
+            known = isinstance(error, SavingError)
+            reason = error.reason if known else reason_of(error)
+            raise SavingError(
+                self.path, f"function '{self.name}' cannot be traced: {reason}"
+            ) from error
+
+    def _opened(self):
+        """The values, with the specs that this call allows."""
+        shapes = iter(self.shapes)
+
+        def opened(x):
+            if isinstance(x, TensorSpec):
+                return TensorSpec(next(shapes), x.dtype, x.name)
+            if isinstance(x, IndexedSlices):
+                parts = x.values, x.indices, x.dense_shape
+                return IndexedSlices(*[opened(part) for part in parts])
+            return x
+
+        return [_mapped(opened, x) for x in self.values]
+
+    def _value(self, x, variables):
+        def plain(leaf):
+            leaf = revived(leaf)
+            if not isinstance(leaf, Variable):
+                return leaf
+            return Numbered(number_of(leaf, variables))
+
+        try:
+            return encode(_mapped(plain, x))
+        except TypeError as error:
+            raise SavingError(
+                self.path, f"function '{self.name}' was called with an argument that no "
+                f"file can keep: {error}",
+            ) from None  # fmt: skip
+
+
+def _mapped(function, x):
+    return map_structure(function, x) if is_nested(x) else function(x)
+
+
+def _differ(x, y):
+    return encode(x) != encode(y)
+
+
+def _form_of(family):
+    """The `InputStructure` of any trace of a family."""
+    forms = [concrete.input_structure for concrete in family.functions()]
+    return next((form for form in forms if form is not None), None)
+
+
+def _form_by_inputs(concrete):
+    """A `InputStructure` of nothing but tensors."""
+    values, names = concrete.graph.inputs, []
+    for i, value in enumerate(values):
+        name = value.name if str(value.name).isidentifier() else f"input_{i}"
+        names.append(name if name not in names else f"{name}_{i}")
+    specs = [TensorSpec(_known(v.shape), v.dtype) for v in values]
+
+    def function(*args):
+        """Stands for the Python code."""
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    function.__signature__ = inspect.Signature(parameters)
+    return InputStructure(
+        Signature(function, concrete.name), specs, [None] * len(specs)
+    )
+
+
+def _known(shape):
+    if isinstance(shape, UnrankedShape):
+        return None
+    return [None if is_symbolic(n) else n for n in shape]
+
+
+def _parameter(parameter, constants, variables):
+    """A parameter as JSON: name, kind, and its default, if there is one."""
+    default = parameter.default
+    found = [parameter.name, parameter.kind.name]
+    if default is parameter.empty:
+        return found
+    if isinstance(default, Tensor):
+        return [*found, {"constant": constants.number(default)}]
+    if isinstance(default, Variable):
+        return [*found, {"value": encode(Numbered(number_of(default, variables)))}]
+    try:
+        return [*found, {"value": encode(default)}]
+    except TypeError:  # no call of a loaded function can be given it
+        return found
+
+
+# --------------------------------------------------------------------------- reading
+
+
+def _read(group, variables, optimizers):
+    head = group.json("function")
+    constants = ConstantReader(group)
+    parameters = [
+        _read_parameter(each, constants, variables) for each in head["parameters"]
+    ]
+    count = head["calls"]
+    if type(count) is not int or not 0 < count <= MANY or len(parameters) > MANY:
+        raise ValueError(f"{count!r} is no number of signatures")
+    given, name = head["input_signature"], head["name"]
+    if not isinstance(name, str) or len(name) > 400 or not name.isprintable():
+        raise ValueError("the name must be a short text")
+    given = None if given is None else decode(given)
+    saved = [
+        _read_call(group.group(f"call_{i}"), name, variables, constants, optimizers)
+        for i in range(count)
+    ]
+    function = Restored(name, parameters, [c for c, _, _ in saved], given)
+    for concrete, values, named in saved:
+        if len(values) != len(parameters):
+            raise ValueError("a signature must have a value for each parameter")
+        concrete.input_structure = InputStructure(function.signature, values, named)
+    return function
+
+
+def _read_parameter(value, constants, variables):
+    name, kind, *default = value
+    kind = getattr(inspect.Parameter, str(kind))
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is no name of a parameter")
+    if not default:
+        return inspect.Parameter(name, kind)
+    ((tag, inner),) = default[0].items()
+    if tag == "constant":
+        default = constants[inner]
+    else:
+        default = _with_variables(decode(inner), variables)
+    return inspect.Parameter(name, kind, default=default)
+
+
+def _read_call(group, name, variables, constants, optimizers):
+    """The trace of one signature, its values and their names."""
+    call = group.json("call")
+    values = [_with_variables(decode(x), variables) for x in call["values"]]
+    specs = [s for x in values for s in _specs(x)]
+    shapes = _patterns(call["shapes"], specs)
+    structure, listed = decode(call["structure"]), call["traces"]
+    if not isinstance(listed, list) or not 0 < len(listed) <= MANY:
+        raise ValueError("there must be a list of traces")
+    places = specs, structure, variables, constants, optimizers
+    traces = [
+        _read_trace(group.group(f"trace_{i}"), each, *places)
+        for i, each in enumerate(listed)
+    ]
+    first = traces[0].concrete
+    if is_open(shapes):
+        refusals = [(list(ranks), str(why)) for ranks, why in call["refusals"]]
+        first = RestoredConcrete(first.graph, structure)
+        first.specializations = SavedSizes(name, shapes, traces, refusals)
+    elif len(traces) > 1 or traces[0].guards is not None:
+        raise ValueError("one signature without open sizes must have one trace")
+    return first, values, [x if isinstance(x, str) else None for x in call["named"]]
+
+
+def _with_variables(x, variables):
+    def found(leaf):
+        if type(leaf) is not Numbered:
+            return leaf
+        if type(leaf.number) is not int or not 0 <= leaf.number < len(variables):
+            raise ValueError(f"there is no variable {leaf.number!r}")
+        return variables[leaf.number]
+
+    return _mapped(found, x)
+
+
+def _specs(x):
+    """The specs in a value, in the order of tensors."""
+    for leaf in flatten(x):
+        if isinstance(leaf, IndexedSlices):
+            for part in (leaf.values, leaf.indices, leaf.dense_shape):
+                if isinstance(part, TensorSpec):
+                    yield part
+        elif isinstance(leaf, TensorSpec):
+            yield leaf
+
+
+def _patterns(listed, specs):
+    """Shapes with None for what is open, one for each spec."""
+    if len(listed) != len(specs):
+        raise ValueError("there must be a shape for each tensor among the arguments")
+    for shape, spec in zip(listed, specs):
+        for n in shape or ():
+            if n is not None and (type(n) is not int or n < 0):
+                raise ValueError(f"{shape} is no shape")
+        if not spec.shape.is_compatible_with(TensorSpec(shape).shape):
+            raise ValueError(f"{shape} is no shape of {spec}")
+    return tuple([None if shape is None else tuple(shape) for shape in listed])
+
+
+def _read_trace(group, head, specs, structure, variables, constants, optimizers):
+    pattern, scope = _patterns(head["pattern"], specs), None
+    if is_open(pattern):
+        scope = decode_guards(head["assumptions"], pattern)
+    reader = GraphReader(group, variables, constants, scope, optimizers)
+    graph = reader.graph(group.json("graph"))
+    if len(graph.inputs) != len(pattern) or graph.captures:
+        raise ValueError("a trace must have an input for each tensor of its arguments")
+    for i, (value, shape, spec) in enumerate(zip(graph.inputs, pattern, specs)):
+        if value.dtype != spec.dtype.dtype or not _is_input(value.shape, shape, i):
+            raise ValueError(f"input {i} of a trace must be {spec}")
+    numbers = range(len(graph.outputs))
+    for leaf in flatten(structure):
+        slices = isinstance(leaf, IndexedSlices)
+        parts = [leaf.values, leaf.indices, leaf.dense_shape] if slices else [leaf]
+        if any(n is not None and n not in numbers for n in parts):
+            raise ValueError("what is returned must be outputs of the trace")
+    packer(structure)
+    return Trace(pattern, RestoredConcrete(graph, structure), scope)
+
+
+def _is_input(shape, pattern, number):
+    """Whether a shape is a pattern with the sizes of this input where it is open."""
+    if pattern is None:
+        return isinstance(shape, UnrankedShape) and shape.shape_symbol == (number, None)
+    if isinstance(shape, UnrankedShape) or len(shape) != len(pattern):
+        return False
+    for axis, (n, wanted) in enumerate(zip(shape, pattern)):
+        if wanted is None:
+            if not is_symbolic(n) or n.expression != (
+                "poly",
+                ((((number, axis),), 1),),
+            ):
+                return False
+        elif is_symbolic(n) or n != wanted:
+            return False
+    return True

@@ -1,0 +1,230 @@
+"""`saved_model`: traced functions, variables and custom gradients of a `Module` in a file.
+
+One HDF5 file, sealed; all of it can be looked at with any reader of HDF5.
+
+    format, version      attributes of the root: "tapewright saved_model", 1
+    variables/0, 1...    arrays, with the attributes name and trainable
+    functions/0, 1...    traced functions as graphs, see `graphs.functions`
+    optimizers           attribute of the root, JSON: those that functions run, see
+                         `graphs.optimizers`
+    objects              attribute of the root, JSON: modules, lists and dicts, with
+                         functions, variables and optimizers by number
+
+A loaded object needs nothing of the Python code from which the file was made, but for
+optimizers of the user's own classes, which have to be registered where it is loaded.
+"""
+
+import os
+import warnings
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.module import Module
+from tapewright.core.variable import Variable
+from tapewright.core.variable import writing as held
+from tapewright.storage.file_kinds import check_format, is_format, write_format
+from tapewright.storage.reader import opened
+from tapewright.storage.writer import writing
+
+from .functions import read_function, write_function
+from .objects import ObjectReader, ObjectWriter
+from .optimizers import read_optimizers
+from .signature_functions import as_signatures, call_of
+
+__all__ = [
+    "LoadOptions",
+    "SaveOptions",
+    "contains_saved_model",
+    "load",
+    "save",
+]
+
+FORMAT, VERSION = "tapewright saved_model", 1
+MANY = 1_000_000
+TAGS = "serve"
+
+
+class _Options:
+    """Named settings; one that would do nothing here is refused."""
+
+    used = ()
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in self.used and value != field.default:
+                raise ValueError(
+                    f"{type(self).__name__}: {field.name} is not supported, got {value!r}"
+                )
+
+
+@dataclass
+class SaveOptions(_Options):
+    """How to `save`. ``experimental_custom_gradients``: whether gradients of the user's own
+    are written, as graphs, too.
+
+    The others are TensorFlow's: ``save_debug_info`` changes nothing, as lines are always
+    kept; the rest must be left out.
+
+    Raises: ``ValueError`` for a setting that is not supported.
+    """
+
+    used = ("save_debug_info", "experimental_custom_gradients")
+    namespace_whitelist: list | None = None
+    save_debug_info: bool = False
+    function_aliases: dict | None = None
+    experimental_debug_stripper: bool = False
+    experimental_io_device: str | None = None
+    experimental_variable_policy: str | None = None
+    experimental_custom_gradients: bool = True
+    experimental_image_format: bool = False
+    experimental_skip_saver: bool = False
+    experimental_sharding_callback: object = None
+    extra_tags: list | None = None
+
+
+@dataclass
+class LoadOptions(_Options):
+    """How to `load`. The settings are TensorFlow's; all have to be left as they are."""
+
+    allow_partial_checkpoint: bool = False
+    experimental_io_device: str | None = None
+    experimental_skip_checkpoint: bool = False
+    experimental_variable_policy: str | None = None
+    experimental_load_function_aliases: bool = False
+
+
+def save(obj, export_dir, signatures=None, options=None):
+    """Writes a module's traced functions and variables into one file at ``export_dir``.
+
+    Functions are attributes made by `function`: with an ``input_signature`` they are
+    traced for all that this allows; others are kept for the kinds of arguments with which
+    they were called. Gradients of `custom_gradient` go along as graphs (see `SaveOptions`).
+    Optimizers that they run go along with their state, so that training goes on.
+    ``signatures``: a function, or a dict of them by name, for ``loaded.signatures``. Of a
+    Keras-style model whose inputs are known the call is written too, for inference.
+
+    The file is there as a whole, or, after an error, as it was before.
+
+    Raises: `SavingError` (a ValueError and OSError) that tells the line of what cannot be
+    traced or kept: Python code that runs in each call, say; ``FileExistsError`` if a
+    folder is there; ``TypeError`` if ``obj`` is no `Module`.
+
+    >>> import tempfile, tapewright as tw
+    >>> class Square(tw.Module):
+    ...     @tw.function(input_signature=[tw.TensorSpec(None)])
+    ...     def __call__(self, x):
+    ...         return x * x
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tw.saved_model.save(Square(), folder + "/square")
+    ...     square = tw.saved_model.load(folder + "/square")
+    >>> square(tw.constant([1.0, 3.0])).numpy()
+    array([1., 9.], dtype=float32)
+    """
+    path = os.fspath(export_dir)
+    if not isinstance(obj, Module):
+        raise TypeError(
+            f"saved_model.save: obj must be a tw.Module, got {type(obj).__name__}"
+        )
+    options = _checked(options, SaveOptions, "save")
+    if os.path.isdir(path):
+        reason = "cannot be written, a folder is there"
+        raise saving_error(path, reason, cause=FileExistsError())
+    call = call_of(obj)
+    tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)
+    if tree.untraced:
+        warnings.warn(
+            f"saved_model.save: {', '.join(tree.untraced)} was not traced yet, and is left "
+            "out: call it before saving, or give it an input_signature",
+            stacklevel=2,
+        )
+    with writing(path) as root:
+        write_format(root, FORMAT, VERSION)
+        gradients = options.experimental_custom_gradients
+        for number, function in enumerate(tree.functions):
+            group = root.group(f"functions/{number}")
+            write_function(group, function, tree.variables, gradients, tree.optimizers)
+        optimizers = tree.optimizers.form(tree.variables)
+        with held(tree.variables):  # all of one moment
+            for number, variable in enumerate(tree.variables):
+                _write_variable(root, number, variable)
+        if optimizers:
+            root.json("optimizers", optimizers)
+        states = [n for each in optimizers for n in each["state"].values()]
+        root.json("objects", tree.form(states))
+        root.json("counts", [len(tree.variables), len(tree.functions)])
+
+
+def load(export_dir, tags=None, options=None):
+    """What `save` has written: an object with the same attributes.
+
+    Its functions run the saved graphs, also under tapes and in other traced functions;
+    its variables may be trained. No code of the file is run, none is needed; but a call
+    runs its program, which may take as long, and as much memory, as its author liked.
+
+    Raises: `SavingError` for a file that is not as `save` leaves it (a
+    ``FileNotFoundError`` if there is none).
+    """
+    path = os.fspath(export_dir)
+    _checked(options, LoadOptions, "load")
+    if tags is not None and [*([tags] if isinstance(tags, str) else tags)] != [TAGS]:
+        raise ValueError(
+            f"saved_model.load: tags must be None or 'serve', got {tags!r}"
+        )
+    with opened(path) as root:
+        check_format(root, FORMAT, VERSION, "saved_model.save")
+        counts = root.json("counts")
+        fits = isinstance(counts, list) and len(counts) == 2
+        if not fits or any(type(n) is not int or not 0 <= n < MANY for n in counts):
+            root.fail("must be two numbers", "counts")
+        variables = [_read_variable(root, n) for n in range(counts[0])]
+        optimizers = read_optimizers(root, variables)
+        functions = [
+            read_function(root.group(f"functions/{n}"), variables, optimizers)
+            for n in range(counts[1])
+        ]
+        return ObjectReader(root, variables, functions, optimizers).made()
+
+
+def contains_saved_model(export_dir):
+    """Whether a file that `save` has written is there."""
+    path = os.fspath(export_dir)
+    if not os.path.isfile(path):
+        return False
+    try:
+        with opened(path, check=False) as root:
+            return is_format(root, FORMAT)
+    except SavingError:
+        return False
+
+
+def _checked(options, kind, who):
+    options = kind() if options is None else options
+    if not isinstance(options, kind):
+        raise TypeError(
+            f"saved_model.{who}: options must be {kind.__name__}, got {options!r}"
+        )
+    return options
+
+
+def _write_variable(root, number, variable):
+    array = np.asarray(to_numpy(variable._array))
+    if array.dtype.kind not in "biufc":
+        raise SavingError(
+            root.path, f"the variable '{variable.path}' is of {array.dtype}, which is not "
+            "written",
+        )  # fmt: skip
+    trainable = int(bool(variable.trainable))
+    root.array(f"variables/{number}", array, name=variable.path, trainable=trainable)
+
+
+def _read_variable(root, number):
+    array = root.array(f"variables/{number}")
+    variable = Variable(array.read(), bool(array.integer("trainable")))
+    path = array.text("name")
+    variable.name = path.rpartition("/")[2] or "Variable"
+    variable.path = path
+    return variable

@@ -1,0 +1,245 @@
+"""Plain values as JSON and back, exactly; what JSON has no form for is a tagged object.
+
+Numbers, texts, None and lists are themselves. ``{"tuple": [...]}`` is a tuple, and so on
+for what else attributes of ops, arguments and results are made of. NaN and infinities,
+which JSON does not know, are texts: ``{"float": "nan"}``.
+"""
+
+import math
+from collections import namedtuple
+
+import numpy as np
+
+from tapewright.compiler.control_flow.printing import SLOT, Slot
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import IndexedSlices, TensorSpec
+from tapewright.core.tensor_shape import TensorShape
+
+from .symbolic_dims import (
+    decode_number,
+    decode_shape,
+    encode_number,
+    encode_shape,
+    is_open,
+)
+
+__all__ = [
+    "Numbered",
+    "decode",
+    "decode_dtype",
+    "encode",
+    "encode_dtype",
+    "nested_alike",
+    "number_of",
+]
+
+# The dtypes of tensors; "object" are lists of arrays, inside of graphs only.
+DTYPES = {
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128", "string", "object",
+}  # fmt: skip
+OBJECT = np.dtype(object)
+DEEPEST = 50
+
+
+def encode_dtype(dtype):
+    """The name of a NumPy dtype. Raises: ``TypeError`` for those that no file keeps."""
+    name = "string" if dtype.kind == "U" else dtype.name
+    if name not in DTYPES:
+        raise TypeError(f"the dtype {dtype} has no place in a file")
+    return name
+
+
+def decode_dtype(name):
+    """The NumPy dtype of that name."""
+    if not isinstance(name, str) or name not in DTYPES:
+        raise ValueError(f"{name!r} is no dtype of tensors")
+    return OBJECT if name == "object" else as_dtype(name).dtype
+
+
+def encode(x):
+    """A value as JSON. Raises: ``TypeError`` for what is not plain.
+
+    >>> encode((1, float("inf"), [None]))
+    {'tuple': [1, {'float': 'inf'}, [None]]}
+    """
+    kind = type(x)
+    if x is None or kind in (bool, int, str):
+        return x
+    if kind is float:
+        return x if math.isfinite(x) else {"float": repr(x)}
+    if kind is list:
+        return [encode(item) for item in x]
+    for tag, kinds, write, _ in FORMS:
+        if isinstance(x, kinds):
+            return {tag: write(x)}
+    if is_open(x):
+        return {"size": encode_number(x)}
+    raise TypeError(f"{x!r}, of type {kind.__name__}, has no form in a file")
+
+
+def decode(value, scope=None, depth=0):
+    """The value of which `encode` made this; formulas of sizes belong to ``scope``.
+
+    Raises: ``ValueError`` for what it never makes.
+    """
+    if depth > DEEPEST:
+        raise ValueError(f"values are nested deeper than {DEEPEST}")
+    if isinstance(value, list):
+        return [decode(item, scope, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise ValueError(f"a value must have one tag, has {sorted(value)[:5]}")
+    ((tag, inner),) = value.items()
+    if tag == "size":
+        return decode_number(inner, scope)
+    for its_tag, _, _, read in FORMS:
+        if its_tag == tag:
+            return read(inner, scope, depth + 1)
+    raise ValueError(f"{tag!r} is no tag of a value")
+
+
+# ------------------------------------------------- each kind: tag, types, writing, reading
+
+
+def _several(value, scope, depth, count=None):
+    if not isinstance(value, list) or (count is not None and len(value) != count):
+        raise ValueError("a list of values is too short, too long, or no list")
+    return [decode(item, scope, depth) for item in value]
+
+
+def _write_pairs(x):
+    return [[encode(key), encode(item)] for key, item in x.items()]
+
+
+def _read_pairs(value, scope, depth):
+    pairs = [_several(pair, scope, depth, 2) for pair in value]
+    if any(not isinstance(key, (str, int, float, bool)) for key, _ in pairs):
+        raise ValueError("the keys of a dict must be texts or numbers")
+    return dict(pairs)
+
+
+def _write_named(x):
+    return [type(x).__name__, list(x._fields), [encode(item) for item in x]]
+
+
+def _read_named(value, scope, depth):
+    name, fields, items = value
+    names = [name, *fields]
+    if not all(isinstance(n, str) and n.isidentifier() for n in names):
+        raise ValueError("a named tuple must have names that are identifiers")
+    if len(names) > 200 or len(items) != len(fields):
+        raise ValueError("a named tuple must have a name for each item, 200 at most")
+    return namedtuple(name, fields)(*_several(items, scope, depth))
+
+
+def _write_slices(x):
+    return [encode(part) for part in (x.values, x.indices, x.dense_shape)]
+
+
+def _write_spec(x):
+    shape = None if x.shape.rank is None else [_known(n) for n in x.shape]
+    return [x.dtype.name, shape, x.name if isinstance(x.name, str) else None]
+
+
+def _known(n):
+    return None if n is None or is_open(n) else int(n)
+
+
+def _read_spec(value, scope, depth):
+    dtype, shape, name = value
+    if not (name is None or isinstance(name, str)):
+        raise ValueError("the name of a spec must be text")
+    decode_dtype(dtype)
+    return TensorSpec(shape, dtype, name)
+
+
+def _read_float(value, scope, depth):
+    if value not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
+def _read_scalar(value, scope, depth):
+    name, number = value
+    return decode_dtype(name).type(decode(number, scope, depth))
+
+
+def _is_named(kind):
+    return hasattr(kind, "_fields")
+
+
+class Numbered:
+    """Stands for the variable of that number."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+def number_of(thing, listed):
+    """Its place in a list, to which it is added if it is not there."""
+    for number, known in enumerate(listed):
+        if known is thing:
+            return number
+    listed.append(thing)
+    return len(listed) - 1
+
+
+class _NamedTuple(type):
+    def __instancecheck__(cls, x):
+        return isinstance(x, tuple) and _is_named(type(x))
+
+
+class _Named(metaclass=_NamedTuple):
+    """Any named tuple, for ``isinstance``."""
+
+
+FORMS = [
+    ("shape", TensorShape, encode_shape, lambda v, s, d: _as_shape(decode_shape(v, s))),
+    ("namedtuple", _Named, _write_named, _read_named),
+    ("tuple", tuple, lambda x: [encode(i) for i in x],
+     lambda v, s, d: tuple(_several(v, s, d))),
+    ("list", list, lambda x: [encode(i) for i in x], _several),
+    ("dict", dict, _write_pairs, _read_pairs),
+    ("slice", slice, lambda x: [encode(i) for i in (x.start, x.stop, x.step)],
+     lambda v, s, d: slice(*_several(v, s, d, 3))),
+    ("range", range, lambda x: [x.start, x.stop, x.step],
+     lambda v, s, d: range(*_several(v, s, d, 3))),
+    ("variable", Numbered, lambda x: x.number, lambda v, s, d: Numbered(v)),
+    ("slot", Slot, lambda x: True, lambda v, s, d: SLOT),
+    ("ellipsis", type(...), lambda x: True, lambda v, s, d: ...),
+    ("bytes", bytes, lambda x: x.hex(), lambda v, s, d: bytes.fromhex(v)),
+    ("dtype", DType, lambda x: x.name,
+     lambda v, s, d: as_dtype(decode_dtype(v))),
+    ("numpy_dtype", np.dtype, encode_dtype, lambda v, s, d: decode_dtype(v)),
+    ("scalar", np.generic, lambda x: [encode_dtype(x.dtype), encode(x.item())],
+     _read_scalar),
+    ("float", float, repr, _read_float),
+    ("complex", complex, lambda x: [encode(x.real), encode(x.imag)],
+     lambda v, s, d: complex(*_several(v, s, d, 2))),
+    ("spec", TensorSpec, _write_spec, _read_spec),
+    ("indexed_slices", IndexedSlices, _write_slices,
+     lambda v, s, d: IndexedSlices(*_several(v, s, d, 3))),
+]  # fmt: skip
+
+
+def _as_shape(shape):
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+
+
+def nested_alike(x, y):
+    """Whether two values are containers of one kind, of the same length or keys."""
+    if not is_nested(x) or not is_nested(y):
+        return False
+    if isinstance(x, dict) or isinstance(y, dict):
+        return isinstance(x, dict) and isinstance(y, dict) and x.keys() == y.keys()
+    if _is_named(type(x)) or _is_named(type(y)):
+        same = getattr(x, "_fields", 0) == getattr(y, "_fields", 1)
+        return same or _is_plain_tuple(x) or _is_plain_tuple(y)
+    return isinstance(x, list) == isinstance(y, list) and len(x) == len(y)
+
+
+def _is_plain_tuple(x):
+    return type(x) is tuple

@@ -1,0 +1,163 @@
+"""`BackupAndRestore`: a training that was interrupted goes on as if it had not been."""
+
+import os
+import warnings
+from contextlib import suppress
+
+from tapewright.core.errors import SavingError
+
+from .callback import Callback, only_when
+
+__all__ = ["BackupAndRestore"]
+
+
+class BackupAndRestore(Callback):
+    """Keeps the state of `fit` in a folder; a new `fit` with the same folder goes on there.
+
+    What follows is, bit for bit, what would have followed without the interruption:
+    weights, optimizer, metrics, random numbers, the order of the samples, the other
+    callbacks and the history are kept, also in the middle of an epoch. Make model, data
+    and callbacks as before; the model need not be built. Functions of a `data.Dataset`
+    should draw random numbers with `random`; a warning tells where they do not.
+
+    Args: ``backup_dir``, for this training alone; ``save_freq``: "epoch", or after how
+    many batches, or False; ``double_checkpoint`` keeps the backup before the last, too,
+    in case that this one is damaged; ``delete_checkpoint``: at the end of the training
+    the backup is removed; ``save_on_sigterm``: SIGTERM makes a backup after the step that
+    runs, then ends the process as before.
+    Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup is
+    damaged, or of another training.
+    """
+
+    comes_last = True  # when all other callbacks have seen what is to be kept
+    is_kept = False
+
+    def __init__(
+        self,
+        backup_dir,
+        save_freq="epoch",
+        double_checkpoint=False,
+        delete_checkpoint=True,
+        *,
+        save_on_sigterm=True,
+    ):
+        super().__init__()
+        if not backup_dir:
+            raise ValueError("BackupAndRestore: backup_dir is empty")
+        known = save_freq == "epoch" or save_freq is False
+        if not known and (
+            not isinstance(save_freq, int) or save_freq is True or save_freq < 1
+        ):
+            raise ValueError(
+                "BackupAndRestore: save_freq must be 'epoch', a number of batches, or "
+                f"False, got {save_freq!r}"
+            )
+        self.backup_dir = os.fspath(backup_dir)
+        self.save_freq = save_freq
+        self.double_checkpoint = double_checkpoint
+        self.delete_checkpoint = delete_checkpoint
+        self.save_on_sigterm = save_on_sigterm
+        self._latest = os.path.join(self.backup_dir, "latest.h5")
+        self._previous = os.path.join(self.backup_dir, "previous.h5")
+        self._epoch = 0
+        self._batches_seen = 0  # since the last backup
+        self._restored = None  # what was read, until it is applied for good
+        self._is_settled = True
+        self._termination = None
+
+    # --- restoring
+
+    def on_train_begin(self, logs=None):
+        from tapewright.formats.checkpoints.termination import Termination
+        from tapewright.storage.atomic import clear_leftovers
+
+        self._batches_seen = 0
+        clear_leftovers(self.backup_dir)
+        if self.save_on_sigterm:
+            self._termination = Termination()
+            self._termination.install()
+        content = self._read()
+        if content is not None:
+            run = self.model._run
+            run.restore(content)
+            self._is_settled = False
+            if run.within:  # again, when the epoch's beginning has changed things
+                self._restored = content
+
+    def _read(self):
+        """The newest backup that is whole; None if there is none at all."""
+        from tapewright.formats.checkpoints.checkpoint_file import read_content
+
+        paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]
+        for path in paths:
+            try:
+                return read_content(path)
+            except SavingError as error:
+                if path == paths[-1]:
+                    raise
+                warnings.warn(f"a backup is passed over: {error}", stacklevel=4)
+        return None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+        if self._restored is not None:
+            self.model._run.restore(self._restored)
+            self._restored = None
+
+    # --- saving
+
+    @only_when(lambda self: self._wants_batches())
+    def on_train_batch_end(self, batch, logs=None):
+        if not self._is_settled:
+            self._settle()
+        self._batches_seen += 1
+        batches = self.model._run.batches
+        if self._is_due() and batches.step != batches.num_batches:
+            self._save(self._epoch, True, logs)  # else the epoch's end is near
+
+    def _wants_batches(self):
+        counts = self.save_freq not in ("epoch", False)
+        return counts or self._termination is not None or not self._is_settled
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq == "epoch" or self._is_due():
+            self._save(epoch + 1, False, logs)
+
+    def _is_due(self):
+        by_count = self.save_freq not in ("epoch", False)
+        return self._is_asked() or (by_count and self._batches_seen >= self.save_freq)
+
+    def _settle(self):
+        """By now all is built; what is left of the backup belongs to another model."""
+        self.model._run.check_consumed()
+        self._is_settled = True
+
+    def _is_asked(self):
+        return self._termination is not None and self._termination.asked
+
+    def _save(self, epoch, within, logs):
+        if self.double_checkpoint and os.path.exists(self._latest):
+            os.replace(self._latest, self._previous)
+        self.model._run.save(self._latest, epoch, within, logs)
+        self._batches_seen = 0
+        if self._is_asked():
+            self._termination.pass_on()
+
+    # --- the end
+
+    def on_train_end(self, logs=None):
+        if self.delete_checkpoint and not self._is_asked():
+            for path in (self._latest, self._previous):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            with suppress(OSError):  # other files may be there
+                os.rmdir(self.backup_dir)
+
+    def on_close(self):
+        self._restored = None
+        termination, self._termination = self._termination, None
+        if termination is not None:
+            asked = termination.asked
+            termination.remove()
+            if asked:
+                termination.pass_on()

@@ -1,0 +1,168 @@
+"""`ModelCheckpoint`: the model in a file, every epoch or at its best."""
+
+import os
+import warnings
+
+from .callback import only_when
+from .console import say
+from .monitor_callback import MonitorCallback, closest_names
+
+__all__ = ["ModelCheckpoint"]
+
+
+class ModelCheckpoint(MonitorCallback):
+    """Saves the model, or its weights, while it is trained.
+
+    Args: ``filepath``, which may name the epoch (from 1), the batch and values of the
+    logs, ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``; it ends in ``.weights.h5`` with
+    ``save_weights_only``, else in ``.keras`` or ``.h5``; ``monitor``, ``mode``: what is
+    best, with ``save_best_only``, which saves only then; ``verbose``: 1 says so;
+    ``save_freq``: "epoch", or after how many batches;
+    ``initial_value_threshold``: what the first value has to beat.
+    Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
+    names a value that is not in the logs; `SavingError` if it cannot be written.
+    """
+
+    state_names = ("best", "_batches_seen", "_last_batch")
+
+    def __init__(
+        self,
+        filepath,
+        monitor="val_loss",
+        verbose=0,
+        save_best_only=False,
+        save_weights_only=False,
+        mode="auto",
+        save_freq="epoch",
+        initial_value_threshold=None,
+    ):
+        super().__init__(monitor, mode, initial_value_threshold)
+        self.filepath = os.fspath(filepath)
+        self.verbose = verbose
+        self.save_best_only = save_best_only
+        self.save_weights_only = save_weights_only
+        self.save_freq = save_freq
+        self._epoch = 0
+        self._batches_seen = 0  # since the last time
+        self._last_batch = None
+        self._cleared = set()  # folders without what a killed process left
+        self._check()
+
+    def _check(self):
+        if self.save_freq != "epoch" and (
+            not isinstance(self.save_freq, int) or self.save_freq < 1
+        ):
+            raise ValueError(
+                "ModelCheckpoint: save_freq must be 'epoch' or a number of batches, "
+                f"got {self.save_freq!r}"
+            )
+        endings = (".weights.h5",) if self.save_weights_only else (".keras", ".h5")
+        if not self.filepath.endswith(endings):
+            raise ValueError(
+                "ModelCheckpoint: filepath must end in "
+                f"{' or '.join(map(repr, endings))} with save_weights_only="
+                f"{self.save_weights_only}, got {self.filepath!r}"
+            )
+
+    def set_model(self, model):
+        method = "save_weights" if self.save_weights_only else "save"
+        if not hasattr(model, method):
+            raise TypeError(
+                f"ModelCheckpoint: {type(model).__name__} has no method {method}()"
+                + ("" if self.save_weights_only else "; try save_weights_only=True")
+            )
+        super().set_model(model)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    @only_when(lambda self: self.save_freq != "epoch")
+    def on_train_batch_end(self, batch, logs=None):
+        if self._is_due(batch):
+            self._save(self._epoch, batch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _is_due(self, batch):
+        """Counts batches, of which a call may have made several."""
+        if self.save_freq == "epoch":
+            return False
+        is_new_epoch = self._last_batch is None or batch <= self._last_batch
+        self._batches_seen += batch + 1 if is_new_epoch else batch - self._last_batch
+        self._last_batch = batch
+        if self._batches_seen < self.save_freq:
+            return False
+        self._batches_seen = 0
+        return True
+
+    def _save(self, epoch, batch, logs):
+        logs = logs or {}
+        path = self._path(epoch, batch, logs)
+        best = self.best
+        if not self._is_wanted(epoch, logs, path):
+            return
+        try:
+            self._prepare(path)
+            if self.save_weights_only:
+                self.model.save_weights(path)
+            else:
+                self.model.save(path)
+        except BaseException:
+            self.best = best  # which is still what the file holds
+            raise
+        self._say(epoch, f"finished saving model to {path}")
+
+    def _prepare(self, path):
+        """Makes the folder; removes, once, the temporary files of a killed training."""
+        from tapewright.storage.atomic import clear_leftovers, make_folder_of
+
+        folder = os.path.dirname(path) or "."
+        if folder not in self._cleared:
+            make_folder_of(path)
+            clear_leftovers(folder)
+            self._cleared.add(folder)
+
+    def _path(self, epoch, batch, logs):
+        names = {"epoch": epoch + 1}
+        if batch is not None:
+            names["batch"] = batch + 1
+        names = {**names, **logs}
+        try:
+            return self.filepath.format(**names)
+        except KeyError as error:
+            raise KeyError(
+                f"ModelCheckpoint: filepath {self.filepath!r} names {error}, which is not "
+                f"in the logs{closest_names(error.args[0], names)}"
+            ) from None
+
+    def _is_wanted(self, epoch, logs, path):
+        if not self.save_best_only:
+            self._say(epoch, f"saving model to {path}")
+            return True
+        current = self.get_monitor_value(logs)
+        if current is None:
+            return True
+        if getattr(current, "shape", ()) != ():
+            warnings.warn(
+                f"ModelCheckpoint: {self.monitor!r} is no single number, got shape "
+                f"{current.shape}; the model is saved whatever it is",
+                stacklevel=2,
+            )
+            return True
+        best = "None" if self.best is None else f"{self.best:.5f}"
+        if not self._is_improvement(current, self.best):
+            self._say(epoch, f"{self.monitor} did not improve from {best}")
+            return False
+        self._say(
+            epoch,
+            f"{self.monitor} improved from {best} to {current:.5f}, "
+            f"saving model to {path}",
+        )
+        self.best = current
+        return True
+
+    def _say(self, epoch, message):
+        if self.verbose > 0:
+            say(f"Epoch {epoch + 1}: {message}")

@@ -1,0 +1,17 @@
+"""`keras.config`: the default dtype, the order of axes, the fuzz of comparisons."""
+
+from tapewright.core.floatx import floatx, set_floatx
+
+from .losses.probabilistic import EPSILON
+
+__all__ = ["epsilon", "floatx", "image_data_format", "set_floatx"]
+
+
+def epsilon() -> float:
+    """Return the small number of fuzzy comparisons: 1e-7."""
+    return EPSILON
+
+
+def image_data_format() -> str:
+    """Return the default order of axes of images: "channels_last"."""
+    return "channels_last"

@@ -1,0 +1,23 @@
+"""Keras' files, both ways: ``.weights.h5``, ``.h5`` and ``.keras``.
+
+call_arguments    arguments of the calls in a model as JSON
+operations        operations between layers: Keras' classes, and back
+keras_objects     objects as Keras writes them down: ``keras.saving``
+strip_defaults    configs without what the constructors would assume
+keras2_configs    configs of Keras 2 in the present form
+keras2_functions   functions of Keras 2 between layers, as those of Keras 3
+computed_dtypes   float32 for dtypes of Keras that nothing computes in here
+limits            how large the config of a model may be
+weight_assignment   variables filled from a file: all of them, or none
+object_paths      where Keras keeps what is inside a model
+weight_tree       weights as Keras 3 files them, by these paths
+legacy_h5         weights as Keras 2 files them, by layer
+optimizer_state   the variables of an optimizer, in the order of Keras
+shards            weights that Keras cut into several files
+weights           `save_weights` and `load_weights`
+custom_layer_graphs   calls of the user's layers, as graphs
+model_state       a model made of its config, compiled, with its state
+h5_model          whole models as ``.h5``
+keras_zip         whole models as ``.keras``
+models            `save_model` and `load_model`
+"""

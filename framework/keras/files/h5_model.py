@@ -1,0 +1,187 @@
+"""Whole models in HDF5, the layout of Keras 2 that Keras 3 calls legacy.
+
+Attributes ``model_config`` and ``training_config``, the weights in ``model_weights``, see
+`legacy_h5`. The state of the optimizer is kept in the group of our own, see `model_state`:
+with one in ``optimizer_weights`` Keras 3.15 cannot go on training.
+"""
+
+from tapewright.serialization.registry import find
+from tapewright.storage.reader import opened
+from tapewright.storage.writer import writing
+
+from .keras_objects import described
+from .legacy_h5 import read_layers, write_layers
+from .model_state import (
+    OWN_GROUP,
+    compile_as_saved,
+    filled_model,
+    restore_optimizer,
+    write_own_state,
+)
+from .operations import is_operation
+from .optimizer_state import write_optimizer
+from .strip_defaults import for_file
+
+__all__ = ["load_h5", "save_h5"]
+
+VERSION = "3.15.1"  # of Keras, whose layout it is
+
+
+def save_h5(model, path, overwrite, include_optimizer):
+    """Writes a model with its weights, and how it is trained."""
+    compiled = include_optimizer and getattr(model, "optimizer", None) is not None
+    config = for_file(described(model, compiled))
+    training = _training_config(config["compile_config"]) if compiled else None
+    with writing(path, overwrite) as root:
+        root.text("keras_version", VERSION)
+        root.text("backend", "tapewright")
+        root.json("model_config", _old_form(config))
+        if training:
+            root.json("training_config", training)
+        write_layers(root.group("model_weights"), model, VERSION)
+        own = write_own_state(root, model)
+        if config.get("build_config"):
+            own.json("build_config", config["build_config"])
+        if compiled:
+            write_optimizer(own.group("optimizer"), model.optimizer)
+
+
+def load_h5(path, compile):
+    """The model in a file, and compiled as it was."""
+    with opened(path) as root:
+        if not root.has("model_config"):
+            root.fail(
+                "holds no model, it has no attribute 'model_config'; if it holds weights, "
+                "make the model, then call its load_weights"
+            )
+        config = root.json("model_config")
+        own = root.find_group(OWN_GROUP)
+        build_config = None
+        if own is not None and own.has("build_config"):
+            build_config = own.json("build_config")
+        holder = root.group("model_weights")
+        _check_count(root, config, holder)
+        model = filled_model(
+            root,
+            "/@model_config",
+            config,
+            build_config,
+            [holder],
+            lambda model, filling: read_layers(holder, model, filling),
+        )
+        if compile and root.has("training_config"):
+            place = "/@training_config"
+            training = _compile_config(root.json("training_config"))
+            if compile_as_saved(model, training, path, place):
+                _restore(root, model)
+    return model
+
+
+def _check_count(root, config, holder):
+    """Raises: `SavingError` if the config has layers that the file does not list."""
+    inner = config.get("config") if isinstance(config, dict) else None
+    layers = inner.get("layers") if isinstance(inner, dict) else None
+    if not isinstance(layers, list):
+        return
+    own = [each for each in layers if isinstance(each, dict) and not is_operation(each)]
+    own = [each for each in own if each.get("class_name") != "InputLayer"]
+    listed = len(holder.texts("layer_names"))
+    if len(own) > listed:
+        root.fail(
+            f"the config has {len(own)} layers, {listed} are listed in {holder.place}",
+            "model_config",
+        )
+
+
+def _restore(root, model):
+    own = root.find_group(f"{OWN_GROUP}/optimizer/vars")
+    if own is not None:
+        restore_optimizer(model, own.numbered(), root.path)
+        return
+    arrays = names = None
+    if "optimizer_weights" in root:
+        group = root.group("optimizer_weights")
+        names = group.texts("weight_names")
+        arrays = [group.array(name) for name in names]
+    restore_optimizer(model, arrays, root.path, names)
+
+
+# -------------------------------------------------------------------- the forms of configs
+
+
+def _old_form(config):
+    """The config of a model whose layers have a class and a config only.
+
+    Ops among them keep their modules: they tell ``Add`` the op from ``Add`` the layer.
+    """
+    config = dict(config)
+    known_as = config.get("registered_name")
+    if not known_as and str(config.get("module")).partition(".")[0] != "keras":
+        return config
+    if "ops" in str(config.get("module")).split("."):
+        return config
+    if config["class_name"] == "GroupQueryAttention":  # not known without its module
+        return config
+    for key in ("module", "registered_name", "build_config", "compile_config"):
+        config.pop(key, None)
+    config["class_name"] = known_as or config["class_name"]
+    inner = config["config"]
+    if config["class_name"] == "Attention" and inner.get("score_mode") == "dot":
+        # the default, which Keras 3.15 takes for the function of that name here
+        inner = config["config"] = {k: v for k, v in inner.items() if k != "score_mode"}
+    if isinstance(inner.get("layers"), list):
+        layers = [_old_form(layer) for layer in inner["layers"]]
+        config["config"] = {**inner, "layers": layers}
+    return config
+
+
+def _training_config(config):
+    """A ``compile_config`` as these files have it."""
+    config = dict(config)
+    optimizer = config.pop("optimizer")
+    known_as = optimizer.get("registered_name")
+    ours = str(optimizer.get("module")).startswith("keras")
+    name = optimizer["class_name"] if ours or not known_as else known_as
+    optimizer = {"class_name": name, "config": optimizer["config"]}
+    loss = _in_full(config.get("loss"))
+    return {**config, "loss": loss, "optimizer_config": optimizer}
+
+
+def _in_full(loss):
+    """Losses by the names of their functions: Keras does not read "mse" here."""
+    if isinstance(loss, str):
+        try:
+            return getattr(find("loss", loss), "__name__", loss)
+        except ValueError:  # a name that only `compile` knows
+            return loss
+    if isinstance(loss, list):
+        return [_in_full(each) for each in loss]
+    if isinstance(loss, dict) and "class_name" not in loss:
+        return {key: _in_full(each) for key, each in loss.items()}
+    return loss
+
+
+def _compile_config(training):
+    """The ``compile_config`` of Keras 3 for what these files have."""
+    if not isinstance(training, dict):
+        return training
+    config = dict(training)
+    optimizer = config.pop("optimizer_config", None)
+    for key in ("metrics", "weighted_metrics"):
+        config[key] = _unwrapped(config.get(key))
+    config.pop("sample_weight_mode", None)
+    return {**config, "optimizer": optimizer}
+
+
+def _unwrapped(metrics):
+    """Metrics, where Keras 2 wrapped a function, by the name of the function."""
+    if isinstance(metrics, list):
+        return [_unwrapped(metric) for metric in metrics]
+    if not isinstance(metrics, dict):
+        return metrics
+    if metrics.get("class_name") == "MeanMetricWrapper":
+        inner = metrics.get("config")
+        return inner.get("fn") if isinstance(inner, dict) else metrics
+    if "class_name" in metrics:
+        return metrics
+    return {key: _unwrapped(metric) for key, metric in metrics.items()}

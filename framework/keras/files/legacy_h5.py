@@ -1,0 +1,172 @@
+"""The weights of a model as Keras 2 files them, and Keras 3 in ``.h5``: a group by layer.
+
+``layer_names`` lists the layers in order; in the group of each, ``weight_names`` lists the
+paths of its arrays, all trainable ones before all others. Reading goes by that order; the
+names are compared where they tell that something was swapped.
+"""
+
+import warnings
+from typing import NamedTuple
+
+from tapewright.storage.reader import Group
+
+from .weight_assignment import swapped
+
+__all__ = [
+    "StoredLayer",
+    "layers_group",
+    "read_layers",
+    "read_layers_by_name",
+    "stored_layers",
+    "stored_top",
+    "write_layers",
+]
+
+TOP = "top_level_model_weights"
+
+
+def write_layers(group, model, version):
+    """Writes the weights of all layers; ``version``: of Keras, whose layout it is."""
+    layers = model.layers
+    group.texts("layer_names", [layer.name for layer in layers])
+    group.text("backend", "tapewright")
+    group.text("keras_version", version)
+    for layer in layers:
+        if layer.name == TOP:
+            raise ValueError(
+                f"a layer named '{TOP}' cannot be saved in HDF5: the name is taken"
+            )
+        _write(group.group(layer.name), _in_order(layer))
+    _write(group.group(TOP), model.own_variables())
+
+
+def _in_order(layer):
+    """All trainable weights, then all others."""
+    return [*layer.trainable_weights, *layer.non_trainable_weights]
+
+
+def _write(group, variables):
+    names = _distinct([variable.path for variable in variables])
+    group.texts("weight_names", names)
+    for name, variable in zip(names, variables):
+        group.array(name, variable._array)
+
+
+def _distinct(paths):
+    """The paths; those where one array would be in the place of another get a number."""
+    taken, found = set(), []
+    for path in paths:
+        name, count = path, 0
+        while name in taken or any([start in found for start in _starts(name)]):
+            count += 1
+            name = f"{path.replace('/', '_')}_{count}"
+        found.append(name)
+        taken |= {name, *_starts(name)}
+    return found
+
+
+def _starts(path):
+    parts = path.split("/")
+    return ["/".join(parts[:i]) for i in range(1, len(parts))]
+
+
+# ------------------------------------------------------------------------------- reading
+
+
+class StoredLayer(NamedTuple):
+    """The weights of a layer in a file: its group, and the names of arrays, in order."""
+
+    name: str
+    group: Group
+    weight_names: list
+
+    @property
+    def arrays(self):
+        return [self.group.array(name) for name in self.weight_names]
+
+
+def layers_group(root):
+    """The group that lists the layers, in a file of weights or of a whole model."""
+    return root.group("model_weights") if "model_weights" in root else root
+
+
+def stored_layers(group):
+    """The `StoredLayer`s of a group, in the order of ``layer_names``."""
+    return [_stored(group.group(name), name) for name in group.texts("layer_names")]
+
+
+def stored_top(group):
+    """The `StoredLayer` of weights that are the model's own; None if there is no such."""
+    top = group.find_group(TOP)
+    return None if top is None else _stored(top, TOP)
+
+
+def _stored(group, name):
+    return StoredLayer(name, group, group.texts("weight_names"))
+
+
+def read_layers(group, model, filling):
+    """Notes in a `Filling` the arrays of a group for the layers of a model, in order."""
+    layers = [layer for layer in model.layers if layer.weights]
+    stored = [each for each in stored_layers(group) if each.weight_names]
+    own, names = [layer.name for layer in layers], [each.name for each in stored]
+    if len(own) != len(names):
+        filling.problem(
+            group.place,
+            f"holds {len(names)} layers with weights ({_few(names)}), the model has "
+            f"{len(own)} ({_few(own)})",
+        )
+        filling.check()  # by order, nothing can be told apart
+        read_layers_by_name(group, model, filling)
+        return
+    pair = swapped(names, own)
+    if pair:
+        filling.problem(
+            f"{group.place}@layer_names",
+            f"lists the layer '{pair[0]}' in the place of '{pair[1]}'; pass by_name=True "
+            "to load by the names",
+        )
+    for layer, each in zip(layers, stored):
+        _note(layer, each, filling)
+    _read_top(group, model, filling)
+
+
+def read_layers_by_name(group, model, filling):
+    """The same for those layers of the model that the file has by their name."""
+    stored, found = {each.name: each for each in stored_layers(group)}, 0
+    for layer in model.layers:
+        if layer.name in stored and layer.weights:
+            _note(layer, stored[layer.name], filling)
+            found += 1
+    if not found:
+        warnings.warn(
+            f"{group.path}: no layer with weights has the name of one of the model "
+            f"'{model.name}': nothing was loaded. There are {_few(stored)}",
+            stacklevel=4,
+        )
+
+
+def _note(layer, stored, filling):
+    variables, place = _in_order(layer), stored.group.place
+    filling.pairs(variables, stored.arrays, place, layer.name)
+    last = [each.rpartition("/")[2].partition(":")[0] for each in stored.weight_names]
+    pair = swapped(last, [variable.name for variable in variables])
+    if pair and len(set(last)) == len(last):
+        filling.problem(
+            f"{place}@weight_names",
+            f"lists '{pair[0]}' in the place of '{pair[1]}' of layer '{layer.name}'",
+        )
+
+
+def _read_top(group, model, filling):
+    own, top = model.own_variables(), stored_top(group)
+    if top is not None:
+        filling.pairs(own, top.arrays, top.group.place, model.name)
+    elif own:
+        filling.pairs(own, [], f"{group.place}/{TOP}", model.name)
+
+
+def _few(names):
+    names = list(names)
+    rest = f", and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(repr, names[:8])) + rest

@@ -1,0 +1,171 @@
+"""What the kinds of model files share: making a model of a config, compiling, its state.
+
+Beside what Keras keeps, files have a group of our own, ``tapewright``, which Keras passes
+over: in ``random`` the states of the model's random generators, so that a run goes on as
+if it had never stopped; in ``calls`` what layers of the user's do, see `layer_calls`.
+"""
+
+import math
+import warnings
+
+from tapewright.core.errors import SavingError
+from tapewright.layers.base.deferred_initialization import blank_weights
+from tapewright.serialization.registration import from_file, refusing
+
+from .computed_dtypes import in_computed_dtypes
+from .custom_layer_graphs import calls_of_file, write_calls
+from .keras2_configs import in_present_form
+from .keras_objects import deserialize_keras_object
+from .limits import check_size
+from .optimizer_state import Unfit, pairs_by_name, pairs_in_order
+from .weight_assignment import Filling
+
+__all__ = [
+    "OWN_GROUP", "compile_as_saved", "filled_model", "restore_optimizer", "state_of",
+    "write_own_state",
+]  # fmt: skip
+
+OWN_GROUP = "tapewright"
+FORMAT = 1
+
+
+def state_of(model):
+    """All variables of a model and of its optimizer."""
+    optimizer = getattr(model, "optimizer", None)
+    return [*model.variables, *getattr(optimizer, "variables", ())]
+
+
+def write_own_state(root, model):
+    """Writes the group of our own. Returns it."""
+    group = root.group(OWN_GROUP)
+    group.integer("format", FORMAT)
+    for i, state in enumerate(_random_states(model)):
+        group.array(f"random/{i}", state._array)
+    write_calls(group, model)
+    return group
+
+
+def _random_states(model):
+    weights = {id(v) for v in model.weights}
+    return [v for v in model.variables if id(v) not in weights]
+
+
+# ------------------------------------------------------------------------------- reading
+
+
+def filled_model(root, place, config, build_config, weights, read):
+    """The model of a config that a file holds, with the weights that it holds.
+
+    ``place``: where the config stands, for errors; ``weights``: the groups that hold them;
+    ``read(model, filling)`` notes what belongs to what. No more memory is taken than the
+    weights in the file need, and nothing is drawn at random for them.
+    """
+    path = root.path
+    check_size(config, path, place)
+    config, others = in_computed_dtypes(in_present_form(config))
+    if others:
+        warnings.warn(
+            f"{path}: layers of dtype {' and '.join(sorted(others))} compute in float32 "
+            "here: results differ from Keras' by the rounding that is left out",
+            stacklevel=4,
+        )
+    numbers = sum([_numbers_in(group) for group in weights])
+    calls = calls_of_file(root.find_group(OWN_GROUP))
+    with calls, blank_weights(path, numbers, place) as room:
+        with from_file(path, place):
+            model = deserialize_keras_object(config, kind="layer")
+        if not hasattr(model, "compile"):
+            kind = type(model).__name__
+            raise SavingError(path, f"the config is that of a {kind}, no model", place)
+        _build(model, build_config, path, place)
+        filling = Filling(path)
+        read(model, filling)
+        _note_random(root, model, filling)
+        filling.apply()
+        room.settle()
+    return model
+
+
+def _numbers_in(group):
+    """How many numbers the arrays below have. Raises: `SavingError` for unstored ones."""
+    return sum([math.prod(array.check().shape) for array in group.arrays()])
+
+
+def _build(model, build_config, path, place):
+    if not build_config or model.built:
+        return
+    what = f"the model cannot be built for {build_config!r:.200}"
+    with from_file(path, place), refusing(what):
+        model.build_from_config(build_config)
+
+
+def _note_random(root, model, filling):
+    group = root.find_group(f"{OWN_GROUP}/random")
+    if group is None:
+        return
+    arrays, states = group.numbered(), _random_states(model)
+    if len(arrays) == len(states):
+        for state, array in zip(states, arrays):
+            filling.pair(state, array)
+        return
+    warnings.warn(
+        f"{root.path}: the states of {len(arrays)} random generators are stored, the model "
+        f"has {len(states)}: they start anew",
+        stacklevel=6,
+    )
+
+
+def compile_as_saved(model, config, path, place):
+    """Compiles by a ``compile_config`` of a file. Returns whether it did."""
+    if not isinstance(config, dict):
+        raise SavingError(path, "the compile config must be a dict", place)
+    if not config.get("optimizer"):
+        warnings.warn(
+            f"{path}: the model was saved with a compile config that lacks an optimizer; "
+            "it is not compiled, call compile()",
+            stacklevel=5,
+        )
+        return False
+    try:
+        with from_file(path, place), refusing("the model cannot be compiled as it was"):
+            config, _ = in_computed_dtypes(in_present_form(config))
+            model.compile_from_config(config)
+    except SavingError as error:
+        error.add_note("compile=False loads the model without it")
+        raise
+    return True
+
+
+def restore_optimizer(model, arrays, path, names=None):
+    """Gives the optimizer the state that a file holds: ``arrays``, or None for nothing.
+
+    What does not fit is left, with a warning. ``names`` of the arrays, where these are in
+    the order of Keras 2.
+    """
+    optimizer = model.optimizer
+    if arrays is None:
+        _warn_fresh(path, optimizer, "the file holds no state of it")
+        return
+    by_name = any([name.endswith(":0") for name in names or ()])
+    if by_name or len(arrays) != len(optimizer.variables):
+        optimizer.build(model.trainable_variables)
+    filling = Filling(path)
+    try:
+        if by_name:
+            pairs = pairs_by_name(optimizer, names, arrays)
+        else:
+            pairs = pairs_in_order(optimizer, arrays)
+        for variable, array in pairs:
+            filling.pair(variable, array)
+        if filling.problems:
+            raise Unfit(filling.problems[0][1])
+    except Unfit as error:
+        _warn_fresh(path, optimizer, error)
+    else:
+        filling.apply()
+
+
+def _warn_fresh(path, optimizer, reason):
+    warnings.warn(
+        f"{path}: the optimizer '{optimizer.name}' starts anew: {reason}", stacklevel=5
+    )

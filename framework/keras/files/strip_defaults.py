@@ -1,0 +1,66 @@
+"""Configs as files should have them: what the constructors would assume is left out.
+
+Keras refuses a key that it does not know, so that each one more makes a file unreadable to
+some version of it; and a reader of any version has the defaults.
+"""
+
+import functools
+
+from tapewright.serialization import registry
+from tapewright.serialization.constructor_arguments import constructor_defaults
+
+__all__ = ["for_file"]
+
+_KINDS = {module: kind for kind, module in registry.MODULES.items()}
+_KINDS |= {"keras": "layer", "keras.src.models.functional": "layer"}
+# A dtype is by default that of the process that reads; Rescaling in Keras wants an offset.
+_ALWAYS = {"name", "dtype", "offset"}
+
+
+def for_file(config):
+    """The config of an object, or a nest of them, without what is the default anyway.
+
+    Classes of the user's keep theirs as it is.
+
+    >>> from tapewright.keras import layers, saving
+    >>> from tapewright.keras.files.strip_defaults import for_file
+    >>> for_file(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
+    {'dtype': 'float32', 'name': 'd', 'units': 2}
+    """
+    if isinstance(config, (list, tuple)):
+        return [for_file(each) for each in config]
+    if not isinstance(config, dict):
+        return config
+    inner = config.get("config")
+    if "class_name" not in config or not isinstance(inner, dict):
+        return {key: for_file(each) for key, each in config.items()}
+    kind = _KINDS.get(config.get("module"))
+    if kind is None:  # the user's, or an array, a tensor, an op
+        return config
+    cls = registry.class_of(kind, config)
+    short = {key: for_file(each) for key, each in inner.items()}
+    defaults = _defaults_of(cls)
+    for key in [key for key in short if key in defaults and key not in _ALWAYS]:
+        if _is_default(defaults[key], short[key]):
+            del short[key]
+    rest = {key: for_file(each) for key, each in config.items() if key != "config"}
+    return {key: rest.get(key, short) for key in config}
+
+
+_defaults_of = functools.cache(constructor_defaults)
+
+
+def _is_default(default, value):
+    if isinstance(value, dict):  # an object: by its name, without arguments
+        return (
+            isinstance(default, str)
+            and value.get("config") == {}
+            and default.replace("_", "").lower() == str(value["class_name"]).lower()
+        )
+    if isinstance(default, tuple):
+        default = list(default)
+    if default is None and value == "linear":  # an activation
+        return True
+    if type(default) is int and isinstance(value, list) and value:  # one for each axis
+        return all([type(each) is int and each == default for each in value])
+    return type(default) is type(value) and default == value

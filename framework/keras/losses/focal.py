@@ -1,0 +1,206 @@
+"""Cross-entropies that weigh examples by how sure the prediction is, or trust labels less.
+
+Focal losses lower what easy examples cost; the generalized cross-entropy lowers what
+wrong labels cost.
+"""
+
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.ops.math.elementwise import log, pow
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import sigmoid, softmax
+
+from .loss import Loss
+from .probabilistic import (
+    binary_entropy,
+    check_smoothing,
+    class_probabilities,
+    normalized,
+    smoothed,
+)
+from .shape_utils import aligned, as_labels, floating
+
+__all__ = [
+    "BinaryFocalCrossentropy",
+    "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy",
+    "binary_focal_crossentropy",
+    "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy",
+]
+
+
+def binary_focal_crossentropy(
+    y_true,
+    y_pred,
+    apply_class_balancing=False,
+    alpha=0.25,
+    gamma=2.0,
+    from_logits=False,
+    label_smoothing=0.0,
+    axis=-1,
+):
+    """``mean((1 - q) ** gamma * crossentropy)`` over ``axis``; q: the label's probability.
+
+    Args: ``apply_class_balancing``: whether labels 1 count ``alpha`` times, labels 0
+    ``1 - alpha`` times; others as in `binary_crossentropy`.
+    Reference: Lin et al., "Focal loss for dense object detection" (2017).
+    """
+    who = "binary_focal_crossentropy"
+    y_true, p = aligned(who, y_true, y_pred, exact=True)
+    y_true = smoothed(who, y_true, label_smoothing, 2)
+    if from_logits:
+        p = sigmoid(p)
+    likely = y_true * p + (1.0 - y_true) * (1.0 - p)
+    focal = pow(1.0 - likely, gamma) * binary_entropy(y_true, p)
+    if apply_class_balancing:
+        focal = (y_true * alpha + (1.0 - y_true) * (1.0 - alpha)) * focal
+    return reduce_mean(focal, axis)
+
+
+def categorical_focal_crossentropy(
+    y_true,
+    y_pred,
+    alpha=0.25,
+    gamma=2.0,
+    from_logits=False,
+    label_smoothing=0.0,
+    axis=-1,
+):
+    """``-sum(alpha * (1 - p) ** gamma * y * log(p))`` over ``axis``, the classes.
+
+    Args: ``alpha``: a number, or one for each class (of the last axis); others as in
+    `categorical_crossentropy`.
+    Reference: Lin et al., "Focal loss for dense object detection" (2017).
+    """
+    who = "categorical_focal_crossentropy"
+    y_true, p = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
+    if from_logits:
+        p = softmax(p, axis)
+    p = normalized(p, axis)
+    return -reduce_sum(pow(1.0 - p, gamma) * alpha * (y_true * log(p)), axis)
+
+
+def categorical_generalized_cross_entropy(y_true, y_pred, q):
+    """``(1 - p[label] ** q) / q``: cross-entropy for q near 0, absolute error for q = 1.
+
+    Args: ``y_true``: integers ``[...]`` (or ``[..., 1]``); ``y_pred``: probabilities
+    ``[..., classes]``.
+    Raises: an error for a label out of range on the CPU.
+    Reference: Zhang & Sabuncu, "Generalized cross entropy loss for training deep neural
+    networks with noisy labels" (2018).
+
+    >>> categorical_generalized_cross_entropy([0], [[0.25, 0.75]], 0.5).numpy()
+    array([1.], dtype=float32)
+    """
+    y_pred = floating(y_pred)
+    labels = as_labels("categorical_generalized_cross_entropy", y_true, y_pred)
+    p = gather(y_pred, expand_dims(labels, -1), axis=-1, batch_dims=labels.array.ndim)
+    return (1.0 - pow(squeeze(p, -1), q)) / q
+
+
+categorical_generalized_cross_entropy.integer_labels = True
+
+
+# -------------------------------------------------------------------------- classes
+
+
+class BinaryFocalCrossentropy(Loss):
+    """Cross-entropy of yes-or-no labels that plays easy examples down.
+
+    See `binary_focal_crossentropy`, which is reduced here, for the arguments.
+    """
+
+    def __init__(
+        self,
+        apply_class_balancing=False,
+        alpha=0.25,
+        gamma=2.0,
+        from_logits=False,
+        label_smoothing=0.0,
+        axis=-1,
+        reduction="sum_over_batch_size",
+        name="binary_focal_crossentropy",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        check_smoothing("BinaryFocalCrossentropy", label_smoothing)
+        self.apply_class_balancing = apply_class_balancing
+        self.alpha = alpha
+        self.gamma = gamma
+        self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return binary_focal_crossentropy(
+            y_true,
+            y_pred,
+            self.apply_class_balancing,
+            self.alpha,
+            self.gamma,
+            self.from_logits,
+            self.label_smoothing,
+            self.axis,
+        )
+
+
+class CategoricalFocalCrossentropy(Loss):
+    """Cross-entropy of one-hot labels that plays easy examples down.
+
+    See `categorical_focal_crossentropy`, which is reduced here, for the arguments.
+    """
+
+    def __init__(
+        self,
+        alpha=0.25,
+        gamma=2.0,
+        from_logits=False,
+        label_smoothing=0.0,
+        axis=-1,
+        reduction="sum_over_batch_size",
+        name="categorical_focal_crossentropy",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        check_smoothing("CategoricalFocalCrossentropy", label_smoothing)
+        self.alpha = alpha
+        self.gamma = gamma
+        self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return categorical_focal_crossentropy(
+            y_true,
+            y_pred,
+            self.alpha,
+            self.gamma,
+            self.from_logits,
+            self.label_smoothing,
+            self.axis,
+        )
+
+
+class CategoricalGeneralizedCrossEntropy(Loss):
+    """`categorical_generalized_cross_entropy`, reduced; ``q`` lies between 0 and 1."""
+
+    integer_labels = True
+
+    def __init__(
+        self,
+        q=0.5,
+        reduction="sum_over_batch_size",
+        name="categorical_generalized_cross_entropy",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        if not 0 < q < 1:
+            raise ValueError(
+                "CategoricalGeneralizedCrossEntropy: q must lie between 0 and 1, got "
+                f"{q!r}"
+            )
+        self.q = q
+
+    def call(self, y_true, y_pred):
+        return categorical_generalized_cross_entropy(y_true, y_pred, self.q)

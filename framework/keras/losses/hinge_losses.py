@@ -1,0 +1,91 @@
+"""Losses of margins: a prediction costs nothing once it is right by 1."""
+
+from tapewright.ops.math.comparison import equal, logical_or, where
+from tapewright.ops.math.elementwise import maximum, square
+from tapewright.ops.math.reduction import (
+    reduce_all,
+    reduce_max,
+    reduce_mean,
+    reduce_sum,
+)
+
+from .loss import Loss
+from .shape_utils import aligned
+
+__all__ = [
+    "CategoricalHinge",
+    "Hinge",
+    "SquaredHinge",
+    "categorical_hinge",
+    "hinge",
+    "squared_hinge",
+]
+
+
+def hinge(y_true, y_pred):
+    """``mean(max(1 - y_true * y_pred, 0))`` over the last axis; labels are -1 and 1.
+
+    Where all labels are 0 or 1, 0 stands for -1.
+
+    >>> hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    array([0.25], dtype=float32)
+    """
+    return reduce_mean(_shortfall("hinge", y_true, y_pred), -1)
+
+
+def squared_hinge(y_true, y_pred):
+    """``mean(max(1 - y_true * y_pred, 0) ** 2)`` over the last axis; labels as in `hinge`."""
+    return reduce_mean(square(_shortfall("squared_hinge", y_true, y_pred)), -1)
+
+
+def _shortfall(who, y_true, y_pred):
+    """How much a margin of 1 is missed by."""
+    y_true, y_pred = aligned(who, y_true, y_pred)
+    binary = reduce_all(logical_or(equal(y_true, 0.0), equal(y_true, 1.0)))
+    y_true = where(binary, 2.0 * y_true - 1.0, y_true)
+    return maximum(1.0 - y_true * y_pred, 0.0)
+
+
+def categorical_hinge(y_true, y_pred):
+    """``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``, one-hot labels.
+
+    The inner maximum and the sum are over the last axis, the classes.
+    """
+    y_true, y_pred = aligned("categorical_hinge", y_true, y_pred)
+    right = reduce_sum(y_true * y_pred, -1)
+    wrong = reduce_max((1.0 - y_true) * y_pred, -1)
+    return maximum(wrong - right + 1.0, 0.0)
+
+
+class Hinge(Loss):
+    """How far predictions miss a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
+
+    def __init__(self, reduction="sum_over_batch_size", name="hinge", dtype=None):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return hinge(y_true, y_pred)
+
+
+class SquaredHinge(Loss):
+    """The square of how far a margin of 1 is missed: `squared_hinge`, reduced."""
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="squared_hinge", dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return squared_hinge(y_true, y_pred)
+
+
+class CategoricalHinge(Loss):
+    """How far the right class misses a margin of 1: `categorical_hinge`, reduced."""
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="categorical_hinge", dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return categorical_hinge(y_true, y_pred)

@@ -1,0 +1,193 @@
+"""`Loss`: the losses of a batch, masked, weighted and reduced to one number.
+
+Names, defaults and arithmetic are Keras'. A mask on ``y_pred`` (``_keras_mask``, as
+layers hand it on) and one that a loss puts on its result leave entries out: a mean then
+divides by the number of entries that count.
+"""
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.comparison import logical_and
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.serialization.registry import (
+    Configured,
+    from_constructor,
+    named,
+    plain,
+    resolve,
+)
+
+from .shape_utils import fitted, is_structure, like, predictions, same_rank
+
+__all__ = ["Loss", "LossFunctionWrapper"]
+
+REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none")
+
+
+class Loss(Configured):
+    """Base: ``call(y_true, y_pred)`` gives the losses, calling the object reduces them.
+
+    Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
+    of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
+    "none" or None; ``dtype``: in which to compute (default: `floatx`, also for
+    predictions in float64, as in Keras; the functions keep the dtype of ``y_pred``).
+
+    A loss is called with ``y_true``, ``y_pred`` and, if wanted, ``sample_weight``, which
+    multiplies the losses: ``[batch]``, or any shape that broadcasts to theirs. ``y_true``
+    and ``y_pred`` may be nests, for which `call` is made.
+
+    >>> class Largest(Loss):
+    ...     def call(self, y_true, y_pred):
+    ...         return reduce_sum((y_true - y_pred) ** 4, -1)
+    >>> Largest(reduction="sum")([[0, 1]], [[0.0, 3.0]], sample_weight=[0.5]).numpy()
+    np.float32(8.0)
+    """
+
+    kind = "loss"
+    integer_labels = (
+        False  # whether `call` takes y_true as it is, not in y_pred's dtype
+    )
+
+    def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+        reduction = "none" if reduction is None else reduction
+        if reduction not in REDUCTIONS:
+            raise ValueError(
+                f"{type(self).__name__}: reduction must be one of "
+                f"{', '.join(REDUCTIONS)} or None, got {reduction!r}"
+            )
+        self.name = name or unique_name(snake_case(type(self).__name__))
+        self.reduction = reduction
+        self._given_dtype = dtype
+        self.dtype = default_float() if dtype is None else as_dtype(dtype)
+
+    @from_constructor
+    def get_config(self) -> dict:
+        """The constructor's arguments; the dtype only if it was given."""
+        config = super().get_config()
+        if self._given_dtype is None:  # Keras' configs never have it
+            config.pop("dtype", None)
+        return config
+
+    def call(self, y_true, y_pred):
+        """The losses, one for each example (or more)."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define call(y_true, y_pred)"
+        )
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        mask = getattr(y_pred, "_keras_mask", None)
+        y_pred = predictions(y_pred, self.dtype)
+        if not self.integer_labels:
+            y_true = _labels(y_true, y_pred)
+        losses = self.call(y_true, y_pred)
+        if losses is None:
+            raise TypeError(f"loss '{self.name}' gave None; does it lack a return?")
+        losses = convert_to_tensor(losses)
+        own = getattr(losses, "_keras_mask", None)
+        if own is not None and own is not mask:
+            mask = own if mask is None else logical_and(cast(mask, bool), own)
+        return reduced(losses, sample_weight, mask, self.reduction, self.name)
+
+
+def _labels(y_true, y_pred):
+    """``y_true``, or each of its leaves, in the dtype of the predictions."""
+    if not is_structure(y_true):
+        return like(y_true, flatten(y_pred)[0] if is_structure(y_pred) else y_pred)
+    first = flatten(y_pred)[0]
+    return map_structure(lambda leaf: like(leaf, first), y_true)
+
+
+def reduced(
+    losses, sample_weight=None, mask=None, reduction="sum_over_batch_size", who="loss"
+):
+    """Losses times weights, where the mask is true, as one number (or none: as they are).
+
+    With a mask, means divide by the number of entries for which it is true; a batch
+    without any costs 0.
+    """
+    if sample_weight is None and mask is None:
+        if reduction == "none":
+            return losses
+        if reduction == "sum" or not losses.array.size:
+            return reduce_sum(losses)
+        return reduce_mean(losses)
+    losses, weight, mask = _weights(losses, sample_weight, mask, who)
+    losses = losses * weight
+    if reduction == "none" or not losses.array.shape:  # one loss is its own mean
+        return losses
+    total = reduce_sum(losses)
+    if reduction == "sum" or not losses.array.size:
+        return total
+    if reduction == "mean_with_sample_weight":
+        return divide_no_nan(total, reduce_sum(weight))
+    if mask is None:
+        return total * (1.0 / losses.array.size)
+    valid = reduce_sum(mask)
+    if mask.array.shape != losses.array.shape:  # one entry counts for several losses
+        valid = valid * (losses.array.size / mask.array.size)
+    return divide_no_nan(total, valid)
+
+
+def _weights(losses, weight, mask, who):
+    """Losses, their weights with the mask in it, and the mask, in shapes that fit."""
+    if weight is not None:
+        losses, weight = fitted(who, "sample_weight", like(weight, losses), losses)
+    if mask is None:
+        return losses, weight, None
+    losses, mask = fitted(who, "mask", cast(mask, losses.dtype), losses)
+    if weight is None:
+        return losses, mask, mask
+    losses, weight = fitted(
+        who, "sample_weight", weight, losses
+    )  # the rank may be less
+    return losses, weight * mask, mask
+
+
+class LossFunctionWrapper(Loss):
+    """``fn(y_true, y_pred, **kwargs)``, reduced.
+
+    Args: ``fn``: gives the losses; others as in `Loss`; ``kwargs`` go to ``fn``.
+
+    >>> loss = LossFunctionWrapper(lambda y_true, y_pred: abs(y_true - y_pred), "sum")
+    >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
+    np.float32(5.0)
+    """
+
+    place_in_keras = ("keras.src.losses.losses", "LossFunctionWrapper")
+
+    def __init__(
+        self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs
+    ):
+        if not callable(fn):
+            raise TypeError(
+                f"LossFunctionWrapper: fn must be a function of y_true and y_pred, got "
+                f"{fn!r}"
+            )
+        super().__init__(name, reduction, dtype)
+        self.fn = fn
+        self.integer_labels = getattr(fn, "integer_labels", False)
+        self._arguments = kwargs
+
+    def call(self, y_true, y_pred):
+        if self.integer_labels or is_structure(y_true) or is_structure(y_pred):
+            return self.fn(y_true, y_pred, **self._arguments)
+        return self.fn(*same_rank(y_true, y_pred), **self._arguments)
+
+    def get_config(self):
+        """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
+        config = {"name": self.name, "reduction": self.reduction, "fn": named(self.fn)}
+        if self._given_dtype is not None:
+            config["dtype"] = self.dtype.name
+        return {**config, **plain(self._arguments)}
+
+    @classmethod
+    def from_config(cls, config):
+        """A loss like the one that gave the config."""
+        if "fn" not in config:
+            return cls(**config)
+        return cls(**{**config, "fn": resolve("loss", config["fn"])})

@@ -1,0 +1,323 @@
+"""Losses of probabilities: cross-entropies, the Kullback-Leibler divergence, Poisson.
+
+Probabilities are kept 1e-7 away from 0 and 1 before their logarithm; logits
+(``from_logits=True``) go through the fused ops, which need no such thing.
+"""
+
+import warnings
+
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import transpose
+from tapewright.ops.math.comparison import not_equal, where
+from tapewright.ops.math.elementwise import clip_by_value, log
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.cross_entropy import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+)
+
+from .loss import Loss
+from .shape_utils import aligned, as_labels, floating
+
+__all__ = [
+    "BinaryCrossentropy",
+    "CategoricalCrossentropy",
+    "KLDivergence",
+    "Poisson",
+    "SparseCategoricalCrossentropy",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "kl_divergence",
+    "poisson",
+    "sparse_categorical_crossentropy",
+]
+
+EPSILON = 1e-7  # probabilities are kept this far from 0 and 1
+
+
+# ------------------------------------------------------------------------ functions
+
+
+def binary_crossentropy(
+    y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1
+):
+    """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
+
+    Args: ``y_pred``: probabilities p, or logits with ``from_logits``;
+    ``label_smoothing``: moves labels that far from 0 and 1 towards 0.5.
+    """
+    y_true, y_pred = aligned("binary_crossentropy", y_true, y_pred, exact=True)
+    y_true = smoothed("binary_crossentropy", y_true, label_smoothing, 2)
+    if from_logits:
+        entropy = sigmoid_cross_entropy_with_logits(y_true, y_pred)
+    else:
+        entropy = binary_entropy(y_true, y_pred)
+    return reduce_mean(entropy, axis)
+
+
+def binary_entropy(y_true, p):
+    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry."""
+    p = clip_by_value(p, EPSILON, 1.0 - EPSILON)
+    return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+
+
+def categorical_crossentropy(
+    y_true,
+    y_pred,
+    from_logits=False,
+    label_smoothing=0.0,
+    axis=-1,
+    *,
+    assume_normalized=False,
+):
+    """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
+
+    Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``;
+    ``label_smoothing``: mixes the labels with that much of the even distribution;
+    ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y`` also for labels
+    that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
+    Raises: ``ShapeError`` (a ``ValueError``) unless the shapes are the same;
+    ``ValueError`` for ``assume_normalized`` of probabilities, which have no such gradient.
+
+    >>> categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    who = "categorical_crossentropy"
+    y_true, y_pred = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
+    check_assumption(who, assume_normalized, from_logits)
+    if from_logits:
+        return softmax_cross_entropy_with_logits(
+            y_true, y_pred, axis, assume_normalized=assume_normalized
+        )
+    return -reduce_sum(y_true * log(normalized(y_pred, axis)), axis)
+
+
+def check_assumption(who, assume_normalized, from_logits):
+    """Raises ``ValueError`` where no logits can take the gradient."""
+    if assume_normalized and not from_logits:
+        raise ValueError(
+            f"{who}: assume_normalized needs logits, from_logits must be True"
+        )
+
+
+def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
+    """Labels, smoothed, and predictions, of the same shape."""
+    hint = "; integer labels go to sparse_categorical_crossentropy"
+    y_true, y_pred = aligned(who, y_true, y_pred, exact=True, hint=hint)
+    if isinstance(axis, bool):
+        raise ValueError(f"{who}: axis must be an int, got {axis!r}")
+    classes = y_pred.array.shape[axis]
+    if type(classes) is int and classes == 1:
+        warnings.warn(
+            f"{who}: y_pred has shape {y_pred.shape}, one class only, for which this "
+            "loss is no measure; use binary_crossentropy for two classes",
+            SyntaxWarning,
+            stacklevel=3,
+        )
+    return smoothed(who, y_true, label_smoothing, classes), y_pred
+
+
+def smoothed(who, y_true, label_smoothing, classes):
+    """Labels mixed with ``label_smoothing`` of the even distribution."""
+    check_smoothing(who, label_smoothing)
+    if not label_smoothing:
+        return y_true
+    return y_true * (1.0 - label_smoothing) + label_smoothing / classes
+
+
+def check_smoothing(who, smoothing):
+    """Raises ``ValueError`` for what is no share."""
+    if not 0 <= smoothing <= 1:
+        raise ValueError(
+            f"{who}: label_smoothing must be from 0 to 1, got {smoothing!r}"
+        )
+
+
+def normalized(p, axis):
+    """Probabilities of sum 1 along ``axis``, kept away from 0 and 1."""
+    return clip_by_value(p / reduce_sum(p, axis, True), EPSILON, 1.0 - EPSILON)
+
+
+def sparse_categorical_crossentropy(
+    y_true, y_pred, from_logits=False, ignore_class=None, axis=-1
+):
+    """``-log(p[label])``, the classes along ``axis``.
+
+    Args: ``y_true``: integers of the shape of ``y_pred`` without ``axis`` (or with size
+    1 there); ``y_pred``: probabilities p, or logits with ``from_logits``;
+    ``ignore_class``: a label for which the loss is 0, and which means do not count.
+    Raises: ``ValueError`` for a label out of range on the CPU.
+
+    >>> sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
+    y_pred = floating(y_pred)
+    labels = as_labels("sparse_categorical_crossentropy", y_true, y_pred, axis)
+    if not from_logits:
+        y_pred = log(clip_by_value(y_pred, EPSILON, 1.0 - EPSILON))
+    rank = y_pred.array.ndim
+    if axis % rank != rank - 1:
+        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        y_pred = transpose(y_pred, order)
+    if ignore_class is None:
+        return sparse_softmax_cross_entropy_with_logits(labels, y_pred)
+    valid = not_equal(labels, ignore_class)
+    labels = labels * cast(valid, labels.dtype)
+    entropy = sparse_softmax_cross_entropy_with_logits(labels, y_pred)
+    entropy = where(valid, entropy, 0.0)
+    entropy._keras_mask = valid
+    return entropy
+
+
+sparse_categorical_crossentropy.integer_labels = True
+
+
+def kl_divergence(y_true, y_pred):
+    """``sum(y_true * log(y_true / y_pred))`` over the last axis, both at least 1e-7.
+
+    >>> kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+    array([0.14384106], dtype=float32)
+    """
+    y_true, y_pred = aligned("kl_divergence", y_true, y_pred)
+    y_true = clip_by_value(y_true, EPSILON, 1.0)
+    y_pred = clip_by_value(y_pred, EPSILON, 1.0)
+    return reduce_sum(y_true * log(y_true / y_pred), -1)
+
+
+def poisson(y_true, y_pred):
+    """``mean(y_pred - y_true * log(y_pred + 1e-7))`` over the last axis: of counts."""
+    y_true, y_pred = aligned("poisson", y_true, y_pred)
+    return reduce_mean(y_pred - y_true * log(y_pred + EPSILON), -1)
+
+
+# -------------------------------------------------------------------------- classes
+
+
+class BinaryCrossentropy(Loss):
+    """Cross-entropy of yes-or-no labels: `binary_crossentropy`, reduced.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
+    exact far out; ``label_smoothing``: moves labels that far towards 0.5; ``axis``: over
+    which the mean is taken before the reduction.
+
+    >>> BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+    np.float32(0.6931472)
+    """
+
+    def __init__(
+        self,
+        from_logits=False,
+        label_smoothing=0.0,
+        axis=-1,
+        reduction="sum_over_batch_size",
+        name="binary_crossentropy",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        check_smoothing("BinaryCrossentropy", label_smoothing)
+        self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return binary_crossentropy(
+            y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
+        )
+
+
+class CategoricalCrossentropy(Loss):
+    """Cross-entropy of one-hot labels: `categorical_crossentropy`, reduced.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
+    exact far out; ``label_smoothing``: mixes that much of the even distribution in;
+    ``axis``: the classes; ``assume_normalized``: TensorFlow's gradient for labels that do
+    not sum to 1, see `categorical_crossentropy`. Labels that are class numbers go to
+    `SparseCategoricalCrossentropy`.
+
+    >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    np.float32(0.6931472)
+    """
+
+    left_out = {"assume_normalized": False}  # Keras does not know it
+
+    def __init__(
+        self,
+        from_logits=False,
+        label_smoothing=0.0,
+        axis=-1,
+        reduction="sum_over_batch_size",
+        name="categorical_crossentropy",
+        dtype=None,
+        *,
+        assume_normalized=False,
+    ):
+        super().__init__(name, reduction, dtype)
+        check_smoothing("CategoricalCrossentropy", label_smoothing)
+        check_assumption("CategoricalCrossentropy", assume_normalized, from_logits)
+        self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = axis
+        self.assume_normalized = assume_normalized
+
+    def call(self, y_true, y_pred):
+        return categorical_crossentropy(
+            y_true,
+            y_pred,
+            self.from_logits,
+            self.label_smoothing,
+            self.axis,
+            assume_normalized=self.assume_normalized,
+        )
+
+
+class SparseCategoricalCrossentropy(Loss):
+    """`sparse_categorical_crossentropy`, reduced; a mean leaves ignored labels out.
+
+    >>> loss = SparseCategoricalCrossentropy(from_logits=True)
+    >>> loss([0, 1], [[0.0, 0.0], [0.0, 0.0]]).numpy()
+    np.float32(0.6931472)
+    """
+
+    integer_labels = True
+
+    def __init__(
+        self,
+        from_logits=False,
+        ignore_class=None,
+        reduction="sum_over_batch_size",
+        axis=-1,
+        name="sparse_categorical_crossentropy",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.from_logits = from_logits
+        self.ignore_class = ignore_class
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return sparse_categorical_crossentropy(
+            y_true, y_pred, self.from_logits, self.ignore_class, self.axis
+        )
+
+
+class KLDivergence(Loss):
+    """How far a distribution is from the predicted one: `kl_divergence`, reduced."""
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="kl_divergence", dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return kl_divergence(y_true, y_pred)
+
+
+class Poisson(Loss):
+    """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced."""
+
+    def __init__(self, reduction="sum_over_batch_size", name="poisson", dtype=None):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return poisson(y_true, y_pred)

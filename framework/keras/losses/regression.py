@@ -1,0 +1,224 @@
+"""Losses of numbers: squared, absolute, relative and robust errors, and the angle."""
+
+import math
+from functools import partial
+
+from tapewright.ops.math.comparison import less_equal, where
+from tapewright.ops.math.elementwise import abs, log, maximum, square
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import softplus
+from tapewright.ops.nn.normalization import l2_normalize
+
+from .loss import Loss
+from .shape_utils import aligned
+
+__all__ = [
+    "CosineSimilarity",
+    "Huber",
+    "LogCosh",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "cosine_similarity",
+    "huber",
+    "log_cosh",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_logarithmic_error",
+]
+
+EPSILON = 1e-7
+
+# ------------------------------------------------------------------------ functions
+
+
+def mean_squared_error(y_true, y_pred):
+    """``mean((y_true - y_pred) ** 2)`` over the last axis.
+
+    >>> mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+    array([2.5], dtype=float32)
+    """
+    y_true, y_pred = aligned("mean_squared_error", y_true, y_pred)
+    return reduce_mean(square(y_true - y_pred), -1)
+
+
+def mean_absolute_error(y_true, y_pred):
+    """``mean(|y_true - y_pred|)`` over the last axis."""
+    y_true, y_pred = aligned("mean_absolute_error", y_true, y_pred)
+    return reduce_mean(abs(y_true - y_pred), -1)
+
+
+def mean_absolute_percentage_error(y_true, y_pred):
+    """``100 * mean(|y_true - y_pred| / max(|y_true|, 1e-7))`` over the last axis.
+
+    >>> mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+    array([25.], dtype=float32)
+    """
+    y_true, y_pred = aligned("mean_absolute_percentage_error", y_true, y_pred)
+    relative = abs((y_true - y_pred) / maximum(abs(y_true), EPSILON))
+    return 100.0 * reduce_mean(relative, -1)
+
+
+def mean_squared_logarithmic_error(y_true, y_pred):
+    """``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)`` over the last axis.
+
+    What is below 1e-7 counts as 1e-7.
+    """
+    y_true, y_pred = aligned("mean_squared_logarithmic_error", y_true, y_pred)
+    gap = log(maximum(y_pred, EPSILON) + 1.0) - log(maximum(y_true, EPSILON) + 1.0)
+    return reduce_mean(square(gap), -1)
+
+
+def huber(y_true, y_pred, delta=1.0):
+    """Squared error near zero, absolute error beyond ``delta``, joined smoothly.
+
+        mean(where(|e| <= delta, e ** 2 / 2, delta * |e| - delta ** 2 / 2))
+
+    Raises: ``ValueError`` if ``delta`` is not positive.
+    Reference: Huber, "Robust estimation of a location parameter" (1964).
+    """
+    if not delta > 0:
+        raise ValueError(f"huber: delta must be positive, got {delta!r}")
+    y_true, y_pred = aligned("huber", y_true, y_pred)
+    error = abs(y_pred - y_true)
+    far = error * delta - 0.5 * delta * delta
+    return reduce_mean(where(less_equal(error, delta), square(error) * 0.5, far), -1)
+
+
+def log_cosh(y_true, y_pred):
+    """``mean(log(cosh(y_pred - y_true)))`` over the last axis, without overflow.
+
+    >>> log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+    array([99.65343], dtype=float32)
+    """
+    y_true, y_pred = aligned("log_cosh", y_true, y_pred)
+    error = y_pred - y_true
+    return reduce_mean(error + softplus(error * -2.0) - math.log(2.0), -1)
+
+
+def cosine_similarity(y_true, y_pred, axis=-1):
+    """Minus the cosine of the angle between vectors along ``axis``: -1 for one direction.
+
+    A vector of length 0 gives 0.
+
+    >>> cosine_similarity([[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]).numpy()
+    array([-0., -1.], dtype=float32)
+    """
+    y_true, y_pred = aligned("cosine_similarity", y_true, y_pred)
+    unit = partial(l2_normalize, axis=axis, epsilon=EPSILON**2)
+    return -reduce_sum(unit(y_true) * unit(y_pred), axis)
+
+
+# -------------------------------------------------------------------------- classes
+
+
+class MeanSquaredError(Loss):
+    """`mean_squared_error`, reduced.
+
+    >>> MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+    np.float32(2.5)
+    """
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="mean_squared_error", dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return mean_squared_error(y_true, y_pred)
+
+
+class MeanAbsoluteError(Loss):
+    """The distance ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="mean_absolute_error", dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return mean_absolute_error(y_true, y_pred)
+
+
+class MeanAbsolutePercentageError(Loss):
+    """The distance in percent of the truth.
+
+    `mean_absolute_percentage_error`, reduced.
+    """
+
+    def __init__(
+        self,
+        reduction="sum_over_batch_size",
+        name="mean_absolute_percentage_error",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return mean_absolute_percentage_error(y_true, y_pred)
+
+
+class MeanSquaredLogarithmicError(Loss):
+    """The squared distance of logarithms of one more.
+
+    `mean_squared_logarithmic_error`, reduced.
+    """
+
+    def __init__(
+        self,
+        reduction="sum_over_batch_size",
+        name="mean_squared_logarithmic_error",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return mean_squared_logarithmic_error(y_true, y_pred)
+
+
+class CosineSimilarity(Loss):
+    """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced."""
+
+    def __init__(
+        self,
+        axis=-1,
+        reduction="sum_over_batch_size",
+        name="cosine_similarity",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return cosine_similarity(y_true, y_pred, self.axis)
+
+
+class Huber(Loss):
+    """Squared error up to ``delta``, absolute error beyond: `huber`, reduced."""
+
+    def __init__(
+        self,
+        delta=1.0,
+        reduction="sum_over_batch_size",
+        name="huber_loss",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        if not delta > 0:
+            raise ValueError(f"Huber: delta must be positive, got {delta!r}")
+        self.delta = delta
+
+    def call(self, y_true, y_pred):
+        return huber(y_true, y_pred, self.delta)
+
+
+class LogCosh(Loss):
+    """Squared error near zero, absolute error far out: `log_cosh`, reduced."""
+
+    def __init__(self, reduction="sum_over_batch_size", name="log_cosh", dtype=None):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return log_cosh(y_true, y_pred)

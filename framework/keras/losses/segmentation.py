@@ -1,0 +1,78 @@
+"""Losses of regions: how little what is predicted and what is true overlap."""
+
+from tapewright.ops.math.reduction import reduce_sum
+
+from .loss import Loss
+from .shape_utils import aligned
+
+__all__ = ["Dice", "Tversky", "dice", "tversky"]
+
+EPSILON = 1e-7
+
+
+def dice(y_true, y_pred, axis=None):
+    """``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
+
+    Args: ``axis``: what the sums go over, by default all axes, so that the batch has one
+    loss; a list of axes gives one for each entry of the others.
+
+    >>> dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
+    np.float32(0.5)
+    """
+    y_true, y_pred = aligned("dice", y_true, y_pred, exact=True)
+    common = reduce_sum(y_true * y_pred, axis)
+    total = reduce_sum(y_true, axis) + reduce_sum(y_pred, axis)
+    return 1.0 - 2.0 * common / (total + EPSILON)
+
+
+def tversky(y_true, y_pred, alpha=0.5, beta=0.5, axis=None):
+    """``1 - c / (c + alpha * missed + beta * extra)`` with ``c = sum(y_true * y_pred)``.
+
+    ``missed`` is ``sum(y_true * (1 - y_pred))``, ``extra`` ``sum((1 - y_true) * y_pred)``;
+    both weights 0.5 make it `dice`. Args: ``axis`` as in `dice`. In Keras' words
+    ``alpha`` weighs false positives and ``beta`` false negatives, but its numbers are
+    these.
+    Reference: Salehi et al., "Tversky loss function for image segmentation" (2017).
+    """
+    y_true, y_pred = aligned("tversky", y_true, y_pred, exact=True)
+    common = reduce_sum(y_true * y_pred, axis)
+    missed = reduce_sum((1.0 - y_pred) * y_true, axis)
+    extra = reduce_sum(y_pred * (1.0 - y_true), axis)
+    return 1.0 - common / (common + missed * alpha + extra * beta + EPSILON)
+
+
+class Dice(Loss):
+    """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="dice", axis=None, dtype=None
+    ):
+        super().__init__(name, reduction, dtype)
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return dice(y_true, y_pred, self.axis)
+
+
+class Tversky(Loss):
+    """`Dice` that weighs what is missed and what is extra: `tversky`, reduced.
+
+    Args: ``alpha``, the weight of what is missed; ``beta``, of what is extra.
+    """
+
+    def __init__(
+        self,
+        alpha=0.5,
+        beta=0.5,
+        reduction="sum_over_batch_size",
+        name="tversky",
+        axis=None,
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.alpha = alpha
+        self.beta = beta
+        self.axis = axis
+
+    def call(self, y_true, y_pred):
+        return tversky(y_true, y_pred, self.alpha, self.beta, self.axis)

@@ -1,0 +1,128 @@
+"""`CTC`: sequences of labels whose places in a longer sequence nobody wrote down."""
+
+from tapewright.compiler.control_flow.map_fn import foldl
+from tapewright.core.dtypes import int32
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import (
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+    to_array,
+)
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range, zeros_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat, pad, stack
+from tapewright.ops.array.shape import expand_dims, shape, transpose
+from tapewright.ops.math.comparison import equal, less, not_equal, where
+from tapewright.ops.math.reduction import reduce_logsumexp, reduce_sum
+from tapewright.ops.nn.activation import log_softmax
+
+from .loss import Loss
+from .shape_utils import floating
+
+__all__ = ["CTC", "ctc"]
+
+BLANK = 0
+# The logarithm of what must not happen. It is finite: a sequence for which there are too
+# few steps costs this much, and its gradient stays a number.
+NEVER = -1e5
+
+
+def ctc(y_true, y_pred):
+    """``-log(p)`` of all ways to spell the labels in ``y_pred``, with blanks in between.
+
+    A label may take several steps; class 0 is the blank, which must stand between two
+    labels that are the same.
+
+    Args: ``y_true``: integers ``[batch, labels]``, at the end filled up with 0; as many
+    count as are not 0, from the first; ``y_pred``: logits ``[batch, steps, classes]``.
+    Returns: ``[batch]``; about 1e5 where the steps are too few for the labels.
+    Reference: Graves et al., "Connectionist temporal classification" (2006).
+
+    >>> ctc([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)  # 01, 10, 11 of four
+    array([0.2877], dtype=float32)
+    """
+    y_pred = floating(y_pred)
+    labels = _checked_labels(y_true, y_pred)
+    count = reduce_sum(cast(not_equal(labels, BLANK), int32), 1)
+    return ctc_loss(labels, y_pred, count, None, BLANK)
+
+
+ctc.integer_labels = True
+
+
+def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
+    """`ctc` of the first ``target_length`` labels in the first ``output_length`` steps.
+
+    Args: ``target``: integers ``[batch, labels]``; ``output``: logits ``[batch, steps,
+    classes]``; ``target_length``, ``output_length``: ``[batch]``, None for all steps;
+    ``mask_index``: the class of the blank, which may also stand among the labels.
+    Returns: ``[batch]``.
+
+    The states are those of the forward algorithm: ``emit[n]`` ends on label ``n``,
+    ``blank[n]`` on the blank that follows the first ``n`` labels.
+    """
+    repeats = equal(target[:, 1:], target[:, :-1])
+    repeats = pad(repeats, [[0, 0], [0, 1]])
+    never = convert_to_tensor(NEVER, output.dtype)
+    at_repeat = where(repeats, never, 0.0)
+    elsewhere = where(repeats, 0.0, never)
+    log_p = log_softmax(output)
+    steps = transpose(log_p, (1, 0, 2))
+
+    def step(state, row):
+        scores, time = row
+        blank, emit = state
+        before = _moved_on(blank, emit + at_repeat)
+        emitted = _log_of_sum(before[:, :-1], emit)
+        emitted = emitted + gather(scores, target, axis=1, batch_dims=1)
+        blanks = _moved_on(before, emit + elsewhere) + scores[:, mask_index, None]
+        if output_length is None:
+            return blanks, emitted
+        live = expand_dims(less(time, output_length), 1)
+        return where(live, blanks, blank), where(live, emitted, emit)
+
+    emit = zeros_like(target, output.dtype) + never
+    blank = concat([zeros_like(log_p[:, 0, :1]), emit], 1)
+    times = range(shape(steps)[0], dtype=int32)
+    blank, emit = foldl(step, (steps, times), (blank, emit))
+    ends = _moved_on(blank, emit)
+    return -gather(ends, target_length, axis=1, batch_dims=1)
+
+
+def _moved_on(blank, emit):
+    """States after the step without a symbol from a label to the blank behind it."""
+    return concat([blank[:, :1], _log_of_sum(blank[:, 1:], emit)], 1)
+
+
+def _log_of_sum(x, y):
+    return reduce_logsumexp(stack([x, y]), 0)
+
+
+def _checked_labels(y_true, y_pred):
+    if not is_tensor(y_true):
+        y_true = new_tensor(to_array(y_true, None, None, module_of(y_pred)))
+    labels = cast(convert_to_tensor(y_true), int32)
+    a, b = labels.array.shape, y_pred.array.shape
+    if len(a) != 2 or len(b) != 3 or a[0] != b[0]:
+        raise ShapeError(
+            "ctc",
+            "y_true must be [batch, labels], y_pred [batch, steps, classes]",
+            y_true=y_true,
+            y_pred=y_pred,
+        )
+    return labels
+
+
+class CTC(Loss):
+    """How unlikely logits make labels that are not aligned with them: `ctc`, reduced."""
+
+    integer_labels = True
+
+    def __init__(self, reduction="sum_over_batch_size", name="ctc", dtype=None):
+        super().__init__(name, reduction, dtype)
+
+    def call(self, y_true, y_pred):
+        return ctc(y_true, y_pred)

@@ -1,0 +1,112 @@
+"""`Circle`: embeddings of one class are drawn together, those of others pushed apart."""
+
+import math
+
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.creation import eye
+from tapewright.ops.array.shape import expand_dims, reshape
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.math.comparison import (
+    equal,
+    greater,
+    logical_and,
+    logical_not,
+    where,
+)
+from tapewright.ops.math.elementwise import maximum
+from tapewright.ops.math.reduction import reduce_logsumexp
+from tapewright.ops.nn.activation import softplus
+
+from .loss import Loss
+from .shape_utils import as_labels, floating, like
+
+__all__ = ["Circle", "circle"]
+
+
+def circle(
+    y_true,
+    y_pred,
+    ref_labels=None,
+    ref_embeddings=None,
+    remove_diagonal=True,
+    gamma=80,
+    margin=0.4,
+):
+    """``log(1 + sum(exp(positive)) * sum(exp(negative)))`` of the pairs of each example.
+
+    With ``d`` one minus the cosine of a pair: ``positive`` is ``gamma * (d + margin) *
+    (d - margin)`` for the pairs of one label, ``negative`` is ``gamma * max(1 + margin -
+    d, 0) * (1 - margin - d)`` for the others.
+
+    Args: ``y_true``: integers ``[batch]`` or ``[batch, 1]``; ``y_pred``: embeddings
+    ``[batch, n]`` of length 1; ``ref_labels``, ``ref_embeddings``: those that they are
+    paired with, by default the same; ``remove_diagonal``: whether nothing is paired with
+    itself.
+    Returns: ``[batch]``; a mean counts examples whose loss is not 0.
+    Reference: Sun et al., "Circle loss: a unified perspective of pair similarity
+    optimization" (2020).
+    """
+    y_pred = _embeddings("y_pred", floating(y_pred))
+    labels = as_labels("circle", y_true, y_pred)
+    others, other_labels = y_pred, labels
+    if ref_embeddings is not None:
+        others = _embeddings("ref_embeddings", like(ref_embeddings, y_pred))
+    if ref_labels is not None:
+        other_labels = as_labels("circle", ref_labels, others)
+    same, different = _pairs(labels, other_labels, remove_diagonal)
+    distance = maximum(1.0 - matmul(y_pred, others, transpose_b=True), 0.0)
+    near = gamma * (distance + margin) * (distance - margin)
+    far = gamma * maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
+    positive = reduce_logsumexp(where(same, near, -math.inf), 1)
+    negative = reduce_logsumexp(where(different, far, -math.inf), 1)
+    losses = softplus(positive + negative)
+    losses._keras_mask = greater(losses, 0.0)
+    return losses
+
+
+circle.integer_labels = True
+
+
+def _embeddings(name, x):
+    if x.array.ndim != 2:
+        raise ShapeError("circle", f"{name} must be [batch, n]", **{name: x})
+    return x
+
+
+def _pairs(labels, others, remove_diagonal):
+    """Where the labels of a pair are the same, and where not; ``[batch, others]``."""
+    same = equal(expand_dims(labels, 1), reshape(others, (1, -1)))
+    different = logical_not(same)
+    if remove_diagonal:
+        itself = eye(labels.array.shape[0], others.array.shape[0], dtype=bool)
+        same = logical_and(same, logical_not(itself))
+    return same, different
+
+
+class Circle(Loss):
+    """Draws embeddings of one label together, others apart: `circle`, reduced."""
+
+    integer_labels = True
+
+    def __init__(
+        self,
+        gamma=80.0,
+        margin=0.4,
+        remove_diagonal=True,
+        reduction="sum_over_batch_size",
+        name="circle",
+        dtype=None,
+    ):
+        super().__init__(name, reduction, dtype)
+        self.gamma = gamma
+        self.margin = margin
+        self.remove_diagonal = remove_diagonal
+
+    def call(self, y_true, y_pred):
+        return circle(
+            y_true,
+            y_pred,
+            remove_diagonal=self.remove_diagonal,
+            gamma=self.gamma,
+            margin=self.margin,
+        )

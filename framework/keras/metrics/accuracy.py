@@ -1,0 +1,246 @@
+"""How often predictions are right: equal, above a threshold, or among the first k."""
+
+from tapewright.core.dtypes import float32, float64, int32, int64
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.indexing import argmax
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.array.sorting import in_top_k
+from tapewright.ops.math.comparison import equal, greater
+from tapewright.ops.math.reduction import reduce_any
+
+from ..losses.shape_utils import broadcasts
+from .reduction import MeanMetricWrapper
+from .shape_utils import as_tensor, check_pair, pair, same_rank
+
+__all__ = [
+    "Accuracy",
+    "BinaryAccuracy",
+    "CategoricalAccuracy",
+    "SparseCategoricalAccuracy",
+    "SparseTopKCategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "accuracy",
+    "binary_accuracy",
+    "categorical_accuracy",
+    "sparse_categorical_accuracy",
+    "sparse_top_k_categorical_accuracy",
+    "top_k_categorical_accuracy",
+]
+
+
+# ------------------------------------------------------------------------ functions
+
+
+def accuracy(y_true, y_pred):
+    """1 where ``y_true`` equals ``y_pred``, else 0.
+
+    >>> accuracy([[1], [2]], [[1], [3]]).numpy().tolist()
+    [[1.0], [0.0]]
+    """
+    return cast(equal(*pair("accuracy", y_true, y_pred)), float32)
+
+
+def binary_accuracy(y_true, y_pred, threshold=0.5):
+    """1 where ``y_pred > threshold`` is what ``y_true``, of 0 and 1, says; else 0.
+
+    >>> binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
+    [[1.0], [0.0]]
+    """
+    y_pred = as_tensor(y_pred)
+    y_true, y_pred = same_rank(as_tensor(y_true, beside=y_pred), y_pred)
+    check_pair("binary_accuracy", y_true, y_pred)
+    if not y_pred.dtype.is_floating:
+        y_pred = cast(y_pred, float32)
+    positive = cast(greater(y_pred, threshold), y_true.dtype)
+    return cast(equal(y_true, positive), float32)
+
+
+def categorical_accuracy(y_true, y_pred):
+    """1 where the largest entries of ``y_true`` and ``y_pred`` are in the same place.
+
+    Shapes: both ``[..., classes]``; the result has no last axis.
+
+    >>> categorical_accuracy([[0, 0, 1]], [[0.1, 0.2, 0.7]]).numpy()
+    array([1.], dtype=float32)
+    """
+    y_pred = as_tensor(y_pred)
+    labels = argmax(as_tensor(y_true, beside=y_pred), axis=-1)
+    if labels.array.ndim != y_pred.array.ndim or labels.array.shape[-1] != 1:
+        return _matches("categorical_accuracy", labels, y_pred)
+    matches = _matches("categorical_accuracy", squeeze(labels, -1), y_pred)
+    return expand_dims(matches, -1)
+
+
+def sparse_categorical_accuracy(y_true, y_pred):
+    """1 where the largest entry of ``y_pred`` is in the place ``y_true``; else 0.
+
+    Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
+    numbers of any dtype; sizes of 1 broadcast.
+
+    >>> sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
+    array([1., 0.], dtype=float32)
+    """
+    y_pred = as_tensor(y_pred)
+    labels = as_tensor(y_true, beside=y_pred)
+    if labels.array.ndim == y_pred.array.ndim and labels.array.shape[-1] == 1:
+        labels = squeeze(labels, -1)
+    matches = _matches("sparse_categorical_accuracy", labels, y_pred)
+    if matches.array.ndim > 1 and matches.array.shape[-1] == 1:
+        matches = squeeze(matches, -1)
+    return matches
+
+
+def top_k_categorical_accuracy(y_true, y_pred, k=5):
+    """1 where the class of ``y_true`` is among the ``k`` likeliest of ``y_pred``.
+
+    Shapes: both ``[..., classes]``; the result has no last axis.
+
+    >>> top_k_categorical_accuracy([[0, 1, 0]], [[0.5, 0.3, 0.2]], k=2).numpy()
+    array([1.], dtype=float32)
+    """
+    y_pred = as_tensor(y_pred)
+    labels = argmax(as_tensor(y_true, beside=y_pred), axis=-1)
+    return sparse_top_k_categorical_accuracy(labels, y_pred, k)
+
+
+def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5, from_sorted_ids=False):
+    """1 where the class ``y_true`` is among the ``k`` likeliest of ``y_pred``; else 0.
+
+    Shapes: ``y_pred`` ``[..., classes]``, scores, or with ``from_sorted_ids`` class
+    numbers, the likeliest first; ``y_true`` ``[...]``, class numbers.
+
+    >>> sparse_top_k_categorical_accuracy([1], [[0.5, 0.3, 0.2]], k=2).numpy()
+    array([1.], dtype=float32)
+    """
+    y_pred = as_tensor(y_pred)
+    labels = as_tensor(y_true, y_pred.dtype if from_sorted_ids else int32, y_pred)
+    shape = labels.shape
+    if len(y_pred.shape) > 2:
+        y_pred = reshape(y_pred, (-1, y_pred.shape[-1]))
+    if len(shape) > 1:
+        labels = reshape(labels, (-1,))
+    if from_sorted_ids:
+        found = reduce_any(equal(expand_dims(labels, 1), y_pred[:, :k]), 1)
+    else:
+        found = in_top_k(labels, y_pred, k)
+    matches = cast(found, float32)
+    return reshape(matches, shape) if len(shape) > 1 else matches
+
+
+def _matches(who, labels, y_pred):
+    """1 where the largest entry of ``y_pred`` is in the place that the label says.
+
+    As in Keras a size of 1 broadcasts, where both have an axis.
+    """
+    shape = y_pred.array.shape
+    if not shape or not _pairs_up(labels.array.shape, shape[:-1]):
+        raise ShapeError(
+            who,
+            "there must be one class of y_true for each row of y_pred, or sizes of 1 that "
+            "broadcast",
+            classes=labels,
+            y_pred=y_pred,
+        )
+    dtype = labels.dtype
+    if dtype is int32 or dtype is int64:
+        return cast(equal(labels, argmax(y_pred, -1, dtype)), float32)
+    if dtype.is_integer:
+        return _matches(who, cast(labels, int64), y_pred)
+    dtype = float64 if dtype is float64 else float32
+    predicted = cast(argmax(y_pred, -1), dtype)
+    return cast(equal(cast(labels, dtype), predicted), float32)
+
+
+def _pairs_up(a, b):
+    return len(a) == len(b) and broadcasts(a, b)
+
+
+# -------------------------------------------------------------------------- classes
+
+
+class Accuracy(MeanMetricWrapper):
+    """How often predictions equal labels: the mean of `accuracy`.
+
+    >>> Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
+    np.float32(0.75)
+    """
+
+    _direction = "up"
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(accuracy, name, dtype)
+
+
+class BinaryAccuracy(MeanMetricWrapper):
+    """How often predictions fall on the right side of ``threshold``.
+
+    >>> BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
+    np.float32(0.75)
+    """
+
+    _direction = "up"
+
+    def __init__(self, name="binary_accuracy", dtype=None, threshold=0.5):
+        super().__init__(binary_accuracy, name, dtype, threshold=threshold)
+        self.threshold = threshold
+
+
+class CategoricalAccuracy(MeanMetricWrapper):
+    """How often the likeliest class is that of one-hot labels."""
+
+    _direction = "up"
+
+    def __init__(self, name="categorical_accuracy", dtype=None):
+        super().__init__(categorical_accuracy, name, dtype)
+
+
+class SparseCategoricalAccuracy(MeanMetricWrapper):
+    """How often the likeliest class is the label, a class number.
+
+    >>> SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
+    np.float32(0.5)
+    """
+
+    _direction = "up"
+
+    def __init__(self, name="sparse_categorical_accuracy", dtype=None):
+        super().__init__(sparse_categorical_accuracy, name, dtype)
+
+
+class TopKCategoricalAccuracy(MeanMetricWrapper):
+    """How often the class of one-hot labels is among the ``k`` likeliest."""
+
+    _direction = "up"
+
+    def __init__(self, k=5, name="top_k_categorical_accuracy", dtype=None):
+        super().__init__(top_k_categorical_accuracy, name, dtype, k=_checked_k(self, k))
+        self.k = k
+
+
+class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
+    """How often the label, a class number, is among the ``k`` likeliest.
+
+    ``from_sorted_ids``: predictions are class numbers, the likeliest first, not scores.
+    """
+
+    _direction = "up"
+    left_out = {"from_sorted_ids": False}
+
+    def __init__(
+        self,
+        k=5,
+        name="sparse_top_k_categorical_accuracy",
+        dtype=None,
+        from_sorted_ids=False,
+    ):
+        options = {"k": _checked_k(self, k), "from_sorted_ids": from_sorted_ids}
+        super().__init__(sparse_top_k_categorical_accuracy, name, dtype, **options)
+        self.k = k
+        self.from_sorted_ids = from_sorted_ids
+
+
+def _checked_k(metric, k):
+    if not hasattr(k, "__index__") or k < 1:
+        raise ValueError(f"{type(metric).__name__}: k must be 1 or more, got {k!r}")
+    return k

@@ -1,0 +1,177 @@
+"""The area under a curve of ratios, by sums over many thresholds."""
+
+from tapewright.ops.math.comparison import equal, greater, logical_and, where
+from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.ops.nn.activation import sigmoid
+from tapewright.serialization.registry import plain
+
+from .confusion_utils import KINDS, Thresholds, count
+from .metric import Metric
+from .shape_utils import as_tensor
+
+__all__ = ["AUC"]
+
+EPSILON = 1e-7  # the first and last threshold lie that far outside of 0 and 1
+CURVES = ("ROC", "PR", "PRGAIN")
+METHODS = ("interpolation", "majoring", "minoring")
+
+
+class AUC(Metric):
+    """The area under the ROC curve, or another, approximated by a Riemann sum.
+
+    Args: ``num_thresholds``, evenly spaced from 0 to 1, or the ``thresholds``
+    themselves; ``curve``: "ROC" (recall over false positive rate), "PR" (precision over
+    recall) or "PRGAIN" (the gains of both); ``summation_method``: "interpolation" takes
+    the height in the middle of each step, "majoring" the larger end, "minoring" the
+    smaller; ``multi_label``: the mean of the areas of all labels, of which
+    ``num_labels`` may be told beforehand; ``label_weights``: ``[labels]``, of the areas
+    with ``multi_label``, else of the predictions; ``from_logits``: ``y_pred`` are not
+    probabilities yet.
+
+    References: Davis & Goadrich (2006) for the interpolation of "PR"; Flach & Kull
+    (2015) for gains.
+
+    >>> AUC(num_thresholds=3)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9]).numpy()
+    np.float32(0.75)
+    """
+
+    _direction = "up"
+
+    def __init__(
+        self,
+        num_thresholds=200,
+        curve="ROC",
+        summation_method="interpolation",
+        name=None,
+        dtype=None,
+        thresholds=None,
+        multi_label=False,
+        num_labels=None,
+        label_weights=None,
+        from_logits=False,
+    ):
+        super().__init__(dtype, name)
+        self.curve = _one_of("curve", curve, CURVES)
+        self.summation_method = _one_of("summation_method", summation_method, METHODS)
+        self._given = None if thresholds is None else sorted(plain(thresholds))
+        self._thresholds = Thresholds(_with_ends(num_thresholds, self._given))
+        self.num_thresholds = len(self._thresholds)
+        self.multi_label = multi_label
+        self.num_labels = num_labels
+        self.label_weights = plain(label_weights)
+        self.from_logits = from_logits
+        if num_labels and not multi_label:
+            raise ValueError("AUC: num_labels is for multi_label=True only")
+        self._built = False
+        if not multi_label or num_labels:
+            self._build(num_labels)
+
+    def _build(self, labels):
+        shape = (self.num_thresholds, labels) if labels else (self.num_thresholds,)
+        for kind in KINDS:
+            setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
+        self._built = True
+
+    @property
+    def thresholds(self):
+        return self._thresholds.values
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Counts one batch; weights are added up in place of ones."""
+        y_pred = as_tensor(y_pred)
+        if self.from_logits:
+            y_pred = sigmoid(y_pred)
+        if self.multi_label and len(y_pred.shape) != 2:
+            raise ValueError(
+                "AUC: with multi_label=True y_pred must be [batch, labels], got shape "
+                f"{tuple(y_pred.shape)}"
+            )
+        counts = count(
+            "AUC",
+            self._thresholds,
+            KINDS,
+            y_true,
+            y_pred,
+            sample_weight,
+            label_weights=None if self.multi_label else self.label_weights,
+            by_label=self.multi_label,
+        )
+        if not self._built:
+            self._build(int(y_pred.shape[1]))
+        for kind, number in counts.items():
+            getattr(self, kind).assign_add(number)
+
+    def result(self):
+        """The area; 0 before the first update."""
+        if not self._built:
+            return as_tensor(0.0, self._dtype)
+        tp, fp, tn, fn = [getattr(self, kind).read() for kind in KINDS]
+        if self.curve == "PR" and self.summation_method == "interpolation":
+            areas = _interpolated_pr(tp, fp, fn)
+        else:
+            x, y = _coordinates(self.curve, tp, fp, tn, fn)
+            areas = (x[:-1] - x[1:]) * _heights(self.summation_method, y)
+        if not self.multi_label:
+            return reduce_sum(areas)
+        areas = reduce_sum(areas, 0)
+        if self.label_weights is None:
+            return reduce_mean(areas)
+        weights = as_tensor(self.label_weights, areas.dtype, areas)
+        return divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
+
+    def get_config(self):
+        """The arguments; ``thresholds`` only if they were given."""
+        config = super().get_config()
+        del config["thresholds"]
+        return config if self._given is None else {**config, "thresholds": self._given}
+
+
+def _one_of(argument, value, known):
+    spellings = {each.lower(): each for each in known}
+    if str(value).lower() not in spellings:
+        raise ValueError(f"AUC: {argument} must be one of {known}, got {value!r}")
+    return spellings[str(value).lower()]
+
+
+def _with_ends(num_thresholds, given):
+    if given is None:
+        if num_thresholds <= 1:
+            raise ValueError(
+                f"AUC: num_thresholds must be more than 1, got {num_thresholds}"
+            )
+        steps = num_thresholds - 1
+        given = [i / steps for i in range(1, steps)]
+    return [-EPSILON, *given, 1.0 + EPSILON]
+
+
+def _coordinates(curve, tp, fp, tn, fn):
+    """Both coordinates of the curve at each threshold."""
+    recall = divide_no_nan(tp, tp + fn)
+    if curve == "ROC":
+        return divide_no_nan(fp, fp + tn), recall
+    if curve == "PR":
+        return recall, divide_no_nan(tp, tp + fp)
+    odds = divide_no_nan(tp + fn, tn + fp)
+    none = equal(tp, 0.0)
+    recall_gain = where(none, 0.0, 1.0 - odds * divide_no_nan(fn, tp))
+    precision_gain = where(none, 1.0, 1.0 - odds * divide_no_nan(fp, tp))
+    return maximum(recall_gain, 0.0), precision_gain
+
+
+def _heights(method, y):
+    if method == "interpolation":
+        return (y[:-1] + y[1:]) / 2.0
+    return (maximum if method == "majoring" else minimum)(y[:-1], y[1:])
+
+
+def _interpolated_pr(tp, fp, fn):
+    """Areas of the steps of the PR curve, with true positives linear in between."""
+    positives = tp + fp
+    steps = positives[:-1] - positives[1:]
+    slope = divide_no_nan(tp[:-1] - tp[1:], maximum(steps, 0.0))
+    intercept = tp[1:] - slope * positives[1:]
+    both = logical_and(greater(positives[:-1], 0.0), greater(positives[1:], 0.0))
+    ratio = where(both, divide_no_nan(positives[:-1], positives[1:]), 1.0)
+    areas = slope * (tp[:-1] - tp[1:] + intercept * log(ratio))
+    return divide_no_nan(areas, maximum(tp[1:] + fn[1:], 0.0))

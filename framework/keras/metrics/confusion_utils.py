@@ -1,0 +1,186 @@
+"""True and false positives and negatives, counted for many thresholds in one pass.
+
+A prediction exceeds so many of the thresholds: that number is its *place*. Weights are
+added up by place, for each of the two labels; sums from the end are then the positives
+of every threshold.
+"""
+
+import numpy as np
+
+from tapewright.core.dtypes import float32, int32
+from tapewright.core.errors import ShapeError
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import one_hot
+from tapewright.ops.array.segment import unsorted_segment_sum
+from tapewright.ops.array.shape import expand_dims, reshape, transpose
+from tapewright.ops.array.sorting import searchsorted, top_k
+from tapewright.ops.math.comparison import (
+    greater,
+    is_nan,
+    logical_and,
+    logical_not,
+    not_equal,
+    where,
+)
+from tapewright.ops.math.elementwise import ceil, clip_by_value, maximum
+from tapewright.ops.math.reduction import reduce_any, reduce_sum
+from tapewright.ops.math.scan import cumsum
+
+from .shape_utils import as_tensor, fitted_weight, same_rank
+
+__all__ = ["KINDS", "LOWEST", "Thresholds", "count"]
+
+KINDS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+LOWEST = -1e10  # a threshold that every score exceeds which is among the best
+
+
+class Thresholds:
+    """Numbers that predictions may exceed, in the order in which results are wanted."""
+
+    def __init__(self, values):
+        self.values = [float(value) for value in values]
+        array = np.array(self.values, np.float32)
+        self.even = _is_even(array)
+        self.order = None
+        if not self.even and (np.diff(array) < 0).any():
+            order = np.argsort(array, kind="stable")
+            self.order, array = np.argsort(order), array[order]
+        self.ascending = array
+
+    def __len__(self):
+        return len(self.values)
+
+    def place(self, y_pred):
+        """How many thresholds each prediction exceeds, int32."""
+        if not self.even:
+            return searchsorted(as_tensor(self.ascending, beside=y_pred), y_pred)
+        # Where a bucket ends is rounded as in Keras.
+        place = ceil(clip_by_value(y_pred, 0.0, 1.0) * float(len(self) - 1))
+        if self.values[0] < 0.0:
+            place = maximum(place, 1.0)
+        return cast(place, int32)
+
+
+def _is_even(array):
+    """Whether these are steps from 0 to 1; the ends may lie just outside."""
+    count = len(array)
+    if count < 3:
+        return False
+    even = np.arange(count, dtype=np.float32) / (count - 1)
+    return bool(np.allclose(array, even, atol=1e-7))
+
+
+def count(
+    who,
+    thresholds,
+    kinds,
+    y_true,
+    y_pred,
+    sample_weight=None,
+    *,
+    top_k=None,
+    class_id=None,
+    label_weights=None,
+    by_label=False,
+):
+    """What one batch counts of these ``kinds``, in a dict; ``who`` is named in errors.
+
+    Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
+    (or has no last axis); counts ``[thresholds]``, with ``by_label`` ``[thresholds,
+    labels]``. ``label_weights``: ``[labels]``; ``top_k``, ``class_id``: see `Precision`.
+    """
+    y_pred = as_tensor(y_pred, float32)
+    y_pred, y_true = same_rank(y_pred, as_tensor(y_true, float32, y_pred))
+    if y_pred.shape != y_true.shape:
+        what = "y_true and y_pred must have the same shape"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
+    if top_k is not None:
+        y_pred = _among_best(y_pred, top_k)
+    if class_id is not None:
+        y_true, y_pred = _of_class(who, y_true, y_pred, class_id)
+    weight = _weights(who, sample_weight, label_weights, y_pred)
+    label = not_equal(y_true, 0.0)
+    if len(thresholds) == 1 and not by_label:
+        positive = greater(y_pred, thresholds.values[0])
+        return _counts_at_one(kinds, label, positive, weight)
+    counts = _counts_at_all(thresholds, label, y_pred, weight, by_label)
+    return {kind: counts[kind] for kind in kinds}
+
+
+def _among_best(y_pred, k):
+    """Scores that are not among the ``k`` best of their row become `LOWEST`."""
+    classes = y_pred.shape[-1]
+    if k > classes:
+        raise ValueError(
+            f"top_k must be at most the number of classes, {classes}, got {k}"
+        )
+    best = one_hot(top_k(y_pred, k).indices, classes)
+    return where(reduce_any(greater(best, 0.0), -2), y_pred, LOWEST)
+
+
+def _of_class(who, y_true, y_pred, class_id):
+    """The labels and scores of one class, which stay an axis of size 1."""
+    classes = y_pred.shape[-1] if len(y_pred.shape) > 1 else 0
+    if not -classes <= class_id < classes:
+        raise ShapeError(who, f"with class_id={class_id}, y_pred must be [..., classes] "
+                         "with more classes than that", y_pred=y_pred)  # fmt: skip
+    first = class_id % classes
+    return y_true[..., first : first + 1], y_pred[..., first : first + 1]
+
+
+def _weights(who, sample_weight, label_weights, y_pred):
+    """The weight of each prediction, or None for one each."""
+    weight = None
+    if sample_weight is not None:
+        weight = as_tensor(sample_weight, float32, y_pred)
+        rank = len(y_pred.shape)
+        if len(weight.shape) == rank + 1:
+            weight = same_rank(weight, y_pred, expand_vectors=False)[0]
+        elif 0 < len(weight.shape) < rank:
+            weight = expand_dims(weight, -1)
+        weight = fitted_weight(who, weight, y_pred)
+    if label_weights is not None:
+        labels = fitted_weight(who, as_tensor(label_weights, float32), y_pred)
+        weight = labels if weight is None else weight * labels
+    return weight
+
+
+def _counts_at_one(kinds, label, positive, weight):
+    """Of one threshold, each ``[1]``."""
+    counts = {}
+    for kind in kinds:
+        truth, _, sign = kind.partition("_")
+        predicted = positive if sign == "positives" else logical_not(positive)
+        # A false positive is a positive whose label is not.
+        is_label = (truth == "true") == (sign == "positives")
+        members = logical_and(predicted, label if is_label else logical_not(label))
+        members = cast(members, float32)
+        if weight is not None:
+            members = members * weight
+        counts[kind] = reshape(reduce_sum(members), (1,))
+    return counts
+
+
+def _counts_at_all(thresholds, label, y_pred, weight, by_label):
+    """Of all thresholds, each ``[thresholds]``, or ``[thresholds, labels]`` by label."""
+    size = len(thresholds) + 1
+    y_pred = where(is_nan(y_pred), LOWEST, y_pred)  # it exceeds nothing
+    place = thresholds.place(y_pred) + cast(label, int32) * size
+    groups = 1
+    if by_label:
+        groups = int(y_pred.shape[-1])
+        place = place + np.arange(groups, dtype=np.int32) * (2 * size)
+    place = reshape(place, (-1,))
+    weight = ones_like(place, float32) if weight is None else reshape(weight, (-1,))
+    sums = unsorted_segment_sum(weight, place, groups * 2 * size)
+    sums = reshape(sums, (groups, 2, size) if by_label else (2, size))
+    above = cumsum(sums, -1, reverse=True)
+    if by_label:
+        above = transpose(above, (1, 2, 0))
+    total, positives = above[:, :1], above[:, 1:]
+    if thresholds.order is not None:
+        positives = gather(positives, thresholds.order, axis=1)
+    negatives = total - positives
+    return dict(zip(KINDS, (positives[1], positives[0], negatives[0], negatives[1])))

@@ -1,0 +1,79 @@
+"""How far predictions move together with labels."""
+
+from tapewright.ops.math.elementwise import sqrt, square
+from tapewright.ops.math.reduction import reduce_mean
+
+from .reduction import MeanMetricWrapper
+from .shape_utils import pair
+
+__all__ = [
+    "ConcordanceCorrelation",
+    "PearsonCorrelation",
+    "concordance_correlation",
+    "pearson_correlation",
+]
+
+EPSILON = 1e-7
+
+
+def pearson_correlation(y_true, y_pred, axis=-1):
+    """``cov(y_true, y_pred) / (std(y_true) * std(y_pred))`` over ``axis``.
+
+    NaN where one of them is constant.
+
+    >>> pearson_correlation([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+    array([1.], dtype=float32)
+    """
+    y_true, y_pred = pair("pearson_correlation", y_true, y_pred)
+    return reduce_mean(_standard(y_true, axis) * _standard(y_pred, axis), axis)
+
+
+def concordance_correlation(y_true, y_pred, axis=-1):
+    """``2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred)) ** 2)``.
+
+    Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility"
+    (1989).
+
+    >>> concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+    array([0.57143], dtype=float32)
+    """
+    y_true, y_pred = pair("concordance_correlation", y_true, y_pred)
+    true_mean, true_rest = _centered(y_true, axis)
+    pred_mean, pred_rest = _centered(y_pred, axis)
+    scale = (
+        reduce_mean(square(true_rest), axis, True)
+        + reduce_mean(square(pred_rest), axis, True)
+        + square(true_mean - pred_mean)
+    )
+    covariance = (y_true - pred_mean) * pred_rest
+    return reduce_mean(2 * covariance / (scale + EPSILON), axis)
+
+
+def _centered(x, axis):
+    mean = reduce_mean(x, axis, True)
+    return mean, x - mean
+
+
+def _standard(x, axis):
+    rest = _centered(x, axis)[1]
+    return rest / sqrt(reduce_mean(square(rest), axis, True))
+
+
+class PearsonCorrelation(MeanMetricWrapper):
+    """The mean of `pearson_correlation` over ``axis``, 1 for a perfect linear relation."""
+
+    _direction = "up"
+
+    def __init__(self, name="pearson_correlation", dtype=None, axis=-1):
+        super().__init__(pearson_correlation, name, dtype, axis=axis)
+        self.axis = axis
+
+
+class ConcordanceCorrelation(MeanMetricWrapper):
+    """The mean of `concordance_correlation` over ``axis``, 1 where both are the same."""
+
+    _direction = "up"
+
+    def __init__(self, name="concordance_correlation", dtype=None, axis=-1):
+        super().__init__(concordance_correlation, name, dtype, axis=axis)
+        self.axis = axis

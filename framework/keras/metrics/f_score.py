@@ -1,0 +1,121 @@
+"""The harmonic mean of precision and recall, class by class."""
+
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.math.comparison import greater, greater_equal, logical_and
+from tapewright.ops.math.elementwise import abs
+from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
+
+from .metric import Metric
+from .shape_utils import as_tensor, check_matrices
+
+__all__ = ["F1Score", "FBetaScore"]
+
+EPSILON = 1e-7
+AVERAGES = (None, "micro", "macro", "weighted")
+
+
+class FBetaScore(Metric):
+    """``(1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)``.
+
+    Args: ``average``: None for one score of each class, "micro" counts all classes
+    together, "macro" is the mean of the scores, "weighted" their mean by how often each
+    class occurs; ``threshold``: predictions above are positive, by default the largest
+    of each row.
+
+    Shapes: labels and predictions ``[batch, classes]``.
+
+    >>> FBetaScore(beta=2.0, threshold=0.5)(
+    ...     [[1, 1, 1], [1, 0, 0], [1, 1, 0]],
+    ...     [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]],
+    ... ).numpy().round(5)
+    array([0.38462, 0.90909, 0.83333], dtype=float32)
+    """
+
+    _direction = "up"
+
+    def __init__(
+        self, average=None, beta=1.0, threshold=None, name="fbeta_score", dtype=None
+    ):
+        super().__init__(dtype, name)
+        who = type(self).__name__
+        if average not in AVERAGES:
+            raise ValueError(
+                f"{who}: average must be one of {AVERAGES}, got {average!r}"
+            )
+        if not isinstance(beta, float) or not beta > 0:
+            raise ValueError(f"{who}: beta must be a positive float, got {beta!r}")
+        if threshold is not None:
+            if not isinstance(threshold, float) or not 0 < threshold <= 1:
+                raise ValueError(
+                    f"{who}: threshold must be a float above 0 and at most 1, got "
+                    f"{threshold!r}"
+                )
+        self.average = average
+        self.beta = beta
+        self.threshold = threshold
+        self._built = False
+
+    def _build(self, classes):
+        shape = () if self.average == "micro" else (classes,)
+        for name in (
+            "true_positives",
+            "false_positives",
+            "false_negatives",
+            "intermediate_weights",
+        ):
+            variable = self.add_variable(shape, "zeros", self._dtype, name=name)
+            setattr(self, name, variable)
+        self._built = True
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Counts one batch; ``sample_weight`` ``[batch]``."""
+        y_pred = as_tensor(y_pred, self._dtype)
+        y_true = as_tensor(y_true, self._dtype, y_pred)
+        check_matrices(type(self).__name__, "classes", y_true, y_pred)
+        if not self._built:
+            self._build(int(y_pred.shape[1]))
+        predicted = cast(self._positive(y_pred), self._dtype)
+        counts = (
+            predicted * y_true,
+            predicted * (1 - y_true),
+            (1 - predicted) * y_true,
+            y_true,
+        )
+        if sample_weight is not None:
+            weight = expand_dims(as_tensor(sample_weight, self._dtype, y_pred), 1)
+            counts = [values * weight for values in counts]
+        axis = None if self.average == "micro" else 0
+        counts = [reduce_sum(values, axis) for values in counts]
+        self.true_positives.assign_add(counts[0])
+        self.false_positives.assign_add(counts[1])
+        self.false_negatives.assign_add(counts[2])
+        self.intermediate_weights.assign_add(counts[3])
+
+    def _positive(self, y_pred):
+        if self.threshold is not None:
+            return greater(y_pred, self.threshold)
+        largest = greater_equal(y_pred, reduce_max(y_pred, -1, True))
+        return logical_and(largest, greater(abs(y_pred), 1e-9))
+
+    def result(self):
+        """The score, or one for each class; 0 before the first update."""
+        if not self._built:
+            return as_tensor(0.0, self._dtype)
+        positives = self.true_positives.read()
+        precision = positives / (positives + self.false_positives + EPSILON)
+        recall = positives / (positives + self.false_negatives + EPSILON)
+        square = self.beta**2
+        mean = precision * recall / (square * precision + recall + EPSILON)
+        score = mean * (1 + square)
+        if self.average == "weighted":
+            weights = self.intermediate_weights.read()
+            return reduce_sum(score * (weights / (reduce_sum(weights) + EPSILON)))
+        return score if self.average is None else reduce_mean(score)
+
+
+class F1Score(FBetaScore):
+    """``2 * precision * recall / (precision + recall)``; see `FBetaScore`."""
+
+    def __init__(self, average=None, threshold=None, name="f1_score", dtype=None):
+        super().__init__(average, 1.0, threshold, name, dtype)

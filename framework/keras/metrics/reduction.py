@@ -1,0 +1,153 @@
+"""Sums and means over everything that was seen, and the mean of any function."""
+
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+from tapewright.serialization.registry import (
+    deserialize,
+    function_of,
+    named,
+    plain,
+    registered_name,
+)
+
+from .metric import Metric
+from .shape_utils import as_tensor, fitted_weight, same_rank, trailing_axes
+
+__all__ = ["Mean", "MeanMetricWrapper", "Sum"]
+
+
+class Sum(Metric):
+    """The sum of all values, each times its weight.
+
+    >>> metric = Sum()
+    >>> metric.update_state([1.0, 3.0], sample_weight=[1.0, 0.5])
+    >>> metric.result().numpy()
+    np.float32(2.5)
+    """
+
+    def __init__(self, name="sum", dtype=None):
+        super().__init__(dtype, name)
+        self.total = self.add_variable((), "zeros", self._dtype, name="total")
+
+    def update_state(self, values, sample_weight=None):
+        """Adds ``values`` of any shape; weights broadcast to their first axes."""
+        values, _ = _weighted(self, values, sample_weight, reduce_sum)
+        self.total.assign_add(reduce_sum(values))
+
+    def result(self):
+        return self.total.read()
+
+
+class Mean(Metric):
+    """``sum(weight * value) / sum(weight)``, 0 before the first value.
+
+    Axes after the first (or after those of the weights) are averaged first, so that each
+    sample of a batch counts once.
+
+    >>> metric = Mean()
+    >>> metric.update_state([1.0, 3.0])
+    >>> metric([[5.0, 7.0]]).numpy()  # one sample
+    np.float32(3.3333333)
+    """
+
+    def __init__(self, name="mean", dtype=None):
+        super().__init__(dtype, name)
+        self.total = self.add_variable((), "zeros", self._dtype, name="total")
+        self.count = self.add_variable((), "zeros", self._dtype, name="count")
+
+    def update_state(self, values, sample_weight=None):
+        """Adds ``values`` of any shape; weights broadcast to their first axes."""
+        values, weight = _weighted(self, values, sample_weight, reduce_mean)
+        total = _sum_of_samples(values)
+        if weight is not None:
+            count = _sum_of_samples(weight)
+        else:
+            count = values.array.shape[0] if values.array.ndim else 1
+        self.total.assign_add(total)
+        self.count.assign_add(count)
+
+    def result(self):
+        return divide_no_nan(self.total, self.count)
+
+
+class MeanMetricWrapper(Mean):
+    """The mean of ``fn(y_true, y_pred, **kwargs)``; a mask of ``y_pred`` is a weight.
+
+    >>> import tapewright as tw
+    >>> metric = MeanMetricWrapper(tw.losses.mean_squared_error, name="mse")
+    >>> metric([[0.0], [2.0]], [[1.0], [2.0]]).numpy()
+    np.float32(0.5)
+    """
+
+    def __init__(self, fn, name=None, dtype=None, **kwargs):
+        super().__init__(name, dtype)
+        self.fn = fn
+        self._fn_kwargs = kwargs
+
+    @property
+    def _direction(self):
+        losses = (registered_name("loss", f) for f in (self.fn, type(self.fn)))
+        return "down" if any(losses) else None
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Adds the values that the function has for one batch."""
+        mask = getattr(y_pred, "_keras_mask", None)
+        values = self.fn(y_true, y_pred, **self._fn_kwargs)
+        if mask is not None:
+            sample_weight = _masked(sample_weight, mask, self._dtype)
+        super().update_state(values, sample_weight)
+
+    def get_config(self):
+        """The arguments; functions by their names."""
+        config = super().get_config()
+        if "fn" in config:  # else the subclass has a function of its own
+            config |= {key: plain(value) for key, value in self._fn_kwargs.items()}
+            config["fn"] = named(self.fn)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        """A metric like the one that gave the config; functions are found by name."""
+        config = dict(config)
+        fn = config.get("fn")
+        if isinstance(fn, dict) and not isinstance(fn.get("config"), str):
+            config["fn"] = deserialize("loss", fn)
+        elif fn is not None:
+            name = fn["config"] if isinstance(fn, dict) else fn
+            config["fn"] = function_of("metric", name)
+        return cls(**config)
+
+
+def _weighted(metric, values, sample_weight, reduce):
+    """Values times weights, and the weights in the same shape, or None."""
+    dtype, mask = metric._dtype, getattr(values, "_keras_mask", None)
+    values = as_tensor(values, dtype)
+    if sample_weight is None:
+        return values, None
+    if mask is not None:
+        sample_weight = _masked(sample_weight, mask, dtype)
+    weight = as_tensor(sample_weight, dtype, values)
+    values, weight = same_rank(values, weight)
+    rank = weight.array.ndim
+    if values.array.ndim > rank:
+        values = reduce(values, list(range(rank, values.array.ndim)))
+    weight = fitted_weight(type(metric).__name__, weight, values)
+    return values * weight, weight
+
+
+def _sum_of_samples(values):
+    """The sum over the first axis of the means over the others."""
+    rank = values.array.ndim
+    if rank > 1:
+        values = reduce_mean(values, list(range(1, rank)))
+    return reduce_sum(values) if rank else values
+
+
+def _masked(sample_weight, mask, dtype):
+    """The mask as weights, times those that are given."""
+    mask = as_tensor(mask, dtype)
+    if sample_weight is None:
+        return mask
+    mask, weight = same_rank(mask, as_tensor(sample_weight, dtype, mask))
+    rank = max(mask.array.ndim, weight.array.ndim)
+    return trailing_axes(mask, rank) * trailing_axes(weight, rank)

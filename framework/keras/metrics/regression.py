@@ -1,0 +1,213 @@
+"""How far predictions are from the numbers that they should be."""
+
+import warnings
+
+from tapewright.core.dtypes import float32
+from tapewright.core.interpreters import active_tracer
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, size
+from tapewright.ops.math.comparison import greater, is_inf, where
+from tapewright.ops.math.elementwise import sqrt, square
+from tapewright.ops.math.reduction import reduce_mean, reduce_sum
+
+from .. import losses
+from ..losses import (
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+)
+from .metric import Metric
+from .reduction import Mean, MeanMetricWrapper
+from .shape_utils import as_tensor, check_matrices, fitted_weight, pair
+
+__all__ = [
+    "CosineSimilarity",
+    "LogCoshError",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "R2Score",
+    "RootMeanSquaredError",
+]
+
+AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
+
+
+class MeanSquaredError(MeanMetricWrapper):
+    """The mean of ``(y_true - y_pred) ** 2``.
+
+    >>> MeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
+    np.float32(0.25)
+    """
+
+    def __init__(self, name="mean_squared_error", dtype=None):
+        super().__init__(mean_squared_error, name, dtype)
+
+
+class MeanAbsoluteError(MeanMetricWrapper):
+    """The mean of ``|y_true - y_pred|``."""
+
+    def __init__(self, name="mean_absolute_error", dtype=None):
+        super().__init__(mean_absolute_error, name, dtype)
+
+
+class MeanAbsolutePercentageError(MeanMetricWrapper):
+    """The mean of ``100 * |y_true - y_pred| / |y_true|``."""
+
+    def __init__(self, name="mean_absolute_percentage_error", dtype=None):
+        super().__init__(mean_absolute_percentage_error, name, dtype)
+
+
+class MeanSquaredLogarithmicError(MeanMetricWrapper):
+    """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``."""
+
+    def __init__(self, name="mean_squared_logarithmic_error", dtype=None):
+        super().__init__(mean_squared_logarithmic_error, name, dtype)
+
+
+class LogCoshError(MeanMetricWrapper):
+    """The mean of ``log(cosh(y_pred - y_true))``."""
+
+    def __init__(self, name="logcosh", dtype=None):
+        super().__init__(log_cosh, name, dtype)
+
+
+class RootMeanSquaredError(Mean):
+    """The root of the mean of ``(y_true - y_pred) ** 2``.
+
+    >>> RootMeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
+    np.float32(0.5)
+    """
+
+    _direction = "down"
+
+    def __init__(self, name="root_mean_squared_error", dtype=None):
+        super().__init__(name, dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Adds the squared errors of one batch."""
+        y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
+        super().update_state(square(y_pred - y_true), sample_weight)
+
+    def result(self):
+        return sqrt(super().result())
+
+
+def cosine_similarity(y_true, y_pred, axis=-1):
+    """The cosine of the angle between the vectors along ``axis``; 0 for a zero vector.
+
+    The loss of this name is its negative, so that less is better.
+    """
+    return -losses.cosine_similarity(y_true, y_pred, axis)
+
+
+class CosineSimilarity(MeanMetricWrapper):
+    """The mean cosine of the angle between labels and predictions along ``axis``.
+
+    >>> CosineSimilarity()([[0.0, 1.0]], [[0.0, 3.0]]).numpy()
+    np.float32(1.0)
+    """
+
+    _direction = "up"
+
+    def __init__(self, name="cosine_similarity", dtype=None, axis=-1):
+        super().__init__(cosine_similarity, name, dtype, axis=axis)
+        self.axis = axis
+
+
+class R2Score(Metric):
+    """``1 - sum((y_true - y_pred) ** 2) / sum((y_true - mean(y_true)) ** 2)``.
+
+    Args: ``class_aggregation`` of the outputs' scores: "uniform_average",
+    "variance_weighted_average", or None for one score each; ``num_regressors``: the
+    number of predictors to adjust the score for, if not 0.
+
+    Shapes: labels and predictions ``[batch, outputs]``.
+
+    >>> R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
+    np.float32(0.57143)
+    """
+
+    _direction = "up"
+
+    def __init__(
+        self,
+        class_aggregation="uniform_average",
+        num_regressors=0,
+        name="r2_score",
+        dtype=None,
+    ):
+        super().__init__(dtype, name)
+        if class_aggregation not in AGGREGATIONS:
+            raise ValueError(
+                f"R2Score: class_aggregation must be one of {AGGREGATIONS}, got "
+                f"{class_aggregation!r}"
+            )
+        if num_regressors < 0:
+            raise ValueError(
+                f"R2Score: num_regressors must not be negative, got {num_regressors}"
+            )
+        self.class_aggregation = class_aggregation
+        self.num_regressors = num_regressors
+        self.num_samples = self.add_variable((), "zeros", name="num_samples")
+        self._built = False
+
+    def _build(self, outputs):
+        shape = (outputs,)
+        self.squared_sum = self.add_variable(shape, "zeros", name="squared_sum")
+        self.sum = self.add_variable(shape, "zeros", name="sum")
+        self.total_mse = self.add_variable(shape, "zeros", name="residual")
+        self.count = self.add_variable(shape, "zeros", name="count")
+        self._built = True
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Adds the sums of one batch."""
+        y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
+        check_matrices("R2Score", "outputs", y_true, y_pred)
+        weight = as_tensor(
+            1 if sample_weight is None else sample_weight, self._dtype, y_pred
+        )
+        if len(weight.shape) == 1:
+            weight = expand_dims(weight, 1)
+        weight = fitted_weight("R2Score", weight, y_true)
+        weighted = y_true * weight
+        residual = square(y_true - y_pred) * weight
+        if not self._built:
+            self._build(int(y_pred.shape[1]))
+        for variable, values in (
+            (self.sum, weighted),
+            (self.squared_sum, y_true * weighted),
+            (self.total_mse, residual),
+            (self.count, weight),
+        ):
+            variable.assign_add(cast(reduce_sum(values, 0), float32))
+        self.num_samples.assign_add(size(y_true, float32))
+
+    def result(self):
+        """The score; NaN before the first update."""
+        if not self._built:
+            return as_tensor(float("nan"), self._dtype)
+        total = self.squared_sum - self.sum * (self.sum / self.count)
+        scores = 1 - self.total_mse / total
+        scores = where(is_inf(scores), 0.0, scores)
+        if self.class_aggregation == "uniform_average":
+            scores = reduce_mean(scores)
+        elif self.class_aggregation == "variance_weighted_average":
+            scores = reduce_sum(total * scores) / reduce_sum(total)
+        return self._adjusted(scores) if self.num_regressors else scores
+
+    def _adjusted(self, score):
+        """For more samples than predictors and one; else the score itself."""
+        spare = self.num_samples - 1.0 - self.num_regressors
+        if active_tracer() is None and not spare > 0:
+            warnings.warn(
+                f"R2Score: {self.num_regressors} regressors need more than "
+                f"{self.num_regressors + 1} samples; the score is not adjusted",
+                stacklevel=3,
+            )
+            return score
+        adjusted = 1 - (1 - score) * (self.num_samples - 1.0) / spare
+        return where(greater(spare, 0.0), adjusted, score)

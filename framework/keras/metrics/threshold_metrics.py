@@ -1,0 +1,144 @@
+"""The best of one ratio among the thresholds at which another is high enough."""
+
+from tapewright.ops.math.comparison import greater_equal, where
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.ops.math.reduction import reduce_max
+
+from .confusion_utils import KINDS, Thresholds, count
+from .metric import Metric
+
+__all__ = [
+    "PrecisionAtRecall",
+    "RecallAtPrecision",
+    "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity",
+]
+
+
+class _Constrained(Metric):
+    """Base: counts at evenly spaced thresholds from 0 to 1."""
+
+    _direction = "up"
+
+    def __init__(self, at_least, num_thresholds, class_id, name, dtype):
+        super().__init__(dtype, name)
+        argument, value = at_least
+        if not 0 <= value <= 1:
+            raise ValueError(
+                f"{type(self).__name__}: {argument} must be from 0 to 1, got {value}"
+            )
+        if num_thresholds <= 0:
+            raise ValueError(
+                f"{type(self).__name__}: num_thresholds must be positive, got "
+                f"{num_thresholds}"
+            )
+        self.value = value
+        self.num_thresholds = num_thresholds
+        self.class_id = class_id
+        steps = num_thresholds - 1
+        values = [i / steps for i in range(num_thresholds)] if steps else [0.5]
+        self._thresholds = Thresholds(values)
+        for kind in KINDS:
+            shape = (num_thresholds,)
+            setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
+
+    @property
+    def thresholds(self):
+        return self._thresholds.values
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Counts one batch; weights are added up in place of ones."""
+        counts = count(
+            type(self).__name__,
+            self._thresholds,
+            KINDS,
+            y_true,
+            y_pred,
+            sample_weight,
+            class_id=self.class_id,
+        )
+        for kind, number in counts.items():
+            getattr(self, kind).assign_add(number)
+
+    def result(self):
+        constrained, wanted = self._ratios()
+        feasible = greater_equal(constrained, self.value)
+        return reduce_max(where(feasible, wanted, 0.0))
+
+    def _ratios(self):
+        """The ratio that has to be high enough, and the one whose best is wanted."""
+        raise NotImplementedError(f"{type(self).__name__} must define _ratios")
+
+    def _precision(self):
+        return _share(self.true_positives, self.false_positives)
+
+    def _recall(self):
+        return _share(self.true_positives, self.false_negatives)
+
+    def _specificity(self):
+        return _share(self.true_negatives, self.false_positives)
+
+
+def _share(part, rest):
+    part = part.read()
+    return divide_no_nan(part, part + rest)
+
+
+class SensitivityAtSpecificity(_Constrained):
+    """The best sensitivity ``tp / (tp + fn)`` where ``tn / (tn + fp) >= specificity``.
+
+    >>> metric = SensitivityAtSpecificity(0.5)
+    >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy()
+    np.float32(0.5)
+    """
+
+    def __init__(
+        self, specificity, num_thresholds=200, class_id=None, name=None, dtype=None
+    ):
+        at_least = "specificity", specificity
+        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        self.specificity = specificity
+
+    def _ratios(self):
+        return self._specificity(), self._recall()
+
+
+class SpecificityAtSensitivity(_Constrained):
+    """The best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``."""
+
+    def __init__(
+        self, sensitivity, num_thresholds=200, class_id=None, name=None, dtype=None
+    ):
+        at_least = "sensitivity", sensitivity
+        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        self.sensitivity = sensitivity
+
+    def _ratios(self):
+        return self._recall(), self._specificity()
+
+
+class PrecisionAtRecall(_Constrained):
+    """The best precision ``tp / (tp + fp)`` where ``tp / (tp + fn) >= recall``."""
+
+    def __init__(
+        self, recall, num_thresholds=200, class_id=None, name=None, dtype=None
+    ):
+        super().__init__(("recall", recall), num_thresholds, class_id, name, dtype)
+        self.recall = recall
+
+    def _ratios(self):
+        return self._recall(), self._precision()
+
+
+class RecallAtPrecision(_Constrained):
+    """The best recall ``tp / (tp + fn)`` where ``tp / (tp + fp) >= precision``."""
+
+    def __init__(
+        self, precision, num_thresholds=200, class_id=None, name=None, dtype=None
+    ):
+        at_least = "precision", precision
+        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        self.precision = precision
+
+    def _ratios(self):
+        return self._precision(), self._recall()

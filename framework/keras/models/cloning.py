@@ -1,0 +1,156 @@
+"""`clone_model`: a model of the same layers with weights of its own."""
+
+from tapewright.core.nest import assert_same_structure, flatten, map_structure
+from tapewright.layers.base.input_layer import InputLayer
+from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.symbolic_tensor import KerasTensor
+
+from .model import Model
+from .sequential import Sequential
+
+__all__ = ["clone_model"]
+
+
+def clone_model(
+    model,
+    input_tensors=None,
+    clone_function=None,
+    call_function=None,
+    recursive=False,
+):
+    """A new model like ``model``, newly initialized, and compiled if that one is.
+
+    Args: ``input_tensors``: symbolic tensors to build it on, in the structure of
+    ``model.input``, by default new ones; ``clone_function``: makes a layer from a layer,
+    by default from its config; ``call_function(layer, *args, **kwargs)``: calls it, for
+    models made from inputs and outputs; ``recursive``: whether models inside are cloned
+    by `clone_model`, too, rather than by ``clone_function``.
+
+    A model defined by its own ``call`` is made again from its config.
+
+    Raises: ``ValueError`` for arguments that do not apply to the model.
+    """
+    if call_function is not None and isinstance(model, Sequential):
+        raise ValueError(
+            "clone_model: call_function is for Model(inputs, outputs); the layers of a "
+            "Sequential model are listed, not called"
+        )
+    cloner = _Cloner(clone_function, call_function, recursive)
+    return cloner.cloned(model, input_tensors)
+
+
+class _Cloner:
+    """Makes layers anew, and keeps those made already, by the id of the old."""
+
+    def __init__(self, clone_function, call_function, recursive):
+        self.clone_function = clone_function
+        self.call_function = call_function
+        self.recursive = recursive
+        self.made = {}
+
+    def cloned(self, model, input_tensors=None):
+        """A model like this one, compiled with options like its own."""
+        given = (self.clone_function, self.call_function, input_tensors)
+        if isinstance(model, Sequential):
+            clone = self._sequential(model, input_tensors)
+        elif model._network is not None:
+            plain = given == (None, None, None) and not self.recursive
+            clone = _remade(model) if plain else self._network(model, input_tensors)
+        elif given != (None, None, None):
+            raise ValueError(
+                "clone_model: clone_function, call_function and input_tensors are for "
+                f"Sequential models and Model(inputs, outputs); {type(model).__name__} is "
+                "defined by its own call()"
+            )
+        else:
+            clone = _remade(model)
+        if model.compiled and not clone.compiled:
+            _compile_alike(model, clone)
+        return clone
+
+    def layer(self, layer):
+        """The layer, or op, that takes the place of this one."""
+        if id(layer) not in self.made:
+            self.made[id(layer)] = self._new(layer)
+        return self.made[id(layer)]
+
+    def _new(self, layer):
+        if not isinstance(layer, Layer):  # an op
+            return type(layer)(layer.op, layer.attributes, layer.name)
+        is_model = isinstance(layer, Sequential) or getattr(layer, "_network", None)
+        if self.recursive and is_model:
+            return self.cloned(layer)
+        if self.clone_function is None or isinstance(layer, InputLayer):
+            return _remade(layer)
+        return self.clone_function(layer)
+
+    def _sequential(self, model, input_tensors):
+        layers = [self.layer(x) for x in model.layers]
+        clone = type(model)(name=model.name)
+        if input_tensors is not None:
+            start = flatten(input_tensors)
+            if len(start) != 1 or type(start[0]) is not KerasTensor:
+                raise ValueError(
+                    "clone_model: input_tensors must be one symbolic tensor for a "
+                    f"Sequential model, got {input_tensors!r}"
+                )
+            clone._begin_at(start[0])
+        elif model._start is not None:
+            clone.add(_remade(model._start._keras_history.operation))
+        for layer in layers:
+            clone.add(layer)
+        if not model.trainable:
+            clone.trainable = False
+        return clone
+
+    def _network(self, model, input_tensors):
+        """The model made anew, layer by layer."""
+        network, values = model._network, {}
+        inputs = network.input_nest
+        if input_tensors is not None:
+            tensors = flatten(input_tensors)
+            _check_inputs(tensors, input_tensors, inputs)
+            values = {id(x): y for x, y in zip(network.inputs, tensors)}
+            inputs = input_tensors
+        new_inputs, outputs = network.rebuilt(self.layer, values, self.call_function)
+        inputs = new_inputs if input_tensors is None else inputs
+        own = type(model).__init__ is Model.__init__
+        clone = (type(model) if own else Model)(inputs, outputs, name=model.name)
+        if not model.trainable:
+            clone.trainable = False
+        return clone
+
+
+def _check_inputs(tensors, given, expected):
+    if any([type(x) is not KerasTensor for x in tensors]):
+        raise ValueError(
+            f"clone_model: input_tensors must be symbolic tensors, got {given!r}"
+        )
+    try:
+        assert_same_structure(given, expected)
+        same = True
+    except ValueError:
+        same = False
+    if not same or type(given) is not type(expected):
+        raise ValueError(
+            "clone_model: input_tensors must have the structure of model.input, "
+            f"{expected!r}, got {given!r}"
+        )
+
+
+def _remade(thing):
+    """Another one of the same class and config."""
+    return type(thing).from_config(thing.get_config())
+
+
+def _compile_alike(model, clone):
+    """Compiles with the same options: objects are made anew, names and functions kept."""
+    if type(model).compile is not Model.compile:  # with arguments of its own
+        clone.compile_from_config(model.get_compile_config())
+        return
+
+    def twin(option):
+        return _remade(option) if hasattr(option, "from_config") else option
+
+    options = model._compiled.options
+    clone.compile(**{name: map_structure(twin, x) for name, x in options.items()})

@@ -1,0 +1,198 @@
+"""`Network`: the layers and ops between symbolic inputs and outputs, and how to run them.
+
+The order of the layers is Keras', as files hold weights in it: by their distance from the
+outputs, far ones first, and at one distance as a walk from the outputs meets them.
+"""
+
+from functools import partial
+
+from tapewright.core.nest import flatten, pack
+from tapewright.layers.base.input_layer import Input, InputLayer
+from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
+
+__all__ = ["Network", "standardized"]
+
+
+class Network:
+    """What leads from symbolic inputs to symbolic outputs, nests of `KerasTensor`.
+
+    It may begin at inner tensors: then it gets `Input`s of its own in their places.
+
+    Raises: ``ValueError`` if an output does not follow from the inputs, what is given is
+    not symbolic, or two layers have one name.
+    """
+
+    def __init__(self, inputs, outputs):
+        self._find(_sole(inputs), _sole(outputs))
+        if not all([_is_input(x) for x in self.inputs]):
+            self._find(*self.rebuilt(lambda operation: operation, self._new_inputs()))
+        self._check_names()
+
+    # --- copies
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        for node in self.nodes:
+            if node not in node.operation._inbound_nodes:  # another model may have it
+                node.join()
+
+    # --- finding what belongs to it
+
+    def _find(self, inputs, outputs):
+        self.input_nest, self.output_nest = inputs, outputs
+        self.inputs, self.outputs = flatten(inputs), flatten(outputs)
+        for what, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
+            for x in tensors:
+                if type(x) is not KerasTensor:
+                    raise ValueError(
+                        f"Model: {what} must come from Input(...) and layers called on "
+                        f"it, got {x!r}"
+                    )
+        if len({id(x) for x in self.inputs}) < len(self.inputs):
+            raise ValueError("Model: an input is listed twice")
+        self.nodes, seen = self._collect()
+        depths = self._depths()
+        self.operations = sorted(seen, key=lambda op: (-depths[id(op)], seen[op]))
+
+    def _new_inputs(self):
+        """Symbolic inputs by the id of the tensors that they stand for."""
+        return {
+            id(x): x if _is_input(x) else Input(batch_shape=x.shape, dtype=x.dtype)
+            for x in self.inputs
+        }
+
+    def _collect(self):
+        """The nodes, each after those that it needs; operations by their first visit."""
+        own = {id(x) for x in self.inputs}
+        nodes, done, seen = [], set(), {}
+        ahead = [(node_of(x), False) for x in reversed(self.outputs)]
+        while ahead:
+            node, ready = ahead.pop()
+            if ready:
+                nodes.append(node)
+                continue
+            if id(node) in done:
+                continue
+            if node.args and all([id(x) in own for x in node.output_tensors]):
+                done.add(id(node))  # an inner tensor that is given: nothing before it
+                continue
+            done.add(id(node))
+            seen.setdefault(node.operation, len(seen))
+            ahead.append((node, True))
+            needed = [x for x in node.input_tensors if id(x) not in own or _is_input(x)]
+            ahead += [(node_of(x), False) for x in reversed(needed)]
+            if not node.args and id(node.outputs) not in own:
+                known = ", ".join([x.name for x in self.inputs])
+                raise ValueError(
+                    f"Model: the outputs need the input '{node.outputs.name}', which is "
+                    f"not among the inputs ({known})"
+                )
+        for x in self.inputs:  # those that nothing needs
+            node = node_of(x)
+            if id(node) not in done and not node.args:
+                nodes.insert(0, node)
+                seen[node.operation] = -1
+        return nodes, seen
+
+    def _depths(self):
+        """The distance of each operation from the outputs, by its id."""
+        own = {id(node) for node in self.nodes}
+        of_nodes, of_operations = {}, {}
+        for node in reversed(self.nodes):
+            depth = of_nodes.setdefault(id(node), 0)
+            depth = max(depth, of_operations.get(id(node.operation), 0))
+            of_nodes[id(node)] = of_operations[id(node.operation)] = depth
+            for parent in node.parents:
+                if id(parent) in own:
+                    of_nodes[id(parent)] = max(depth + 1, of_nodes.get(id(parent), 0))
+        return of_operations
+
+    def _check_names(self):
+        names = [operation.name for operation in self.operations]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"Model: {names.count(name)} layers have the name '{name}'; names "
+                    "must differ, pass name= to one of them"
+                )
+
+    @property
+    def layers(self):
+        return [op for op in self.operations if isinstance(op, Layer)]
+
+    # --- running
+
+    def run(self, inputs):
+        """The outputs for a nest of tensors like the inputs."""
+        values = {id(x): y for x, y in zip(self.inputs, inputs, strict=True)}
+        for node in self.nodes:
+            if all([id(x) in values for x in node.output_tensors]):
+                continue
+            answer = flatten(node.call(values))
+            for x, y in zip(node.output_tensors, answer, strict=True):
+                values[id(x)] = y
+        return pack(self.output_nest, [values[id(x)] for x in self.outputs])
+
+    def rebuilt(self, copy, values=(), call=None):
+        """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
+
+        ``values``: id of a symbolic tensor -> what is already known to stand for it;
+        ``call(operation, *args, **kwargs)`` makes the calls.
+        """
+        values = dict(values)
+        for node in self.nodes:
+            if all([id(x) in values for x in node.output_tensors]):
+                continue
+            operation = copy(node.operation)
+            if not node.args:
+                values[id(node.outputs)] = operation.output
+                continue
+            operation = operation if call is None else partial(call, operation)
+            answer = flatten(node.call(values, operation))
+            for x, y in zip(node.output_tensors, answer, strict=True):
+                values[id(x)] = y
+        nests = self.input_nest, self.output_nest
+        return tuple([pack(n, [values[id(x)] for x in flatten(n)]) for n in nests])
+
+
+def _sole(tensors):
+    """The tensor in a list or tuple of one, which Keras takes for the tensor itself."""
+    if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
+        return tensors[0]
+    return tensors
+
+
+def _is_input(x):
+    return isinstance(x._keras_history.operation, InputLayer)
+
+
+def standardized(network, inputs, title):
+    """What a model was called with, as a list of tensors in the order of its inputs.
+
+    Raises: ``ValueError`` naming the inputs if their number, names or shapes differ.
+    """
+    expected = network.input_nest
+    names = [x.name for x in network.inputs]
+    if isinstance(inputs, dict) and not isinstance(expected, dict):
+        missing = [name for name in names if name not in inputs]
+        if missing:
+            raise ValueError(
+                f"{title}: the inputs are {names}; a dict without {missing} was given, "
+                f"with {list(inputs)}"
+            )
+        flat = [inputs[name] for name in names]
+    elif isinstance(expected, dict) and isinstance(inputs, dict):
+        missing = sorted(set(expected) - set(inputs))
+        if missing:
+            raise ValueError(
+                f"{title}: the inputs are {sorted(expected)}; {missing} is missing"
+            )
+        flat = flatten({key: inputs[key] for key in expected})
+    else:
+        flat = flatten(inputs)
+    if len(flat) != len(names):
+        raise ValueError(
+            f"{title}: there are {len(names)} inputs, {names}; got {len(flat)} tensors"
+        )
+    return flat

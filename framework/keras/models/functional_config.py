@@ -1,0 +1,338 @@
+"""The config of a `Network`, layers and the calls between them, and the way back.
+
+The forms are Keras'. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
+the number of the call and that of the output that they come from; Keras 2 has lists of
+such places instead. Calls are counted from 0, but where outputs of the model are named,
+those of a model inside from 1.
+"""
+
+from collections import deque
+
+from tapewright.core.nest import flatten, is_nested
+from tapewright.layers.base.input_layer import InputLayer
+from tapewright.layers.base.symbolic_tensor import (
+    KerasTensor,
+    OpCall,
+    Operation,
+    node_of,
+)
+from tapewright.serialization.registration import refusal, refusing
+from tapewright.serialization.registry import deserialize, serialize
+
+from ..files.call_arguments import (
+    argument_config,
+    argument_from_config,
+    tensor_config,
+)
+from ..files.keras2_functions import CONSTANT, FunctionCall, is_function_call
+from ..files.operations import (
+    check_call,
+    is_operation,
+    operation_config,
+    operation_from_config,
+)
+
+__all__ = ["config_of_network", "network_from_config"]
+
+
+def config_of_network(network):
+    """Layers, each with the calls that belong to the model, inputs and outputs."""
+    own = {id(node) for node in network.nodes}
+    numbers = {}
+    for operation in network.operations:
+        kept = [n for n in operation._inbound_nodes if id(n) in own]
+        numbers |= {id(node): i for i, node in enumerate(kept)}
+
+    def place(x):
+        history = x._keras_history
+        number = numbers[id(node_of(x))]
+        return [history.operation.name, number, history.tensor_index]
+
+    def end(x):
+        name, number, index = place(x)
+        return [name, number + _is_functional(x._keras_history.operation), index]
+
+    def tensor(x):
+        return tensor_config(x, place(x))
+
+    layers = []
+    for operation in network.operations:
+        kept = [n for n in operation._inbound_nodes if id(n) in own and n.args]
+        calls = [_call_config(node, tensor) for node in kept]
+        is_op = isinstance(operation, OpCall)
+        entry = operation_config(operation) if is_op else serialize(operation)
+        layers.append(entry | {"name": operation.name, "inbound_nodes": calls})
+    return {
+        "layers": layers,
+        "input_layers": _mapped(end, network.input_nest),
+        "output_layers": _mapped(end, network.output_nest),
+    }
+
+
+def _call_config(node, tensor):
+    kwargs = {key: argument_config(x, tensor) for key, x in node.kwargs.items()}
+    call = {"args": [argument_config(x, tensor) for x in node.args], "kwargs": kwargs}
+    # Keras notes `training` whether it was given or not, and overrides it when it runs.
+    return call | {"keeps_training": True} if "training" in kwargs else call
+
+
+def _is_functional(operation):
+    """Whether Keras has it as a model made from inputs and outputs."""
+    return getattr(operation, "place_in_keras", ("", ""))[1] == "Functional"
+
+
+def _mapped(function, nest):
+    if isinstance(nest, dict):
+        return {key: _mapped(function, value) for key, value in nest.items()}
+    if is_nested(nest):
+        return _container(nest, [_mapped(function, value) for value in nest])
+    return function(nest)
+
+
+def _container(like, values):
+    """A list, or a tuple like one: in a config that is no text it stays a tuple."""
+    if hasattr(like, "_fields"):
+        return type(like)(*values)
+    return tuple(values) if isinstance(like, tuple) else values
+
+
+# -------------------------------------------------------------------- from a config
+
+
+def network_from_config(config):
+    """``(inputs, outputs)`` of new layers like those that the config describes.
+
+    Entries may come in any order. Raises: ``ValueError`` if a layer is called on what no
+    other gives, two have one name, or calls wait for each other.
+    """
+    return _Builder(config).built()
+
+
+class _Builder:
+    """The layers of a config, and the calls that are still to be made."""
+
+    def __init__(self, config):
+        self.config = config
+        self.made, self.calls, self.first = {}, {}, {}
+        entries = config["layers"]
+        if not isinstance(entries, list):
+            raise refusal(f"Model: layers must be a list, got {str(entries)[:80]}")
+        for entry in entries:
+            self._add(entry)
+        self.base = {name: self._base(name) for name in self.made}
+
+    def _add(self, entry):
+        inner = entry.get("config") if isinstance(entry, dict) else None
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if name is None and isinstance(inner, dict):
+            name = inner.get("name")
+        if not isinstance(name, str) or not isinstance(entry.get("class_name"), str):
+            raise refusal(
+                "Model: each of the layers must be a dict with class_name, config and "
+                f"name, got {str(entry)[:80]}"
+            )
+        if name in self.made:
+            raise refusal(f"Model: two layers have the name {name[:80]!r}")
+        operation = self._operation(entry)
+        if not isinstance(operation, Operation):
+            raise refusal(f"Model: {name[:80]!r} is no layer, but {operation!r:.80}")
+        self.made[name] = operation
+        is_input = isinstance(operation, InputLayer)  # which has its node already
+        self.first[name] = len(operation._inbound_nodes) - is_input
+        self.calls[name] = _calls(name, entry)
+
+    def _operation(self, entry):
+        if is_function_call(entry):
+            return FunctionCall(entry)
+        if is_operation(entry):
+            return OpCall(*operation_from_config(entry))
+        return deserialize("layer", entry)
+
+    def _base(self, name):
+        """Keras 2 counts the calls of a model inside from 1."""
+        calls = self.calls[name]
+        if not calls or not any([call.get("old") for call in calls]):
+            return 0
+        numbers = [number for n, number in self._old_places() if n == name]
+        return int(numbers != [] and min(numbers) == 1 and max(numbers) == len(calls))
+
+    def _old_places(self):
+        """Layer and number of all places in a config of Keras 2."""
+        if not hasattr(self, "_places"):
+            self._places = []
+            listed = [self.config["output_layers"]]
+            listed += [call for calls in self.calls.values() for call in calls]
+            while listed:
+                each = listed.pop()
+                if _is_place(each):
+                    self._places.append((each[0], each[1]))
+                elif isinstance(each, dict):
+                    listed += each.values()
+                elif isinstance(each, (list, tuple)):
+                    listed += each
+        return self._places
+
+    # --- making the calls
+
+    def built(self):
+        """Makes all calls, each when what it needs is there."""
+        needed, waiting = {}, {}
+        for name, calls in self.calls.items():
+            for i, call in enumerate(calls):
+                needs = self._needs(name, i, call)
+                needed[name, i] = len(needs)
+                for key in needs:
+                    waiting.setdefault(key, []).append((name, i))
+        ready = deque([key for key, count in needed.items() if not count])
+        while ready:
+            key = ready.popleft()
+            self._call(*key)
+            for other in waiting.get(key, ()):
+                needed[other] -= 1
+                if not needed[other]:
+                    ready.append(other)
+        stuck = list(dict.fromkeys([name for (name, _), n in needed.items() if n]))
+        if stuck:
+            raise refusal(
+                f"Model: the layers {', '.join(stuck[:5])[:200]} wait for each other: "
+                "their calls go round in a loop"
+            )
+        ends = self.config["input_layers"], self.config["output_layers"]
+        return tuple([self._ends(each) for each in ends])
+
+    def _needs(self, name, i, call):
+        """The calls that must be made first."""
+        found = {(name, i - 1)} if i else set()
+
+        def note(config):
+            other, number, _ = self._place(config)
+            if not isinstance(self.made[other], InputLayer):
+                found.add((other, number))
+
+        self._arguments(call, note)
+        return found
+
+    def _place(self, config):
+        place = config.get("keras_history") if isinstance(config, dict) else None
+        if not _is_place(place):
+            raise refusal(
+                "Model: a tensor must come from [layer, number of its call, number of the "
+                f"output], got {str(place)[:80]}"
+            )
+        name, number, index = place[:3]
+        if name not in self.made:
+            raise refusal(f"Model: there is no layer {name[:80]!r} in the config")
+        number -= self.base[name]
+        count = max(len(self.calls[name]), isinstance(self.made[name], InputLayer))
+        if not 0 <= number < count:
+            raise refusal(
+                f"Model: the layer {name[:80]!r} is called {count} times in the config, "
+                f"there is no call {place[1]} of it"
+            )
+        return name, number, index
+
+    def _tensor(self, config):
+        name, number, index = self._place(config)
+        tensors = self.made[name]._inbound_nodes[self.first[name] + number]
+        if not 0 <= index < len(tensors.output_tensors):
+            raise refusal(
+                f"Model: the layer {name[:80]!r} gives {len(tensors.output_tensors)} "
+                f"outputs, there is no output {index}"
+            )
+        return tensors.output_tensors[index]
+
+    def _arguments(self, call, tensor):
+        if "old" in call:
+            return _old_arguments(call, self.made, tensor)
+        args = argument_from_config(call.get("args", []), tensor)
+        kwargs = argument_from_config(call.get("kwargs", {}), tensor)
+        if not isinstance(args, list) or not isinstance(kwargs, dict):
+            raise refusal(f"Model: a call needs args and kwargs, got {str(call)[:80]}")
+        if not call.get("keeps_training"):
+            kwargs.pop("training", None)
+        return args, kwargs
+
+    def _call(self, name, i):
+        args, kwargs = self._arguments(self.calls[name][i], self._tensor)
+        symbolic = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
+        is_op = isinstance(self.made[name], (OpCall, FunctionCall))
+        if is_op and not symbolic:  # it would compute now
+            raise refusal(f"the operation {name[:80]!r} is called on no tensor")
+        if is_op:
+            check_call(self.made[name], kwargs)
+        with refusing(f"the layer {name[:80]!r} cannot be called as the config says"):
+            self.made[name](*args, **kwargs)
+
+    def _ends(self, places):
+        if isinstance(places, dict):
+            return {key: self._ends(each) for key, each in places.items()}
+        if not isinstance(places, (list, tuple)):
+            raise refusal(f"Model: inputs and outputs are places, got {places!r:.80}")
+        if not _is_place(places):
+            return _container(places, [self._ends(each) for each in places])
+        name, number, index = places[:3]
+        operation = self.made.get(name)
+        if _is_functional(operation) and not self.base[name]:
+            several = len(self.calls[name]) > 1
+            number = number - 1 if number or several else 0
+        return self._tensor({"keras_history": [name, number, index]})
+
+
+def _is_place(value):
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) >= 3
+        and isinstance(value[0], str)
+        and type(value[1]) is int
+        and type(value[2]) is int
+    )
+
+
+def _calls(name, entry):
+    """The calls of a layer as dicts, those of Keras 2 with their places under "old"."""
+    nodes = entry.get("inbound_nodes", [])
+    if not isinstance(nodes, list):
+        raise refusal(
+            f"Model: inbound_nodes of {name[:80]!r} must be a list, got {str(nodes)[:80]}"
+        )
+    return [_old_call(name, node) if isinstance(node, list) else node
+            for node in nodes if _is_node(name, node)]  # fmt: skip
+
+
+def _is_node(name, node):
+    if isinstance(node, (dict, list)):
+        return bool(node)
+    raise refusal(
+        f"Model: a call of {name[:80]!r} must be a dict, got {str(node)[:80]}"
+    )
+
+
+def _old_call(name, node):
+    if node[0] == CONSTANT and len(node) == 4 and isinstance(node[3], dict):
+        return {"old": [], "constant": node[2], "kwargs": node[3]}
+    node = [node] if _is_place(node) else node
+    for place in node:
+        if not _is_place(place) or len(place) > 4:
+            raise refusal(f"Model: {name[:80]!r} is called on {str(place)[:80]}")
+    kwargs = node[0][3] if len(node[0]) > 3 else {}
+    if not isinstance(kwargs, dict):
+        raise refusal(f"Model: {name[:80]!r} is called with {str(kwargs)[:80]}")
+    return {"old": [place[:3] for place in node], "kwargs": kwargs}
+
+
+def _old_arguments(call, made, tensor):
+    """Arguments in which tensors are places, among the keywords, too."""
+
+    def read(value):
+        if _is_place(value) and value[0] in made:
+            return tensor({"keras_history": value})
+        if isinstance(value, list):
+            return [read(each) for each in value]
+        return argument_from_config(value, tensor)
+
+    tensors = [tensor({"keras_history": place}) for place in call["old"]]
+    if "constant" in call:
+        args = [call["constant"]]
+    else:
+        args = tensors if len(tensors) == 1 else [tensors]
+    return args, {key: read(value) for key, value in call["kwargs"].items()}

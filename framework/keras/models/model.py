@@ -1,0 +1,406 @@
+"""`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.layer_serialization import BuildShapes
+from tapewright.layers.base.masks import attach, in_use, mask_of, masked
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.registration import custom_object_scope
+from tapewright.serialization.registry import from_constructor, plain, register
+
+from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
+from ..training.steps import Steps
+from ..training.summary import print_summary
+from ..training.trainer import Loops
+from .functional import Network, standardized
+from .functional_config import config_of_network, network_from_config
+
+__all__ = ["Model", "model_from_json"]
+
+
+class Model(Loops, Steps, Layer):
+    """Layers put together, and how they are trained.
+
+    ``Model(inputs, outputs)`` is what leads from the first to the second, which are
+    symbolic: see `Input`. A subclass keeps layers as attributes and defines ``call``;
+    it may define `train_step`, too.
+
+    >>> from tapewright.layers import Dense, Input
+    >>> x = Input((3,))
+    >>> model = Model(inputs=x, outputs=Dense(2)(x))
+    >>> model.compile("sgd", "mse")
+    >>> model.output_shape, model.count_params()
+    ((None, 2), 8)
+    """
+
+    _network = None
+    _makes_masks = False  # its layers do
+    custom_arguments = ("inputs", "outputs")
+
+    def __init__(self, *args, inputs=None, outputs=None, **kwargs):
+        if args and outputs is None and inputs is None and len(args) > 1:
+            inputs, outputs, *args = args
+        elif args and inputs is None:
+            inputs, *args = args
+        if args and "name" not in kwargs:
+            kwargs["name"], *args = args
+        if args:
+            raise TypeError(f"{type(self).__name__}: too many arguments, {args!r}")
+        if inputs is not None and type(self) is Model and kwargs.get("name") is None:
+            kwargs["name"] = unique_name("functional")
+        super().__init__(**kwargs)
+        if (inputs is None) != (outputs is None):
+            raise TypeError(
+                f"{type(self).__name__}: inputs and outputs must be given together"
+            )
+        if inputs is not None:
+            self._set_network(Network(inputs, outputs))
+
+    def _set_network(self, network):
+        self._network = network
+        self._network_layers = network.layers
+        self.built = True
+        self._output_shape = map_structure(lambda x: tuple(x.shape), self.output)
+
+    # --- calling
+
+    def call(self, inputs, training=None, mask=None):
+        """The outputs; a subclass defines it unless it was made from inputs and outputs."""
+        if self._network is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} must define call(inputs), or be made from "
+                "inputs and outputs"
+            )
+        network = self._network
+        flat = standardized(network, inputs, self._title)
+        if mask is not None:
+            flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
+        pairs = zip(flat, network.inputs)
+        return network.run([self._as_input(x, expected) for x, expected in pairs])
+
+    def _as_input(self, x, expected):
+        """A tensor of the rank and dtype of an input."""
+        if x is None:
+            if not expected._keras_history.operation.optional:
+                raise ValueError(
+                    f"{self._title}: the input '{expected.name}' is None, but not optional; "
+                    "see optional= of Input"
+                )
+            return None
+        tensor, wanted = convert_to_tensor(x), tuple(expected.shape)
+        mask = mask_of(tensor) if in_use() else None
+        tensor = of_rank(tensor, wanted)
+        sizes = tuple(tensor.shape)
+        fits = len(sizes) == len(wanted) and all(
+            [n is None or m is None or m == n for m, n in zip(sizes, wanted)]
+        )
+        if not fits:
+            raise ShapeError(
+                self._title, f"the input '{expected.name}' must have shape {wanted}",
+                given=tensor,
+            )  # fmt: skip
+        if tensor.dtype != expected.dtype:
+            tensor = cast(tensor, expected.dtype)
+        if mask is not None:
+            attach(tensor, mask)
+        return tensor
+
+    def compute_mask(self, inputs, mask=None):
+        """None: masks come out with the outputs of the layers."""
+        return None
+
+    def _converted(self, inputs):
+        if self._network is not None:  # each input has a dtype of its own
+            return map_structure(
+                lambda x: x if x is None else convert_to_tensor(x), inputs
+            )
+        return super()._converted(inputs)
+
+    def build(self, input_shape):
+        """Makes the weights for inputs of this shape, by a trace of ``call``."""
+        if self._network is None and not self.built:
+            self.compute_output_shape(input_shape)
+        self.built = True
+
+    def _build_for(self, args, kwargs):
+        """On a call, layers see real inputs and build themselves."""
+        if type(self).build is not Model.build:
+            super()._build_for(args, kwargs)
+        else:
+            shapes = map_structure(_of_any_batch, args[0])
+            self._build_shapes = BuildShapes({"input_shape": shapes})
+
+    # --- what it is made of
+
+    @property
+    def layers(self):
+        """The layers, in a new list: from inputs to outputs, or as they became attributes."""
+        found = list(self._network.layers) if self._network is not None else []
+        found += [part for part in self._parts() if isinstance(part, Layer)]
+        return list({id(layer): layer for layer in found}.values())
+
+    @layers.setter
+    def layers(self, value):
+        raise AttributeError("Model.layers is computed; use another name")
+
+    @property
+    def operations(self):
+        """The layers and ops from inputs to outputs."""
+        return list(self._network.operations) if self._network else self.layers
+
+    def get_layer(self, name=None, index=None):
+        """The layer of that name or number. Raises: ``ValueError`` if there is none."""
+        layers = self.layers
+        if (name is None) == (index is None):
+            raise ValueError("get_layer: pass either name or index")
+        if index is not None:
+            if not -len(layers) <= index < len(layers):
+                raise ValueError(
+                    f"get_layer: index must be below {len(layers)}, got {index}"
+                )
+            return layers[index]
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        names = ", ".join([layer.name for layer in layers])
+        raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
+
+    def _need_network(self, what):
+        if self._network is None:
+            raise AttributeError(
+                f"{self._title}: there are no symbolic {what}: it was not made from "
+                "inputs and outputs"
+            )
+        return self._network
+
+    @property
+    def inputs(self):
+        """The symbolic inputs, in a list."""
+        return self._need_network("inputs").inputs
+
+    @property
+    def outputs(self):
+        """The symbolic outputs, in a list."""
+        return self._need_network("outputs").outputs
+
+    @property
+    def input(self):
+        """The symbolic inputs as they were given."""
+        return self._need_network("inputs").input_nest
+
+    @property
+    def output(self):
+        """The symbolic outputs as they were given."""
+        return self._need_network("outputs").output_nest
+
+    @property
+    def input_shape(self):
+        return _single(map_structure(lambda x: tuple(x.shape), self.input))
+
+    @property
+    def output_shape(self):
+        if self._network is None and self._output_shape is not None:
+            return self._output_shape
+        return _single(map_structure(lambda x: tuple(x.shape), self.output))
+
+    @property
+    def input_names(self):
+        return [x.name for x in self.inputs]
+
+    @property
+    def output_names(self):
+        """The names of the outputs: keys of a dict, else the layers that give them.
+
+        None for a subclass, whose outputs have no names.
+        """
+        if self._network is None:
+            return None
+        nest = self._network.output_nest
+        if isinstance(nest, dict) and len(nest) == len(self._network.outputs):
+            return sorted(nest)
+        names = []
+        for x in self._network.outputs:
+            name = x._keras_history.operation.name
+            names.append(f"{name}_{names.count(name)}" if name in names else name)
+        return names
+
+    def summary(
+        self,
+        line_length=None,
+        positions=None,
+        print_fn=None,
+        expand_nested=False,
+        show_trainable=False,
+        layer_range=None,
+    ):
+        """Prints a table of the layers, their output shapes and numbers of weights.
+
+        Args: ``print_fn`` is called with the whole text instead of ``print``;
+        ``line_length``: the width of the table; ``expand_nested``: the layers of models
+        inside, too; ``show_trainable``: which of them train; ``layer_range``: names of
+        the first and the last layer to be shown.
+        """
+        print_summary(
+            self,
+            line_length,
+            positions,
+            print_fn,
+            expand_nested,
+            show_trainable,
+            layer_range,
+        )
+
+    # --- files: what reads and writes them is loaded at first use
+
+    @property
+    def lists_layers(self):
+        """Whether the layers are a list or a graph, not attributes."""
+        return self._network is not None
+
+    @property
+    def kind_in_files(self):
+        """The name of the class by which Keras files it away."""
+        plain_class = type(self) is Model and self._network is not None
+        return "functional" if plain_class else snake_case(type(self).__name__)
+
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        """Writes the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
+        from ..files.models import save_model
+
+        save_model(self, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
+        """Writes the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
+
+        With those of the optimizer, if compiled. The file is replaced as a whole: an error
+        leaves an older one as it was. Raises: ``ValueError`` for another ending,
+        ``FileExistsError`` unless ``overwrite``.
+        """
+        from ..files.weights import save_weights
+
+        save_weights(self, filepath, overwrite, max_shard_size)
+
+    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+        """Assigns the weights of a file, ours or Keras', of weights or a whole model.
+
+        Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
+        ``by_name=True``, for the older ``.h5`` files: layers are found by their names;
+        ``objects_to_skip``: layers that are left alone.
+
+        Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
+        layers or the file is not as it should be; then nothing was assigned.
+        """
+        from ..files.weights import load_weights
+
+        load_weights(self, filepath, skip_mismatch, **kwargs)
+
+    # --- config
+
+    @property
+    def place_in_keras(self):
+        """The module and class of Keras of which this is one."""
+        if self._network is None:
+            return "keras", "Model"
+        return "keras.src.models.functional", "Functional"
+
+    @from_constructor
+    def get_config(self):
+        """Name and layers of a model from inputs and outputs; else the arguments."""
+        if self._network is None or not _takes_ends(type(self)):
+            return super().get_config()
+        config = {"name": self.name, "trainable": self.trainable}
+        own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
+        config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
+        return config | config_of_network(self._network)
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model like the one that gave the config, with weights of its own."""
+        with custom_object_scope(custom_objects):
+            if not set(_ENDS) <= set(config) or not _takes_ends(cls):
+                return super().from_config(config)
+            inputs, outputs = network_from_config(config)
+            rest = {key: value for key, value in config.items() if key not in _ENDS}
+            trainable = rest.pop("trainable", True)
+            model = cls(inputs=inputs, outputs=outputs, **rest)
+            if not trainable:
+                model.trainable = False
+            return model
+
+    def to_json(self, **kwargs):
+        """The config of the model as JSON, with how it was built and compiled.
+
+        ``kwargs`` are those of ``json.dumps``. `model_from_json` makes the model anew,
+        with weights of its own.
+
+        >>> from tapewright import keras
+        >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
+        >>> keras.models.model_from_json(text).layers[0].units
+        2
+        """
+        import json  # takes a few milliseconds
+
+        return json.dumps(serialize_keras_object(self), **kwargs)
+
+
+_ENDS = ("layers", "input_layers", "output_layers")
+
+
+def _takes_ends(cls):
+    """Whether models of the class are made from inputs and outputs, as `Model` is."""
+    code = cls.__init__.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if {"inputs", "outputs"} <= set(names):
+        return True
+    return bool(code.co_flags & 0x04 and code.co_flags & 0x08)  # *args and **kwargs
+
+
+def model_from_json(json_string, custom_objects=None):
+    """The model that `Model.to_json` wrote down, ours or Keras'.
+
+    ``custom_objects``: names and classes to look among first. Raises: ``ValueError`` for
+    what is no config, or names an unknown class.
+    """
+    import json
+
+    if not isinstance(json_string, (str, bytes)):
+        raise TypeError(
+            f"model_from_json: json_string must be a string, got {json_string!r}"
+        )
+    found = deserialize_keras_object(
+        json.loads(json_string), custom_objects, kind="layer"
+    )
+    if not isinstance(found, Model):
+        raise ValueError(f"model_from_json: this is no model, but {found!r:.80}")
+    return found
+
+
+register("layer", "Functional", Model)  # as Keras names models with inputs and outputs
+
+
+def _of_any_batch(tensor):
+    shape = getattr(tensor, "shape", None)
+    return None if shape is None else (None, *tuple(shape)[1:])
+
+
+def of_rank(tensor, shape):
+    """The tensor with a last axis of 1 more or less, if it needs that for this shape."""
+    rank = len(tensor.shape)
+    if rank == len(shape) + 1 and tensor.shape[-1] == 1:
+        return squeeze(tensor, -1)
+    if rank == len(shape) - 1 and shape[-1] == 1:
+        return expand_dims(tensor, -1)
+    return tensor
+
+
+def _single(shapes):
+    """The shape itself where there is a list of one."""
+    if is_nested(shapes) and len(shapes) == 1 and not isinstance(shapes, dict):
+        inner = shapes[0]
+        return inner if isinstance(inner, tuple) else shapes
+    return shapes

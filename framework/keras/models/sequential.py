@@ -1,0 +1,223 @@
+"""`Sequential`: layers one after the other."""
+
+from tapewright.core.nest import flatten
+from tapewright.layers.base.input_layer import Input, InputLayer
+from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.masks import masked
+from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.serialization.registration import custom_object_scope, refusal
+from tapewright.serialization.registry import deserialize, serialize
+
+from .functional import Network, standardized
+from .model import Model, of_rank
+
+__all__ = ["Sequential"]
+
+
+class Sequential(Model):
+    """Layers called in turn, each on the outputs of the one before.
+
+    The weights are made on the first call; at once if the first layer is an `Input` or
+    has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
+
+    >>> from tapewright.layers import Dense, Flatten
+    >>> model = Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
+    >>> model.build((None, 3, 3))
+    >>> model.count_params()
+    50
+    """
+
+    def __init__(self, layers=None, trainable=True, name=None, **kwargs):
+        super().__init__(name=name, **kwargs)
+        self._layers = []
+        self._names = set(), Layer._renamed
+        self._start = None  # the symbolic input, once the shape is known
+        self._chain = []  # the symbolic outputs of the layers
+        self._given_batch_shape = None
+        for layer in layers or ():
+            self.add(layer)
+        if not trainable:
+            self.trainable = False
+
+    @property
+    def layers(self):
+        """The layers, in a new list."""
+        return list(self._layers)
+
+    def add(self, layer, rebuild=True):
+        """Appends a layer, or at the beginning an `Input`.
+
+        Raises: ``ValueError`` for what is no layer, and for a name that is taken.
+        """
+        if type(layer) is KerasTensor:
+            layer = layer._keras_history.operation
+        if not isinstance(layer, Layer):
+            raise ValueError(
+                f"Sequential '{self.name}': only layers can be added, got {layer!r}; wrap "
+                "a function in layers.Lambda or layers.Activation"
+            )
+        if isinstance(layer, InputLayer):
+            if self._layers or self._start is not None:
+                raise ValueError(
+                    f"Sequential '{self.name}': an Input must come first, and only once; "
+                    f"there is {self._layers[0].name if self._layers else 'one'} already"
+                )
+            self._begin_at(layer.output)
+            return
+        if layer.name in self._taken_names():
+            raise ValueError(
+                f"Sequential '{self.name}': the names of layers must differ, there is "
+                f"'{layer.name}' already; pass name= to one of them"
+            )
+        if not self._layers and self._start is None:
+            shape = layer._given_shape
+            if shape is None and isinstance(layer, Model):
+                shape = getattr(layer, "input_shape", None)
+            if shape is not None:
+                self._begin_at(Input(batch_shape=shape))
+        if self._start is not None:
+            with self._building():
+                output = layer(self._chain[-1] if self._chain else self._start)
+            self._chain.append(output)
+        self._layers.append(layer)
+        self._names[0].add(layer.name)
+        self._layers_changed()
+
+    def _taken_names(self):
+        """The names of the layers, found again if some went or were given others."""
+        names, renamed = self._names
+        if len(names) != len(self._layers) or renamed != Layer._renamed:
+            names = {layer.name for layer in self._layers}
+            self._names = names, Layer._renamed
+        return names
+
+    def pop(self, rebuild=True):
+        """Removes the last layer and returns it. Raises: ``IndexError`` without layers."""
+        if not self._layers:
+            raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
+        layer = self._layers.pop()
+        del self._chain[len(self._layers) :]
+        self._layers_changed()
+        return layer
+
+    def _begin_at(self, tensor):
+        self._start, self._chain = tensor, []
+
+    def _layers_changed(self):
+        self._network = self._output_shape = None
+        self.built = self._start is not None
+        if self._chain:
+            self._output_shape = tuple(self._chain[-1].shape)
+
+    def build(self, input_shape=None):
+        """Builds the layers in turn, for inputs of this shape; the batch may be None."""
+        if self._start is not None:
+            return
+        self._need_layers()
+        if input_shape is None:
+            raise ValueError(
+                f"Sequential '{self.name}': build needs the shape of the inputs, or an "
+                "Input as the first layer"
+            )
+        start = Input(batch_shape=tuple(input_shape), dtype=self.dtype)
+        chain, x = [], start
+        for layer in self._layers:
+            x = layer(x)
+            chain.append(x)
+        self._start, self._chain = start, chain
+        self._given_batch_shape = tuple(input_shape)
+        self._layers_changed()
+
+    def _need_layers(self):
+        if not self._layers and self._start is None:
+            raise ValueError(
+                f"Sequential '{self.name}': there are no layers; add one with add()"
+            )
+
+    def _build_for(self, args, kwargs):
+        """On the first call the layers see real inputs, and build themselves."""
+        self._need_layers()
+        shape = getattr(args[0], "shape", None)
+        self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
+
+    def call(self, inputs, training=None, mask=None):
+        self._need_layers()
+        if self._start is not None:
+            (inputs,) = standardized(self._need_network("inputs"), inputs, self._title)
+            inputs = of_rank(inputs, self._start.shape)
+        if mask is not None:
+            inputs = masked(inputs, flatten(mask)[0])
+        for layer in self._layers:
+            inputs = layer(inputs)
+        return inputs
+
+    def _converted(self, inputs):
+        return Layer._converted(self, inputs)
+
+    def _need_network(self, what):
+        if self._network is None:
+            if self._start is None:
+                if self._given_batch_shape is None:
+                    raise AttributeError(
+                        f"{self._title}: the {what} are not known before the shape of "
+                        "the inputs is: begin with an Input, or call the model"
+                    )
+                self.built = False
+                self.build(self._given_batch_shape)
+                self.built = True
+            end = self._chain[-1] if self._chain else self._start
+            self._network = Network(self._start, end)
+        return self._network
+
+    @property
+    def inputs(self):
+        return self._need_network("inputs").inputs
+
+    def __getstate__(self):
+        if self._start is not None:
+            self._need_network("layers")  # which holds the calls for a copy
+        return super().__getstate__()
+
+    @property
+    def operations(self):
+        return self.layers
+
+    lists_layers = True
+    place_in_keras = ("keras", "Sequential")
+
+    @property
+    def output_names(self):
+        """The name of the last layer."""
+        return [self._layers[-1].name] if self._layers else None
+
+    def get_config(self):
+        """The layers, each with its class name and config, and the shape built for."""
+        layers = [serialize(layer) for layer in self._layers]
+        shape = self._given_batch_shape
+        if self._start is not None and shape is None:
+            layers.insert(0, serialize(self._start._keras_history.operation))
+            shape = tuple(self._start.shape)
+        config = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self.dtype,
+            "layers": layers,
+        }
+        return config if shape is None else config | {"build_input_shape": list(shape)}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model of new layers like those of the config, built if that one was."""
+        config = dict(config)
+        shape = config.pop("build_input_shape", None)
+        if not isinstance(config.get("layers"), list):
+            raise refusal(
+                f"{cls.__name__}: the config must have a list of layers, got "
+                f"{str(config.get('layers'))[:80]}"
+            )
+        with custom_object_scope(custom_objects):
+            layers = [deserialize("layer", each) for each in config.pop("layers")]
+        model = cls(layers, **config)
+        if shape is not None and not model.built:
+            model.build(shape)
+        return model

@@ -1,0 +1,415 @@
+"""`keras.ops`, the core: tensors and their shapes, control flow, writing into tensors."""
+
+import functools
+
+from tapewright.autodiff.custom_gradient import custom_gradient
+from tapewright.autodiff.vectorized_map import vectorized_map as _vectorized_map
+from tapewright.compiler.control_flow.cond import cond as _cond
+from tapewright.compiler.control_flow.cond import switch_case
+from tapewright.compiler.control_flow.map_fn import carry_along, map_fn
+from tapewright.compiler.control_flow.while_loop import while_loop as _while_loop
+from tapewright.core import nest
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import convert_to_tensor as _convert
+from tapewright.core.tensor import is_tensor as _is_tensor
+from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.ops.array import conversion
+from tapewright.ops.array import scatter as scattering
+from tapewright.ops.array.creation import meshgrid
+from tapewright.ops.array.creation import range as _range
+from tapewright.ops.array.gather import gather, gather_nd
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.indexing import slice as _slice
+from tapewright.ops.array.joining import concat, split, stack
+from tapewright.ops.array.joining import reverse as _reversed
+from tapewright.ops.array.joining import unstack as _unstack
+from tapewright.ops.array.shape import squeeze
+from tapewright.ops.math.comparison import less_equal, logical_not
+from tapewright.ops.math.elementwise import clip_by_value
+
+from .nodes import note
+from .promotion import sized_by_values
+
+__all__ = [
+    "associative_scan",
+    "cast",
+    "cond",
+    "convert_to_numpy",
+    "convert_to_tensor",
+    "custom_gradient",
+    "dtype",
+    "fori_loop",
+    "is_tensor",
+    "map",
+    "saturate_cast",
+    "scan",
+    "scatter",
+    "scatter_update",
+    "shape",
+    "slice",
+    "slice_update",
+    "stop_gradient",
+    "switch",
+    "unstack",
+    "vectorized_map",
+    "while_loop",
+]
+
+_python_slice = slice  # the name is ours below
+
+
+# ------------------------------------------------------------------------- tensors
+
+
+def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    """``x`` as a tensor, cast to ``dtype`` if one is given.
+
+    Raises: ``ValueError`` for ``sparse`` or ``ragged``: there are no such tensors.
+    """
+    if sparse or ragged:
+        raise ValueError(
+            "convert_to_tensor: sparse and ragged must be None or False, got "
+            f"{sparse} and {ragged}"
+        )
+    return _convert(x) if dtype is None else cast(x, dtype)
+
+
+def convert_to_numpy(x):
+    """The values of ``x`` as an array of NumPy."""
+    return _convert(x).numpy()
+
+
+def cast(x, dtype):
+    """``x`` in another dtype; gradients pass between floating ones."""
+    return conversion.cast(x, dtype)
+
+
+def is_tensor(x):
+    """Return whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
+    return _is_tensor(x) and type(x) is not KerasTensor
+
+
+def saturate_cast(x, dtype):
+    """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
+    x = _convert(x)
+    if as_dtype(dtype).is_bool and not x.dtype.is_complex:
+        return x if x.dtype.is_bool else logical_not(less_equal(x, 0))
+    return cast(x, dtype) if x.dtype.is_bool else conversion.saturate_cast(x, dtype)
+
+
+def dtype(x):
+    """The name of the dtype of ``x``.
+
+    >>> dtype([1.0, 2.0])
+    'float32'
+    """
+    return _convert(x).dtype.name
+
+
+def shape(x):
+    """The sizes of the axes, a tuple: None where they are unknown in a model.
+
+    In a traced function an unknown size is a formula, which computes like an int.
+
+    >>> shape([[1, 2, 3]])
+    (1, 3)
+    """
+    return tuple(_convert(x).shape)
+
+
+def stop_gradient(variable):
+    """The value, through which no gradient passes: it counts as a constant."""
+    return conversion.stop_gradient(variable)
+
+
+def _specs_of_unstack(x, num=None, axis=0):
+    (at,) = normalize_axis("unstack", axis, len(x.shape))
+    if num is None and x.shape[at] is None:
+        raise ValueError(f"unstack: num must be given for shape {tuple(x.shape)}")
+
+
+@sized_by_values(_specs_of_unstack)
+def unstack(x, num=None, axis=0):
+    """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
+    x = _convert(x)
+    (axis,) = normalize_axis("unstack", axis, x.ndim)
+    if num is None or type(x.shape[axis]) is int:
+        return _unstack(x, num, axis)
+    return [squeeze(part, axis) for part in split(x, [1] * num, axis)]
+
+
+# -------------------------------------------------------------------- control flow
+
+
+def cond(pred, true_fn, false_fn):
+    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see ``tw.cond``.
+
+    In a model, with a symbolic ``pred``, both are computed and one is taken.
+
+    >>> cond(_convert(True), lambda: 1, lambda: 2)
+    1
+    """
+    if type(pred) is not KerasTensor:
+        return _cond(pred, true_fn, false_fn)
+    if pred.ndim:
+        raise ValueError(f"cond: pred must be one value, got shape {tuple(pred.shape)}")
+    return _either("cond", pred, true_fn(), false_fn())
+
+
+def _either(who, pred, first, second):
+    """The nest ``first`` where a symbolic ``pred`` is true, else ``second``."""
+    nest.assert_same_structure(first, second)
+
+    def choose(x, y):
+        if x is None and y is None:
+            return None
+        x, y = _convert(x), _convert(y)
+        if x.dtype is not y.dtype or not x.shape.is_compatible_with(y.shape):
+            raise ValueError(
+                f"{who}: the functions must return the same shapes and dtypes, got "
+                f"{tuple(x.shape)} {x.dtype.name} and {tuple(y.shape)} {y.dtype.name}"
+            )
+        return note("where", pred, x, y)
+
+    return nest.map_structure(choose, first, second)
+
+
+def while_loop(cond, body, loop_vars, maximum_iterations=None):
+    """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+
+    ``loop_vars``: a tuple or list, or one value; ``body`` returns as much.
+
+    >>> while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
+    np.int32(6)
+    """
+    alone = not isinstance(loop_vars, (tuple, list))
+    variables = (loop_vars,) if alone else tuple(loop_vars)
+
+    def step(*values):
+        after = body(*values)
+        return (after,) if alone else tuple(after)
+
+    variables = nest.map_structure(_convert, variables)
+    found = _while_loop(cond, step, variables, maximum_iterations=maximum_iterations)
+    return found[0] if alone else tuple(found)
+
+
+def fori_loop(lower, upper, body_fun, init_val):
+    """``value = body_fun(i, value)`` for i from ``lower`` up to, and without, ``upper``.
+
+    >>> fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
+    np.int32(6)
+    """
+    upper = _convert(upper)
+
+    def step(i, value):
+        return i + 1, body_fun(i, value)
+
+    start = (conversion.cast(lower, upper.dtype), init_val)
+    return while_loop(lambda i, value: i < upper, step, start)[1]
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    """``(carry, ys)`` of ``carry, y = f(carry, x)`` along the first axis of ``xs``.
+
+    ``xs`` is a nest of tensors, or None for ``length`` steps without an ``x``; ``reverse``
+    goes from the last to the first. ``unroll`` has no meaning here.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, _convert([1, 2, 3]))
+    >>> total.numpy(), sums.numpy()
+    (np.int32(6), array([1, 3, 6], dtype=int32))
+    """
+    if xs is None and length is None:
+        raise ValueError("scan: length must be given where xs is None")
+    if not isinstance(unroll, (bool, int)) or (unroll is not False and unroll < 1):
+        raise ValueError(
+            f"scan: unroll must be a positive integer or a bool, got {unroll!r}"
+        )
+    if xs is None:
+        return _scanned(lambda c, _: f(c, None), init, _range(length), reverse)
+    xs = nest.map_structure(_convert, xs)
+    count = nest.flatten(xs)[0].shape[0]
+    if length is not None and length != count:
+        raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
+    return _scanned(f, init, xs, reverse)
+
+
+def _scanned(f, init, xs, reverse):
+    """`carry_along` with a None in the place of each that ``f`` returns."""
+    structure = []
+
+    def step(carry, x):
+        carry, y = f(carry, x)
+        structure[:] = [y]
+        return carry, [leaf for leaf in nest.flatten(y) if leaf is not None]
+
+    carry, stacks = carry_along(step, init, xs, reverse)
+    left, (y,) = list(stacks), structure
+    return carry, nest.map_structure(lambda v: None if v is None else left.pop(0), y)
+
+
+def associative_scan(f, elems, reverse=False, axis=0):
+    """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``, side by side.
+
+    ``f`` is associative and takes, and returns, nests like ``elems``, of any size along
+    ``axis``; log2(n) calls of it.
+
+    Reference: Hillis & Steele, "Data parallel algorithms" (1986).
+
+    >>> associative_scan(lambda a, b: a + b, _convert([1, 2, 3, 4])).numpy()
+    array([ 1,  3,  6, 10], dtype=int32)
+    """
+    if not callable(f):
+        raise TypeError(f"associative_scan: f must be callable, got {f!r}")
+    elems = nest.map_structure(_convert, elems)
+    (axis,) = normalize_axis("associative_scan", axis, nest.flatten(elems)[0].ndim)
+    sizes = [x.shape[axis] for x in nest.flatten(elems)]
+    if not all([agree(sizes[0], n) for n in sizes]):
+        raise ValueError(
+            f"associative_scan: elems must have one size along axis {axis}, got {sizes}"
+        )
+
+    def turned(x):
+        return _reversed(x, [axis]) if reverse else x
+
+    def part(x, start, stop):
+        return getitem(x, (_python_slice(None),) * axis + (_python_slice(start, stop),))
+
+    elems = nest.map_structure(turned, elems)
+    count, step = nest.flatten(elems)[0].shape[axis], 1
+    while step < count:
+        before = nest.map_structure(lambda x, n=step: part(x, None, -n), elems)
+        after = nest.map_structure(lambda x, n=step: part(x, n, None), elems)
+        elems = nest.map_structure(
+            lambda x, y, n=step: concat([part(x, None, n), y], axis),
+            elems,
+            f(before, after),
+        )
+        step *= 2
+    return nest.map_structure(turned, elems)
+
+
+def map(f, xs):  # noqa: A001
+    """``f`` of each entry along the first axis, one after the other; the results stacked.
+
+    >>> map(lambda x: x * x, _convert([1, 2, 3])).numpy()
+    array([1, 4, 9], dtype=int32)
+    """
+    return map_fn(f, xs)
+
+
+def switch(index, branches, *operands):
+    """``branches[index](*operands)``; the nearest branch for any other number.
+
+    >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
+    12
+    """
+    if not branches:
+        raise ValueError("switch: branches must hold a function or more, got none")
+    calls = [functools.partial(branch, *operands) for branch in branches]
+    if type(index) is KerasTensor:
+        *outputs, found = [call() for call in calls]
+        for i in reversed(range(len(outputs))):
+            found = _either("switch", note("less_equal", index, i), outputs[i], found)
+        return found
+    if isinstance(index, int):
+        return calls[min(max(index, 0), len(calls) - 1)]()
+    return switch_case(clip_by_value(_convert(index), 0, len(calls) - 1), calls)
+
+
+def vectorized_map(function, elements):
+    """``function`` of each entry along the first axis, stacked, in one call of its ops."""
+    return _vectorized_map(function, elements)
+
+
+# ------------------------------------------------------------- parts of a tensor
+
+
+def scatter(indices, values, shape):
+    """Zeros of ``shape`` with ``values`` added in at the coordinates ``indices``.
+
+    >>> scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
+    array([1., 0., 5., 0.], dtype=float32)
+    """
+    return scattering.scatter_nd(indices, values, shape)
+
+
+_REDUCTIONS = {
+    None: scattering.tensor_scatter_nd_update,
+    "add": scattering.tensor_scatter_nd_add,
+    "max": scattering.tensor_scatter_nd_max,
+    "min": scattering.tensor_scatter_nd_min,
+}
+
+
+def scatter_update(inputs, indices, updates, reduction=None):
+    """``inputs`` with ``updates`` at the coordinates ``indices``.
+
+    ``reduction``: how an update joins what is there, "add", "mul", "max" or "min"; with
+    None it takes its place.
+
+    >>> scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
+    array([7, 2, 9], dtype=int32)
+    """
+    inputs = _convert(inputs)
+    updates = conversion.cast(updates, inputs.dtype)
+    if reduction == "mul":
+        return _multiplied(inputs, _convert(indices), updates)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(
+            "scatter_update: reduction must be None, 'add', 'mul', 'max' or 'min', got "
+            f"{reduction!r}"
+        )
+    return _REDUCTIONS[reduction](inputs, indices, updates)
+
+
+def _multiplied(inputs, indices, updates):
+    def step(i, result):
+        at = getitem(indices, (i, None))
+        new = gather_nd(result, at) * getitem(updates, (i, None))
+        return scattering.tensor_scatter_nd_update(result, at, new)
+
+    return fori_loop(0, indices.shape[0], step, inputs)
+
+
+def slice(inputs, start_indices, shape):  # noqa: A001
+    """The block of ``shape`` that starts at ``start_indices``.
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
+    array([[2, 3],
+           [5, 6]], dtype=int32)
+    """
+    if not _is_tensor(start_indices):
+        return _slice(inputs, start_indices, shape)
+    found, starts = _convert(inputs), _unstack(start_indices)
+    if len(starts) != found.ndim or len(shape) != found.ndim:
+        raise ValueError(
+            "slice: start_indices and shape must have an entry for each axis of inputs, "
+            f"{found.ndim}, got {len(starts)} and {len(shape)}"
+        )
+    for axis, (start, count) in enumerate(zip(starts, shape)):
+        found = gather(
+            found, _range(count) + conversion.cast(start, "int32"), axis=axis
+        )
+    return found
+
+
+def slice_update(inputs, start_indices, updates):
+    """``inputs`` with ``updates`` in the place of the block at ``start_indices``.
+
+    A block that would reach beyond the end is moved back.
+
+    >>> slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()
+    array([1, 8, 9, 4], dtype=int32)
+    """
+    inputs = _convert(inputs)
+    updates = conversion.cast(updates, inputs.dtype)
+    starts = _unstack(conversion.cast(start_indices, "int32"), inputs.ndim)
+    lines = [
+        clip_by_value(start, 0, size - count) + _range(count)
+        for start, size, count in zip(starts, inputs.shape, updates.shape)
+    ]
+    places = stack(meshgrid(*lines, indexing="ij"), -1)
+    return scattering.tensor_scatter_nd_update(inputs, places, updates)

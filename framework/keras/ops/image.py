@@ -1,0 +1,374 @@
+"""`keras.ops.image`: images resized, cut, warped, in other colours.
+
+Images are ``[batch, height, width, channels]`` or one without the batch; with
+``data_format`` "channels_first" the channels stand before the height.
+"""
+
+import math
+
+from tapewright.core.dtypes import float32
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.layers.spatial import checked_format
+from tapewright.ops.array.conversion import cast, saturate_cast
+from tapewright.ops.array.creation import eye
+from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
+from tapewright.ops.image import processing as image_ops
+from tapewright.ops.image import warping
+from tapewright.ops.linalg.linear_systems import solve
+from tapewright.ops.math.comparison import equal, where
+from tapewright.ops.math.elementwise import (
+    clip_by_value,
+    divide_no_nan,
+    exp,
+    floormod,
+    minimum,
+    round,
+    square,
+)
+from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
+
+from .arrays import moveaxis, pad, stack
+from .convolution import conv, depthwise_conv
+from .creation import arange, ones_like, zeros_like
+from .linear_algebra import outer, tensordot
+from .promotion import floating, in_own_dtype
+
+__all__ = [
+    "affine_transform",
+    "crop_images",
+    "extract_patches",
+    "extract_patches_3d",
+    "gaussian_blur",
+    "hsv_to_rgb",
+    "pad_images",
+    "perspective_transform",
+    "resize",
+    "rgb_to_grayscale",
+    "rgb_to_hsv",
+    "sobel_edges",
+    "ssim",
+]
+
+
+def _checked(who, images, data_format):
+    """The images as a tensor, with the channels last, and whether they were not."""
+    images = convert_to_tensor(images)
+    if images.ndim not in (3, 4):
+        raise ValueError(
+            f"{who}: images must have 3 or 4 axes, got shape {tuple(images.shape)}"
+        )
+    first = checked_format(who, data_format) == "channels_first"
+    return (moveaxis(images, -3, -1) if first else images), first
+
+
+def _back(images, first):
+    return moveaxis(images, -1, -3) if first else images
+
+
+# ---------------------------------------------------------------------- another size
+
+
+def resize(
+    images,
+    size,
+    interpolation="bilinear",
+    antialias=False,
+    crop_to_aspect_ratio=False,
+    pad_to_aspect_ratio=False,
+    fill_mode="constant",
+    fill_value=0.0,
+    data_format=None,
+):
+    """``images`` with ``size = (height, width)``.
+
+    Args: ``interpolation``: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5";
+    ``antialias``: where an axis shrinks, each pixel gathers from as many more;
+    ``crop_to_aspect_ratio``: only the largest box in the middle with the new ratio;
+    ``pad_to_aspect_ratio``: the whole, amid ``fill_value``. Integers are rounded.
+
+    >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
+    array([0., 1., 3., 4.], dtype=float32)
+    """
+    if fill_mode != "constant":
+        raise ValueError(f"resize: fill_mode must be 'constant', got {fill_mode!r}")
+    if crop_to_aspect_ratio and pad_to_aspect_ratio:
+        raise ValueError(
+            "resize: only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be True"
+        )
+    x, first = _checked("resize", images, data_format)
+    height, width = x.shape[-3:-1]
+    dtype = x.dtype
+    if crop_to_aspect_ratio:
+        inner = max(min(height, width * size[0] // size[1]), 1)
+        across = max(min(width, height * size[1] // size[0]), 1)
+        top, left = (height - inner) // 2, (width - across) // 2
+        x = x[..., top : top + inner, left : left + across, :]
+    elif pad_to_aspect_ratio:
+        down = (max(height, width * size[0] // size[1]) - height) // 2
+        across = (max(width, height * size[1] // size[0]) - width) // 2
+        widths = [(0, 0)] * (x.ndim - 3) + [(down, down), (across, across), (0, 0)]
+        x = pad(x, widths, constant_values=fill_value)
+    x = image_ops.resize_keeping_dtype(
+        x, tuple(size), interpolation, antialias=antialias
+    )
+    return _back(_as_before(x, dtype), first)
+
+
+def _as_before(x, dtype):
+    if dtype.is_floating or x.dtype == dtype:
+        return cast(x, dtype)
+    return saturate_cast(round(x), dtype)
+
+
+def crop_images(
+    images,
+    top_cropping=None,
+    left_cropping=None,
+    bottom_cropping=None,
+    right_cropping=None,
+    target_height=None,
+    target_width=None,
+    data_format=None,
+):
+    """``images`` without so many rows and columns; two of three numbers on each axis."""
+    x, first = _checked("crop_images", images, data_format)
+    rows = _cut("height", x.shape[-3], top_cropping, bottom_cropping, target_height)
+    columns = _cut("width", x.shape[-2], left_cropping, right_cropping, target_width)
+    return _back(x[..., rows, columns, :], first)
+
+
+def _cut(name, size, before, after, target):
+    if [before, after, target].count(None) != 1:
+        raise ValueError(
+            f"crop_images: of the two croppings and target_{name} two must be given, got "
+            f"{before}, {after} and {target}"
+        )
+    start = size - target - after if before is None else before
+    stop = size - after if target is None else start + target
+    if start < 0 or stop > size or stop < start:
+        raise ValueError(f"crop_images: {start} to {stop} does not fit {name} {size}")
+    return slice(start, stop)
+
+
+def pad_images(
+    images,
+    top_padding=None,
+    left_padding=None,
+    bottom_padding=None,
+    right_padding=None,
+    target_height=None,
+    target_width=None,
+    data_format=None,
+):
+    """``images`` amid so many rows and columns of 0; two of three numbers on each axis."""
+    x, first = _checked("pad_images", images, data_format)
+    rows = _margins("height", x.shape[-3], top_padding, bottom_padding, target_height)
+    columns = _margins("width", x.shape[-2], left_padding, right_padding, target_width)
+    return _back(pad(x, [(0, 0)] * (x.ndim - 3) + [rows, columns, (0, 0)]), first)
+
+
+def _margins(name, size, before, after, target):
+    if [before, after, target].count(None) != 1:
+        raise ValueError(
+            f"pad_images: of the two paddings and target_{name} two must be given, got "
+            f"{before}, {after} and {target}"
+        )
+    before = target - size - after if before is None else before
+    after = target - size - before if after is None else after
+    if before < 0 or after < 0:
+        raise ValueError(
+            f"pad_images: {name} {size} cannot grow by {before} and {after}"
+        )
+    return before, after
+
+
+# --------------------------------------------------------------------------- patches
+
+
+@in_own_dtype
+def extract_patches(
+    images, size, strides=None, dilation_rate=1, padding="valid", data_format=None
+):
+    """The windows of ``images``, each as the channels of one pixel.
+
+    ``size``: an int or (height, width); of three numbers, see `extract_patches_3d`;
+    ``strides``: by default the ``size``.
+    """
+    rank = 2 if isinstance(size, int) else len(size)
+    return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
+
+
+@in_own_dtype
+def extract_patches_3d(
+    volumes, size, strides=None, dilation_rate=1, padding="valid", data_format=None
+):
+    """The windows of ``volumes`` ``[batch, depth, height, width, channels]``, as channels."""
+    return _patches(volumes, size, strides, dilation_rate, padding, data_format, 3)
+
+
+def _patches(images, size, strides, dilation_rate, padding, data_format, rank):
+    window = (size,) * rank if isinstance(size, int) else tuple(size)
+    images = floating(images)
+    alone = images.ndim == rank + 1
+    x = expand_dims(images, 0) if alone else images
+    channels = x.shape[1 if data_format == "channels_first" else -1]
+    count = math.prod(window) * channels
+    kernel = reshape(eye(count, dtype=x.dtype), (*window, channels, count))
+    found = conv(x, kernel, strides or window, padding, data_format, dilation_rate)
+    return squeeze(found, 0) if alone else found
+
+
+# --------------------------------------------------------------------- filters, quality
+
+
+def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None):
+    """Each pixel a mean of those around it, weighed by a bell of width ``sigma``."""
+    x, first = _checked("gaussian_blur", images, data_format)
+    alone = x.ndim == 3
+    x = expand_dims(x, 0) if alone else x
+    across, down = (_bell(n, s, x.dtype) for n, s in zip(kernel_size, sigma))
+    bell = reshape(outer(down, across), (*kernel_size, 1, 1))
+    bell = broadcast_to(bell, (*kernel_size, x.shape[-1], 1))
+    out = depthwise_conv(x, bell, 1, "same")
+    return _back(squeeze(out, 0) if alone else out, first)
+
+
+def _bell(size, sigma, dtype):
+    places = arange(size, dtype=dtype) - (size - 1) / 2
+    weights = exp(square(places / sigma) * -0.5)
+    return weights / reduce_sum(weights)
+
+
+def sobel_edges(images, data_format=None):
+    """The slopes down and across, as a last axis of size 2."""
+    x, first = _checked("sobel_edges", images, data_format)
+    edges = image_ops.sobel_edges(x)
+    return moveaxis(edges, -2, -4) if first else edges
+
+
+def ssim(
+    image1,
+    image2,
+    max_val=1.0,
+    filter_size=11,
+    filter_sigma=1.5,
+    k1=0.01,
+    k2=0.03,
+    data_format=None,
+):
+    """The structural similarity of two images, 1 for equal ones."""
+    (first, _), (second, _) = (
+        _checked("ssim", x, data_format) for x in (image1, image2)
+    )
+    return image_ops.ssim(first, second, max_val, filter_size, filter_sigma, k1, k2)
+
+
+# --------------------------------------------------------------------------- warping
+
+
+def affine_transform(
+    images,
+    transform,
+    interpolation="bilinear",
+    fill_mode="constant",
+    fill_value=0,
+    data_format=None,
+):
+    """Each pixel takes the value where ``transform`` sends it; integers are rounded.
+
+    See ``tapewright.ops.warping.affine_transform``.
+    """
+    images = convert_to_tensor(images)
+    found = warping.affine_transform(
+        images, transform, interpolation, fill_mode, fill_value, data_format
+    )
+    return _as_before(found, images.dtype)
+
+
+def perspective_transform(
+    images,
+    start_points,
+    end_points,
+    interpolation="bilinear",
+    fill_value=0,
+    data_format=None,
+):
+    """``images`` seen so that four points ``start_points`` come to lie at ``end_points``.
+
+    Shapes: both ``[4, 2]`` or ``[batch, 4, 2]``, each point (x, y).
+    """
+    start, end = cast(start_points, float32), cast(end_points, float32)
+    if tuple(start.shape[-2:]) != (4, 2) or start.ndim != end.ndim:
+        raise ValueError(
+            "perspective_transform: start_points and end_points must be [4, 2] or "
+            f"[batch, 4, 2], got {tuple(start.shape)} and {tuple(end.shape)}"
+        )
+    maps = _homography(start, end)
+    return affine_transform(
+        images, maps, interpolation, "constant", fill_value, data_format
+    )
+
+
+def _homography(start, end):
+    """The eight numbers of the map that takes ``end`` back to ``start``."""
+    x, y = end[..., 0], end[..., 1]
+    one, none = ones_like(x), zeros_like(x)
+    u, v = start[..., 0], start[..., 1]
+    rows = [
+        stack([x, y, one, none, none, none, -u * x, -u * y], -1),
+        stack([none, none, none, x, y, one, -v * x, -v * y], -1),
+    ]
+    system = stack(rows, -2)  # [..., point, 2, 8]
+    system = reshape(system, (*start.shape[:-2], 8, 8))
+    values = reshape(start, (*start.shape[:-2], 8, 1))
+    return squeeze(solve(system, values), -1)
+
+
+# --------------------------------------------------------------------------- colours
+
+
+def rgb_to_grayscale(images, data_format=None):
+    """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey stays as it is."""
+    x, first = _checked("rgb_to_grayscale", images, data_format)
+    if x.shape[-1] == 1:
+        return convert_to_tensor(images)
+    grey = tensordot(floating(x), cast([0.2989, 0.587, 0.114], floating(x).dtype), 1)
+    return _back(cast(expand_dims(grey, -1), x.dtype), first)
+
+
+def _floating_colours(who, images, data_format):
+    x, first = _checked(who, images, data_format)
+    if not x.dtype.is_floating or x.shape[-1] != 3:
+        raise ValueError(
+            f"{who}: images must be floating, with three channels, got {x.dtype.name} of "
+            f"shape {tuple(x.shape)}"
+        )
+    return x, first
+
+
+def rgb_to_hsv(images, data_format=None):
+    """Hue, saturation and value of red, green and blue, all from 0 to 1."""
+    x, first = _floating_colours("rgb_to_hsv", images, data_format)
+    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
+    value = reduce_max(x, -1)
+    spread = value - reduce_min(x, -1)
+    hue = where(
+        equal(value, red),
+        divide_no_nan(green - blue, spread),
+        where(
+            equal(value, green),
+            divide_no_nan(blue - red, spread) + 2.0,
+            divide_no_nan(red - green, spread) + 4.0,
+        ),
+    )
+    hue = where(equal(spread, 0.0), 0.0, floormod(hue / 6.0, 1.0))
+    return _back(stack([hue, divide_no_nan(spread, value), value], -1), first)
+
+
+def hsv_to_rgb(images, data_format=None):
+    """Red, green and blue of hue, saturation and value, all from 0 to 1."""
+    x, first = _floating_colours("hsv_to_rgb", images, data_format)
+    hue, saturation, value = x[..., :1] * 6.0, x[..., 1:2], x[..., 2:]
+    phases = floormod(hue + cast([5.0, 3.0, 1.0], x.dtype), 6.0)
+    lost = clip_by_value(minimum(phases, 4.0 - phases), 0.0, 1.0)
+    return _back(value - value * saturation * lost, first)

@@ -1,0 +1,436 @@
+"""`keras.ops` of NumPy that pick, order, count and compare: `take`, `where`, `sort`, ..."""
+
+import math
+from operator import index
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.dtypes import int32
+from tapewright.core.errors import ShapeError
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.ops.array import indexing, segment, sorting
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import gather
+from tapewright.ops.math import counting
+from tapewright.ops.math.comparison import (
+    equal,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    not_equal,
+)
+from tapewright.ops.math.comparison import where as _where
+from tapewright.ops.math.elementwise import abs, floordiv, floormod
+from tapewright.ops.math.reduction import (
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_sum,
+)
+
+from .arrays import moveaxis, pad, ravel
+from .core import while_loop
+from .creation import linspace, ones_like
+from .promotion import (
+    common_dtype,
+    floating,
+    kind_of,
+    numbers,
+    sized_by_values,
+    together,
+    truth,
+)
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "bincount",
+    "diff",
+    "digitize",
+    "gcd",
+    "get_item",
+    "histogram",
+    "in_top_k",
+    "isin",
+    "lcm",
+    "nonzero",
+    "searchsorted",
+    "select",
+    "sort",
+    "take",
+    "take_along_axis",
+    "top_k",
+    "trapezoid",
+    "unique",
+    "unravel_index",
+    "where",
+]
+
+
+# ------------------------------------------------------------------------- picking
+
+
+@sized_by_values(
+    lambda condition, x1=None, x2=None: (
+        _places_by_axis(condition) if x1 is None and x2 is None else None
+    )
+)
+def where(condition, x1=None, x2=None):
+    """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
+
+    >>> where([True, False], [1, 2], 0.5).numpy()
+    array([1. , 0.5], dtype=float32)
+    """
+    condition = cast(condition, "bool")
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where: x1 and x2 must both be given, or neither")
+    return _where(condition, *together(x1, x2))
+
+
+def _places_by_axis(x):
+    return tuple([TensorSpec([None], int32)] * max(len(x.shape), 1))
+
+
+@sized_by_values(_places_by_axis)
+def nonzero(x):
+    """The places where ``x`` is not 0: a tuple of the indices along each axis, int32."""
+    places = _where(cast(x, "bool"))
+    return tuple([cast(places[:, i], int32) for i in range(places.shape[-1])])
+
+
+def select(condlist, choicelist, default=0):
+    """The entry of the first choice whose condition is true there, else ``default``."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(
+            "select: condlist and choicelist must be of one length, got "
+            f"{len(condlist)} and {len(choicelist)}"
+        )
+    *choices, found = together(*choicelist, default)
+    for condition, choice in zip(condlist[::-1], choices[::-1]):
+        found = _where(truth(condition), choice, found)
+    return found
+
+
+def get_item(x, key):
+    """``x[key]``."""
+    return indexing.getitem(convert_to_tensor(x), key)
+
+
+def take(x, indices, axis=None):
+    """The entries of ``x`` along ``axis`` that ``indices`` names; of all in a row, for None.
+
+    Negative indices count from the end.
+
+    >>> take([10, 20, 30], [0, -1]).numpy()
+    array([10, 30], dtype=int32)
+    """
+    x = convert_to_tensor(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    (axis,) = normalize_axis("take", axis, x.ndim)
+    return gather(x, _from_the_start("take", indices, x.shape[axis]), axis=axis)
+
+
+def _from_the_start(who, indices, size):
+    indices = convert_to_tensor(indices)
+    if not indices.dtype.is_integer:
+        raise TypeError(f"{who}: indices must be integers, got {indices.dtype.name}")
+    array = indices.array
+    if devices.is_array(array) and devices.array_module(type(array)) is np:
+        if not array.size or array.min() >= 0:  # known, and as it should be
+            return indices
+    return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
+
+
+def take_along_axis(x, indices, axis=None):
+    """From each row of ``x`` along ``axis`` the entries that its row of indices names.
+
+    >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
+    array([[2],
+           [3]], dtype=int32)
+    """
+    x, indices = convert_to_tensor(x), convert_to_tensor(indices)
+    if axis is None:
+        return take(ravel(x), ravel(indices), 0)
+    if x.ndim != indices.ndim:
+        what = "indices must have as many axes as x"
+        raise ShapeError("take_along_axis", what, x=x, indices=indices)
+    x, indices = moveaxis(x, axis, -1), moveaxis(indices, axis, -1)
+    lead = [_common_size(m, n) for m, n in zip(x.shape[:-1], indices.shape[:-1])]
+    x = shapes.broadcast_to(x, [*lead, x.shape[-1]])
+    indices = shapes.broadcast_to(indices, [*lead, indices.shape[-1]])
+    indices = _from_the_start("take_along_axis", indices, x.shape[-1])
+    return moveaxis(gather(x, indices, batch_dims=len(lead)), -1, axis)
+
+
+def _common_size(m, n):
+    """The size to which two broadcast."""
+    return n if type(m) is int and m == 1 else m
+
+
+def unravel_index(indices, shape):
+    """The coordinates in ``shape`` of places in a row, a tuple with a tensor each axis."""
+    indices, found = convert_to_tensor(indices), []
+    size = math.prod(shape)
+    indices = _where(less(indices, 0), indices + size, indices)
+    for n in reversed(shape):
+        found.append(floormod(indices, n))
+        indices = floordiv(indices, n)
+    return tuple(found[::-1])
+
+
+# ------------------------------------------------------------------------ ordering
+
+
+def sort(x, axis=-1):
+    """The entries of each row along ``axis`` in order; of all in a row, for None."""
+    x, axis = _rows(x, axis)
+    if x.dtype.is_bool:
+        return cast(sorting.sort(numbers(x), axis), "bool")
+    return sorting.sort(x, axis)
+
+
+def argsort(x, axis=-1):
+    """The indices, int32, that sort each row along ``axis``; of equals the first first."""
+    x, axis = _rows(x, axis)
+    return sorting.argsort(numbers(x), axis)
+
+
+def _rows(x, axis):
+    """Return the array to sort and its axis: all in a row for None, and of a scalar."""
+    x = convert_to_tensor(x)
+    return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
+
+
+def argpartition(x, kth, axis=-1):
+    """Indices, int32, that bring the ``kth`` of each row to its place, the less before it.
+
+    They are those of `argsort`: all are at their places.
+    """
+    return argsort(x, axis)
+
+
+def top_k(x, k, sorted=True):
+    """``(values, indices)`` of the ``k`` largest entries of each row, the last axis."""
+    return sorting.top_k(numbers(x), k, sorted)
+
+
+def in_top_k(targets, predictions, k):
+    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
+    return sorting.in_top_k(targets, predictions, k)
+
+
+def searchsorted(sorted_sequence, values, side="left"):
+    """The places at which ``values`` would be inserted into a sorted vector, int32."""
+    sorted_sequence = convert_to_tensor(sorted_sequence)
+    if sorted_sequence.ndim != 1:
+        what = "sorted_sequence must be a vector; vectorized_map takes several"
+        raise ShapeError("searchsorted", what, sorted_sequence=sorted_sequence)
+    sorted_sequence, values = together(sorted_sequence, values)
+    return sorting.searchsorted(sorted_sequence, values, side)
+
+
+def digitize(x, bins):
+    """The number of the bin of each entry: ``bins[i - 1] <= x < bins[i]``, int32."""
+    return searchsorted(bins, x, "right")
+
+
+def _specs_of_unique(
+    x,
+    sorted=True,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    size=None,
+    fill_value=None,
+):
+    dims, inverse = [size], x.shape
+    if axis is not None:
+        (at,) = normalize_axis("unique", axis, len(x.shape))
+        dims, inverse = [*x.shape[:at], size, *x.shape[at + 1 :]], x.shape[at : at + 1]
+    shapes = [s for asked, s in (
+        (return_index, [size]), (return_inverse, inverse), (return_counts, [size]),
+    ) if asked]  # fmt: skip
+    found = [TensorSpec(dims, x.dtype), *[TensorSpec(s, int32) for s in shapes]]
+    return tuple(found) if shapes else found[0]
+
+
+@sized_by_values(_specs_of_unique)
+def unique(
+    x,
+    sorted=True,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    size=None,
+    fill_value=None,
+):
+    """The different entries of ``x``, in order; outside of traced functions.
+
+    Returns: the entries or, as a tuple with them, also where each comes first, the place
+    of each entry of ``x`` among them, and how often each comes. ``axis`` compares slices
+    along it; ``size`` makes the result that long, with ``fill_value`` at the end.
+
+    >>> unique([3, 1, 3]).numpy()
+    array([1, 3], dtype=int32)
+    """
+    x = convert_to_tensor(x)
+    if not devices.is_array(x.array):
+        raise TypeError(
+            "unique: how many entries there are follows from values, which x does not "
+            "have in a traced function or a model"
+        )
+    flat, along = (ravel(x), 0) if axis is None else (x, axis)
+    _, first, inverse, counts = np.unique(
+        devices.to_numpy(flat.array), return_index=True, return_inverse=True,
+        return_counts=True, axis=along, equal_nan=False,
+    )  # fmt: skip
+    inverse = inverse.reshape(x.shape if axis is None else -1)
+    if not sorted:  # in the order in which they come
+        order = np.argsort(first)
+        first, counts = first[order], counts[order]
+        inverse = np.argsort(order)[inverse]
+    found = gather(flat, convert_to_tensor(first, int32), axis=along)
+    if size is not None:
+        found = _of_size(found, size, along, 0 if fill_value is None else fill_value)
+        first = np.append(first, np.ones(size, int))[:size]
+        counts = np.append(counts, np.zeros(size, int))[:size]
+    wanted = (return_index, first), (return_inverse, inverse), (return_counts, counts)
+    others = [convert_to_tensor(array, int32) for asked, array in wanted if asked]
+    return (found, *others) if others else found
+
+
+def _of_size(x, size, axis, fill):
+    missing = size - x.shape[axis]
+    if missing <= 0:
+        return gather(x, np.arange(size), axis=axis)
+    widths = [(0, missing if i == axis % x.ndim else 0) for i in range(x.ndim)]
+    return pad(x, widths, constant_values=fill)
+
+
+def isin(x1, x2, assume_unique=False, invert=False):
+    """True where an entry of ``x1`` is among those of ``x2``; the opposite if ``invert``."""
+    x1, x2 = together(x1, x2)
+    found = reduce_any(equal(x1[..., None], ravel(x2)), -1)
+    return logical_not(found) if invert else found
+
+
+# ------------------------------------------------------------------------- counting
+
+
+def _specs_of_bincount(x, weights=None, minlength=0, sparse=False):
+    dtype = int32 if weights is None else common_dtype(x.dtype, kind_of(weights))
+    return TensorSpec([*x.shape[:-1], None], dtype)
+
+
+@sized_by_values(_specs_of_bincount)
+def bincount(x, weights=None, minlength=0, sparse=False):
+    """Count each number 0, 1, ... in each row of ``x``, or sum up its ``weights``.
+
+    Raises: ``ValueError`` for ``sparse``: there are no such tensors.
+    """
+    if sparse:
+        raise ValueError("bincount: sparse must be False, there are no sparse tensors")
+    x = convert_to_tensor(x)
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must be 0 or more, got {minlength}")
+    if not (x.dtype.is_integer or x.dtype.is_bool) or x.ndim not in (1, 2):
+        what = "x must be integers, a vector or a matrix"
+        raise ShapeError("bincount", what, x=x)
+    if weights is None:
+        return counting.bincount(cast(x, int32), minlength=minlength, axis=-1)
+    dtype = common_dtype(x.dtype, kind_of(weights))
+    found = counting.bincount(
+        cast(x, int32), numbers(weights), minlength=minlength, axis=-1
+    )
+    return cast(found, dtype)
+
+
+def histogram(x, bins=10, range=None):
+    """``(counts, edges)`` of ``bins`` equal bins between the extremes of ``x``.
+
+    ``range``: other ends; what lies beyond counts nowhere. Both results in the dtype of
+    ``x``.
+    """
+    x, bins = convert_to_tensor(x), index(bins)
+    if x.ndim != 1:
+        raise ValueError(f"histogram: x must be a vector, got shape {tuple(x.shape)}")
+    if bins < 0:
+        raise ValueError(f"histogram: bins must be 0 or more, got {bins}")
+    pair = isinstance(range, tuple) and len(range) == 2
+    if range is not None and not (pair and -np.inf < range[0] <= range[1] < np.inf):
+        raise ValueError(f"histogram: range must be (low, high), finite, got {range}")
+    low, high = (reduce_min(x), reduce_max(x)) if range is None else range
+    edges = cast(linspace(low, high, bins + 1), x.dtype)
+    places = sorting.searchsorted(edges[1:-1], x, "right")
+    low, high = cast(low, x.dtype), cast(high, x.dtype)
+    inside = logical_and(greater_equal(x, low), less_equal(x, high))
+    counts = segment.unsorted_segment_sum(cast(inside, x.dtype), places, bins)
+    return counts, edges
+
+
+# ---------------------------------------------------------------- along an axis, pairs
+
+
+def diff(a, n=1, axis=-1):
+    """The differences of neighbours along ``axis``, ``n`` times over."""
+    a = convert_to_tensor(a)
+    if n < 0 or not a.ndim:
+        raise ValueError(
+            f"diff: n must be 0 or more and a have an axis, got {n} and {a}"
+        )
+    (axis,) = normalize_axis("diff", axis, a.ndim)
+    lead = (slice(None),) * axis
+    for _ in range(n):
+        after, before = a[(*lead, slice(1, None))], a[(*lead, slice(None, -1))]
+        a = not_equal(after, before) if a.dtype.is_bool else after - before
+    return a
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral of ``y`` along ``axis`` by trapezoids, at places ``x`` or ``dx`` apart."""
+    y = moveaxis(floating(y), axis, -1)
+    if x is None:
+        widths = cast(dx, y.dtype)
+    else:
+        x = cast(x, y.dtype)
+        widths = diff(moveaxis(x, axis, -1) if x.ndim > 1 else x)
+    return reduce_sum((y[..., 1:] + y[..., :-1]) * widths, -1) / 2.0
+
+
+def gcd(x1, x2):
+    """The greatest common divisor of integers, by Euclid."""
+    x1, x2 = _integers("gcd", x1, x2)
+    dims = (x1 + x2).shape
+    start = [abs(shapes.broadcast_to(x, dims)) for x in (x1, x2)]
+
+    def step(a, b):
+        safe = _where(equal(b, 0), ones_like(b), b)
+        return _where(equal(b, 0), a, b), _where(equal(b, 0), b, floormod(a, safe))
+
+    return while_loop(lambda a, b: reduce_any(not_equal(b, 0)), step, tuple(start))[0]
+
+
+def _integers(who, *values):
+    values = together(*values)
+    if not values[0].dtype.is_integer:
+        raise TypeError(
+            f"{who}: x1 and x2 must be integers, got {values[0].dtype.name}"
+        )
+    return values
+
+
+def lcm(x1, x2):
+    """The least common multiple of integers."""
+    x1, x2 = _integers("lcm", x1, x2)
+    divisor = gcd(x1, x2)
+    safe = _where(equal(divisor, 0), ones_like(divisor), divisor)
+    return abs(floordiv(x1, safe) * x2)

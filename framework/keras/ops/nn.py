@@ -1,0 +1,318 @@
+"""`keras.ops.nn`: activations, losses, normalization, attention, windows."""
+
+from tapewright.core.dtypes import int64
+from tapewright.core.floatx import default_float
+from tapewright.core.rules import normalize_axis
+from tapewright.layers import activations
+from tapewright.layers.activations import (
+    celu,
+    elu,
+    glu,
+    hard_shrink,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    leaky_relu,
+    sparse_plus,
+    sparse_sigmoid,
+    sparsemax,
+    squareplus,
+    tanh_shrink,
+    threshold,
+)
+from tapewright.layers.spatial import checked_format
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.conversion import complex as _complex
+from tapewright.ops.array.indexing import one_hot as _one_hot
+from tapewright.ops.math.elementwise import exp, maximum, square
+from tapewright.ops.math.reduction import (
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+)
+from tapewright.ops.math.trigonometry import cos, sin
+from tapewright.ops.nn import activation, cross_entropy, normalization
+from tapewright.ops.nn import moments as moment_ops
+from tapewright.ops.nn.attention import dot_product_attention
+
+from .. import losses
+from ..losses.probabilistic import EPSILON, binary_entropy
+from .arrays import moveaxis
+from .convolution import (
+    adaptive_average_pool,
+    adaptive_max_pool,
+    average_pool,
+    conv,
+    conv_transpose,
+    depthwise_conv,
+    fold,
+    max_pool,
+    separable_conv,
+    unfold,
+)
+from .elementwise import log10
+from .linalg import norm
+from .promotion import christen, floating, floats, together, unary
+
+__all__ = [
+    "adaptive_average_pool",
+    "adaptive_max_pool",
+    "average_pool",
+    "batch_normalization",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "celu",
+    "conv",
+    "conv_transpose",
+    "depth_to_space",
+    "depthwise_conv",
+    "dot_product_attention",
+    "elu",
+    "fold",
+    "gelu",
+    "glu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "layer_normalization",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "max_pool",
+    "moments",
+    "multi_hot",
+    "normalize",
+    "one_hot",
+    "polar",
+    "psnr",
+    "relu",
+    "relu6",
+    "rms_normalization",
+    "selu",
+    "separable_conv",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "space_to_depth",
+    "sparse_categorical_crossentropy",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "squareplus",
+    "swish",
+    "tanh_shrink",
+    "threshold",
+    "unfold",
+]
+
+
+# --------------------------------------------------------------------- activations
+
+relu = unary(activation.relu)
+relu6 = unary(activation.relu6)
+selu = floats(activation.selu)
+sigmoid = floats(activation.sigmoid)
+softplus = floats(activation.softplus)
+softsign = floats(activation.softsign)
+log_sigmoid = floats(activation.log_sigmoid)
+silu = swish = floats(activation.silu)
+
+
+def soft_shrink(x, threshold=0.5):
+    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer."""
+    return activations.soft_shrink(floating(x), threshold)
+
+
+def gelu(x, approximate=True):
+    """``x`` times the normal distribution function; by tanh, if ``approximate``."""
+    return activation.gelu(floating(x), approximate)
+
+
+def softmax(x, axis=-1):
+    """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, None for all."""
+    x = floating(x)
+    if isinstance(axis, int):
+        return activation.softmax(x, axis)
+    return exp(log_softmax(x, axis))
+
+
+def log_softmax(x, axis=-1):
+    """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, None for all."""
+    x = floating(x)
+    if isinstance(axis, int):
+        return activation.log_softmax(x, axis)
+    return x - reduce_logsumexp(x, axis, True)
+
+
+def polar(abs_, angle):
+    """The complex numbers of these absolute values and angles."""
+    abs_, angle = together(abs_, angle, at_least=float)
+    return _complex(abs_ * cos(angle), abs_ * sin(angle))
+
+
+# ------------------------------------------------------------------------- classes
+
+
+def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
+    """1 at the place that ``x`` names on a new ``axis`` of ``num_classes``, else 0.
+
+    Raises: ``ValueError`` for ``sparse``: there are no such tensors.
+
+    >>> one_hot([1, 0], 3).numpy()
+    array([[0., 1., 0.],
+           [1., 0., 0.]], dtype=float32)
+    """
+    _refuse_sparse("one_hot", sparse)
+    return _one_hot(
+        cast(x, int64), num_classes, axis=axis, dtype=dtype or default_float()
+    )
+
+
+def multi_hot(inputs, num_classes=None, axis=-1, dtype=None, sparse=False, **kwargs):
+    """1 at each place that a row of ``inputs`` names, else 0; see `one_hot`.
+
+    The entries of a row are those of axis 1, or of the one axis.
+    """
+    num_classes = kwargs.pop("num_tokens", num_classes)
+    if num_classes is None or kwargs:
+        raise ValueError(
+            f"multi_hot: num_classes must be given, and no other argument, got {kwargs}"
+        )
+    found = one_hot(inputs, num_classes, axis, dtype, sparse)
+    over = 1 if found.ndim > 2 else 0
+    return reduce_any(found, over) if found.dtype.is_bool else reduce_max(found, over)
+
+
+def _refuse_sparse(who, sparse):
+    if sparse:
+        raise ValueError(f"{who}: sparse must be False, there are no sparse tensors")
+
+
+# -------------------------------------------------------------------------- losses
+
+
+def _alike(who, target, output):
+    output = floating(output)
+    target = cast(target, output.dtype)
+    fits = output.ndim == target.ndim and all(
+        [m is None or n is None or m == n for m, n in zip(target.shape, output.shape)]
+    )
+    if not fits:
+        raise ValueError(
+            f"{who}: target and output must have the same shape, got "
+            f"{tuple(target.shape)} and {tuple(output.shape)}"
+        )
+    return target, output
+
+
+def binary_crossentropy(target, output, from_logits=False):
+    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry, p from logits if so told."""
+    target, output = _alike("binary_crossentropy", target, output)
+    if from_logits:
+        return cross_entropy.sigmoid_cross_entropy_with_logits(target, output)
+    return binary_entropy(target, output)
+
+
+def categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
+    target, output = _alike("categorical_crossentropy", target, output)
+    (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
+    return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
+
+
+def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    """``-log(p[label])``, p over the last axis or from logits; ``target``: integers."""
+    output = floating(output)
+    if axis not in (-1, output.ndim - 1):
+        raise ValueError(
+            f"sparse_categorical_crossentropy: axis must be the last, got {axis}"
+        )
+    return losses.sparse_categorical_crossentropy(target, output, from_logits)
+
+
+# ------------------------------------------------------------------- normalization
+
+
+def moments(x, axes, keepdims=False, synchronized=False):
+    """The mean and the variance over ``axes``; there is one device to synchronize."""
+    return moment_ops.moments(floating(x), axes, keepdims=keepdims)
+
+
+def batch_normalization(
+    x, mean, variance, axis, offset=None, scale=None, epsilon=0.001
+):
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, vectors along ``axis``."""
+    x = floating(x)
+    (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
+    line = [-1 if i == axis else 1 for i in range(x.ndim)]
+    mean, variance, offset, scale = (
+        None if v is None else shapes.reshape(cast(v, x.dtype), line)
+        for v in (mean, variance, offset, scale)
+    )
+    return normalization.batch_normalization(x, mean, variance, offset, scale, epsilon)
+
+
+def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, moments over ``axis``."""
+    return normalization.layer_normalization(floating(x), gamma, beta, axis, epsilon)
+
+
+def rms_normalization(x, scale=None, axis=-1, epsilon=None):
+    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, the mean over ``axis``."""
+    return normalization.rms_normalization(floating(x), scale, axis, epsilon)
+
+
+def normalize(x, axis=-1, order=2, epsilon=None):
+    """``x`` over its norm of this ``order`` along ``axis``, at least ``epsilon`` (1e-7).
+
+    >>> normalize([3.0, 4.0]).numpy()
+    array([0.6, 0.8], dtype=float32)
+    """
+    if not isinstance(order, int) or order < 1:
+        raise ValueError(f"normalize: order must be an integer from 1, got {order!r}")
+    x, epsilon = floating(x), EPSILON if epsilon is None else epsilon
+    x = shapes.expand_dims(x, 0) if x.ndim == 0 else x
+    if order == 2:
+        return normalization.l2_normalize(x, axis, epsilon**2)
+    return x / maximum(norm(x, order, axis, True), epsilon)
+
+
+def psnr(x1, x2, max_val):
+    """The ratio of peak signal to noise of two tensors, in decibels."""
+    x1, x2 = together(x1, x2, at_least=float)
+    noise = reduce_mean(square(x1 - x2))
+    return log10(cast(max_val, x1.dtype)) * 20.0 - log10(noise) * 10.0
+
+
+# ----------------------------------------------------------------- blocks of pixels
+
+
+def depth_to_space(x, block_size, data_format="channels_last"):
+    """Channels spread over blocks of ``block_size ** 2`` pixels."""
+    return _channels_last(
+        "depth_to_space", shapes.depth_to_space, x, block_size, data_format
+    )
+
+
+def space_to_depth(x, block_size, data_format="channels_last"):
+    """Blocks of ``block_size ** 2`` pixels stacked into channels."""
+    return _channels_last(
+        "space_to_depth", shapes.space_to_depth, x, block_size, data_format
+    )
+
+
+def _channels_last(who, op, x, block_size, data_format):
+    if checked_format(who, data_format) == "channels_last":
+        return op(x, block_size)
+    return moveaxis(op(moveaxis(x, 1, -1), block_size), -1, 1)
+
+
+christen(globals())

@@ -1,0 +1,386 @@
+"""`keras.ops` of NumPy that reduce: sums, extremes, quantiles, and their kin for NaN."""
+
+import inspect
+import math
+
+from tapewright.core import devices
+from tapewright.core.dtypes import float16, float32, float64, int32
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import fill
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import argmax as _argmax
+from tapewright.ops.array.indexing import argmin as _argmin
+from tapewright.ops.array.shape import (
+    broadcast_to,
+    expand_dims,
+    reshape,
+    transpose,
+)
+from tapewright.ops.array.sorting import sort
+from tapewright.ops.math import reduction
+from tapewright.ops.math import scan as scans
+from tapewright.ops.math.comparison import (
+    equal,
+    is_nan,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
+)
+from tapewright.ops.math.elementwise import ceil, divide, floor, maximum, minimum
+from tapewright.ops.math.elementwise import round as _round
+from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
+
+from .promotion import (
+    christen,
+    counted,
+    documented,
+    floating,
+    numbers,
+    together,
+    truth,
+)
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "average",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "logsumexp",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "percentile",
+    "prod",
+    "ptp",
+    "quantile",
+    "std",
+    "sum",
+    "var",
+]
+
+_range = range
+
+
+def _reducing(op, prepare, doc=None):
+    """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
+
+    def entry(x, axis=None, keepdims=False):
+        return op(prepare(x), axis, keepdims)
+
+    return documented(entry, doc or op.__doc__)
+
+
+def _widened(op):
+    """``op``, for half precision computed in single, where no sum on the way overflows."""
+
+    def entry(x, axis, keepdims):
+        if x.dtype is not float16:
+            return op(x, axis, keepdims)
+        return cast(op(cast(x, float32), axis, keepdims), float16)
+
+    entry.__doc__ = op.__doc__
+    return entry
+
+
+_sum = _widened(reduce_sum)
+
+all = _reducing(reduction.reduce_all, truth)  # noqa: A001
+any = _reducing(reduction.reduce_any, truth)  # noqa: A001
+logsumexp = _reducing(_widened(reduction.reduce_logsumexp), floating)
+mean = _reducing(_widened(reduction.reduce_mean), floating)
+std = _reducing(_widened(reduction.reduce_std), floating)
+sum = _reducing(_sum, counted)  # noqa: A001
+var = _reducing(_widened(reduction.reduce_variance), floating)
+
+
+def _extreme(of_numbers, of_bools):
+    """The first of a pair over ``axis``; the second joins ``initial`` to that."""
+
+    def entry(x, axis=None, keepdims=False, initial=None):
+        x = convert_to_tensor(x)
+        reduced, of_two = of_bools if x.dtype.is_bool else of_numbers
+        found = reduced(x, axis, keepdims)
+        return found if initial is None else of_two(found, cast(initial, x.dtype))
+
+    return documented(entry, of_numbers[0].__doc__)
+
+
+max = _extreme((reduce_max, maximum), (reduction.reduce_any, logical_or))  # noqa: A001
+min = _extreme((reduce_min, minimum), (reduction.reduce_all, logical_and))  # noqa: A001
+amax = _reducing(max, convert_to_tensor)
+amin = _reducing(min, convert_to_tensor)
+
+
+def prod(x, axis=None, keepdims=False, dtype=None):
+    """The product over ``axis``, in ``dtype`` if one is given."""
+    x = counted(x) if dtype is None else cast(x, dtype)
+    return reduction.reduce_prod(x, axis, keepdims)
+
+
+def ptp(x, axis=None, keepdims=False):
+    """The largest entry over ``axis`` less the smallest."""
+    return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
+
+
+def count_nonzero(x, axis=None):
+    """The number of entries over ``axis`` that are not 0, int32."""
+    return reduction.count_nonzero(x, axis, dtype=int32)
+
+
+def average(x, axis=None, weights=None):
+    """The mean over ``axis``, weighted: ``sum(x * weights) / sum(weights)``.
+
+    ``weights`` have the shape of ``x``, or one number for each entry of the one ``axis``.
+
+    >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
+    np.float32(1.5)
+    """
+    if weights is None:
+        return mean(x, axis)
+    x, weights = together(x, weights, at_least=float)
+    if weights.ndim != x.ndim:
+        if weights.ndim != 1 or not isinstance(axis, int):
+            raise ValueError(
+                "average: weights must have the shape of x, or be a vector for one axis; "
+                f"got shapes {tuple(weights.shape)} and {tuple(x.shape)}, axis {axis}"
+            )
+        (axis,) = normalize_axis("average", axis, x.ndim)
+        weights = reshape(weights, [-1 if i == axis else 1 for i in _range(x.ndim)])
+    dtype = x.dtype
+    if dtype is float16:  # whose sums overflow
+        x, weights = cast(x, float32), cast(weights, float32)
+    total = reduce_sum(x * weights, axis)
+    return cast(total / reduce_sum(weights, axis), dtype)
+
+
+# ---------------------------------------------------------------- places of extremes
+
+
+def _placing(op):
+    def entry(x, axis=None, keepdims=False):
+        x = numbers(x)
+        if axis is not None:
+            found = op(x, axis, int32)
+            return expand_dims(found, axis) if keepdims else found
+        found = op(reshape(x, [-1]), 0, int32)
+        return reshape(found, [1] * x.ndim) if keepdims else found
+
+    return documented(entry, op.__doc__)
+
+
+argmax = _placing(_argmax)
+argmin = _placing(_argmin)
+
+
+# -------------------------------------------------------------------- running totals
+
+
+def _running(op, doc):
+    def entry(x, axis=None, dtype=None):
+        x = numbers(x if dtype is None else cast(x, dtype))
+        return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
+
+    return documented(entry, doc)
+
+
+_SO_FAR = " of the entries up to each place of ``axis``; of all in a row, for None."
+cumsum = _running(scans.cumsum, "The sums" + _SO_FAR)
+cumprod = _running(scans.cumprod, "The products" + _SO_FAR)
+
+
+# ---------------------------------------------------------------------- without NaN
+
+
+def _without_nan(function, stand_in, doc):
+    """``function`` of ``x`` with ``stand_in`` for NaN."""
+
+    def entry(x, *args, **kwargs):
+        x = convert_to_tensor(x)
+        if x.dtype.is_floating:
+            x = where(is_nan(x), stand_in, x)
+        return function(x, *args, **kwargs)
+
+    entry.__signature__ = inspect.signature(function)
+    return documented(entry, doc)
+
+
+def _of_the_rest(function, stand_in, nothing, doc):
+    """`_without_nan`, and ``nothing`` where there is nothing else than NaN."""
+    plain = _without_nan(function, stand_in, doc)
+
+    def entry(x, axis=None, keepdims=False):
+        x = convert_to_tensor(x)
+        found = plain(x, axis, keepdims)
+        if not x.dtype.is_floating:
+            return found
+        return where(reduction.reduce_all(is_nan(x), axis, keepdims), nothing, found)
+
+    return documented(entry, doc)
+
+
+nansum = _without_nan(sum, 0.0, "The sum over ``axis`` of what is not NaN.")
+nanprod = _without_nan(prod, 1.0, "The product over ``axis`` of what is not NaN.")
+nancumsum = _without_nan(cumsum, 0.0, "`cumsum`, with 0 for NaN.")
+nancumprod = _without_nan(cumprod, 1.0, "`cumprod`, with 1 for NaN.")
+nanmax = _of_the_rest(max, -math.inf, math.nan, "The largest that is not NaN.")
+nanmin = _of_the_rest(min, math.inf, math.nan, "The smallest that is not NaN.")
+nanargmax = _of_the_rest(
+    argmax,
+    -math.inf,
+    -1,
+    "Where the largest is that is not NaN; -1 where there is none.",
+)
+nanargmin = _of_the_rest(
+    argmin,
+    math.inf,
+    -1,
+    "Where the smallest is that is not NaN; -1 where there is none.",
+)
+
+
+@_widened
+def _mean_without_nan(x, axis, keepdims):
+    count = reduce_sum(cast(logical_not(is_nan(x)), x.dtype), axis, keepdims)
+    return divide(nansum(x, axis, keepdims), count)
+
+
+@_widened
+def _variance_without_nan(x, axis, keepdims):
+    nan = is_nan(x)
+    away = where(nan, 0.0, x - _mean_without_nan(x, axis, True))
+    count = reduce_sum(cast(logical_not(nan), x.dtype), axis, keepdims)
+    return divide(reduce_sum(away * away, axis, keepdims), count)
+
+
+def nanmean(x, axis=None, keepdims=False):
+    """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    return _mean_without_nan(floating(x), axis, keepdims)
+
+
+def nanvar(x, axis=None, keepdims=False):
+    """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
+    return _variance_without_nan(floating(x), axis, keepdims)
+
+
+def nanstd(x, axis=None, keepdims=False):
+    """The standard deviation over ``axis`` of what is not NaN."""
+    return nanvar(x, axis, keepdims) ** 0.5
+
+
+# ------------------------------------------------------------------------- quantiles
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(x, q, axis=None, method="linear", keepdims=False):
+    """The values below which shares ``q`` of the entries over ``axis`` lie.
+
+    Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
+    ``method``: what lies between two entries, "linear", "lower", "higher", "midpoint" or
+    "nearest".
+
+    >>> quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
+    array([2., 3.], dtype=float32)
+    """
+    return _quantile(x, q, axis, method, keepdims, False)
+
+
+def nanquantile(x, q, axis=None, method="linear", keepdims=False):
+    """`quantile` of what is not NaN."""
+    return _quantile(x, q, axis, method, keepdims, True)
+
+
+def _quantile(x, q, axis, method, keepdims, without_nan):
+    if method not in _METHODS:
+        raise ValueError(
+            f"quantile: method must be one of {', '.join(_METHODS)}, got {method!r}"
+        )
+    x = floating(x)
+    q = cast(q, float64)  # single precision cannot tell the places of many entries
+    if devices.is_array(q.array) and not ((q.array >= 0) & (q.array <= 1)).all():
+        raise ValueError(f"quantile: q must be from 0 to 1, got {q.numpy()}")
+    rank, lead = x.ndim, q.ndim
+    axes = sorted(normalize_axis("quantile", axis, rank))
+    kept = [a for a in _range(rank) if a not in axes]
+    rows = transpose(x, kept + axes)
+    lead_sizes = [x.shape[a] for a in kept]
+    rows = sort(reshape(rows, [*lead_sizes, math.prod([x.shape[a] for a in axes])]))
+    found = _between(rows, reshape(q, [-1]), method, without_nan)
+    found = transpose(found, [len(kept), *_range(len(kept))])
+    sizes = [1 if a in axes else x.shape[a] for a in _range(rank)]
+    sizes = sizes if keepdims else lead_sizes
+    return reshape(found, [*q.shape, *sizes] if lead else sizes)
+
+
+def _between(rows, q, method, without_nan):
+    """``[..., len(q)]``: the quantiles of sorted rows ``[..., n]``, NaN behind."""
+    if rows.shape[-1] == 0:
+        return fill([*rows.shape[:-1], q.shape[0]], cast(math.nan, rows.dtype))
+    nan = is_nan(rows)
+    valid = reduce_sum(cast(logical_not(nan), float64), -1, True)
+    places = q * (valid - 1.0)
+    low, high = floor(places), ceil(places)
+    if method == "nearest":
+        low = high = _round(places)
+    first = _taken(rows, low if method != "higher" else high)
+    last = _taken(rows, high if method != "lower" else low)
+    share = 0.5 if method == "midpoint" else cast(places - low, rows.dtype)
+    # No difference: that of two infinities is NaN, and of large numbers infinite.
+    same = equal(first, last)
+    share, last = where(same, 0.0, share), where(same, 0.0, last)
+    found = first * (1.0 - share) + last * share
+    spoils = reduction.reduce_all if without_nan else reduction.reduce_any
+    return where(spoils(nan, -1, True), math.nan, found)
+
+
+def _taken(rows, places):
+    places = cast(maximum(places, 0.0), int32)
+    places = broadcast_to(places, [*rows.shape[:-1], places.shape[-1]])
+    return gather(rows, places, batch_dims=rows.ndim - 1)
+
+
+def percentile(x, q, axis=None, method="linear", keepdims=False):
+    """`quantile` with ``q`` from 0 to 100."""
+    return quantile(x, floating(q) / 100.0, axis, method, keepdims)
+
+
+def nanpercentile(x, q, axis=None, method="linear", keepdims=False):
+    """`nanquantile` with ``q`` from 0 to 100."""
+    return nanquantile(x, floating(q) / 100.0, axis, method, keepdims)
+
+
+def median(x, axis=None, keepdims=False):
+    """The entry in the middle over ``axis``, or the mean of the two there."""
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def nanmedian(x, axis=None, keepdims=False):
+    """`median` of what is not NaN."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+christen(globals())

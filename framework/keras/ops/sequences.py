@@ -1,0 +1,147 @@
+"""`keras.ops.ctc_loss` and `ctc_decode`: labels without places in longer sequences."""
+
+import numpy as np
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.indexing import argmax
+from tapewright.ops.array.joining import pad
+from tapewright.ops.array.shape import expand_dims, shape
+from tapewright.ops.array.sorting import argsort
+from tapewright.ops.math.comparison import equal, greater_equal, where
+from tapewright.ops.math.elementwise import maximum
+from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.nn.activation import log_softmax
+
+from ..losses import sequence
+
+__all__ = ["ctc_decode", "ctc_loss"]
+
+
+def ctc_loss(target, output, target_length, output_length, mask_index=0):
+    """``-log(p)`` of all ways to spell ``target``; see `losses.ctc`.
+
+    Args: ``target``: integers ``[batch, labels]``, of which the first ``target_length``
+    count; ``output``: logits ``[batch, steps, classes]``, likewise; ``mask_index``: the
+    class of the blank. Returns: ``[batch]``.
+    """
+    target, output = _int32(target), _scores(output)
+    if len(target.shape) != 2 or len(output.shape) != 3:
+        raise ShapeError(
+            "ctc_loss",
+            "target must be [batch, labels], output [batch, steps, classes]",
+            target=target,
+            output=output,
+        )
+    lengths = _int32(target_length), _int32(output_length)
+    return sequence.ctc_loss(maximum(target, 0), output, *lengths, mask_index)
+
+
+def ctc_decode(
+    inputs,
+    sequence_lengths,
+    strategy="greedy",
+    beam_width=100,
+    top_paths=1,
+    merge_repeated=True,
+    mask_index=0,
+):
+    """The likeliest labels: ``(decoded, scores)``.
+
+    Args: ``inputs``: logits ``[batch, steps, classes]``, of which the first
+    ``sequence_lengths`` steps count; ``strategy``: "greedy", the likeliest class of each
+    step, or "beam_search", the ``top_paths`` likeliest labels among ``beam_width``;
+    ``merge_repeated``: whether "greedy" merges a label that repeats; ``mask_index``: the
+    blank, None for the last class.
+
+    Returns: ``decoded`` int32 ``[paths, batch, steps]``, at the end filled up with -1, and
+    ``scores [batch, paths]``: minus the sum of the largest logits, or with "beam_search"
+    the logarithms of the probabilities.
+
+    Raises: ``ValueError`` for another strategy; ``TypeError`` for a "beam_search" in a
+    traced function, as it looks at values.
+    """
+    inputs, lengths = _scores(inputs), _int32(sequence_lengths)
+    if strategy not in ("greedy", "beam_search"):
+        raise ValueError(
+            f"ctc_decode: strategy must be 'greedy' or 'beam_search', got {strategy!r}"
+        )
+    blank = inputs.shape[-1] - 1 if mask_index is None else mask_index
+    if strategy == "greedy":
+        return _greedy(inputs, lengths, merge_repeated, blank)
+    if active_tracer() is not None:
+        raise TypeError(
+            "ctc_decode: strategy='beam_search' looks at values; wrap the call in "
+            "tw.py_function, or decode outside of the traced function"
+        )
+    found = [
+        _beam_search(rows[:n], beam_width, top_paths, blank)
+        for rows, n in zip(log_softmax(inputs).numpy(), lengths.numpy())
+    ]
+    steps = inputs.shape[1]
+    decoded = np.full((top_paths, len(found), steps), -1, np.int32)
+    for i, paths in enumerate(found):
+        for j, (labels, _) in enumerate(paths):
+            decoded[j, i, : len(labels)] = labels
+    scores = np.array([[score for _, score in paths] for paths in found])
+    scores = scores.reshape(len(found), top_paths)
+    return convert_to_tensor(decoded), cast(scores, inputs.dtype)
+
+
+def _int32(x):
+    return cast(convert_to_tensor(x), "int32")
+
+
+def _scores(x):
+    x = convert_to_tensor(x)
+    half = not x.dtype.is_floating or x.dtype.size < 4
+    return cast(x, "float32") if half else x
+
+
+def _greedy(inputs, lengths, merge_repeated, blank):
+    steps = arange(shape(inputs)[1])
+    over = greater_equal(steps[None], lengths[:, None])
+    labels = where(over, blank, argmax(inputs, -1, output_type="int32"))
+    best = where(over, cast(0, inputs.dtype), reduce_max(inputs, -1))
+    blanks = equal(labels, blank)
+    if merge_repeated:
+        again = pad(equal(labels[:, 1:], labels[:, :-1]), [[0, 0], [1, 0]])
+        blanks = blanks | again
+    places = argsort(where(blanks, shape(inputs)[1], steps[None]), stable=True)
+    labels = gather(where(blanks, -1, labels), places, axis=1, batch_dims=1)
+    return expand_dims(labels, 0), -reduce_sum(best, 1, True)
+
+
+def _beam_search(log_p, beam_width, top_paths, blank):
+    """Pairs of labels and the logarithm of their probability, the likeliest first.
+
+    Of each prefix the beam holds the logarithms for a last step that is a blank, and for
+    one that is its last label.
+    """
+    beam = {(): (0.0, -np.inf)}
+    for row in log_p:
+        after = {}
+
+        def note(prefix, place, score, after=after):
+            pair = after.setdefault(prefix, [-np.inf, -np.inf])
+            pair[place] = np.logaddexp(pair[place], score)
+
+        for prefix, (on_blank, on_label) in beam.items():
+            either = np.logaddexp(on_blank, on_label)
+            for label, score in enumerate(row):
+                if label == blank:
+                    note(prefix, 0, either + score)
+                elif prefix and prefix[-1] == label:
+                    note(prefix, 1, on_label + score)
+                    note((*prefix, label), 1, on_blank + score)
+                else:
+                    note((*prefix, label), 1, either + score)
+        ranked = sorted(after.items(), key=lambda item: -np.logaddexp(*item[1]))
+        beam = dict(ranked[:beam_width])
+    found = [(prefix, np.logaddexp(*pair)) for prefix, pair in beam.items()]
+    missing = top_paths - len(found)
+    return found[:top_paths] + [((), -np.inf)] * missing

@@ -1,0 +1,9 @@
+"""`keras.optimizers`: the names of `tapewright.optimizers`."""
+
+from tapewright import optimizers
+from tapewright.optimizers import *
+
+from . import schedules as schedules
+
+__all__ = []
+__all__ += optimizers.__all__

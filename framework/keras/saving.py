@@ -1,0 +1,43 @@
+"""`keras.saving`: models and weights in files, objects as configs, registered names."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from tapewright.core.lazy_import import import_lazily
+from tapewright.serialization.registration import (
+    CustomObjectScope,
+    custom_object_scope,
+    get_custom_objects,
+    get_registered_name,
+    get_registered_object,
+    register_keras_serializable,
+)
+
+from .files.keras_objects import deserialize_keras_object, serialize_keras_object
+
+if TYPE_CHECKING:
+    from .files.models import load_model, save_model
+    from .files.weights import load_weights, save_weights
+
+__all__ = [
+    "CustomObjectScope",
+    "custom_object_scope",
+    "deserialize_keras_object",
+    "get_custom_objects",
+    "get_registered_name",
+    "get_registered_object",
+    "load_model",
+    "load_weights",
+    "register_keras_serializable",
+    "save_model",
+    "save_weights",
+    "serialize_keras_object",
+]
+
+import_lazily(  # files are imported when one is read or written
+    sys.modules[__name__],
+    load_model="tapewright.keras.files.models:load_model",
+    load_weights="tapewright.keras.files.weights:load_weights",
+    save_model="tapewright.keras.files.models:save_model",
+    save_weights="tapewright.keras.files.weights:save_weights",
+)

@@ -1,0 +1,1 @@
+"""`compile`, `fit`, `evaluate`, `predict`: the loops over batches and their state."""

@@ -1,0 +1,69 @@
+"""What `compile` was given, as a config, and back: Keras' keys and forms."""
+
+from tapewright.serialization import registry
+from tapewright.serialization.registration import refusal
+
+from ..files.keras_objects import serialize_keras_object
+
+__all__ = ["arguments_of_compile", "compile_config"]
+
+_KINDS = {
+    "optimizer": "optimizer",
+    "loss": "loss",
+    "metrics": "metric",
+    "weighted_metrics": "metric",
+}
+_PLAIN = ("loss_weights", "run_eagerly", "steps_per_execution", "jit_compile")
+_OFF = {"auto_scale_loss": True}  # of other versions of Keras: what they may say
+
+
+def compile_config(options):
+    """The arguments of `compile` as plain values; names and numbers as they were given.
+
+    Raises: ``ValueError`` for a lambda, which no config can hold.
+    """
+    config = {}
+    for key, value in options.items():
+        try:
+            config[key] = serialize_keras_object(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"compile's {key} cannot be written down: {error}. A model can be saved "
+                "without it, by include_optimizer=False"
+            ) from error
+    return config
+
+
+def arguments_of_compile(config):
+    """The arguments for `compile` that `compile_config` wrote down, ours or Keras'.
+
+    Raises: ``ValueError`` for an unknown key, class or function.
+    """
+    if not isinstance(config, dict):
+        raise refusal(f"the compile config must be a dict, got {str(config)[:80]}")
+    arguments = {}
+    for key, value in config.items():
+        if key in _KINDS:
+            arguments[key] = _revived(_KINDS[key], value)
+        elif key in _PLAIN:
+            arguments[key] = value
+        elif value is not None and _OFF.get(key) != value:
+            raise refusal(
+                f"the compile config has {str(key)[:80]!r}: {str(value)[:80]}, which is "
+                f"not supported; known are {', '.join([*_KINDS, *_PLAIN])}"
+            )
+    return arguments
+
+
+def _revived(kind, value):
+    """Objects in the places of their configs; names stay names, as `compile` takes them."""
+    if isinstance(value, (list, tuple)):
+        return [_revived(kind, each) for each in value]
+    if isinstance(value, str):  # Keras has functions of the user's so in HDF5
+        known = registry.get_registered_object(value)
+        return value if known is None or isinstance(known, type) else known
+    if not isinstance(value, dict):
+        return value
+    if "class_name" in value:
+        return registry.deserialize(kind, value)
+    return {key: _revived(kind, each) for key, each in value.items()}

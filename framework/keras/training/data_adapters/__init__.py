@@ -1,0 +1,1 @@
+"""Sources of batches for `fit`, `evaluate` and `predict`."""

@@ -1,0 +1,497 @@
+"""`Steps`: what `compile` fixes, and one step of training, testing and predicting.
+
+The three steps are methods to override; they run as traced functions unless the model was
+compiled with ``run_eagerly``.
+"""
+
+import warnings
+import weakref
+
+from tapewright import optimizers
+from tapewright.autodiff.gradient_tape import GradientTape
+from tapewright.compiler.function.function import Function
+from tapewright.core import config
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import is_tensor
+from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.elementwise import add
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.serialization.constructor_arguments import is_own
+
+from .. import losses as losses_module
+from .. import metrics as metrics_module
+from ..callbacks.logs import Logs
+from ..losses import Loss
+from ..metrics import Mean
+from .class_weights import check_labels, class_weight_to_sample_weight
+from .compile_config import arguments_of_compile, compile_config
+from .compile_utils import CompiledLoss, CompiledMetrics, batch_size_of
+from .data_adapters.packing import as_batch, unpack_x_y_sample_weight
+
+__all__ = ["Steps", "stand_ins"]
+
+# After so many kinds of batches a step is traced for all sizes.
+KINDS = 4
+
+
+class _Compiled:
+    """What a call of `compile` made: losses, metrics and steps."""
+
+    def __init__(self, loss, metrics, options):
+        self.loss, self.metrics, self.options = loss, metrics, options
+        self.tracker = Mean(name="loss")
+        self.functions = {}  # name of a step -> what runs it
+        self.validated = None  # shapes of validation data that fitted
+
+    def __getstate__(self):
+        return vars(self) | {"functions": {}}
+
+    def checkpoint_parts(self):
+        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def forget_awaited(self):
+        """Metrics of a checkpoint that are still to be made start from nothing."""
+        for part in (self.loss, self.metrics):
+            if part is not None and part._awaited is not None:
+                part._awaited.drop()
+                part._awaited = None
+
+
+class _Step:
+    """A step of a model, traced: for each kind of batch, later for all sizes."""
+
+    def __init__(self, model, name):
+        self._method = method = weakref.WeakMethod(getattr(model, name))
+
+        def step(data):
+            return method()(data)
+
+        step.__name__ = name
+        self._trained = None  # the layers, once the first trace has built them
+        self._exact = Function(step)
+        self._exact._retraces.warned = True  # `KINDS` is what there will be, or nearly
+        self._for_all_sizes = Function(step, reduce_retracing=True)
+
+    def __call__(self, data):
+        exact = self._exact
+        if exact._count >= KINDS:
+            return self._for_all_sizes(data)
+        answer = exact(data)
+        if self._trained is None:
+            self._trained = _trained(self._method().__self__)
+        return answer
+
+    def holds(self, model):
+        """Whether the model has the layers that were traced, and the same ones train."""
+        return self._trained is None or self._trained == _trained(model)
+
+
+def _trained(model):
+    """All layers, without holding them, and whether they train."""
+    return [(weakref.ref(layer), layer._trainable) for layer, _ in model._walk()]
+
+
+class Steps:
+    """The part of a `Model` that knows how to make one step."""
+
+    optimizer = loss = None
+    stop_training = stop_evaluating = stop_predicting = False
+    _runs_eagerly = False
+    _compiled = None
+
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        loss_weights=None,
+        metrics=None,
+        weighted_metrics=None,
+        run_eagerly=False,
+        steps_per_execution=1,
+        jit_compile="auto",
+        auto_scale_loss=True,
+    ):
+        """Fixes how the model is trained.
+
+        Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
+        ``loss(y_true, y_pred)``, for models with several outputs a list or dict of them;
+        ``loss_weights``: factors in the sum of several losses; ``metrics``: a list of
+        names, `Metric` objects or functions, or a list or dict of lists for several
+        outputs; ``weighted_metrics``: those that sample weights count for;
+        ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
+        loss, or metrics, that are not given stay those of the last one, as in Keras.
+
+        ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
+        a traced step has no cost between one and the next; nor does
+        ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
+
+        Raises: ``ValueError`` for an unknown name, with those that are near, and for
+        ``jit_compile=True`` with ``run_eagerly``.
+        """
+        if run_eagerly and jit_compile is True:
+            raise ValueError(
+                "compile: jit_compile=True needs traced steps; run_eagerly must be False"
+            )
+        optimizer = optimizers.get(optimizer)
+        names = getattr(self, "output_names", None)
+        _check_given(loss, metrics, weighted_metrics)
+        _check_weights(loss_weights)
+        own_loss, own_metrics = None, None
+        before = self._compiled
+        if loss is not None:
+            own_loss = CompiledLoss(loss, loss_weights, names)
+        elif before is not None:
+            own_loss, loss = before.loss, before.options["loss"]
+            loss_weights = before.options["loss_weights"]
+        if metrics or weighted_metrics:
+            own_metrics = CompiledMetrics(metrics, weighted_metrics, names)
+        elif before is not None and metrics is None and weighted_metrics is None:
+            own_metrics, metrics = before.metrics, before.options["metrics"]
+            weighted_metrics = before.options["weighted_metrics"]
+        options = {
+            "optimizer": optimizer,
+            "loss": loss,
+            "loss_weights": loss_weights,
+            "metrics": metrics,
+            "weighted_metrics": weighted_metrics,
+            "run_eagerly": bool(run_eagerly),
+            "steps_per_execution": steps_per_execution,
+            "jit_compile": jit_compile,
+        }
+        self.optimizer, self.loss = optimizer, loss
+        self._compiled = _Compiled(own_loss, own_metrics, options)
+        self._runs_eagerly = options["run_eagerly"]
+        self.stop_training = False
+
+    def get_compile_config(self):
+        """What `compile` was given, as Keras writes it; empty if it was not called.
+
+        Raises: ``ValueError`` for a lambda, which no config can hold.
+        """
+        return {} if self._compiled is None else compile_config(self._compiled.options)
+
+    def compile_from_config(self, config):
+        """Calls `compile` with what `get_compile_config` wrote down, ours or Keras'.
+
+        Raises: ``ValueError`` for an unknown key, class or function.
+        """
+        if config:
+            self.compile(**arguments_of_compile(config))
+
+    @property
+    def compiled(self):
+        return self._compiled is not None
+
+    @property
+    def run_eagerly(self):
+        """True if steps run as plain Python; may be set, also before `compile`."""
+        return self._runs_eagerly or config.functions_run_eagerly()
+
+    @run_eagerly.setter
+    def run_eagerly(self, value):
+        self._runs_eagerly = bool(value)
+        if self._compiled is not None:
+            self._compiled.options["run_eagerly"] = bool(value)
+
+    def _need_compiled(self, what):
+        if self._compiled is None:
+            raise RuntimeError(
+                f"model '{self.name}': call compile(optimizer, loss) before {what}"
+            )
+        return self._compiled
+
+    # --- one step
+
+    def train_step(self, data):
+        """One update by one batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
+
+        Returns a dict of what is to be logged. Override it for a training loop of your
+        own; `fit` does the rest.
+        """
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        if not self._has_weights:
+            self._make_weights(x)
+        if self.optimizer is None and self.trainable_variables:
+            raise ValueError(
+                f"model '{self.name}': there is no optimizer; pass one to compile()"
+            )
+        with GradientTape() as tape:
+            y_pred = self._call_for(x, True)
+            loss = self._loss_of(x, y, y_pred, sample_weight, True)
+            self._compiled.tracker.update_state(loss, sample_weight=batch_size_of(x))
+            if self.optimizer is not None:
+                loss = self.optimizer.scale_loss(loss)
+        variables = self.trainable_variables
+        if variables:
+            gradients = tape.gradient(loss, variables)
+            self.optimizer.apply(gradients, variables)
+        else:
+            self._warn("the model has no trainable weights: training changes nothing")
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    _has_weights = False
+
+    def _make_weights(self, x):
+        """Builds all layers before a step draws random numbers: a seed then gives the
+        same numbers whether the step is traced or not."""
+        self._has_weights = True
+        if all([layer.built for layer, _ in self._walk()]):
+            return
+
+        try:
+            self.compute_output_spec(stand_ins(x))
+        except Exception:  # what is wrong with x or with the layers, the step will tell
+            self._has_weights = False
+
+    def test_step(self, data):
+        """Loss and metrics for one batch, without an update."""
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        y_pred = self._call_for(x, False)
+        loss = self._loss_of(x, y, y_pred, sample_weight, False)
+        self._compiled.tracker.update_state(loss, sample_weight=batch_size_of(x))
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    def predict_step(self, data):
+        """The outputs for one batch."""
+        x, _, _ = unpack_x_y_sample_weight(data)
+        return self._call_for(x, False)
+
+    def _call_for(self, x, training):
+        if self._signature.takes_training or self._signature.takes_any:
+            return self(x, training=training)
+        return self(x)
+
+    def _loss_of(self, x, y, y_pred, sample_weight, training):
+        code = type(self).compute_loss.__code__
+        if "training" in code.co_varnames or code.co_flags & 0x08:
+            return self.compute_loss(x, y, y_pred, sample_weight, training=training)
+        return self.compute_loss(x, y, y_pred, sample_weight)
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """The loss of `compile`, plus all `losses`. Raises: ``ValueError`` if there is none."""
+        total = None
+        if self._compiled is not None and self._compiled.loss is not None:
+            if y_pred is None:
+                raise TypeError(
+                    f"model '{self.name}': call() gave None; does it lack a return?"
+                )
+            total = self._compiled.loss(y, y_pred, sample_weight)
+        for loss in self.losses:
+            if not loss.dtype.is_floating:
+                loss = cast(loss, "float32")
+            loss = reduce_sum(loss) if len(loss.shape) else loss
+            if total is not None and loss.dtype is not total.dtype:
+                loss = cast(loss, total.dtype)
+            total = loss if total is None else add(total, loss)
+        if total is None:
+            raise ValueError(
+                f"model '{self.name}': there is no loss; pass loss= to compile(), or call "
+                "add_loss() in a layer"
+            )
+        return total
+
+    def compute_metrics(self, x=None, y=None, y_pred=None, sample_weight=None):
+        """Updates the metrics of `compile`; what `get_metrics_result` gives."""
+        if self._compiled is not None and self._compiled.metrics is not None:
+            self._compiled.metrics.update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
+
+    def compiled_loss(self, y, y_pred, sample_weight=None, regularization_losses=None):
+        """`compute_loss` by its name in Keras 2."""
+        return self.compute_loss(None, y, y_pred, sample_weight)
+
+    @property
+    def compiled_metrics(self):
+        """The metrics of `compile`, with `update_state`."""
+        return self._compiled and self._compiled.metrics
+
+    # --- metrics
+
+    @property
+    def metrics(self):
+        """The loss' running mean, the metrics of `compile`, then those of the layers."""
+        found = []
+        compiled = self._compiled
+        if compiled is not None:
+            found.append(compiled.tracker)
+            if compiled.metrics is not None:
+                found.append(compiled.metrics)
+            if compiled.loss is not None:
+                found += compiled.loss.trackers
+        return found + super().metrics
+
+    @property
+    def metrics_names(self):
+        return [metric.name for metric in self.metrics]
+
+    def reset_metrics(self):
+        """Sets the state of all metrics back; `fit` does it before each epoch."""
+        for metric in self.metrics:
+            metric.reset_state()
+        if self._compiled is not None:
+            self._compiled.forget_awaited()
+
+    def get_metrics_result(self):
+        """The results of all `metrics`, by name."""
+        found = {}
+        for metric in self.metrics:
+            result = metric.result()
+            if isinstance(result, dict):
+                found |= result
+            else:
+                found[metric.name] = result
+        return found
+
+    # --- steps as functions
+
+    def make_train_function(self, force=False):
+        """What runs `train_step`: a function of a batch."""
+        return self._function("train_step", force)
+
+    def make_test_function(self, force=False):
+        """What runs `test_step`."""
+        return self._function("test_step", force)
+
+    def make_predict_function(self, force=False):
+        """What runs `predict_step`."""
+        return self._function("predict_step", force)
+
+    def _function(self, name, force=False):
+        if self.run_eagerly:
+            return getattr(self, name)
+        functions = self._functions()
+        known = functions.get(name)
+        if known is None:  # of several threads, all have that of the first
+            known = functions.setdefault(name, _Step(self, name))
+        if force or not known.holds(self):
+            known = functions[name] = _Step(self, name)
+        return known
+
+    def _functions(self):
+        if self._compiled is not None:
+            return self._compiled.functions
+        return vars(self).setdefault("_own_functions", _Functions()).found
+
+    # --- single batches
+
+    def train_on_batch(
+        self, x, y=None, sample_weight=None, class_weight=None, return_dict=False
+    ):
+        """One update by one batch. Returns the loss, and metrics if there are any.
+
+        With ``return_dict`` they are a dict; else a number, or a list in the order of
+        `metrics_names`. Metrics are reset first.
+        """
+        compiled = self._need_compiled("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError(
+                    "train_on_batch: pass class_weight or sample_weight, not both"
+                )
+            sample_weight = class_weight_to_sample_weight(y, class_weight)
+        data = _batch("train_on_batch", x, y, sample_weight)
+        self._check_labels(data)
+        function = self.make_train_function()
+        self.reset_metrics()
+        return self._answer(compiled, function(data), return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """Loss and metrics for one batch, as `train_on_batch` gives them."""
+        compiled = self._need_compiled("test_on_batch")
+        data = _batch("test_on_batch", x, y, sample_weight)
+        function = self.make_test_function()
+        self.reset_metrics()
+        return self._answer(compiled, function(data), return_dict)
+
+    def predict_on_batch(self, x):
+        """The outputs for one batch, as NumPy arrays."""
+        data = _batch("predict_on_batch", x, None, None)
+        outputs = self.make_predict_function()(data)
+        return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
+
+    def _answer(self, compiled, logs, return_dict):
+        logs = Logs(logs).copy()
+        if return_dict:
+            return logs
+        return self._in_order(logs)
+
+    def _in_order(self, logs):
+        """Logs as Keras returns them: the loss, metrics of a single output as they were
+        given, the losses of several outputs; then what else there is, by name."""
+        names = []
+        for metric in self.metrics:
+            inner = isinstance(metric, CompiledMetrics)
+            names += [m.name for m in metric.metrics] if inner else [metric.name]
+        names = list(dict.fromkeys(names))
+        found = [logs[name] for name in names if name in logs]
+        found += [logs[name] for name in sorted(logs) if name not in names]
+        return found[0] if len(found) == 1 else found
+
+    def _check_labels(self, data):
+        """Refuses NaN in labels, which make every built-in loss, and the weights, NaN."""
+        loss = self.loss
+        known = isinstance(loss, str) or _all_own(loss)
+        if known and isinstance(data, tuple) and len(data) > 1:
+            check_labels(data[1])
+
+    def _warn(self, text):
+        warnings.warn(f"model '{self.name}': {text}", stacklevel=3)
+
+
+class _Functions:
+    """The traced steps of a model that was not compiled."""
+
+    def __init__(self):
+        self.found = {}
+
+    def __getstate__(self):
+        return {"found": {}}
+
+
+def _all_own(loss):
+    if isinstance(loss, (list, tuple, dict)):
+        return all(
+            [isinstance(x, str) or x is None or _all_own(x) for x in flatten(loss)]
+        )
+    return is_own(type(loss) if isinstance(loss, Loss) else loss)
+
+
+def stand_ins(x, size=None):
+    """A `KerasTensor` for each array or tensor, of batches of this size."""
+
+    def stand_in(leaf):
+        return (
+            leaf if leaf is None else KerasTensor((size, *leaf.shape[1:]), leaf.dtype)
+        )
+
+    return map_structure(stand_in, x)
+
+
+def _batch(who, x, y, sample_weight):
+    parts = (x, y, sample_weight)
+    count = 3 if sample_weight is not None else 2 if y is not None else 1
+    return as_batch(who, parts[:count])
+
+
+def _check_given(loss, metrics, weighted_metrics):
+    """What names nothing is refused by `compile`, not by the first batch."""
+    special = {"crossentropy", "ce", "accuracy", "acc"}
+    for module, given in (
+        (losses_module, loss),
+        (metrics_module, metrics),
+        (metrics_module, weighted_metrics),
+    ):
+        for each in flatten(given):
+            known = isinstance(each, str) and each.lower() in special
+            if not known and not callable(each):
+                module.get(each)
+
+
+def _check_weights(loss_weights):
+    for weight in flatten(loss_weights):
+        if isinstance(weight, (str, bytes)) or callable(weight):
+            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")

@@ -1,0 +1,227 @@
+"""The table that ``summary()`` prints, in the form of Keras'."""
+
+import math
+import textwrap
+
+from tapewright.core.nest import is_nested, map_structure
+from tapewright.layers.base.input_layer import InputLayer
+from tapewright.layers.base.layer import Layer
+
+__all__ = ["print_summary", "summary_lines"]
+
+# The widths of the columns that fill a line of 80, as Keras chooses them.
+_WIDTHS = {
+    ("Layer (type)", "Output Shape", "Param #"): (33, 24, 15),
+    ("Layer (type)", "Output Shape", "Param #", "Connected to"): (21, 19, 12, 19),
+    ("Layer (type)", "Output Shape", "Param #", "Trainable"): (28, 20, 12, 11),
+    ("Layer (type)", "Output Shape", "Param #", "Connected to", "Trainable"): (
+        (17, 17, 10, 15, 11)
+    ),
+}
+
+# The lines of the table for outputs that cannot show them.
+_PLAIN = str.maketrans("━─│┃┏┳┓┡╇┩├┼┤└┴┘", "=-||" + "+" * 12)
+
+
+def print_summary(
+    model,
+    line_length=None,
+    positions=None,
+    print_fn=None,
+    expand_nested=False,
+    show_trainable=False,
+    layer_range=None,
+):
+    """Prints the table; see `Model.summary`."""
+    lines = summary_lines(
+        model, line_length, positions, expand_nested, show_trainable, layer_range
+    )
+    (print_fn or _print)("\n".join(lines))
+
+
+def _print(text):
+    try:
+        print(text)
+    except UnicodeEncodeError:  # such as a pipe on Windows, or the C locale
+        print(text.translate(_PLAIN).encode("ascii", "replace").decode())
+
+
+def summary_lines(
+    model,
+    line_length=None,
+    positions=None,
+    expand_nested=False,
+    show_trainable=False,
+    layer_range=None,
+) -> list:
+    """Name, output shape and weights of each layer of ``model``, then the totals."""
+    links = _links(model)
+    header = ["Layer (type)", "Output Shape", "Param #"]
+    if links is not None:
+        header.append("Connected to")
+    if show_trainable:
+        header.append("Trainable")
+    rows = []
+    for operation in _in_range(model, layer_range):
+        rows += _rows(operation, links, show_trainable, expand_nested, "")
+    widths = _widths(header, line_length, positions)
+    lines = [f'Model: "{model.name}"', _rule("┏┳┓", "━", widths)]
+    lines += [*_cells(header, "┃", widths, header), _rule("┡╇┩", "━", widths)]
+    for i, row in enumerate(rows):
+        lines += [_rule("├┼┤", "─", widths)] if i else []
+        lines += _cells(row, "│", widths, header)
+    lines.append(_rule("└┴┘", "─", widths))
+    return lines + _totals(model)
+
+
+def _totals(model):
+    lines = []
+    kinds = [
+        ("Total", model.weights),
+        ("Trainable", model.trainable_weights),
+        ("Non-trainable", model.non_trainable_weights),
+    ]
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None and getattr(optimizer, "built", False):
+        kinds[0] = ("Total", [*model.weights, *optimizer.variables])
+        kinds.append(("Optimizer", optimizer.variables))
+    for name, weights in kinds:
+        count = sum(math.prod(v.shape) for v in weights)
+        size = sum(math.prod(v.shape) * v.dtype.size for v in weights)
+        lines.append(f" {name} params: {count:,} ({_readable(size)})")
+    return lines
+
+
+def _in_range(model, layer_range):
+    operations = model.operations
+    if layer_range is None:
+        return operations
+    names = [operation.name for operation in operations]
+    for name in layer_range:
+        if name not in names:
+            raise ValueError(
+                f"layer_range: there is no layer {name!r}; there are {', '.join(names)}"
+            )
+    first, last = [names.index(name) for name in layer_range]
+    return operations[first : last + 1]
+
+
+def _links(model):
+    """Operation id -> the names before it, if the layers do not just follow each other."""
+    network = getattr(model, "_network", None)
+    if network is None or _is_line(network):
+        return None
+    own, links = {id(node) for node in network.nodes}, {}
+    for operation in network.operations:
+        found = []
+        for node in operation._inbound_nodes:
+            if id(node) in own:
+                for x in node.input_tensors:
+                    maker, call, index = x._keras_history
+                    found.append(f"{maker.name}[{call}][{index}]")
+        links[id(operation)] = found
+    return links
+
+
+def _is_line(network):
+    if len(network.inputs) > 1 or len(network.outputs) > 1:
+        return False
+    inner = [node for node in network.nodes if node.args]
+    if any([len(node.input_tensors) != 1 for node in inner]):
+        return False
+    ends = [id(node.input_tensors[0]) for node in inner]
+    operations = {id(node.operation) for node in inner}
+    return len(set(ends)) == len(ends) and len(operations) == len(inner)
+
+
+def _rows(operation, links, show_trainable, expand_nested, indent):
+    title, *cells = _row(operation)
+    cells = [indent + title, *cells]
+    if links is not None:
+        cells.append(", ".join(links.get(id(operation), [])) or "-")
+    if show_trainable:
+        known = isinstance(operation, Layer) and operation.weights
+        cells.append(("Y" if operation.trainable else "N") if known else "-")
+    rows = [cells]
+    if expand_nested and hasattr(operation, "operations"):
+        for inner in operation.operations:
+            rows += _rows(
+                inner, links and {}, show_trainable, True, f"   {indent or '└ '}"
+            )
+    return rows
+
+
+def _row(operation):
+    kind = type(operation).__name__
+    if kind == "Model" and operation._network is not None:
+        kind = "Functional"
+    title = f"{operation.name} ({kind})"
+    if not isinstance(operation, Layer):  # an op
+        outputs = operation._inbound_nodes[0].outputs
+        shapes = map_structure(lambda x: tuple(x.shape), outputs)
+        return f"{operation.name} ({operation.kind})", _shape_text(shapes), "0"
+    shapes = operation._output_shape
+    known = operation.built or operation.weights
+    params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
+    if isinstance(operation, InputLayer):
+        params = "0"
+    return title, _shape_text(shapes), params
+
+
+def _shape_text(shapes):
+    """A shape, or a nest of them as Python writes it.
+
+    >>> _shape_text([(None, 8), (None, 2)]), _shape_text({"a": (None, 8)})
+    ('[(None, 8), (None, 2)]', '(None, 8)')
+    """
+    if shapes is None:
+        return "?"
+    inner = list(shapes.values() if isinstance(shapes, dict) else shapes)
+    if len(inner) == 1 and is_nested(inner[0]):
+        return _shape_text(inner[0])
+    return str(shapes).replace("'", "")
+
+
+def _widths(header, line_length, positions):
+    if positions is not None:
+        ends = [round(p * (line_length or 80)) if p <= 1 else p for p in positions]
+        return [end - start - 1 for start, end in zip([0, *ends], ends)]
+    widths = list(_WIDTHS[tuple(header)])
+    if line_length is not None:
+        widths[0] = max(12, widths[0] + line_length - sum(widths) - len(widths) - 1)
+    return widths
+
+
+def _rule(ends, line, widths):
+    return ends[0] + ends[1].join(line * n for n in widths) + ends[2]
+
+
+def _cells(row, line, widths, header):
+    """The lines of a row: text that is too long for its column goes on below."""
+    texts = [_wrapped(text, width - 2) for text, width in zip(row, widths)]
+    for i in range(max([len(text) for text in texts])):
+        cells = []
+        for text, width, title in zip(texts, widths, header):
+            part = text[i] if i < len(text) else ""
+            if title == "Param #":
+                cells.append(f"{part} ".rjust(width))
+            elif title == "Trainable":
+                cells.append(part.center(width))
+            else:
+                cells.append(f" {part}".ljust(width))
+        yield line + line.join(cells) + line
+
+
+def _wrapped(text, width):
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [x if len(x) <= width else f"{x[: width - 1]}…" for x in lines]
+
+
+def _readable(size):
+    """Bytes in the largest unit of which there is at least one.
+
+    >>> _readable(906 * 4)
+    '3.54 KB'
+    """
+    power = min(int(math.log2(size)) // 10, 5) if size else 0
+    return f"{size / 1024**power:.2f} {('B', 'KB', 'MB', 'GB', 'TB', 'PB')[power]}"

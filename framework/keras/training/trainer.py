@@ -1,0 +1,320 @@
+"""`Loops`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
+
+import operator
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.errors import ShapeError
+from tapewright.core.nest import flatten, pack
+from tapewright.core.tensor import is_tensor
+
+from ..callbacks.callback_list import CallbackList
+from ..callbacks.logs import Logs
+from .data_adapters.adapters import as_batches
+from .data_adapters.arrays import ArrayBatches, train_validation_split
+from .data_adapters.packing import as_arrays, unpack_x_y_sample_weight
+from .steps import Steps, stand_ins
+
+__all__ = ["Loops"]
+
+
+class Loops:
+    """The part of a `Model` that goes through data."""
+
+    history = None
+    _run = None  # the state of `fit`, while it runs
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_steps=None,
+        validation_batch_size=None,
+        validation_freq=1,
+    ):
+        """Trains for ``epochs`` runs through the data; `History` of losses and metrics.
+
+        Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
+        inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset` or anything that
+        yields ``(x, y)`` or ``(x, y, sample_weight)`` in batches; ``batch_size`` of
+        arrays, default 32; ``verbose``: 0 silent, 1 a bar, 2 a line for each epoch,
+        "auto" 1; ``callbacks``: a list; ``validation_split``: the share of the arrays,
+        at their end, to evaluate on after each epoch, or ``validation_data``: tuple or
+        source of its own; ``shuffle`` arrays before each epoch; ``class_weight``: class
+        number to factor; ``initial_epoch``: with which to go on; ``steps_per_epoch``,
+        needed for sources without an end; ``validation_freq``: the number of epochs from
+        one evaluation to the next, or a list of epochs.
+
+        Raises: ``RuntimeError`` before `compile`; ``ValueError`` if arrays, labels or
+        names do not fit, before anything is changed.
+        """
+        self._need_compiled("fit")
+        span = _number("initial_epoch", initial_epoch), _number("epochs", epochs)
+        if validation_split and validation_data is None:
+            arrays = (x, y, sample_weight)
+            (x, y, sample_weight), validation_data = train_validation_split(
+                arrays, validation_split
+            )
+        from .training_state import TrainingState  # with all that makes backups of it
+
+        batches = as_batches(
+            x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
+        )
+        self._check_given(y)
+        validation = self._validation(
+            validation_data, validation_batch_size or batch_size, validation_steps
+        )
+        validates = _validates(validation_freq)
+        self._check_validation(batches, validation)
+        step = self.make_train_function()
+        callbacks = self._callbacks(
+            callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
+        )
+        self.stop_training = False
+        self._run = run = TrainingState(self, batches, validation, callbacks)
+        try:
+            callbacks.on_train_begin()
+            logs = run.logs
+            first = span[0] if run.epoch is None else run.epoch  # that of a backup
+            for epoch in range(first, span[1]):
+                if run.is_over:
+                    break
+                self.reset_metrics()
+                callbacks.on_epoch_begin(epoch)
+                logs = self._train_epoch(step, batches, callbacks, run)
+                if validation is not None and validates(epoch + 1):
+                    validation.reset()  # the same batches each time
+                    for name, value in self._test(validation, callbacks).items():
+                        logs[f"val_{name}"] = value
+                callbacks.on_epoch_end(epoch, logs)
+                ended = batches.ran_out and not batches.restarts
+                if self.stop_training or ended:
+                    break
+                if not self._is_eager(step):  # layers may have been frozen meanwhile
+                    step = self.make_train_function()
+            if hasattr(self.optimizer, "finalize_variable_values") and epochs:
+                self.optimizer.finalize_variable_values(self.trainable_weights)
+            callbacks.on_train_end(logs)
+        finally:
+            self._run = None
+            callbacks.close()
+        return self.history
+
+    def _train_epoch(self, step, batches, callbacks, run):
+        """One epoch, or the rest of one that a backup was made in; its logs as floats."""
+        count = batches.begins_at
+        logs = run.logs if count else {}
+        hooks = callbacks.wants_train_batches
+        checks = not self._labels_checked
+        for batch in () if count and self.stop_training else batches:
+            if checks:
+                self._check_labels(batch)
+            if run.inputs is None:
+                run.note_inputs(batch)
+            if hooks:
+                callbacks.on_train_batch_begin(count)
+            logs = step(batch)
+            if hooks:
+                callbacks.on_train_batch_end(count, logs)
+            count += 1
+            if self.stop_training:
+                break
+        return Logs(logs).copy()
+
+    _labels_checked = False
+
+    def _check_given(self, y):
+        """Looks at labels given as arrays once; those of other sources, batch by batch."""
+        self._labels_checked = y is not None
+        if y is not None:
+            self._check_labels((None, as_arrays("y", y)))
+
+    def _validation(self, data, batch_size, steps):
+        if data is None:
+            return None
+        if isinstance(data, (list, tuple)):
+            x, y, sample_weight = unpack_x_y_sample_weight(data)
+            return as_batches(x, y, sample_weight, batch_size, steps)
+        return as_batches(data, batch_size=None, steps=steps)
+
+    def _check_validation(self, batches, validation):
+        """Validation arrays that do not fit are refused before an epoch, not after it."""
+        known = isinstance(batches, ArrayBatches) and isinstance(
+            validation, ArrayBatches
+        )
+        if not known or type(self).test_step is not Steps.test_step:
+            return
+        y = unpack_x_y_sample_weight(batches.arrays)[1]
+        x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
+        if y is not None and y_validation is None and self._compiled.loss is not None:
+            raise ValueError("validation_data: must be (x, y), got x without labels")
+        size = min(validation.batch_size, validation.num_samples)
+        leaves = [leaf for leaf in flatten(x) if leaf is not None]
+        kind = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
+        if kind == self._compiled.validated:
+            return
+        if all([layer.built for layer, _ in self._walk()]):
+            try:
+                self.compute_output_spec(stand_ins(x, size))
+            except ShapeError as error:
+                error.add_note("for the x of validation_data")
+                raise
+            except Exception:  # code that needs values: the step runs it, or will tell
+                pass
+            self._compiled.validated = kind
+
+    def _callbacks(self, callbacks, verbose, add_history, **params):
+        if isinstance(callbacks, CallbackList):
+            return callbacks
+        if verbose == "auto":
+            verbose = 1
+        if verbose not in (0, 1, 2):
+            raise ValueError(f'verbose must be 0, 1, 2 or "auto", got {verbose!r}')
+        return CallbackList(
+            callbacks,
+            add_history=add_history,
+            add_progbar=verbose != 0,
+            model=self,
+            verbose=verbose,
+            **params,
+        )
+
+    def _is_eager(self, step):
+        return getattr(step, "__self__", None) is self
+
+    # --- evaluate
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+    ):
+        """The loss, and metrics if there are any, over the data.
+
+        Returns: a number, a list in the order of `metrics_names`, or with
+        ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
+        of batches; ``model.stop_evaluating = True`` in a callback ends it.
+        Raises: ``RuntimeError`` before `compile`.
+        """
+        self._need_compiled("evaluate")
+        batches = as_batches(x, y, sample_weight, batch_size, steps)
+        callbacks = self._callbacks(
+            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+        )
+        try:
+            logs = self._test(batches, callbacks)
+        finally:
+            callbacks.close()
+        return logs if return_dict else self._in_order(logs)
+
+    def _test(self, batches, callbacks):
+        step, logs, count = self.make_test_function(), {}, 0
+        self.stop_evaluating = False
+        self.reset_metrics()
+        callbacks.on_test_begin()
+        hooks = callbacks.wants_test_batches
+        for batch in batches:
+            if hooks:
+                callbacks.on_test_batch_begin(count)
+            logs = step(batch)
+            if hooks:
+                callbacks.on_test_batch_end(count, logs)
+            count += 1
+            if self.stop_evaluating:
+                break
+        logs = Logs(logs)
+        callbacks.on_test_end(logs)
+        return logs.copy()
+
+    # --- predict
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """The outputs for the data, as NumPy arrays: batches joined along axis 0.
+
+        ``x`` is what `fit` takes; labels in it are passed over; ``model.stop_predicting =
+        True`` in a callback ends it. Returns: an array, or the nest of them that the
+        model gives.
+        """
+        batches = as_batches(x, batch_size=batch_size, steps=steps)
+        callbacks = self._callbacks(
+            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+        )
+        step, outputs, structure = self.make_predict_function(), [], None
+        self.stop_predicting = False
+        try:
+            callbacks.on_predict_begin()
+            hooks = callbacks.wants_predict_batches
+            for count, batch in enumerate(batches):
+                if hooks:
+                    callbacks.on_predict_batch_begin(count)
+                structure = step(batch)
+                if structure is None:
+                    raise TypeError(
+                        f"model '{self.name}': call() gave None; does it lack a return?"
+                    )
+                outputs.append([_array(y) for y in flatten(structure)])
+                if hooks:
+                    logs = {"outputs": structure}
+                    callbacks.on_predict_batch_end(count, logs)
+                if self.stop_predicting:
+                    break
+            callbacks.on_predict_end()
+        finally:
+            callbacks.close()
+        return pack(structure, [_joined(parts) for parts in zip(*outputs)])
+
+
+def _number(name, value):
+    """An integer, which may be 0 or less: then there is nothing to do."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"fit: {name} must be an integer, got {value!r}") from None
+
+
+def _validates(validation_freq):
+    """Whether to evaluate after an epoch, counted from 1."""
+    if isinstance(validation_freq, int):
+        if validation_freq < 1:
+            raise ValueError(
+                f"validation_freq must be 1 or more, got {validation_freq}"
+            )
+        return lambda epoch: epoch % validation_freq == 0
+    if isinstance(validation_freq, (list, tuple, set, range)):
+        return lambda epoch: epoch in validation_freq
+    raise ValueError(
+        "validation_freq must be an integer or a list of epochs, got "
+        f"{validation_freq!r}"
+    )
+
+
+def _array(y):
+    if is_tensor(y):
+        return devices.to_numpy(y.array)
+    return np.asarray(y)
+
+
+def _joined(parts):
+    if len(parts) == 1:
+        return np.array(parts[0])
+    if not parts[0].ndim:
+        return np.stack(parts)
+    return np.concatenate(parts)

@@ -1,0 +1,231 @@
+"""What a run of `fit` is made of, as a whole: in a file, and back from it.
+
+Model, optimizer and metrics; the position in the data and the orders that are drawn for
+it; callbacks and history; epoch and logs; the global random generators, tapewright's,
+Python's and NumPy's. Steps that follow on what was restored are those that would have
+followed without an interruption, bit for bit.
+"""
+
+import warnings
+from contextlib import suppress
+
+import numpy as np
+
+from tapewright.core.errors import SavingError
+from tapewright.core.nest import map_structure
+from tapewright.formats.checkpoints.checkpoint import Checkpoint
+from tapewright.formats.checkpoints.object_tree import explore
+from tapewright.formats.checkpoints.restoring import listed
+from tapewright.layers.base.symbolic_tensor import KerasTensor
+
+from .data_adapters.packing import unpack_x_y_sample_weight
+from .steps import Steps
+
+__all__ = ["TrainingState"]
+
+
+class TrainingState:
+    """The state of a run of `fit` over ``batches``, with ``callbacks``, a CallbackList.
+
+    Attributes: ``epoch``, from 0, with which to go on, None unless one was restored;
+    ``within``: whether to go on in the middle of it; ``logs`` of its last step.
+    """
+
+    def __init__(self, model, batches, validation, callbacks):
+        self.model, self.batches = model, batches
+        self.validation, self.callbacks = validation, callbacks
+        self.epoch, self.within, self.logs = None, False, {}
+        self.inputs = None  # dtype and shape of the x of a batch, as text
+        self._awaiting = None
+
+    def _checkpoint(self):
+        parts = {
+            "model": self.model,
+            "batches": self.batches,
+            "callbacks": self._named_callbacks(),
+            "progress": _Progress(self),
+            "random": {"numpy": _NumPysRandom(), "python": _PythonsRandom()},
+        }
+        if self.validation is not None:
+            parts["validation"] = self.validation
+        return Checkpoint(**parts)
+
+    def _named_callbacks(self):
+        """Those with a state, by class; a number behind where there are several of one."""
+        found = {}
+        for callback in self.callbacks.callbacks:
+            wanted = getattr(callback, "is_kept", True)
+            if wanted and hasattr(callback, "get_state") and callback.get_state():
+                name = stem = type(callback).__name__
+                count = 0
+                while name in found:
+                    count += 1
+                    name = f"{stem}_{count}"
+                found[name] = callback
+        return found
+
+    @property
+    def is_over(self):
+        """Whether the run was told to stop at the end of an epoch, and then restored."""
+        restored = self._awaiting is not None and not self.within
+        return restored and self.model.stop_training
+
+    # --- saving
+
+    def save(self, path, epoch, within, logs):
+        """Writes the state with which ``epoch`` begins, or goes on after a step.
+
+        Raises: `SavingError` if it cannot be written; ``TypeError`` for a callback whose
+        state cannot be kept.
+        """
+        self.epoch, self.within = epoch, within
+        self.logs = dict(logs or {})
+        self._checkpoint().write(path)
+
+    # --- restoring
+
+    def restore(self, content):
+        """Sets all that there is to what was read.
+
+        Raises: `SavingError` if it is of another model or data; then the model is as
+        it was.
+        """
+        variables = explore([("", self.model)]).variables.values()
+        before = [(variable, variable._array) for variable in variables]
+        try:
+            self._restore(content)
+        except SavingError:
+            for variable, array in before:
+                variable._bind(array)
+            raise
+
+    def _restore(self, content):
+        status = self._checkpoint()._restore(content, warns=False)
+        if self._awaiting is None:
+            self._warn_of_callbacks(status)
+        self._awaiting = status._awaiting
+        if self._awaiting.names:
+            self._build()
+        optional = ("callbacks/", "validation", "model/compiled/")
+        missing = [n for n in status._missing if not n.startswith(optional)]
+        missing = [n for n in missing if n != "save_counter"]
+        if missing:
+            raise SavingError(
+                content.path, f"the backup is of another training: it does not have "
+                f"{listed(missing)}",
+            )  # fmt: skip
+        optimizer = self.model.optimizer
+        if self.model.built and getattr(optimizer, "built", True):
+            self.check_consumed()
+
+    def _warn_of_callbacks(self, status):
+        """Other callbacks than before are no error, but what follows differs."""
+        start = "callbacks/"
+        lost = [n.removeprefix(start) for n in status._awaiting.states if start in n]
+        new = [n.removeprefix(start) for n in status._missing if n.startswith(start)]
+        for names, what in ((lost, "is not used: there is no such callback now"),
+                            (new, "is not there: it begins anew")):  # fmt: skip
+            if names:
+                warnings.warn(
+                    f"{status._awaiting.path}: the state of {listed(names)} {what}",
+                    stacklevel=9,
+                )
+
+    def note_inputs(self, batch):
+        """Keeps what is needed to build the model before its first batch."""
+        self.inputs = ""
+        with suppress(ValueError, TypeError, AttributeError):  # a train_step's own kind
+            x, _, _ = unpack_x_y_sample_weight(batch)
+            self.inputs = map_structure(_as_text, x)
+
+    def _build(self):
+        """Makes weights and slots at once if that can be done: callbacks may look."""
+        model, optimizer = self.model, self.model.optimizer
+        if self.inputs:
+            model._make_weights(map_structure(_from_text, self.inputs))
+        built = all([layer.built for layer, _ in model._walk()])
+        ours = type(model).train_step is Steps.train_step
+        waits = any(n.startswith("model/optimizer/") for n in self._awaiting.names)
+        if built and ours and waits and not optimizer.built:
+            optimizer.build(model.trainable_variables)
+
+    def check_consumed(self):
+        """Raises: `SavingError` if a part of the model's state found no place."""
+        if self._awaiting is None:
+            return
+        left = [n for n in self._awaiting.names if n.startswith("model/")]
+        left = [n for n in left if not n.startswith("model/compiled/")]
+        if left:
+            raise SavingError(
+                self._awaiting.path,
+                "the backup is of another model or optimizer: there is no place for "
+                f"{listed(left)}",
+            )
+
+
+class _Progress:
+    """How far the run has got."""
+
+    def __init__(self, run):
+        self._run = run
+
+    def get_state(self):
+        run = self._run
+        return {
+            "epoch": run.epoch,
+            "within": run.within,
+            "logs": run.logs,
+            "inputs": run.inputs,
+            "stop_training": bool(run.model.stop_training),
+        }
+
+    def set_state(self, state):
+        run = self._run
+        run.epoch, run.within = int(state["epoch"]), bool(state["within"])
+        run.logs, run.inputs = dict(state["logs"]), state["inputs"]
+        run.model.stop_training = bool(state["stop_training"])
+
+
+def _as_text(tensor):
+    """
+    >>> _as_text(np.zeros((32, 3), np.float32))
+    'float32 3'
+    """
+    if tensor is None:
+        return None
+    if np.dtype(tensor.dtype.name).kind not in "fiub":
+        raise TypeError("only numbers can be symbolic inputs")
+    return " ".join([tensor.dtype.name, *map(str, tensor.shape[1:])])
+
+
+def _from_text(text):
+    if text is None:
+        return None
+    dtype, *sizes = text.split()
+    return KerasTensor((None, *map(int, sizes)), dtype)
+
+
+class _NumPysRandom:
+    """NumPy's global generator, which data and callbacks may draw from."""
+
+    def get_state(self):
+        return np.random.get_state(legacy=False)
+
+    def set_state(self, state):
+        np.random.set_state(state)
+
+
+class _PythonsRandom:
+    """Python's global generator."""
+
+    def get_state(self):
+        import random  # a good millisecond, and not needed before
+
+        version, words, gauss = random.getstate()
+        return {"version": version, "words": np.array(words, np.int64), "gauss": gauss}
+
+    def set_state(self, state):
+        import random
+
+        words = tuple(state["words"].tolist())
+        random.setstate((state["version"], words, state["gauss"]))

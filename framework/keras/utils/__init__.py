@@ -1,0 +1,63 @@
+"""`keras.utils`: data for models, seeds, downloads, pictures of models."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from tapewright.core.lazy_import import import_lazily
+
+from ..backend import clear_session, is_keras_tensor
+from ..saving import (
+    CustomObjectScope,
+    custom_object_scope,
+    deserialize_keras_object,
+    get_custom_objects,
+    get_registered_name,
+    get_registered_object,
+    register_keras_serializable,
+    serialize_keras_object,
+)
+from ..training.data_adapters.packing import (
+    pack_x_y_sample_weight,
+    unpack_x_y_sample_weight,
+)
+from ..training.data_adapters.py_dataset import PyDataset
+from .dataset import split_dataset, timeseries_dataset_from_array
+from .numerical import normalize, pad_sequences, to_categorical
+from .random_seed import set_random_seed
+
+if TYPE_CHECKING:
+    from .file_download import get_file
+    from .plot_model import plot_model
+
+__all__ = [
+    "CustomObjectScope",
+    "PyDataset",
+    "Sequence",
+    "clear_session",
+    "custom_object_scope",
+    "deserialize_keras_object",
+    "get_custom_objects",
+    "get_file",
+    "get_registered_name",
+    "get_registered_object",
+    "is_keras_tensor",
+    "normalize",
+    "pack_x_y_sample_weight",
+    "pad_sequences",
+    "plot_model",
+    "register_keras_serializable",
+    "serialize_keras_object",
+    "set_random_seed",
+    "split_dataset",
+    "timeseries_dataset_from_array",
+    "to_categorical",
+    "unpack_x_y_sample_weight",
+]
+
+Sequence = PyDataset
+
+import_lazily(
+    sys.modules[__name__],
+    get_file="tapewright.keras.utils.file_download:get_file",
+    plot_model="tapewright.keras.utils.plot_model:plot_model",
+)

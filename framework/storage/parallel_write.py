@@ -1,0 +1,94 @@
+"""Arrays on their way to a file: written and hashed in one go, on several cores.
+
+HDF5 says where an array shall lie, and its bytes are then written there directly. Each
+piece of the seal that an array fills is hashed while it is at hand, so that sealing need
+not read it again.
+"""
+
+import os
+
+import numpy as np
+
+from tapewright.core.devices import to_numpy
+
+from .checksum import PIECE, USER_BLOCK
+
+__all__ = ["Pourer", "blocks", "can_pour"]
+
+UNIT = 4 << 20  # bytes that are written at a time
+BLOCK = 4 << 20  # bytes of an array that are copied at a time if they must be
+SMALLEST = 64 << 10  # bytes of an array that is worth it
+MAX_THREADS = 4  # that write and hash
+
+
+def can_pour(array):
+    """Whether the bytes of an array in memory are those that HDF5 would write."""
+    return (
+        array.nbytes >= SMALLEST and array.dtype.kind in "fiuc" and array.dtype.isnative
+    )
+
+
+def blocks(array):
+    """The elements in order, as contiguous NumPy arrays, copied in parts if at all."""
+    whole = isinstance(array, np.ndarray) and array.flags.c_contiguous
+    if whole or array.nbytes <= BLOCK:
+        yield np.ascontiguousarray(to_numpy(array))
+    elif array.shape[0] == 1:
+        yield from blocks(array[0])
+    else:
+        rows = max(BLOCK * array.shape[0] // array.nbytes, 1)
+        for start in range(0, array.shape[0], rows):
+            yield from blocks(array[start : start + rows])
+
+
+class Pourer:
+    """Writes arrays to places of a `Sink` that HDF5 has made; keeps ``digests``.
+
+    This thread writes, which the system does for one thread at a time, while others hash,
+    and then hashes as well.
+    """
+
+    def __init__(self, sink):
+        self._sink, self._pool = sink, None
+        self._others = min(os.cpu_count() or 1, MAX_THREADS) - 1
+        self.digests = {}  # of the pieces of the seal that are known
+
+    def close(self):
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def pour(self, array, place):
+        """Writes all bytes of an array from a place in the file on."""
+        if self._pool is None and self._others:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self._others)
+        self._sink.reserve(place, array.nbytes)
+        for block in blocks(array):
+            self._pour(memoryview(block.reshape(-1)).cast("B"), place)
+            place += block.nbytes
+
+    def _pour(self, content, place):
+        first = -(-(place - USER_BLOCK) // PIECE)  # the first piece that starts here
+        last = (place + len(content) - USER_BLOCK) // PIECE
+        numbers = iter(range(first, last))  # each goes to one of the threads
+        others = [
+            self._pool.submit(self._hash, content, place, numbers)
+            for _ in range(min(self._others, max(last - first, 0)))
+        ]
+        try:
+            for start in range(0, len(content), UNIT):
+                self._sink.write_at(content[start : start + UNIT], place + start)
+            self._sink.begin_to_flush(place, len(content))
+            self._hash(content, place, numbers)
+        finally:
+            for other in others:
+                other.result()
+
+    def _hash(self, content, place, numbers):
+        import hashlib
+
+        for number in numbers:
+            start = USER_BLOCK + number * PIECE - place
+            piece = content[start : start + PIECE]
+            self.digests[number] = hashlib.sha256(piece).digest()

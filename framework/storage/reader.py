@@ -1,0 +1,275 @@
+"""Reading HDF5 files that nobody vouches for.
+
+Everything that tapewright reads goes through `opened` and the two classes here, which
+look before they leap: a seal is checked first, names lead nowhere but into the file, and
+an array is as large as what is stored before memory is taken for it. Whatever goes wrong
+is a `SavingError` with the file, the place in it, and the reason.
+"""
+
+import itertools
+import os
+import stat
+from contextlib import contextmanager
+
+from tapewright.core.errors import SavingError, saving_error
+
+from .checked_array import Array
+from .checksum import check_seal
+from .global_heap import largest_text
+from .items import MAX_NAMES, Item, Source
+from .progress import Progress
+from .window import Window
+
+__all__ = [
+    "Array",
+    "Group",
+    "opened",
+    "opened_inside",
+    "opened_window",
+    "regular_file",
+]
+
+MAX_DEPTH = 100  # of groups in groups
+MAX_HOLES = 100  # a file larger than LARGE may be this much larger than on its disk
+LARGE = 1 << 30  # bytes
+MAX_KEPT = 5000  # items of a file that are at hand when they are looked up again
+MAX_TRIES = 10  # while other processes replace the file
+
+
+def regular_file(path):
+    """``path`` as text. Raises: `SavingError` unless a file is there that has an end."""
+    path = os.fspath(path)
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        reason = "there is no such file" if missing else f"cannot be read: {error}"
+        raise saving_error(path, reason, cause=error) from None
+    if stat.S_ISDIR(found.st_mode):
+        raise saving_error(path, "is a folder, no file", cause=IsADirectoryError())
+    if not stat.S_ISREG(found.st_mode):
+        raise SavingError(path, "is a pipe or device, no file")
+    size, on_disk = found.st_size, getattr(found, "st_blocks", 0) * 512
+    if on_disk and size > max(MAX_HOLES * on_disk, LARGE):
+        raise SavingError(path, f"has {size} bytes, nearly all of them holes")
+    if not os.access(path, os.R_OK):
+        reason = "may not be read: permission denied"
+        raise saving_error(path, reason, cause=PermissionError())
+    return path
+
+
+@contextmanager
+def opened(path, check=True):
+    """The root `Group` of an HDF5 file, for as long as the context lasts.
+
+    ``check``: whether the seal, if there is one, is compared with the content.
+
+    Raises: `SavingError` if it is no HDF5 file, or damaged.
+    """
+    path = regular_file(path)
+    for _ in range(MAX_TRIES):
+        with opened_window(path) as window:
+            sealed = check and check_seal(window)
+            if check and not sealed:
+                largest_text(window, path)
+            with _parsed(path, window) as file:
+                if not _is_same(file, window):
+                    continue  # replaced since the seal was looked at
+                with _root(file, path, window, sealed) as root:
+                    yield root
+                return
+    raise SavingError(path, "is replaced again and again while it is read")
+
+
+@contextmanager
+def opened_inside(window, path, member, check=True):
+    """The root `Group` of HDF5 in a `Window`; errors speak of ``member`` of ``path``."""
+    sealed = False
+    try:
+        sealed = check and check_seal(window)
+    except SavingError as error:
+        raise SavingError(path, error.reason, member) from None
+    if check and not sealed:
+        largest_text(window, path, member)
+    with _parsed(path, window, window, member) as file:
+        with _root(file, path, window, sealed, member) as root:
+            yield root
+
+
+def opened_window(path):
+    """The `Window` of a whole file. Raises: `SavingError` if it cannot be opened."""
+    try:
+        return Window(path)
+    except SavingError:
+        raise
+    except OSError as error:
+        raise saving_error(path, f"cannot be read: {error}", cause=error) from None
+
+
+@contextmanager
+def _parsed(path, window, place=None, member=None):
+    """The file of h5py, at ``path`` or in a file object."""
+    import h5py
+
+    try:
+        file = h5py.File(path if place is None else place, "r")
+    except BlockingIOError as error:
+        reason = "is being written by another process; try again when it is done"
+        raise saving_error(path, reason, cause=error) from None
+    except Exception as error:
+        reason = _no_hdf5(window.read_at(0, 512), error)
+        raise SavingError(path, reason, member) from None
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _is_same(file, window):
+    """Whether the file that HDF5 has open is the one of the window."""
+    try:
+        found = os.fstat(file.id.get_vfd_handle())
+    except (OSError, ValueError, TypeError, NotImplementedError):
+        return True  # a driver without a handle of the system
+    ours = window.stat()
+    return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+@contextmanager
+def _root(file, path, window, sealed, member=None):
+    progress = Progress(f"loading {os.path.basename(path)}", window.size)
+    try:
+        yield Group(file, Source(path, window, member, sealed, progress))
+    finally:
+        progress.close()
+
+
+def _no_hdf5(head, error):
+    if not head:
+        return "is empty"
+    if head.startswith((b"\x89HDF\r\n\x1a\n", b"TAPEWRIGHT")):
+        return f"is a damaged HDF5 file, or not a whole one: {error}"
+    if head.lstrip()[:1] == b"<":
+        return "is no HDF5 file: it is a web page, or other text with tags"
+    return f"is no HDF5 file: it begins with {head[:8]!r}"
+
+
+class Group(Item):
+    """A group of a file: named groups and arrays, see `opened`."""
+
+    def __init__(self, node, source):
+        super().__init__(node, source)
+        self._children = {}  # name -> item, or None, of those that were looked up
+
+    def keys(self):
+        """The names in the group."""
+        with self._guarded("cannot be listed"):
+            names = list(itertools.islice(self._node, MAX_NAMES))
+        for name in names:
+            if not isinstance(name, str):  # h5py leaves what it cannot decode
+                self.fail(f"holds a name that is no UTF-8 text: {name!r:.80}")
+        return names
+
+    def __contains__(self, path):
+        return self.find(path) is not None
+
+    def find(self, path):
+        """The `Group` or `Array` at a path below, ``"layers/dense/vars"``, or None.
+
+        Raises: `SavingError` if the path leads out of the group, or over a link.
+        """
+        item, parts = self, path.split("/")
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+            self.fail(f"the name {path!r} leads out of the group")
+        for part in parts:
+            item = item._child(part, path) if isinstance(item, Group) else None
+            if item is None:
+                return None
+        return item
+
+    def _child(self, part, path):
+        """What has the name in this group: the same `Item` again, of the first so many."""
+        if part in self._children:
+            return self._children[part]
+        with self._guarded(f"{path!r} cannot be looked up"):
+            item = self._step(part)
+        if self._source.kept < MAX_KEPT:
+            self._source.kept += 1
+            self._children[part] = item
+        return item
+
+    def _step(self, part):
+        """The `Item` of that name, or None; by h5py's lower half, in a third of the time."""
+        import h5py
+
+        here, name = self._node.id, part.encode(errors="surrogateescape")
+        if not here.links.exists(name):
+            return None
+        kind = here.links.get_info(name).type
+        if kind != h5py.h5l.TYPE_HARD:
+            kind = {
+                h5py.h5l.TYPE_SOFT: "SoftLink",
+                h5py.h5l.TYPE_EXTERNAL: "ExternalLink",
+            }.get(kind, "a link of a user's kind")
+            self.fail(f"{part!r} is a link elsewhere ({kind}); links are refused")
+        found = h5py.h5o.open(here, name)
+        if isinstance(found, h5py.h5g.GroupID):
+            return Group(h5py.Group(found), self._source)
+        if isinstance(found, h5py.h5d.DatasetID):
+            return Array(h5py.Dataset(found, readonly=True), self._source)
+        return self.fail(f"{part!r} is neither a group nor an array")
+
+    def find_group(self, path):
+        """The group at a path below, or None. Raises: `SavingError` for an array."""
+        found = self.find(path)
+        if isinstance(found, Array):
+            found.fail("must be a group, is an array")
+        return found
+
+    def group(self, path):
+        """The group at a path below. Raises: `SavingError` if there is none."""
+        found = self.find_group(path)
+        if found is None:
+            self.fail(f"has no group {path!r}")
+        return found
+
+    def array(self, path):
+        """The array at a path below. Raises: `SavingError` if there is none."""
+        found = self.find(path)
+        if not isinstance(found, Array):
+            self.fail(f"has no array {path!r}")
+        return found
+
+    def numbered(self):
+        """The arrays ``0``, ``1``, ... of the group, in that order."""
+        keys = self.keys()
+        if set(keys) != {str(i) for i in range(len(keys))}:
+            self.fail(
+                f"must hold 0, 1, 2, ... without a gap, holds {sorted(keys)[:20]}"
+            )
+        return [self.array(str(i)) for i in range(len(keys))]
+
+    def arrays(self):
+        """All arrays below, each once."""
+        return (item for item in self.walk() if isinstance(item, Array))
+
+    def walk(self):
+        """All groups and arrays below, this one first; each object once."""
+        import h5py
+
+        seen, ahead = set(), [iter([self])]
+        while ahead:
+            item = next(ahead[-1], None)
+            if item is None:
+                ahead.pop()
+                continue
+            with self._guarded("cannot be walked through"):
+                at = h5py.h5o.get_info(item._node.id).addr
+            if at in seen:
+                continue
+            seen.add(at)
+            yield item
+            if isinstance(item, Group):
+                if len(ahead) > MAX_DEPTH:
+                    item.fail(f"is nested deeper than {MAX_DEPTH} groups")
+                ahead.append(map(item.find, item.keys()))

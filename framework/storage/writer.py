@@ -1,0 +1,197 @@
+"""Writing HDF5 files: sealed, and there as a whole or not at all."""
+
+import os
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from tapewright.core.devices import is_array, to_numpy
+from tapewright.core.errors import SavingError, TracingError, saving_error
+from tapewright.core.interpreters import active_tracer
+
+from . import strict_json
+from .atomic import replacing
+from .checksum import USER_BLOCK, seal
+from .guarded_file import Sink
+from .parallel_write import Pourer, can_pour
+from .progress import Progress
+
+__all__ = ["GroupWriter", "check_not_traced", "writing", "writing_to"]
+
+MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
+
+
+@contextmanager
+def writing(path, overwrite=True, total=None):
+    """The root `GroupWriter` of a new file, which takes its place at the end, sealed.
+
+    ``total``: the bytes of all arrays, if known, for the progress bar of large files.
+
+    Raises: `SavingError` if it cannot be written; an older file is then as it was.
+    """
+    check_not_traced(path)
+    with replacing(path, overwrite) as temporary:
+        with writing_to(temporary, path, total) as root:
+            yield root
+        seal(temporary, root.digests)
+
+
+def check_not_traced(path):
+    """Raises: ``TracingError`` in a function that is being traced: it runs only once."""
+    if active_tracer() is not None:
+        raise TracingError(
+            f"{os.fspath(path)}: a file would be written once, while the function is "
+            "traced, and not in its calls: save outside of traced functions"
+        )
+
+
+@contextmanager
+def writing_to(temporary, path, total=None):
+    """The root `GroupWriter` of a new file there, not sealed; errors speak of ``path``."""
+    import h5py
+
+    with Sink(temporary) as sink, Target(os.fspath(path), sink, total) as target:
+        with target.guarded():
+            file = h5py.File(sink, "w", userblock_size=USER_BLOCK)
+        try:
+            yield GroupWriter(file, target)
+        except BaseException:
+            with suppress(Exception):  # it is not needed, nor what it has to say
+                file.close()
+            raise
+        with target.guarded():
+            file.close()
+
+
+class Target:
+    """The file that is written: what all of its groups have in common."""
+
+    def __init__(self, path, sink, total):
+        self.path, self.sink, self.pourer = path, sink, Pourer(sink)
+        self.progress = Progress(f"saving {os.path.basename(path)}", total)
+
+    @contextmanager
+    def guarded(self, name=None):
+        """What the system and HDF5 refuse, as a `SavingError`."""
+        try:
+            yield
+            self.sink.check()
+        except SavingError:
+            raise
+        except (OSError, RuntimeError, MemoryError) as error:
+            first = self.sink.error or error
+            if not isinstance(first, Exception):
+                raise first from None
+            reason = f"cannot be written: {first}; what was there before is kept"
+            raise saving_error(self.path, reason, name, cause=first) from error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.pourer.close()
+        self.progress.close()
+
+
+class GroupWriter:
+    """A group of a new file, see `writing`."""
+
+    def __init__(self, node, target, name="/"):
+        self._node, self._target, self.path = node, target, target.path
+        self.name = name  # the place in the file: ``/model_weights/dense``
+
+    @property
+    def digests(self):
+        """Of the pieces of the file that are known, for `seal`."""
+        return self._target.pourer.digests
+
+    def group(self, path):
+        """The group at a path below, made if need be."""
+        with self._guarded(path):
+            group = self._node.require_group(path)
+        return GroupWriter(group, self._target, self._place(path))
+
+    def array(self, path, array, **attributes):
+        """Writes an array, with texts or numbers as its attributes.
+
+        It is on its way to the file when this returns, and may be changed.
+        """
+        array = array if is_array(array) else np.asarray(array)
+        with self._guarded(path):
+            dataset = self._pour(path, array) if can_pour(array) else None
+            if dataset is None:
+                dataset = self._node.create_dataset(path, data=to_numpy(array))
+            for key, value in attributes.items():
+                dataset.attrs[key] = value
+        self._target.progress.add(array.nbytes)
+
+    def _pour(self, path, array):
+        import h5py
+
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_layout(h5py.h5d.CONTIGUOUS)
+        creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        dataset = self._node.create_dataset(
+            path, array.shape, np.dtype(array.dtype), dcpl=creation
+        )
+        self._target.pourer.pour(array, dataset.id.get_offset())
+        return dataset
+
+    def _place(self, path):
+        return path if path[:1] == "/" else f"{self.name.rstrip('/')}/{path}"
+
+    def _guarded(self, path=None):
+        """Names lead where `Group.find` follows; errors tell the place."""
+        parts = [] if path is None else path.removeprefix("/").split("/")
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+            raise ValueError(
+                f"{self.path}: a name in a file has parts between '/' that are not empty, "
+                f"'.' or '..', and no NUL, got {path!r}"
+            )
+        return self._target.guarded(self.name if path is None else self._place(path))
+
+    def text(self, key, text):
+        """Writes an attribute that is text. Raises: ``ValueError`` if HDF5 cannot hold it."""
+        if "\0" in text or not strict_json.is_whole(text):
+            raise ValueError(
+                f"{self.path}: a text in a file has no NUL and no lone surrogate, that of "
+                f"{key!r} in {self.name!r} is {text!r:.80}"
+            )
+        with self._guarded():
+            self._node.attrs[key] = text
+
+    def json(self, key, value):
+        """Writes an attribute that is JSON."""
+        self.text(key, strict_json.dumps(value))
+
+    def integer(self, key, number):
+        """Writes an attribute that is a whole number."""
+        with self._guarded():
+            self._node.attrs[key] = np.int64(number)
+
+    def texts(self, key, texts):
+        """Writes an attribute that is a list of texts, in pieces if it is a long one.
+
+        Raises: ``ValueError`` for a text that HDF5 cannot hold in a list.
+        """
+        encoded = [each.encode() for each in texts]
+        for each in encoded:
+            if len(each) > MAX_ATTRIBUTE or each[-1:] == b"\0":
+                raise ValueError(
+                    f"{self.path}: the texts of {key!r} must end in another character "
+                    f"than NUL and have at most {MAX_ATTRIBUTE} bytes, got {each[:40]!r}"
+                    f" of {len(each)}"
+                )
+        with self._guarded():
+            if not encoded:
+                self._node.attrs[key] = np.zeros(0)
+                return
+            array = np.array(encoded, dtype="S")
+            rows = max(MAX_ATTRIBUTE // max(array.itemsize, 1), 1)
+            count = -(-len(array) // rows)
+            if count == 1:
+                self._node.attrs[key] = array
+                return
+            for i, piece in enumerate(np.array_split(array, count)):
+                self._node.attrs[f"{key}{i}"] = piece

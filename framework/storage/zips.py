@@ -1,0 +1,303 @@
+"""Zip files that nobody vouches for, and writing them.
+
+A member is looked at before it is used: its name leads nowhere, it lies in the file alone,
+it is as large as declared, and its checksum is right. One that is stored, not deflated, is
+then read where it lies; one that is deflated is unpacked, within bounds, to a temporary
+file.
+"""
+
+import io
+import os
+import struct
+import zlib
+from contextlib import contextmanager
+
+from tapewright.core.errors import SavingError
+
+from . import strict_json
+from .atomic import replacing, temporary_beside
+from .checksum import seal
+from .reader import opened_inside, regular_file
+from .window import Window, at_once
+from .writer import check_not_traced, writing_to
+
+__all__ = ["ZipReader", "ZipWriter", "opened_zip", "writing_zip"]
+
+MAX_DIRECTORY = 4 << 20  # bytes of names, offsets and sizes
+MAX_MEMBERS = 10_000
+MAX_EXPANSION = 100  # a large deflated member may be this much larger than stored
+SMALL = 16 << 20  # bytes of a member that may be deflated from anything
+MAX_TEXT = 64 << 20  # bytes of a member that is read into memory
+PIECE = 1 << 20
+DATE = (1980, 1, 1, 0, 0, 0)  # so that equal contents make equal files
+
+
+@contextmanager
+def writing_zip(path, overwrite=True):
+    """A `ZipWriter` of a new file, which takes its place at the end.
+
+    Raises: `SavingError` if it cannot be written; an older file is then as it was.
+    """
+    from zipfile import ZipFile
+
+    check_not_traced(path)
+    with replacing(path, overwrite) as temporary:
+        with ZipFile(temporary, "w") as zipped:
+            yield ZipWriter(zipped, os.fspath(path))
+
+
+class ZipWriter:
+    """A new zip file, see `writing_zip`. Its members are stored, none is deflated."""
+
+    def __init__(self, zipped, path):
+        self._zip, self.path = zipped, path
+
+    def text(self, name, text):
+        """Writes a member that is UTF-8 text."""
+        self._zip.writestr(self._info(name), text.encode())
+
+    def json(self, name, value):
+        """Writes a member that is JSON."""
+        self.text(name, strict_json.dumps(value))
+
+    @contextmanager
+    def hdf5(self, name):
+        """The root `GroupWriter` of a member that is HDF5 and sealed, when it is done."""
+        with temporary_beside(self.path) as temporary:
+            with writing_to(temporary, self.path) as root:
+                yield root
+            seal(temporary, root.digests)
+            self._copy(name, temporary)
+
+    def _copy(self, name, temporary):
+        info = self._info(name)
+        info.file_size = os.path.getsize(temporary)
+        with open(temporary, "rb", buffering=0) as file:
+            with self._zip.open(info, "w") as member:
+                while piece := file.read(PIECE):
+                    member.write(piece)
+
+    def _info(self, name):
+        from zipfile import ZipInfo
+
+        if not _is_plain(name):
+            raise ValueError(f"{self.path}: no name for a member: {name!r}")
+        if name in self._zip.NameToInfo:
+            raise ValueError(f"{self.path}: the member {name!r} is there already")
+        info = ZipInfo(name, DATE)
+        info.external_attr = 0o644 << 16
+        return info
+
+
+@contextmanager
+def opened_zip(path):
+    """The `ZipReader` of a zip file, for as long as the context lasts.
+
+    Raises: `SavingError` if it is no zip file, or one with a member that is not as it
+    should be: encrypted, overlapping another, with a name that leads out of the file.
+    """
+    from zipfile import ZipFile
+
+    path = regular_file(path)
+    with _Bounded(path, opener=at_once) as file:
+        with _guarded(path):
+            zipped = ZipFile(file)
+        yield ZipReader(file, path, zipped.infolist(), zipped.start_dir)
+
+
+def _is_plain(name):
+    """Whether the name of a member leads to a place below, on every system."""
+    parts = name.split("/")
+    odd = "\\" in name or "\0" in name or ":" in parts[0]
+    return not odd and not any(part in ("", ".", "..") for part in parts)
+
+
+class _Bounded(io.FileIO):
+    """A file that refuses to read a table of contents without end."""
+
+    def read(self, size=-1):
+        if size is not None and size > MAX_DIRECTORY:
+            raise ValueError(f"the table of contents has {size} bytes")
+        return super().read(size)
+
+
+@contextmanager
+def _guarded(path, member=None):
+    """Whatever the module for zip files has to say, as a `SavingError`."""
+    from zipfile import BadZipFile
+
+    try:
+        yield
+    except SavingError:
+        raise
+    except BadZipFile as error:
+        raise SavingError(path, f"is a damaged zip file: {error}", member) from None
+    except (
+        OSError, ValueError, RuntimeError, struct.error, zlib.error, OverflowError,
+        NotImplementedError, EOFError,
+    ) as error:  # fmt: skip
+        raise SavingError(path, f"cannot be read as zip: {error}", member) from None
+
+
+class ZipReader:
+    """A zip file whose table of contents has been checked, see `opened_zip`."""
+
+    def __init__(self, file, path, infos, end):
+        self._file, self.path, self._end = file, path, end
+        if len(infos) > MAX_MEMBERS:
+            raise SavingError(
+                path, f"has {len(infos)} members, more than {MAX_MEMBERS}"
+            )
+        self._infos = {}
+        for info in infos:
+            self._check(info)
+            self._infos[info.filename] = info
+        self._starts = self._places()
+        self._checked = set()
+
+    @property
+    def names(self):
+        """The names of all members."""
+        return list(self._infos)
+
+    def __contains__(self, name):
+        return name in self._infos
+
+    def size(self, name):
+        """Bytes of a member, unpacked."""
+        return self._info(name).file_size
+
+    def read(self, name, limit=MAX_TEXT):
+        """The bytes of a member. Raises: `SavingError` above ``limit`` of them."""
+        size = self.size(name)
+        if size > limit:
+            self._fail(f"has {size} bytes, at most {limit} are read", name)
+        with self.opened(name) as file:
+            return file.read(size)
+
+    def text(self, name):
+        """A member that is UTF-8 text."""
+        try:
+            return self.read(name).decode()
+        except UnicodeDecodeError as error:
+            self._fail(f"is no UTF-8 text: {error}", name)
+
+    def json(self, name):
+        """A member that is JSON, see `strict_json`."""
+        return strict_json.loads(self.text(name), self.path, name)
+
+    def json_object(self, name):
+        """A member that is a JSON object."""
+        value = self.json(name)
+        if not isinstance(value, dict):
+            self._fail(f"must be a JSON object, is {type(value).__name__}", name)
+        return value
+
+    @contextmanager
+    def hdf5(self, name):
+        """The root `Group` of a member that is HDF5."""
+        with self.opened(name) as file, opened_inside(file, self.path, name) as root:
+            yield root
+
+    @contextmanager
+    def opened(self, name):
+        """A member as a seekable `Window`, its checksum compared before."""
+        from tempfile import NamedTemporaryFile
+
+        info = self._info(name)
+        if not info.compress_type:
+            with self._window(name, info.file_size) as window:
+                with _guarded(self.path, name):
+                    self._compare(info, window)
+                yield window
+            return
+        with NamedTemporaryFile(prefix="tapewright-") as file:
+            with _guarded(self.path, name):
+                self._unpack(info, file)
+                file.flush()
+            with Window(file.name, 0, info.file_size) as window:
+                yield window
+
+    def _window(self, name, size):
+        return Window(self.path, self._starts[name], size, self._file.fileno())
+
+    def _compare(self, info, window):
+        if info.filename in self._checked:
+            return
+        found = 0
+        while piece := window.read(PIECE):
+            found = zlib.crc32(piece, found)
+        window.seek(0)
+        self._settle(info, found, window.size)
+
+    def _unpack(self, info, file):
+        inflate, found, size = zlib.decompressobj(-15), 0, 0
+        with self._window(info.filename, info.compress_size) as raw:
+            while size <= info.file_size and not inflate.eof:
+                given = inflate.unconsumed_tail or raw.read(PIECE)
+                piece = inflate.decompress(given, PIECE)
+                if not piece and not given:
+                    break
+                found, size = zlib.crc32(piece, found), size + len(piece)
+                file.write(piece)
+        self._settle(info, found, size)
+
+    def _settle(self, info, found, size):
+        if size != info.file_size:
+            self._fail(f"declares {info.file_size} bytes, has others", info.filename)
+        if found != info.CRC:
+            self._fail("is damaged: its checksum (CRC-32) differs", info.filename)
+        self._checked.add(info.filename)
+
+    def _info(self, name):
+        if name not in self._infos:
+            raise SavingError(
+                self.path, f"has no member {name!r}, only {self.names[:20]}"
+            )
+        return self._infos[name]
+
+    def _fail(self, reason, name):
+        raise SavingError(self.path, reason, name)
+
+    def _check(self, info):
+        name = info.filename
+        if info.orig_filename != name or not _is_plain(name.removesuffix("/")):
+            reason = "the name of a member must be plain, and lead nowhere else"
+            self._fail(reason, info.orig_filename)
+        if name in self._infos:
+            self._fail("is there twice", name)
+        if info.flag_bits & 0x2061:  # encrypted, patched, or its directory is
+            self._fail("is encrypted, or of an unknown kind", name)
+        if info.compress_type not in (0, 8):
+            self._fail("is neither stored nor deflated", name)
+        stored, size = info.compress_size, info.file_size
+        if size != stored and not info.compress_type:
+            self._fail(f"declares {size} bytes, stores {stored}", name)
+        if size > max(MAX_EXPANSION * stored, SMALL):
+            self._fail(f"declares {size} bytes, stores {stored} deflated", name)
+
+    def _places(self):
+        """Where the bytes of each member start. Raises: if two of them overlap."""
+        infos = sorted(self._infos.values(), key=lambda info: info.header_offset)
+        starts, free = {}, 0
+        with _guarded(self.path):
+            for info in infos:
+                if info.header_offset < free:
+                    self._fail("overlaps another member", info.filename)
+                start = self._after_header(info)
+                free = start + info.compress_size
+                starts[info.filename] = start
+                if free > self._end:
+                    self._fail("reaches beyond the end of the file", info.filename)
+        return starts
+
+    def _after_header(self, info):
+        self._file.seek(info.header_offset)
+        head = self._file.read(30)
+        if len(head) < 30 or head[:4] != b"PK\3\4":
+            self._fail("has no header where it should be", info.filename)
+        name, extra = struct.unpack("<HH", head[26:])
+        encoding = "utf-8" if head[7] & 8 else "cp437"
+        if self._file.read(name).decode(encoding) != info.filename:
+            self._fail("has another name in its header", info.filename)
+        return info.header_offset + 30 + name + extra

@@ -1,1 +1,0 @@
-"""Training: losses, models and what feeds them."""

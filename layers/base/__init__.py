@@ -1,0 +1,1 @@
+"""The base of all layers: `Layer`, its weights, its calls, symbolic tensors between layers."""

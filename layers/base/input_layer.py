@@ -1,0 +1,138 @@
+"""`Input`: where a model begins."""
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import floatx
+
+from .layer import Layer
+from .symbolic_tensor import KerasTensor, Node
+
+__all__ = ["Input", "InputLayer"]
+
+
+class InputLayer(Layer):
+    """Stands for what a model is called with; made by `Input`."""
+
+    def __init__(
+        self,
+        shape=None,
+        batch_size=None,
+        dtype=None,
+        sparse=None,
+        ragged=None,
+        batch_shape=None,
+        input_tensor=None,
+        optional=False,
+        name=None,
+        **kwargs,
+    ):
+        if sparse or ragged:
+            raise ValueError("Input: sparse and ragged tensors are not supported")
+        super().__init__(name=name, **kwargs)
+        if input_tensor is not None:
+            given = shape, batch_size, batch_shape, dtype
+            batch_shape, dtype = _of_tensor(input_tensor, *given)
+        elif batch_shape is not None:
+            for what, value in (("shape", shape), ("batch_size", batch_size)):
+                if value is not None:
+                    raise ValueError(
+                        f"Input: pass {what} or batch_shape, not both; got {what}="
+                        f"{value!r} and batch_shape={batch_shape!r}"
+                    )
+        if batch_shape is None:
+            if self._given_shape is not None:
+                batch_shape = self._given_shape
+            elif shape is None:
+                raise ValueError(
+                    "Input: shape must be given, without the batch: Input(shape=(32,)); "
+                    "or batch_shape, with it"
+                )
+            else:
+                batch_shape = (batch_size, *_shape("shape", shape))
+        self.batch_shape = _shape("batch_shape", batch_shape)
+        self.optional = optional
+        self._dtype = as_dtype(dtype or floatx())
+        self.built = True
+        tensor = input_tensor
+        if tensor is None:
+            tensor = KerasTensor(self.batch_shape, self._dtype, name=self.name)
+        self._output_shape = self.batch_shape
+        Node(self, (), {}, tensor)
+
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        """The shape with the batch, dtype and name."""
+        return {
+            "batch_shape": self.batch_shape and list(self.batch_shape),
+            "dtype": self.dtype,
+            "name": self.name,
+        } | ({"optional": True} if self.optional else {})
+
+
+def Input(
+    shape=None,
+    batch_size=None,
+    dtype=None,
+    sparse=None,
+    ragged=None,
+    batch_shape=None,
+    name=None,
+    tensor=None,
+    optional=False,
+):
+    """A symbolic tensor with which a model begins: ``Model(inputs, outputs)``.
+
+    Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;
+    ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: by which `fit` can
+    be given the input in a dict; ``tensor``: a symbolic tensor that is to be the input
+    itself, whatever made it so far.
+
+    Raises: ``ValueError`` without a shape.
+
+    >>> from tapewright.layers import Dense, Input
+    >>> x = Input((3,))
+    >>> Dense(2)(x).shape
+    (None, 2)
+    """
+    layer = InputLayer(
+        shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name
+    )
+    return layer.output
+
+
+def _of_tensor(tensor, shape, batch_size, batch_shape, dtype):
+    """Shape and dtype of a symbolic tensor, which those given must not contradict."""
+    if type(tensor) is not KerasTensor:
+        raise ValueError(
+            "Input: tensor must be symbolic, as Input(...) and layers called on it give "
+            f"them, got {type(tensor).__name__}"
+        )
+    own = tuple(tensor.shape), tensor.dtype
+    batch = own[0][:1] if batch_size is None else (batch_size,)
+    given = (
+        batch + (own[0][1:] if shape is None else tuple(shape)),
+        own[0] if batch_shape is None else tuple(batch_shape),
+        own[1] if dtype is None else as_dtype(dtype),
+    )
+    if given != (own[0], *own):
+        raise ValueError(
+            f"Input: the tensor has shape {own[0]} and dtype {own[1].name}; got shape "
+            f"{shape}, batch_size {batch_size}, batch_shape {batch_shape} and dtype "
+            f"{dtype} for it, which differ"
+        )
+    return own
+
+
+def _shape(name, shape):
+    if isinstance(shape, int):
+        raise ValueError(
+            f"Input: {name} must be a tuple, ({shape},) for vectors of {shape}; got "
+            f"{shape}"
+        )
+    sizes = tuple(shape)
+    if not all([n is None or (hasattr(n, "__index__") and n >= 0) for n in sizes]):
+        raise ValueError(
+            f"Input: {name} must hold sizes, None where unknown; got {shape!r}"
+        )
+    return tuple([n if n is None else int(n) for n in sizes])

@@ -1,0 +1,628 @@
+"""`Layer`: weights made on the first call, a computation, and a config.
+
+``__init__`` keeps the arguments, ``build`` makes the weights once the shape of the
+inputs is known, ``call`` computes. `Layer.__call__` puts them together: it converts the
+inputs, builds, hands ``training`` and masks down, and says in errors which layer they
+come from. Called on the `KerasTensor` of a model that is being put together, it notes
+the call instead (`symbolic`).
+"""
+
+import functools
+import threading
+import warnings
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+
+import numpy as np
+
+from tapewright.compiler.tracing.tracer import EagerFallback
+from tapewright.core.dtypes import float32
+from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import shape as shape_of
+from tapewright.ops.math.elementwise import divide_no_nan
+from tapewright.serialization.constructor_arguments import (
+    constructor_arguments,
+    is_own,
+)
+from tapewright.serialization.registry import register
+
+from .. import activations, regularizers
+from . import masks
+from .call_spec import CallSignature
+from .input_spec import InputSpec
+from .layer_serialization import BuildShapes, LayerConfig, dtype_of, is_shape
+from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
+from .weight_tracking import Tracked
+
+__all__ = ["InputSpec", "Layer"]
+
+_INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
+BUILDING = threading.RLock()  # of several threads, one makes the weights
+_OWNER = ContextVar(
+    "owner", default=None
+)  # the layer being built, or in its first call
+_MISSING = object()
+
+
+class _Call:
+    """The settings that a call hands to the calls inside of it."""
+
+    __slots__ = ("training",)
+
+    def __init__(self, training):
+        self.training = training
+
+
+class Layer(Operation, Tracked, LayerConfig):
+    """Base of all layers: an op with weights.
+
+    Args: ``name``, unique by default; ``trainable``: False freezes the weights;
+    ``dtype`` of the weights (default `floatx`), to which floating inputs are cast;
+    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
+    to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
+    ``input_shape``: of one example, for the first layer of a `Sequential`.
+
+    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``;
+    ``build(input_shape)`` where they have weights; and keep constructor arguments as
+    attributes of the same names, which are the config.
+
+    >>> class Scale(Layer):
+    ...     def build(self, input_shape):
+    ...         self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
+    ...
+    ...     def call(self, inputs):
+    ...         return inputs * self.gamma
+    >>> layer = Scale(name="scale")
+    >>> layer([[2.0, 3.0]]).numpy()
+    array([[2., 3.]], dtype=float32)
+    >>> layer.weights[0].path
+    'scale/gamma'
+    """
+
+    kind = "layer"
+    built = False
+    input_spec = None
+    # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
+    supports_masking = False
+    _makes_masks = False  # also where none came in
+    # Whether `call` gives, for one tensor, one of `compute_output_shape` and our dtype.
+    _shape_tells = False
+    activity_regularizer = None
+    autocast = True
+    _dtype = float32
+    _given_shape = None
+    _output_shape = None  # of the latest call that noted it; None before the first
+    _adds_losses = False  # whether any layer of this process ever called add_loss
+    _renamed = 0  # how often a layer of this process was given another name
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "build" in vars(cls):
+            cls._shapes = _shape_arguments(cls.build)
+            cls.build = _once(cls.build)
+            cls.built = False
+        elif is_own(cls) and cls.build is Layer.build:
+            cls.built = True  # a layer without weights has nothing to build
+        if "call" in vars(cls):
+            cls._signature = CallSignature(cls.call)
+        if not is_own(cls):
+            cls._shape_tells = False
+        if "compute_mask" in vars(cls):
+            cls._makes_masks = vars(cls).get("_makes_masks", True)
+            cls.supports_masking = vars(cls).get("supports_masking", True)
+
+    def __init__(
+        self,
+        *,
+        activity_regularizer=None,
+        trainable=True,
+        dtype=None,
+        autocast=True,
+        name=None,
+        **kwargs,
+    ):
+        cls = type(self)
+        _refuse(cls, kwargs, quantization_config=None, lora_rank=None, lora_alpha=None)
+        given_shape = _given_shape(kwargs)
+        if kwargs:
+            known = [n for n in constructor_arguments(cls) if n != "kwargs"]
+            raise TypeError(
+                f"{cls.__name__}: unknown argument "
+                f"{', '.join([f'{k!r} (given {v!r:.60})' for k, v in kwargs.items()])}; "
+                f"the arguments are {', '.join(known)}"
+            )
+        if name is not None and (not isinstance(name, str) or "/" in name):
+            raise ValueError(
+                f"{cls.__name__}: name must be a string without '/', got {name!r}"
+            )
+        self._name = name or unique_name(snake_case(cls.__name__))
+        self._dtype = default_float() if dtype is None else dtype_of(dtype)
+        self._track(trainable)
+        if activity_regularizer is not None:
+            self.activity_regularizer = regularizers.get(activity_regularizer)
+        if not autocast:
+            self.autocast = False
+        if given_shape is not None:
+            self._given_shape = given_shape
+        self._inbound_nodes = []
+        self._parent_path = None
+        self._output_shape = None
+
+    # --- what subclasses define
+
+    def build(self, input_shape):
+        """Makes the weights for inputs of this shape; by default there are none."""
+        self.built = True
+
+    def call(self, inputs):
+        """The outputs."""
+        raise NotImplementedError(f"{type(self).__name__} must define call(inputs)")
+
+    def compute_mask(self, inputs, previous_mask):
+        """The mask of the outputs; by default that of the inputs, as it is."""
+        return previous_mask
+
+    def compute_output_shape(self, input_shape):
+        """The shape of the outputs, found by a trace of `call` unless a subclass knows it.
+
+        ``input_shape`` has None for what is not known; it is a nest of shapes for a nest
+        of inputs, and so is the answer for several outputs.
+        """
+        inputs = _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
+        outputs = self.compute_output_spec(inputs)
+        return map_structure(lambda x: tuple(x.shape), outputs)
+
+    def compute_output_spec(self, *args, **kwargs):
+        """Shapes and dtypes of the outputs for these inputs: `KerasTensor` for each.
+
+        The layer is built for them; `call` is traced, not run.
+        """
+        if not self.built:
+            with self._building():
+                self._build_for(args, kwargs)
+                self.built = True
+                try:
+                    return self._output_spec(args, kwargs)
+                except Exception:
+                    self.built = False
+                    raise
+        return self._output_spec(args, kwargs)
+
+    def _output_spec(self, args, kwargs):
+        if (
+            self._shape_tells
+            and not self._makes_masks
+            and kwargs.keys() <= {"training"}
+        ):
+            if len(args) == 1 and self._is_plain(args[0]):
+                shape = self.compute_output_shape(tuple(args[0].shape))
+                return KerasTensor(shape, self._dtype)
+        try:
+            return symbolic_outputs(self.call_as_it_is, args, kwargs)
+        except EagerFallback:  # of Python in it that tells no shape: the layer may
+            if not (len(args) == 1 and self._knows_shape):
+                raise
+        shapes = self.compute_output_shape(_shapes_in(args[0]))
+        return _map_shapes(lambda s: KerasTensor(s, self._dtype), shapes)
+
+    @property
+    def _knows_shape(self):
+        """Return whether `compute_output_shape` needs no trace of `call`."""
+        return type(self).compute_output_shape is not Layer.compute_output_shape
+
+    def _is_plain(self, x):
+        """Return whether ``x`` is a tensor whose outputs are known without a trace."""
+        return (
+            type(x) is KerasTensor
+            and x.mask_spec is None
+            and x.shape.rank is not None
+            and x.dtype.is_floating
+            and self._dtype.is_floating
+            and self.autocast
+            and activations.keeps_shape(getattr(self, "activation", None))
+        )
+
+    def call_as_it_is(self, *args, **kwargs):
+        """A call whose losses count for nothing, and which notes no shapes."""
+        shape = self._output_shape
+        try:
+            return self(*args, **kwargs)
+        finally:
+            self._output_shape = shape
+            if Layer._adds_losses:
+                self._forget_losses()
+
+    # --- calling
+
+    def __call__(self, inputs=_MISSING, *args, training=None, **kwargs):
+        """The outputs of `call`; builds the layer first if that is still to be done.
+
+        ``training`` goes to `call` if it takes one, and to all layers called inside;
+        masks of the tensors go where `call` has an argument for them (``mask``, and
+        ``value_mask`` for an argument ``value``) and it is not given.
+        """
+        signature = self._signature
+        if inputs is _MISSING:
+            inputs = signature.first_of(kwargs, self._title)
+        given = training
+        if training is None and args:
+            training = signature.training_among(args)
+        around = _INSIDE.get()
+        if training is None:
+            training = signature.default if around is None else around.training
+        token = None
+        if around is None or training is not around.training:
+            token = _INSIDE.set(_Call(training))
+        try:
+            mask = None
+            if masks.in_use(inputs) or "mask" in kwargs:
+                mask = self._fill_masks(inputs, args, kwargs)
+            if (
+                type(inputs) is not Tensor
+                or inputs.array.dtype is not self._dtype.dtype
+            ):
+                if _any_symbolic(inputs):
+                    return self._note_call(given, inputs, args, kwargs)
+                inputs = self._converted(inputs)
+            if args or kwargs:
+                if _any_symbolic((args, kwargs)):
+                    return self._note_call(given, inputs, args, kwargs)
+                args = [self._converted_if_array(x) for x in args]
+                kwargs = {k: self._converted_if_array(x) for k, x in kwargs.items()}
+            if signature.takes_training and training is not None:
+                if len(args) < signature.training_at:
+                    kwargs["training"] = training
+            if self.input_spec is not None:
+                self._check_inputs(inputs)
+            if around is None and Layer._adds_losses and self._name:
+                self._forget_losses()
+            if self._output_shape is None or not self.built:
+                outputs = self._first_call(inputs, args, kwargs)
+            else:
+                outputs = self.call(inputs, *args, **kwargs)
+            if self.activity_regularizer is not None:
+                self._add_penalties_on(outputs)
+            if mask is not None or (self._makes_masks and self.supports_masking):
+                self._pass_mask_on(inputs, mask, outputs)
+            return outputs
+        except Exception as error:
+            known = [str(error), *getattr(error, "__notes__", ())]
+            if not any([self._title in text for text in known]):
+                error.add_note(f"in {self._title}")
+            raise
+        finally:
+            if token is not None:
+                _INSIDE.reset(token)
+
+    _signature = None
+    _shapes = ()
+
+    def _first_call(self, inputs, args, kwargs):
+        if self._name is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
+        with nullcontext() if self.built else BUILDING:
+            outputs = self._built_call(inputs, args, kwargs)
+        self._output_shape = _shapes_in(outputs)
+        return outputs
+
+    def _built_call(self, inputs, args, kwargs):
+        if self.built:
+            return self.call(inputs, *args, **kwargs)
+        with self._building():
+            self._build_for((inputs, *args), kwargs)
+            self.built = True
+            return self.call(inputs, *args, **kwargs)
+
+    def _build_for(self, args, kwargs):
+        """Builds for tensors: their shapes go to `build`, by name if it takes several."""
+        given = self._signature.given(args[0], args[1:], kwargs)
+        shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
+        if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
+            shape = _shapes_in(args[0])
+            self._build_shapes = BuildShapes({(*self._shapes, "input_shape")[0]: shape})
+            self.build(shape)
+            return
+        missing = [n for n in self._signature.names if n not in given]
+        missing = [n for n in missing if n not in self._signature.defaults]
+        if missing:
+            raise TypeError(f"{self._title}: the argument '{missing[0]}' is missing")
+        shapes = {name: shapes.get(name) for name in self._shapes}
+        shapes = {name: s for name, s in shapes.items() if s is not None}
+        self._build_shapes = BuildShapes(shapes)
+        self.build(**shapes)
+
+    @contextmanager
+    def _building(self):
+        """Weights and layers made inside belong to this layer; none stay on an error."""
+        around, count = _OWNER.get(), len(self._weights)
+        if self._parent_path is None and around is not None and around is not self:
+            self._parent_path = around.path
+        token = _OWNER.set(self)
+        try:
+            yield
+            if self._awaited is not None:
+                self._awaited.arrive(self)
+        except Exception:
+            if not self.built:
+                del self._weights[count:]
+            raise
+        finally:
+            _OWNER.reset(token)
+
+    def _note_call(self, training, inputs, args, kwargs):
+        """Becomes part of a model: `KerasTensor`s in, `KerasTensor`s out."""
+        if self.input_spec is not None:
+            self._check_inputs(inputs)
+        kwargs = dict(kwargs)
+        if training is not None:
+            kwargs["training"] = training
+        with use_interpreters(()):
+            outputs = self.compute_output_spec(inputs, *args, **kwargs)
+        if outputs is None:
+            raise TypeError(f"{self._title}: call() gave None; does it lack a return?")
+        self.built = True
+        Node(self, (inputs, *args), kwargs, outputs)
+        self._output_shape = _shapes_in(outputs)
+        return outputs
+
+    # --- inputs
+
+    def _converted(self, inputs):
+        """Inputs as tensors; floating ones in the dtype of the layer."""
+        if inputs is None:
+            return None
+        if is_nested(inputs):
+            if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
+                return map_structure(self._converted, inputs)
+        elif not is_tensor(inputs):
+            array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
+            if array.dtype.kind == "f" and self._dtype.is_floating and self.autocast:
+                return convert_to_tensor(array, self._dtype)
+        tensor = convert_to_tensor(inputs)
+        if not tensor.dtype.is_floating or not self.autocast:
+            return tensor
+        converted = self._as_own_dtype(tensor)
+        if converted is not tensor and masks.in_use():
+            masks.attach(converted, masks.mask_of(tensor))
+        return converted
+
+    def _as_own_dtype(self, tensor):
+        own = self._dtype
+        if tensor.dtype is own or not own.is_floating:
+            return tensor
+        return cast(tensor, own)
+
+    def _converted_if_array(self, value):
+        if is_tensor(value) or (getattr(value, "ndim", 0) and hasattr(value, "dtype")):
+            return self._converted(value)
+        if is_nested(value) and any([is_tensor(leaf) for leaf in flatten(value)]):
+            return map_structure(self._converted_if_array, value)
+        return value
+
+    def _check_inputs(self, inputs):
+        spec = self.input_spec
+        if type(spec) is InputSpec and type(inputs) is Tensor:
+            problem = spec.problem(inputs.array.shape, inputs.array.dtype)
+        else:
+            specs, tensors = flatten(spec), flatten(inputs)
+            problem = None
+            if len(specs) != len(tensors):
+                problem = f"expected {len(specs)} inputs, got {len(tensors)}"
+            for each, tensor in zip(specs, tensors):
+                if each is not None and tensor is not None and not problem:
+                    # what a symbolic tensor stands for is cast when the call is traced
+                    symbolic = type(tensor) is KerasTensor
+                    dtype = None if symbolic else tensor.dtype
+                    problem = each.problem(tuple(tensor.shape), dtype)
+                elif each is not None and tensor is None and not each.optional:
+                    problem = (
+                        "expected a tensor, got None: what gave it may lack a return"
+                    )
+        if problem:
+            raise ShapeError(self._title, problem)
+
+    # --- masks and losses
+
+    def _fill_masks(self, inputs, args, kwargs):
+        """The mask of the first input; puts masks where `call` has arguments for them."""
+        signature = self._signature
+        if signature.masks:
+            given = signature.given(inputs, args, kwargs)
+            for name, source in signature.masks.items():
+                if given.get(name) is None and given.get(source) is not None:
+                    mask = masks.mask_of(given[source])
+                    if any([m is not None for m in flatten(mask)]):
+                        if name in given and name not in kwargs:
+                            continue  # None was given by position
+                        kwargs[name] = mask
+        mask = kwargs.get("mask")
+        if mask is not None:
+            if any([m is not None for m in flatten(mask)]):
+                kwargs["mask"] = mask = self._converted(mask)
+            return mask
+        mask = masks.mask_of(inputs)
+        return None if all([m is None for m in flatten(mask)]) else mask
+
+    def _pass_mask_on(self, inputs, mask, outputs):
+        if not self.supports_masking:
+            self._lose_mask()
+        elif any([masks.mask_of(x) is None for x in flatten(outputs)]):
+            masks.attach(outputs, self.compute_mask(inputs, mask))
+
+    def _lose_mask(self):
+        warnings.warn(
+            f"{self._title} was passed an input with a mask attached to it, but does not "
+            "support masking: layers behind it will not see the mask. Set "
+            "supports_masking = True, or define compute_mask",
+            stacklevel=4,
+        )
+
+    def add_loss(self, loss):
+        """Adds scalars, made of what `call` computes, to `losses` until the next call.
+
+        Raises: ``ValueError`` for what is no tensor.
+        """
+        found = flatten(loss)
+        for each in found:
+            if not is_tensor(each):
+                raise ValueError(
+                    f"{self._title}: add_loss takes tensors, computed inside of call(), "
+                    f"got {each!r}"
+                )
+        Layer._adds_losses = True
+        self._added += found
+
+    def _add_penalties_on(self, outputs):
+        for output in flatten(outputs):
+            if is_tensor(output):
+                penalty = convert_to_tensor(self.activity_regularizer(output))
+                if len(output.shape):
+                    batch = cast(shape_of(output)[0], penalty.dtype)
+                    penalty = divide_no_nan(penalty, batch)
+                self.add_loss(penalty)
+
+    def _forget_losses(self):
+        for layer, _ in self._walk():
+            layer._added.clear()
+
+    # --- in models
+
+    @property
+    def input(self):
+        """The symbolic inputs of the first call in a model, see `Input`."""
+        return self._first_node("input").inputs
+
+    @property
+    def output(self):
+        """The symbolic outputs of the first call in a model."""
+        return self._first_node("output").outputs
+
+    def _first_node(self, what):
+        if not self._inbound_nodes:
+            raise AttributeError(
+                f"{self._title} has no {what}: it was never called on the symbolic "
+                "tensors of a model, which come from Input(...)"
+            )
+        return self._inbound_nodes[0]
+
+    # --- describing
+
+    @property
+    def path(self):
+        """The name with those of the layers around in front: ``sequential/dense``."""
+        return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
+
+    @property
+    def name(self):
+        return self._name or snake_case(type(self).__name__)
+
+    @name.setter
+    def name(self, value):
+        self._name = value
+        Layer._renamed += 1
+
+    @property
+    def dtype(self):
+        """The name of the weights' dtype."""
+        return self._dtype.name
+
+    variable_dtype = compute_dtype = input_dtype = dtype
+
+    @property
+    def _title(self):
+        return f"layer '{self._name}' ({type(self).__name__})"
+
+    def __repr__(self):
+        return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+
+
+Layer._signature = CallSignature(Layer.call)
+Layer._shapes = ("input_shape",)
+register("layer", "Layer", Layer)
+
+
+# -------------------------------------------------------------------- small questions
+
+
+def _any_symbolic(nest):
+    if not is_nested(nest):
+        return type(nest) is KerasTensor
+    return any([type(leaf) is KerasTensor for leaf in flatten(nest)])
+
+
+def _map_shapes(function, shapes):
+    """``function`` of each shape in a nest of shapes."""
+    if is_shape(shapes):
+        return function(tuple(shapes))
+    if isinstance(shapes, dict):
+        return {key: _map_shapes(function, s) for key, s in shapes.items()}
+    return type(shapes)([_map_shapes(function, s) for s in shapes])
+
+
+def _shapes_in(tensors):
+    """The shape of a tensor, or the shapes in a nest; None where there is none."""
+    if is_nested(tensors):
+        return map_structure(_shapes_in, tensors)
+    shape = getattr(tensors, "shape", None)
+    return None if shape is None else tuple(shape)
+
+
+def _shape_arguments(build):
+    code = build.__code__
+    return code.co_varnames[1 : code.co_argcount]
+
+
+def _given_shape(kwargs):
+    """The shape, batch included, that Keras' arguments for a first layer give."""
+    size = kwargs.pop("batch_size", None)
+    shape = kwargs.pop("input_shape", None)
+    if "input_dim" in kwargs and shape is None:
+        shape = (kwargs.pop("input_dim"),)
+    whole = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
+    if whole is not None:
+        return tuple(whole)
+    return None if shape is None else (size, *shape)
+
+
+def _refuse(cls, kwargs, **absent):
+    """Takes Keras' arguments for what does not exist here, as long as they ask for nothing."""
+    for name, off in absent.items():
+        value = kwargs.pop(name, off)
+        if value != off:
+            raise ValueError(
+                f"{cls.__name__}: {name} is not supported: it must be {off}, got {value!r}"
+            )
+
+
+def _once(build):
+    """``build`` made to run once, in the name of its layer, and to mark it as built."""
+
+    @functools.wraps(build)
+    def build_once(self, *args, **kwargs):
+        if _OWNER.get() is self:  # from the first call, or from a subclass's build
+            if self._awaited is None:
+                return build(self, *args, **kwargs)
+            with self._awaited.arriving(self):  # before the call goes on
+                return build(self, *args, **kwargs)
+        with BUILDING:
+            if self.built:
+                return
+            names = dict(zip(self._shapes or ("input_shape",), args))
+            self._build_shapes = BuildShapes(names | kwargs)
+            with self._building():
+                if self._awaited is None:
+                    build(self, *args, **kwargs)
+                else:
+                    with self._awaited.arriving(self):
+                        build(self, *args, **kwargs)
+            self.built = True
+
+    return build_once

@@ -1,0 +1,53 @@
+"""The default hooks by which layers and optimizers save and load their variables.
+
+Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the object.
+"""
+
+import numpy as np
+
+__all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
+
+
+def save_own_variables(self, store):
+    """Puts the variables that belong to the object itself into ``store``: "0", "1", ...
+
+    Override it together with `load_own_variables` to keep something else.
+    """
+    for i, variable in enumerate(_own(self)):
+        store[str(i)] = variable.numpy()
+
+
+def load_own_variables(self, store):
+    """Assigns what `save_own_variables` put into ``store``.
+
+    Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.
+    """
+    variables = _own(self)
+    if len(store.keys()) != len(variables):
+        raise ValueError(
+            f"'{self.name}' has {len(variables)} variables, {len(store.keys())} were saved"
+        )
+    values = [np.asarray(store[str(i)]) for i in range(len(variables))]
+    for variable, value in zip(variables, values):
+        if value.shape != tuple(variable.shape):
+            raise ValueError(
+                f"'{variable.path}' has shape {tuple(variable.shape)}, the saved value "
+                f"{value.shape}"
+            )
+    for variable, value in zip(variables, values):
+        variable.assign(value.astype(variable._array.dtype))
+
+
+def keeps_plainly(owner):
+    """Return whether neither hook is overridden by the class of an object."""
+    kind = type(owner)
+    return (
+        kind.save_own_variables is save_own_variables
+        and kind.load_own_variables is load_own_variables
+    )
+
+
+def _own(owner):
+    if hasattr(owner, "own_variables"):
+        return owner.own_variables()
+    return owner.variables

@@ -1,0 +1,443 @@
+"""Models as graphs of layers: the tensors between them, and the calls that made these.
+
+A `KerasTensor` has a shape and a dtype, and no values. A layer called on one notes a
+`Node` and gives further ones; so does an op, as an `OpCall`. What lies between two sets of
+them is a model, see `keras/models/functional.py`.
+"""
+
+from collections import namedtuple
+
+from tapewright.compiler.function.concrete_function import UntracedFunction
+from tapewright.compiler.function.function import Function
+from tapewright.compiler.tracing.tracer import AbstractValue
+from tapewright.core.dtypes import BY_NUMPY, DType, as_dtype
+from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.naming import unique_name
+from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.primitive import get_primitive
+from tapewright.core.provenance import Provenance
+from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.variable import Variable
+from tapewright.serialization import registry
+
+from .masks import attach, mask_of
+
+__all__ = [
+    "KerasHistory",
+    "KerasTensor",
+    "Node",
+    "OpCall",
+    "Operation",
+    "node_of",
+    "refuse_variables",
+    "symbolic_outputs",
+]
+
+KerasHistory = namedtuple("KerasHistory", ["operation", "node_index", "tensor_index"])
+
+
+class _Shape(TensorShape):
+    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
+
+    def __new__(cls, shape):
+        made = tuple.__new__(cls, shape)
+        made.rank = shape.rank
+        return made
+
+    def __getitem__(self, key):
+        if self.rank is None:
+            return super().__getitem__(key)
+        return tuple.__getitem__(self, key)
+
+    def __add__(self, other):
+        return tuple(self) + tuple(other)
+
+    def __radd__(self, other):
+        return tuple(other) + tuple(self)
+
+    __repr__ = TensorShape.__str__
+
+
+class _DType(DType):
+    """The dtype of a symbolic tensor: it prints as its name."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return as_dtype(self.name) == other
+
+    __hash__ = DType.__hash__
+
+    def __str__(self):
+        return self.name
+
+    def __repr__(self):
+        return repr(self.name)
+
+
+_DTYPES = {dtype: _DType(dtype.name, dtype.dtype) for dtype in BY_NUMPY.values()}
+
+
+class KerasTensor(Tensor):
+    """A symbolic tensor between the layers of a model: a shape and a dtype, no values.
+
+    Layers and ops take it, and note that they were called; see `Input`. ``mask_spec`` is
+    the `TensorSpec` of the mask that the tensors it stands for will carry, or None.
+    """
+
+    __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
+
+    def __init__(self, shape, dtype=None, sparse=False, ragged=False, name=None):
+        dtype = default_float() if dtype is None else as_dtype(dtype)
+        self._shape = TensorShape(shape)
+        self.array = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
+        self.key = None
+        self.sparse = False
+        self.mask_spec = None
+        self.name = name or unique_name("keras_tensor")
+
+    @property
+    def shape(self):
+        """A tuple, as in Keras, None where a size is unknown."""
+        return _Shape(self._shape)
+
+    @property
+    def dtype(self):
+        """The dtype, which prints as its name."""
+        return _DTYPES[super().dtype]
+
+    @property
+    def device(self):
+        return "/CPU:0"
+
+    def _no_value(self, what):
+        raise TypeError(
+            f"{what} needs values, but this is a KerasTensor, {self._shape} "
+            f"{self.dtype.name}: it stands for the tensors that a model will be called "
+            "with. Put the code into the call() of a Layer, or into a Lambda layer"
+        )
+
+    def record_op(self, op, inputs, attributes):
+        """Note the call of an op, and return its symbolic outputs.
+
+        As one of the function of `keras.ops` that does the same, if there is one.
+        """
+        refuse_variables(op.name, inputs)
+        translate = registry.find("translation", "keras.ops.translate")
+        outputs = translate(op.name, inputs, attributes)
+        return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
+
+    def record_function(self, function, args, kwargs):
+        """Note the call of a function of several ops, as one call or as those of its ops."""
+        refuse_variables(function.__name__, args)
+        translate = registry.find("translation", "keras.ops.translate_function")
+        outputs = translate(function, args, kwargs)
+        if outputs is not None:
+            return outputs
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError) as error:
+            if "KerasTensor" in str(error):
+                raise
+            raise TypeError(
+                f"{function.__name__} asks for sizes or values that {self!r} does not have "
+                f"({error}). Use a function of keras.ops, or put the code into the call() "
+                "of a Layer"
+            ) from error
+
+    def numpy(self):
+        self._no_value("numpy()")
+
+    def __array__(self, dtype=None, copy=None):
+        self._no_value("a NumPy function")
+
+    def _scalar(self, kind):
+        self._no_value(f"{kind.__name__}()")
+
+    def __bool__(self):
+        self._no_value("a Python condition (if, while, and, or, not)")
+
+    def __index__(self):
+        self._no_value("an index or a size")
+
+    def __len__(self):
+        size = self._shape[0] if len(self._shape) else None
+        return self._no_value("len()") if size is None else size
+
+    def __iter__(self):
+        self._no_value("a Python loop")
+
+    def __format__(self, spec):
+        return format(str(self), spec)
+
+    def __repr__(self):
+        return (
+            f"<KerasTensor shape={tuple(self._shape)}, dtype={self.dtype.name}, "
+            f"name={self.name}>"
+        )
+
+    __str__ = __repr__
+
+    def __deepcopy__(self, memo):
+        make, values, (_, rest) = self.__reduce__()
+        twin = memo[id(self)] = make(*values)
+        twin.mask_spec = rest["mask_spec"]
+        return twin
+
+    def __reduce__(self):  # where it comes from is told by the model, see `Functional`
+        values = self._shape, self.dtype, False, False, self.name
+        return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
+
+
+class Operation:
+    """A layer or an op: what can be called on `KerasTensor`s, and notes its `Node`s.
+
+    The nodes belong to the models that they make up, and are left out of a copy.
+    """
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k != "_inbound_nodes"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _inbound_nodes=[])
+
+
+class OpCall(Operation):
+    """An op in a model, with its attributes: what stands where others have a layer.
+
+    ``op`` names a primitive, which gets tensors and nothing else, or a function of
+    `keras.ops`: then the attributes are those arguments that its operation in Keras
+    gets from its config.
+    """
+
+    def __init__(self, op, attributes, name=None):
+        self.op = op
+        self.attributes = {  # a config has lists for tuples
+            key: tuple(value) if type(value) is list else value
+            for key, value in attributes.items()
+        }
+        self.name = name or unique_name(self._names()[1])
+        self._inbound_nodes = []
+
+    @property
+    def kind(self):
+        """The class of the operation in Keras, or the name of the op."""
+        return self._names()[0]
+
+    def _names(self):
+        """The class in Keras, and the start of default names; of an op its own name."""
+        if "." not in self.op:
+            return self.op, self.op
+        whole = registry.find("composite", self.op)
+        return whole.class_name, whole.default_name
+
+    def __call__(self, *args, **kwargs):
+        if not any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
+            if "." in self.op:  # a function of several ops
+                whole = registry.find("composite", self.op)
+                return whole.run(self.attributes, args, kwargs)
+            return get_primitive(self.op).general(args, self.attributes)
+        with use_interpreters(()):
+            outputs = self._sized_by_values(args, kwargs)
+            if outputs is None:
+                outputs = symbolic_outputs(self, args, kwargs)
+        Node(self, args, kwargs, outputs)
+        return outputs
+
+    def _sized_by_values(self, args, kwargs):
+        """Symbolic outputs whose sizes follow from values; None if a trace tells them."""
+        if "." not in self.op:
+            return None
+        specs = registry.find("composite", self.op).specs(self.attributes, args, kwargs)
+        if specs is None:
+            return None
+        return map_structure(lambda spec: KerasTensor(spec.shape, spec.dtype), specs)
+
+    def __repr__(self):
+        return f"<OpCall {self.kind}>"
+
+
+def refuse_variables(who, values):
+    """Raises ``TypeError`` if one of the values is a variable, or its value now."""
+    for x in values:
+        key = getattr(x, "key", None)
+        lost = type(key) is Provenance and key.origins[0].reason == "variable"
+        if lost or isinstance(x, Variable):
+            name = key.origins[0].op if lost else x.name
+            raise TypeError(
+                f"{who}: the variable '{name}' would enter the model as a constant, with "
+                "its value now. Use it in the call() of a Layer that keeps it as an "
+                "attribute"
+            )
+
+
+class Node:
+    """One call of a layer or op on symbolic tensors: arguments and outputs."""
+
+    __slots__ = ("operation", "args", "kwargs", "inputs", "outputs")
+
+    def __init__(self, operation, args, kwargs, outputs):
+        self.operation, self.args, self.kwargs = operation, args, kwargs
+        self.outputs = outputs
+        found = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
+        self.inputs = args[0] if len(args) == 1 and not kwargs else found
+        self.join()
+
+    def join(self):
+        """Adds this call to those of the operation, as the origin of the outputs."""
+        index = len(self.operation._inbound_nodes)
+        for i, tensor in enumerate(self.output_tensors):
+            if tensor is not None:
+                tensor._keras_history = KerasHistory(self.operation, index, i)
+        self.operation._inbound_nodes.append(self)
+
+    @property
+    def input_tensors(self):
+        """The symbolic tensors among the arguments, in order."""
+        found = flatten((self.args, self.kwargs))
+        return [x for x in found if type(x) is KerasTensor]
+
+    @property
+    def output_tensors(self):
+        return flatten(self.outputs)
+
+    @property
+    def parents(self):
+        """The nodes that made the inputs, each once."""
+        made = [node_of(x) for x in self.input_tensors]
+        return list({id(node): node for node in made}.values())
+
+    def call(self, values, operation=None):
+        """Calls the layer or op, or another in its place, on the tensors of ``values``:
+        id of a symbolic tensor -> what it stands for."""
+
+        def filled(nest):
+            leaves = [
+                values[id(x)] if type(x) is KerasTensor else x for x in flatten(nest)
+            ]
+            return pack(nest, leaves)
+
+        operation = operation or self.operation
+        return operation(*filled(self.args), **filled(self.kwargs))
+
+
+def node_of(tensor):
+    """The node that made a symbolic tensor."""
+    operation, index, _ = tensor._keras_history
+    return operation._inbound_nodes[index]
+
+
+def symbolic_outputs(call, args, kwargs):
+    """Trace ``call`` on these arguments: its result, with a `KerasTensor` for each tensor.
+
+    `KerasTensor`s among the arguments stand for tensors with their shapes, dtypes and
+    masks, of any size where that is None. The call is traced, and nothing computed.
+    """
+    nest = (args, kwargs)
+    leaves = flatten(nest)
+    places = [i for i, x in enumerate(leaves) if type(x) is KerasTensor]
+    masked = [i for i in places if leaves[i].mask_spec is not None]
+
+    def run(*tensors):
+        given = dict(zip(places, tensors))
+        for i, mask in zip(masked, tensors[len(places) :]):
+            attach(given[i], mask)
+        filled = [given.get(i, x) for i, x in enumerate(leaves)]
+        own_args, own_kwargs = pack(nest, filled)
+        outputs = call(*own_args, **own_kwargs)
+        return outputs, mask_of(outputs)
+
+    specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in places]
+    specs += [leaves[i].mask_spec for i in masked]
+    outputs, masks = map_structure(_common, *_traces(call, run, specs))
+    return map_structure(_symbolic, outputs, masks)
+
+
+# Sizes that many numbers divide, as pieces must be equal, and sizes below most others.
+_LARGE, _SMALL = (60, 120, 84, 168, 180, 360), (2, 3)
+
+
+def _traces(call, run, specs):
+    """Call ``run``; with some sizes in place of the unknown ones, if it depends on them.
+
+    Raises: what it raises for ``specs``, if there are no two sizes that it takes.
+    """
+    try:
+        outputs, holds_for_all = _traced(call, run, specs)
+    except (NeedsSize, ValueError, IndexError) as error:
+        found, refusals = _traces_of_sizes(call, run, specs)
+        if len(found) > 1:
+            return found
+        if isinstance(error, NeedsSize) and refusals:
+            raise refusals[0] from None
+        raise
+    if holds_for_all:
+        return [outputs]
+    return [outputs, *_traces_of_sizes(call, run, specs)[0]]
+
+
+def _traces_of_sizes(call, run, specs):
+    """Call ``run`` for some sizes: the results, and the errors for others."""
+    found, refusals = [], []
+    if not any([None in tuple(spec.shape) for spec in specs]):
+        return found, refusals
+    alike = [[size] * len(specs) for size in _LARGE + _SMALL]
+    apart = [[max(2, 9 - 2 * i) for i in range(len(specs))]]
+    for sizes in alike + apart:
+        if len(found) > 1 and sizes[0] in _LARGE:
+            continue
+        try:
+            found.append(_traced(call, run, list(map(_sized, specs, sizes)))[0])
+        except (ValueError, IndexError) as refusal:
+            refusals.append(refusal)
+    return found, refusals
+
+
+def _symbolic(spec, mask_spec):
+    if not isinstance(spec, TensorSpec):
+        return spec
+    tensor = KerasTensor(spec.shape, spec.dtype)
+    tensor.mask_spec = mask_spec
+    return tensor
+
+
+def _sized(spec, size):
+    return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
+
+
+def _traced(call, run, specs):
+    """Call ``run``: the result, and if it holds for all sizes, or for those above 5, say."""
+    with use_interpreters(()):
+        concrete = Function(run).get_concrete_function(*specs)
+    if isinstance(concrete, UntracedFunction):
+        raise NeedsSize(concrete.specializations.reason)
+    outputs = map_structure(_plain, concrete.structured_outputs)
+    if not isinstance(call, OpCall):
+        return outputs, True
+    refuse_variables(call.kind, concrete.variables)  # no weights of the model
+    traces = (
+        [] if concrete.specializations is None else concrete.specializations.traces[:1]
+    )
+    conditions = [each for t in traces for each in t.guards.conditions.items()]
+    return outputs, all(
+        [relation == "==" and is_so for (relation, _), is_so in conditions]
+    )
+
+
+def _plain(spec):
+    if not isinstance(spec, TensorSpec):
+        return spec
+    return TensorSpec(spec.shape.as_list(), spec.dtype)
+
+
+def _common(first, *others):
+    """The shape that specs share: None for a size on which they disagree."""
+    if not isinstance(first, TensorSpec):
+        return first
+    if any([len(spec.shape) != len(first.shape) for spec in others]):
+        raise NeedsSize(f"the rank depends on sizes: {[first, *others]}")
+    dims = zip(*[tuple(spec.shape) for spec in (first, *others)])
+    return TensorSpec([n[0] if len({*n}) == 1 else None for n in dims], first.dtype)

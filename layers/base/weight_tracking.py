@@ -1,0 +1,296 @@
+"""`Tracked`: the weights of a layer and of the layers inside, made, found and counted."""
+
+import functools
+import math
+
+import numpy as np
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.module import Module
+from tapewright.core.naming import unique_name
+from tapewright.core.nest import owned_leaves
+from tapewright.core.variable import Variable
+from tapewright.ops.random.sampling import Generator
+
+from .. import constraints, initializers, regularizers
+from .argument_validation import truth
+from .deferred_initialization import room
+from .own_variables import load_own_variables, save_own_variables
+
+__all__ = ["Tracked"]
+
+_PARTS = (Variable, Module, Generator)
+
+
+class Tracked(Module):
+    """Find weights, layers inside and penalties of a layer by its attributes."""
+
+    built = False
+
+    def _track(self, trainable):
+        """Starts with no weights."""
+        self._trainable = truth(self, "trainable", trainable)
+        self._weights = []
+        self._frozen = set()  # references to variables that `trainable` switched off
+        self._penalties = []  # pairs of a weight and its regularizer
+        self._added = []  # what `add_loss` was given in the latest call
+
+    def add_weight(
+        self,
+        *args,
+        shape=None,
+        initializer=None,
+        dtype=None,
+        trainable=True,
+        autocast=True,
+        regularizer=None,
+        constraint=None,
+        aggregation="none",
+        name=None,
+    ):
+        """A new variable that belongs to the layer.
+
+        By position: shape, initializer and dtype, as in Keras 3. Args: ``shape``, ``()``
+        by default; ``initializer``: an `Initializer` or its name (default:
+        "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
+        `losses`; ``constraint``: what an optimizer puts the variable through after each
+        update.
+
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is given
+        by position.
+        """
+        if self._name is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
+        if args:
+            by_name = shape, initializer, dtype
+            shape, initializer, dtype = _by_position(args, by_name)
+        name = name or unique_name("variable")
+        if not isinstance(name, str):
+            raise TypeError(f"add_weight: name must be a string, got {name!r}")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
+        if None in shape:
+            raise ValueError(
+                f"{self._title}: the shape of weight "
+                f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
+                "depends on is None"
+            )
+        dtype = self._dtype if dtype is None else as_dtype(dtype)
+        if initializer is None:
+            initializer = "glorot_uniform" if dtype.is_floating else "zeros"
+        make = functools.partial(initializers.get(initializer), shape, dtype=dtype)
+        with use_interpreters(()):
+            if room() is None:
+                value = make()
+                variable = Variable(
+                    value, trainable, name=name, dtype=dtype, shape=shape
+                )
+            else:
+                variable = Variable(0, trainable, name=name, dtype=dtype)
+                room().give(variable, shape, self._title, make)
+        variable.path = f"{self.path}/{name}"
+        if constraint is not None:
+            variable.constraint = constraints.get(constraint)
+        if trainable and not self._trainable:
+            self._freeze(variable)
+        if regularizer is not None:
+            self._penalties.append((variable, regularizers.get(regularizer)))
+        self._weights.append(variable)
+        return variable
+
+    @property
+    def weights(self):
+        """All weights, those of layers inside too; of each, the trainable ones first."""
+        return self._gather(with_states=False)
+
+    @property
+    def variables(self):
+        """The weights, and the states of random generators."""
+        return self._gather(with_states=True)
+
+    @property
+    def trainable_variables(self):
+        if not self._trainable:
+            return []
+        return [v for v in self.variables if v.trainable]
+
+    @property
+    def non_trainable_variables(self):
+        if not self._trainable:
+            return self.variables
+        return [v for v in self.variables if not v.trainable]
+
+    @property
+    def trainable_weights(self):
+        return [v for v in self.weights if v.trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self):
+        if not self._trainable:
+            return self.weights
+        return [v for v in self.weights if not v.trainable]
+
+    @property
+    def trainable(self):
+        """True if the weights are to be trained; setting it reaches the layers inside."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        value = truth(self, "trainable", value)
+        for layer, parts in self._walk():
+            layer._trainable = value
+            for variable in _variables_of(parts):
+                if not value:
+                    layer._freeze(variable)
+                elif variable.ref() in layer._frozen:
+                    variable.trainable = True
+            if value:
+                layer._frozen.clear()
+
+    @property
+    def losses(self):
+        """The losses given to `add_loss` in the latest call, then the penalties of
+        regularized trainable weights: one scalar each."""
+        added, penalties = [], []
+        for layer, _ in self._walk():
+            added += layer._added
+            for variable, regularizer in layer._penalties:
+                if layer._trainable and variable.trainable:
+                    penalties.append(regularizer(variable))
+        return added + penalties
+
+    @property
+    def metrics(self):
+        """The metrics among the attributes, of layers inside too."""
+        found = []
+        for layer, _ in self._walk():
+            leaves = owned_leaves(list(vars(layer).values()))
+            found += [leaf for leaf in leaves if _is_metric(leaf)]
+        return list({id(metric): metric for metric in found}.values())
+
+    @property
+    def metrics_variables(self):
+        """The state of all metrics."""
+        return [v for metric in self.metrics for v in metric.variables]
+
+    def count_params(self):
+        """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
+        if not self.built and not self.weights:
+            raise ValueError(
+                f"count_params: layer '{self._name}' is not built, so that its weights "
+                "are not known yet; call it, or build(input_shape)"
+            )
+        return sum(math.prod(v.shape) for v in self.weights)
+
+    def get_weights(self):
+        """The weights as NumPy arrays."""
+        return [np.asarray(v.numpy()) for v in self.weights]
+
+    def set_weights(self, weights):
+        """Assigns arrays, in the order of `get_weights`.
+
+        Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
+        """
+        variables, values = self.weights, list(weights)
+        if len(values) != len(variables):
+            hint = "" if self.built else ": it is not built yet"
+            raise ValueError(
+                f"set_weights: layer '{self._name}' has {len(variables)} weights{hint}; "
+                f"got {len(values)}"
+            )
+        for variable, value in zip(variables, values):
+            if tuple(np.shape(value)) != tuple(variable.shape):
+                raise ValueError(
+                    f"set_weights: the shape of '{variable.path}' is {variable.shape}, "
+                    f"got {tuple(np.shape(value))}"
+                )
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+
+    save_own_variables = save_own_variables
+    load_own_variables = load_own_variables
+
+    def own_variables(self):
+        """The weights of this layer itself, without the layers inside."""
+        own = {id(v): v for v in _variables_of(self._parts())}
+        return sorted(own.values(), key=self._is_never_trainable)
+
+    def _freeze(self, variable):
+        if variable.trainable:
+            variable.trainable = False
+            self._frozen.add(variable.ref())
+
+    def _is_never_trainable(self, variable):
+        return not (variable.trainable or variable.ref() in self._frozen)
+
+    def _parts(self):
+        """Variables, modules and generators, in the order in which they became attributes."""
+        parts = []
+        for value in [*vars(self).values()]:  # other threads may add some
+            if isinstance(value, _PARTS):
+                parts.append(value)
+            elif isinstance(value, (list, tuple, dict)) and value:
+                leaves = owned_leaves(value, in_order=True)  # files depend on it
+                parts += [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
+        return [part for part in parts if not _is_metric(part)]
+
+    def _walk(self):
+        """Pairs of a layer and its `_parts`: this one and all inside, each once."""
+        pairs, seen, ahead = [], set(), [self]
+        while ahead:
+            layer = ahead.pop()
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                parts = layer._parts()
+                pairs.append((layer, parts))
+                ahead += [part for part in reversed(parts) if isinstance(part, Tracked)]
+        return pairs
+
+    def _gather(self, with_states):
+        found = []
+        for layer, parts in self._walk():
+            own = _variables_of(parts)
+            if not all([v.trainable for v in own]):
+                own.sort(key=layer._is_never_trainable)
+            found += own
+            if with_states:
+                found += [part.state for part in parts if isinstance(part, Generator)]
+        return list({id(v): v for v in found}.values())
+
+
+def _is_metric(part):
+    if isinstance(part, type):
+        return False
+    return getattr(part, "kind", None) == "metric"  # its state is no weight
+
+
+def _variables_of(parts):
+    """The variables among them, and those of modules that are no layers."""
+    found = []
+    for part in parts:
+        if isinstance(part, Variable):
+            found.append(part)
+        elif isinstance(part, Module) and not isinstance(part, Tracked):
+            found.extend(part.variables)
+    return found
+
+
+def _by_position(args, by_name):
+    """Shape, initializer and dtype, of which the first were given by position."""
+    names = ("shape", "initializer", "dtype")
+    if isinstance(args[0], str):
+        raise ValueError(
+            f"add_weight: shape must be a tuple, got {args[0]!r}; pass the name by keyword, "
+            f"add_weight(shape, name={args[0]!r})"
+        )
+    if len(args) > len(names):
+        raise TypeError(
+            f"add_weight: only {', '.join(names)} may be given by position, got {args!r}"
+        )
+    for name, value in zip(names[: len(args)], by_name):
+        if value is not None:
+            raise ValueError(f"add_weight: {name} is given twice, also as {value!r}")
+    return (*args, *by_name[len(args) :])

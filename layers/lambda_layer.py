@@ -1,0 +1,136 @@
+"""`Lambda`: a function as a layer. Its config names the function, and never holds code."""
+
+from inspect import signature
+
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.serialization import registry
+from tapewright.serialization.registration import (
+    get_registered_name,
+    get_registered_object,
+    name_in_scope,
+)
+
+from .base.layer import Layer
+
+__all__ = ["Lambda"]
+
+_KINDS = ("function", "activation")
+
+
+class Lambda(Layer):
+    """``function(inputs, **arguments)``, for what needs no weights.
+
+    Args: ``function``: a callable, or the name of a registered one; it also gets
+    ``training`` and ``mask`` if it has arguments of these names. ``output_shape``: that of
+    the outputs without the batch, or a function of the shape of the inputs; found by a
+    trace if None. ``mask``: that of the outputs, or a function ``mask(inputs, mask)``.
+    ``arguments``: a dict of further arguments.
+
+    A config only names functions, those that are registered. For any other function
+    `get_config` raises ``ValueError``: code is neither saved nor loaded.
+
+    >>> Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
+    array([9.], dtype=float32)
+    """
+
+    def __init__(
+        self, function, output_shape=None, mask=None, arguments=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.function = _found("function", function)
+        if not callable(self.function):
+            raise TypeError(
+                f"Lambda: function must be a callable or a name, got {function!r}"
+            )
+        self._given_output_shape = output_shape
+        self.mask = _found("mask", mask)
+        self.supports_masking = mask is not None
+        self.arguments = dict(arguments or {})
+        self._wanted = _arguments_of(self.function) & {"training", "mask"}
+
+    def call(self, inputs, mask=None, training=None):
+        own = {"mask": mask, "training": training}
+        wanted = {name: own[name] for name in own if name in self._wanted}
+        return self.function(inputs, **self.arguments, **wanted)
+
+    def compute_mask(self, inputs, mask=None):
+        if self.mask is None or callable(self.mask):
+            return self.mask and self.mask(inputs, mask)
+        return convert_to_tensor(self.mask)
+
+    def compute_output_shape(self, input_shape):
+        given = self._given_output_shape
+        if given is None:
+            return super().compute_output_shape(input_shape)
+        if callable(given):
+            return given(input_shape)
+        return (flatten(input_shape)[0], *given)
+
+    @property
+    def _knows_shape(self):
+        return self._given_output_shape is not None
+
+    custom_arguments = ("function", "output_shape", "mask")
+
+    def get_config(self):
+        config = super().get_config()
+        given = (self.function, self._given_output_shape, self.mask)
+        for name, value in zip(self.custom_arguments, given):
+            if callable(value):
+                config[name] = registry.function_config(self._name_of(name, value))
+            elif value is not None:
+                config[name] = registry.plain(value)
+        return config
+
+    def _name_of(self, argument, function):
+        name = name_in_scope(function) or get_registered_name(function)
+        if get_registered_object(name) is function:
+            return name
+        for kind in _KINDS:
+            name = registry.registered_name(kind, function)
+            if name is not None:
+                return name
+        raise ValueError(
+            f"{self._title}: a config cannot hold the function given as {argument}, "
+            f"{function!r}, since code is never saved. Give it a name, and make that known "
+            "with @register_keras_serializable(), or write a subclass of Layer"
+        )
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in cls.custom_arguments:
+            value = config.get(name)
+            if isinstance(value, dict) and value.get("class_name") == "__lambda__":
+                raise ValueError(
+                    f"Lambda: the config holds Python code as {name}, which is never run. "
+                    "Make the layer anew with a function that is known by its name"
+                )
+            if isinstance(value, dict) and isinstance(value.get("config"), str):
+                config[name] = registry.function_of("layer", value["config"])
+        if isinstance(config.get("output_shape"), str):
+            config["output_shape"] = _found("output_shape", config["output_shape"])
+        return super().from_config(config)
+
+
+def _found(argument, value):
+    """The object that a name stands for; anything but a name as it is."""
+    if not isinstance(value, str):
+        return value
+    for kind in _KINDS:
+        try:
+            return registry.find(kind, value)
+        except ValueError:
+            continue
+    raise ValueError(
+        f"Lambda: {argument} names {value!r}, which is not registered; give the function "
+        "itself, or register it under that name"
+    )
+
+
+def _arguments_of(function):
+    try:
+        return set(signature(function).parameters)
+    except (TypeError, ValueError):  # some functions written in C tell nothing
+        return set()

@@ -1,0 +1,172 @@
+"""Files between Keras and tapewright, live: each writes, the other reads and predicts.
+
+    KERAS_BACKEND=numpy python tests/keras/files/interop.py
+
+with Keras 3 installed, on any backend. For each model and each kind of file the
+predictions must be equal to 1e-6, both ways; what differs is printed, and the exit code
+is then 1.
+"""
+
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+ENDINGS = (".keras", ".h5", ".weights.h5")
+LIMIT = 1e-6
+
+
+def dense(layers, model, sequential):
+    net = sequential(
+        [
+            layers.Input((6,)),
+            layers.Dense(8, activation="gelu"),
+            layers.BatchNormalization(),
+            layers.Dropout(0.5, seed=1),
+            layers.Dense(3, activation="softmax", kernel_regularizer="l2"),
+        ]
+    )
+    net.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
+    return net, (6,)
+
+
+def convolutional(layers, model, sequential):
+    net = [
+        layers.Input((8, 8, 2)),
+        layers.Conv2D(4, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.SeparableConv2D(3, 3),
+        layers.GroupNormalization(3),
+        layers.Conv2DTranspose(2, 3, strides=2),
+        layers.GlobalAveragePooling2D(),
+        layers.Normalization(mean=[0.5, 0.25], variance=[1.0, 2.0]),
+    ]
+    return sequential(net), (8, 8, 2)
+
+
+def recurrent(layers, model, sequential):
+    x = layers.Input((5, 3))
+    y = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(x)
+    y = layers.MultiHeadAttention(2, 3)(y, y)
+    y = layers.TimeDistributed(layers.Dense(4, activation="tanh"))(y)
+    y = layers.GRU(3)(layers.LayerNormalization()(y))
+    return model(x, y), (5, 3)
+
+
+def nested(layers, model, sequential):
+    inner = sequential(
+        [layers.Input((4,)), layers.Dense(3), layers.BatchNormalization()]
+    )
+    inner.layers[0].trainable = False
+    x = layers.Input((4,))
+    shared = layers.Dense(4, name="shared")
+    once = shared(x)
+    joined = layers.Concatenate()([inner(once), inner(shared(once))])
+    return model(x, [joined, layers.Add()([once, x])]), (4,)
+
+
+def operations(layers, model, sequential):
+    x = layers.Input((4,))
+    y = layers.Dense(4)(x) * 2.0 + x
+    return model(x, y[:, 1:] - 1.0), (4,)
+
+
+OWN = {}  # the layers of a package -> a class of the user's, registered there
+
+
+def registered(package):
+    """A layer with others inside, whose calls go along in files of tapewright."""
+    layers = package.layers
+
+    @package.saving.register_keras_serializable("interop")
+    class Gated(layers.Layer):
+        def __init__(self, units, **kwargs):
+            super().__init__(**kwargs)
+            self.units = units
+            self.parts = [layers.Dense(units), layers.Dense(units)]
+
+        def call(self, inputs):
+            value, gate = [part(inputs) for part in self.parts]
+            return value * package.ops.sigmoid(gate)
+
+        def get_config(self):
+            return {**super().get_config(), "units": self.units}
+
+    return Gated
+
+
+def own_class(layers, model, sequential):
+    gated = OWN[layers](3)
+    return sequential([layers.Input((4,)), gated, layers.Dense(2)]), (4,)
+
+
+MODELS = (dense, convolutional, recurrent, nested, operations, own_class)
+
+
+def randomize(model, seed):
+    random = np.random.RandomState(seed)
+    weights = [random.rand(*np.shape(w)) * 0.25 for w in model.get_weights()]
+    model.set_weights([np.asarray(w, "float32") for w in weights])
+
+
+def predictions(model, x):
+    found = model.predict(x, verbose=0)
+    found = found if isinstance(found, (list, tuple)) else [found]
+    return [np.asarray(each) for each in found]
+
+
+def difference(make, writer, reader, ending, folder):
+    """The largest between predictions before and after, relative where above 1."""
+    given = writer.layers, writer.Model, writer.Sequential
+    model, shape = make(*given)
+    randomize(model, 1)
+    path = str(Path(folder) / f"m{ending}")
+    if ending == ".weights.h5":
+        model.save_weights(path)
+        other, _ = make(reader.layers, reader.Model, reader.Sequential)
+        randomize(other, 2)
+        other.load_weights(path)
+    else:
+        model.save(path)
+        other = reader.models.load_model(path)
+    x = np.random.RandomState(3).rand(3, *shape).astype("float32")
+    pairs = zip(predictions(model, x), predictions(other, x), strict=True)
+    return max([float(np.abs(a - b).max() / max(np.abs(a).max(), 1)) for a, b in pairs])
+
+
+def main():
+    import keras
+    import tapewright.keras
+
+    warnings.simplefilter("ignore")
+    packages = {"keras": keras, "tapewright": tapewright.keras}
+    OWN.update({each.layers: registered(each) for each in packages.values()})
+    failures = 0
+    for make in MODELS:
+        for ending in ENDINGS:
+            for writer, reader in (("tapewright", "keras"), ("keras", "tapewright")):
+                title = f"{make.__name__:14s} {ending:12s} {writer} -> {reader}"
+                try:
+                    with tempfile.TemporaryDirectory() as folder:
+                        found = difference(
+                            make, packages[writer], packages[reader], ending, folder
+                        )
+                except Exception as error:
+                    print(f"{title}: {type(error).__name__}: {error}")
+                    failures += 1
+                    continue
+                is_equal = found <= LIMIT
+                failures += not is_equal
+                print(f"{title}: {found:.1e}{'' if is_equal else '  DIFFERS'}")
+    tried = len(MODELS) * len(ENDINGS) * 2
+    print(
+        f"{tried - failures} of {tried} equal, with Keras {keras.__version__} on "
+        f"{keras.backend.backend()}"
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

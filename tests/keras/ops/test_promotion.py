@@ -1,0 +1,121 @@
+"""`keras.ops` on operands of two dtypes: Keras' dtypes, and no value that overflows."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.keras import ops
+from tapewright.keras.ops.promotion import result_type
+
+FOLDER = Path(__file__).parent
+TABLES = json.loads((FOLDER / "promotion.json").read_text())
+_recorder = runpy.run_path(str(FOLDER / "record_promotion.py"))
+CALLS, KINDS, PYTHON = (_recorder[name] for name in ("CALLS", "KINDS", "PYTHON"))
+
+
+def operand(kind):
+    value = _recorder["operand"](kind)
+    return value if kind in PYTHON else tw.constant(value)
+
+
+NAMES = {letter: kind for kind, letter in KINDS.items()}
+ALL = (*KINDS, *PYTHON)
+
+
+def eager(call, x, y):
+    return call(ops, x, y).dtype
+
+
+def traced(call, x, y):
+    tensors = [v for v in (x, y) if isinstance(v, tw.Tensor)]
+
+    @tw.function
+    def run(*values):
+        left = list(values)
+        return call(
+            ops, *[left.pop(0) if isinstance(v, tw.Tensor) else v for v in (x, y)]
+        )
+
+    return run(*tensors).dtype
+
+
+def symbolic(call, x, y):
+    inputs = [
+        tw.keras.KerasTensor(v.shape, v.dtype) if isinstance(v, tw.Tensor) else v
+        for v in (x, y)
+    ]
+    return call(ops, *inputs).dtype
+
+
+@pytest.mark.parametrize("way", [eager, traced, symbolic])
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table[0])
+def test_two_dtypes_meet_in_that_of_keras(table, way):
+    names, rows = table
+    wrong = {}
+    for name in names.split():
+        for first, row in zip(ALL, rows.split()):
+            for second, letter in zip(ALL, row):
+                if letter == "." or (first in PYTHON and second in PYTHON):
+                    continue
+                found = way(CALLS[name], *[operand(k) for k in (first, second)])
+                if found != NAMES[letter]:
+                    wrong[name, first, second] = found.name, NAMES[letter]
+    assert not wrong
+
+
+LARGE = {"bool": True, "int8": 100, "uint8": 200, "float32": 1e5, "float64": 1e5,
+         "complex64": 1e5}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", "add subtract multiply divide maximum minimum equal not_equal less".split()
+)
+def test_values_of_two_dtypes_meet_without_overflow(name):
+    (rows,) = [rows for names, rows in TABLES if name in names.split()]
+    wrong = {}
+    for first, row in zip(KINDS, rows.split()):
+        for second, letter in zip(KINDS, row):
+            if letter == ".":
+                continue
+            x, y = (np.array(LARGE.get(k, 1000)).astype(k) for k in (first, second))
+            wide = "complex128" if "complex64" in (first, second) else "float64"
+            exact = getattr(np, name)(x.astype(wide), y.astype(wide))
+            dtype = np.dtype(NAMES[letter])
+            if (
+                dtype.kind in "iu"
+                and not np.iinfo(dtype).min <= exact <= np.iinfo(dtype).max
+            ):
+                continue  # of equal dtypes: it wraps, as everywhere
+            if dtype.kind == "f" and abs(exact) > np.finfo(dtype).max:
+                continue
+            found = getattr(ops, name)(x, y).numpy()
+            if not np.allclose(found, exact, rtol=1e-3):
+                wrong[first, second] = found, exact
+    assert not wrong
+
+
+def test_a_python_number_is_told_from_the_dtype_that_equals_it():
+    assert [tw.float32, tw.bool] == [float, bool]  # as in TensorFlow
+    half = ops.add(tw.constant([1000.0], "float16"), tw.constant([1e5]))
+    assert half.dtype == "float32" and half.numpy() == 101000
+    assert ops.add(tw.constant([100], "int8"), tw.constant([1000])).numpy() == 1100
+    assert result_type("float16", float) == "float16"
+    assert result_type("float16", tw.float32) == "float32"
+    assert result_type("int8", tw.int32) == "int32"
+    assert result_type("int8", int) == "int8"
+
+
+@pytest.mark.parametrize(("name", "expected"), [("matmul", 20000), ("einsum", 20000)])
+def test_products_of_int8_are_summed_in_int32(name, expected):
+    x = tw.constant([100, 100], "int8")
+    found = ops.matmul(x, x) if name == "matmul" else ops.einsum("i,i->", x, x)
+    assert found.dtype == "int32" and found.numpy() == expected
+
+
+def test_a_complex_number_brings_no_size_along():
+    assert ops.add(tw.constant([1.0]), 2j).dtype == "complex64"
+    assert ops.multiply(2j, tw.constant([1.0], "float64")).dtype == "complex128"

@@ -1,0 +1,490 @@
+"""Batches for `fit`: what they hold, their order and length, positions, mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.data import Dataset
+from tapewright.keras.training.class_weights import (
+    check_labels,
+    class_weight_to_sample_weight,
+)
+from tapewright.keras.training.data_adapters.adapters import as_batches
+from tapewright.keras.training.data_adapters.arrays import train_validation_split
+from tapewright.keras.training.data_adapters.packing import (
+    pack_x_y_sample_weight,
+    unpack_x_y_sample_weight,
+)
+from tapewright.keras.training.data_adapters.py_dataset import PyDataset
+
+X = np.arange(20, dtype="float32").reshape(10, 2)
+Y = np.arange(10)
+
+
+class Squares(PyDataset):
+    def __init__(self, count=5, **kwargs):
+        super().__init__(**kwargs)
+        self.count, self.told = count, []
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return np.full((2, 1), index, "f4"), np.full(2, index**2)
+
+    def on_epoch_begin(self):
+        self.told.append("begin")
+
+    def on_epoch_end(self):
+        self.told.append("end")
+
+
+class Loader:
+    """Can be iterated again and knows its length, as torch's DataLoader."""
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter([[X[i : i + 2], Y[i : i + 2]] for i in (0, 2, 4)])
+
+
+def generator(count=5):
+    for i in range(count):
+        yield np.full((2, 1), i, "f4"), np.full(2, i)
+
+
+def labels(batches):
+    """One epoch's labels, batch by batch."""
+    return [batch[1].numpy().tolist() for batch in batches]
+
+
+# --- arrays
+
+
+def test_arrays_come_in_batches_of_32():
+    batches = as_batches(np.zeros((70, 3)), np.zeros(70))
+    assert [tuple(x.shape) for x, _ in batches] == [(32, 3), (32, 3), (6, 3)]
+    assert (batches.num_batches, batches.batch_size, batches.num_samples) == (3, 32, 70)
+
+
+def test_without_a_batch_size_steps_divide_the_arrays():
+    batches = as_batches(X, Y, steps=4)
+    assert [len(part) for part in labels(batches)] == [3, 3, 3, 1]
+
+
+def test_batches_that_are_made_already_take_no_more_arguments():
+    batches = as_batches(X, Y, batch_size=5)
+    assert as_batches(batches, shuffle=True) is batches
+    for name, value in (("y", Y), ("class_weight", {0: 2.0}), ("steps", 3)):
+        with pytest.raises(ValueError, match=f"{name}: .* do not pass {name}"):
+            as_batches(batches, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "given, dtype",
+    [
+        ("float64", "float32"),
+        ("float16", "float32"),
+        ("int64", "int64"),
+        ("bool", "bool"),
+    ],
+)
+def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
+    (x,) = as_batches(np.ones((3, 1), given))
+    assert x.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "given, kind",
+    [
+        (X, "Tensor"),
+        ({"a": X}, "dict"),
+        ([X, X], "tuple"),
+        (iter([X]), "Tensor"),
+        (iter([(X,)]), "tuple"),
+        (tw.data.Dataset.from_tensor_slices(X).batch(3), "Tensor"),
+        (tw.data.Dataset.from_tensor_slices((X,)).batch(3), "tuple"),
+    ],
+)
+def test_features_alone_arrive_as_they_are_given(given, kind):
+    batch = next(iter(as_batches(given)))
+    assert type(batch).__name__ == kind
+
+
+def test_structures_are_kept():
+    x = {"a": X, "b": [X, tw.constant(X)]}
+    ((inputs, outputs),) = as_batches(x, (Y, None), batch_size=10)
+    assert inputs["b"][1].numpy().tolist() == X.tolist()
+    assert isinstance(inputs["b"], list) and outputs[1] is None
+
+
+def test_what_has_an_array_in_it_is_an_array():
+    class Frame:
+        def __array__(self, dtype=None, copy=None):
+            return X.astype("float64")
+
+    ((x, y),) = as_batches(Frame(), list(range(10)), batch_size=10)
+    assert x.dtype == tw.float32 and y.numpy().tolist() == Y.tolist()
+
+
+def test_lists_of_numbers_are_arrays():
+    ((x, y),) = as_batches([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    assert tuple(x.shape) == (2, 2) and x.dtype == tw.float32
+
+
+def test_unshuffled_batches_are_views():
+    with tw.device("CPU"):
+        ((x, _),) = as_batches(X, Y)
+    assert np.shares_memory(x.array, X)
+
+
+def test_one_array_of_weights_counts_for_all_outputs():
+    ((_, _, weight),) = as_batches(X, {"a": Y, "b": Y}, np.ones(10))
+    assert set(weight) == {"a", "b"} and weight["b"].dtype == tw.float32
+
+
+# --- order
+
+
+def test_each_epoch_is_shuffled_anew():
+    batches = as_batches(X, Y, batch_size=3, shuffle=True)
+    first, second = (sum(labels(batches), []) for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert first != second != list(range(10))
+
+
+def test_rows_stay_together():
+    for x, y in as_batches(X, Y, batch_size=3, shuffle=True):
+        assert np.array_equal(x.numpy(), X[y.numpy()])
+
+
+def test_batch_shuffling_stays_within_batches():
+    found = labels(as_batches(X, Y, batch_size=5, shuffle="batch"))
+    assert [sorted(part) for part in found] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+def test_the_order_follows_from_the_global_seed():
+    orders = []
+    for seed in (1, 1, 2):
+        tw.random.set_seed(seed)
+        orders.append(labels(as_batches(X, Y, batch_size=3, shuffle=True)))
+    assert orders[0] == orders[1] != orders[2]
+
+
+# --- weights by class
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[0, 2, 1], [[0], [2], [1]], [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [0.0, 2.0, 1.0]],
+)
+def test_classes_weigh_as_told(y):
+    found = class_weight_to_sample_weight(np.array(y), {0: 3.0, 2: 0.5})
+    assert found.tolist() == [3.0, 0.5, 1.0] and found.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "source", [lambda: X, lambda: Dataset.from_tensor_slices((X, Y)).batch(10)]
+)
+def test_class_weights_become_sample_weights(source):
+    x = source()
+    y = Y if isinstance(x, np.ndarray) else None
+    ((_, _, weight),) = as_batches(x, y, class_weight={3: 2.0})
+    assert weight.numpy().tolist() == [1, 1, 1, 2, 1, 1, 1, 1, 1, 1]
+
+
+# --- sources of batches
+
+
+@pytest.mark.parametrize(
+    "source, count",
+    [
+        (lambda: Dataset.from_tensor_slices((X, Y)).batch(4), 3),
+        (
+            lambda: (
+                Dataset.from_tensor_slices((X, Y)).batch(4).filter(lambda x, y: True)
+            ),
+            None,
+        ),
+        (generator, None),
+        (lambda: iter(list(generator())), None),
+        (Squares, 5),
+        (lambda: Squares(workers=2), 5),
+        (Loader, 3),
+        (lambda: map(lambda batch: list(batch), generator()), None),
+    ],
+)
+def test_batches_of_other_sources_arrive_as_tensors(source, count):
+    batches = as_batches(source())
+    assert batches.num_batches == count and batches.batch_size is None
+    found = list(batches)
+    assert all(type(batch) is tuple for batch in found)
+    assert all(tw.is_tensor(leaf) for batch in found for leaf in batch)
+    assert len(found) == {None: len(found)}.get(count, count) > 0
+
+
+def test_a_length_is_known_once_it_was_seen():
+    ds = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 6).batch(4)
+    batches = as_batches(ds)
+    assert batches.num_batches is None
+    assert len(labels(batches)) == batches.num_batches == len(labels(batches)) == 2
+
+
+def test_a_buffer_that_is_filled_anew_does_no_harm():
+    def reusing():
+        x = np.zeros((1, 1), "f4")
+        for i in range(3):
+            x[:] = i
+            yield (x,)
+
+    assert [float(x[0, 0]) for (x,) in list(as_batches(reusing()))] == [0, 1, 2]
+
+
+def test_workers_keep_the_order():
+    batches = as_batches(Squares(20, workers=3, max_queue_size=4))
+    assert [part[0] for part in labels(batches)] == [i**2 for i in range(20)]
+
+
+def test_an_indexed_source_is_told_of_epochs_and_shuffled():
+    source = Squares(30)
+    batches = as_batches(source, shuffle=True)
+    first, second = labels(batches), labels(batches)
+    assert sorted(first) == sorted(second) and first != second
+    assert source.told == ["begin", "end"] * 2
+
+
+def test_an_endless_generator_goes_on_where_it_was():
+    def endless():
+        i = 0
+        while True:
+            yield np.full((1, 1), i, "f4"), np.full(1, i)
+            i += 1
+
+    batches = as_batches(endless(), steps=3)
+    assert batches.num_batches == 3
+    assert labels(batches) == [[0], [1], [2]] and labels(batches) == [[3], [4], [5]]
+
+
+def test_steps_over_a_data_set_go_on_with_it():
+    batches = as_batches(Dataset.from_tensor_slices((X, Y)).batch(1).repeat(), steps=4)
+    assert labels(batches) == [[0], [1], [2], [3]]
+    assert labels(batches) == [[4], [5], [6], [7]]
+    batches.reset()
+    assert labels(batches)[0] == [0]
+
+
+def test_passes_that_end_with_an_epoch_are_followed_by_others():
+    for source in (
+        Dataset.from_tensor_slices((X, Y)).batch(5),
+        Dataset.from_tensor_slices((X, Y)).batch(5).filter(lambda x, y: True),
+    ):
+        batches = as_batches(source, steps=2)
+        assert labels(batches) == labels(batches) and not batches.ran_out
+
+
+# --- the end of the data
+
+
+def test_a_generator_that_ends_early_is_told_of():
+    batches = as_batches(generator(5), steps=3)
+    assert len(labels(batches)) == 3 and not batches.ran_out
+    with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 2"):
+        assert len(labels(batches)) == 2
+    assert batches.ran_out
+
+
+def test_arrays_that_hold_too_few_batches_are_told_of():
+    batches = as_batches(X, Y, batch_size=5, steps=3)
+    with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 1"):
+        assert len(labels(batches)) == 2
+
+
+def test_a_generator_has_one_epoch_in_it():
+    batches = as_batches(generator(2))
+    assert len(labels(batches)) == 2 and not batches.ran_out
+    with pytest.warns(UserWarning, match="gave 0 batches of epoch 2"):
+        assert labels(batches) == []
+    assert batches.ran_out
+
+
+def test_no_batch_at_all_is_an_error():
+    with pytest.raises(ValueError, match="not a single batch"):
+        as_batches(generator(0))
+    with pytest.raises(ValueError, match="not a single batch"):
+        list(as_batches(Dataset.range(3).filter(lambda x: False).batch(2)))
+
+
+# --- positions
+
+SOURCES = {
+    "arrays": lambda: as_batches(X, Y, batch_size=3, shuffle=True),
+    "within batches": lambda: as_batches(X, Y, batch_size=4, shuffle="batch"),
+    "arrays by steps": lambda: as_batches(X, Y, batch_size=1, steps=4, shuffle=True),
+    "data set": lambda: as_batches(
+        Dataset.from_tensor_slices((X, Y)).shuffle(10).batch(3)
+    ),
+    "endless": lambda: as_batches(
+        Dataset.from_tensor_slices((X, Y)).shuffle(10).repeat().batch(3), steps=4
+    ),
+    "PyDataset": lambda: as_batches(Squares(4), shuffle=True),
+    "generator": lambda: as_batches(generator(9), steps=4),
+    "loader": lambda: as_batches(Loader()),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("done", [0, 1, 3, 4, 5])
+def test_another_process_goes_on_where_the_first_stood(name, done):
+    tw.random.set_seed(1)
+    first = SOURCES[name]()
+    whole = []
+    for _ in range(2):
+        epoch = labels(first)
+        whole.append(epoch)
+    tw.random.set_seed(1)
+    second = SOURCES[name]()
+    epoch, left = iter(second), done
+    seen = [[]]
+    while left:
+        batch = next(epoch, None)
+        if batch is None:
+            seen, epoch = [*seen, []], iter(second)
+            continue
+        seen[-1].append(batch[1].numpy().tolist())
+        left -= 1
+    state = json.loads(json.dumps(second.state()))
+
+    tw.random.set_seed(2)
+    third = SOURCES[name]()
+    third.restore(state)
+    if done:
+        seen[-1] += labels(third)
+    else:
+        seen = []
+    while len(seen) < 2:
+        seen.append(labels(third))
+    assert seen == whole
+    assert third.epoch == 2
+
+
+def test_between_epochs_the_next_one_follows():
+    batches = as_batches(X, Y, batch_size=4, shuffle=True)
+    labels(batches)
+    state = batches.state()
+    expected = labels(batches)
+    other = as_batches(X, Y, batch_size=4, shuffle=True)
+    other.restore(state)
+    assert labels(other) == expected
+
+
+def test_the_state_of_other_data_is_refused():
+    state = as_batches(X, Y, batch_size=5).state()
+    with pytest.raises(ValueError, match="with 2 batches, these are 3"):
+        as_batches(X, Y, batch_size=4).restore(state)
+    with pytest.raises(ValueError, match="lacks"):
+        as_batches(X).restore({})
+
+
+def test_a_generator_cannot_go_back():
+    batches = as_batches(generator(5), steps=2)
+    state = batches.state()
+    labels(batches)
+    with pytest.raises(ValueError, match="cannot go back"):
+        batches.restore({**state, "pass": 0})
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        (dict(), ValueError, "x: is missing"),
+        (dict(x=X, y=Y[:3]), ValueError, r"(?s)x: shape \(10, 2\).*y: shape \(3,\)"),
+        (
+            dict(x={"a": X}, y=[Y, Y[:2]]),
+            ValueError,
+            r"(?s)x\['a'\].*y\[1\]: shape \(2,\)",
+        ),
+        (dict(x=X[:0]), ValueError, "no data"),
+        (dict(x=[]), ValueError, "x: holds no array|no data"),
+        (dict(x=X, batch_size=0), ValueError, "batch_size: must be a positive"),
+        (dict(x=X, batch_size=2.5), ValueError, "batch_size: must be a positive"),
+        (dict(x=X, steps=-1), ValueError, "steps .*must be a positive"),
+        (dict(x=X, shuffle="no"), ValueError, "shuffle"),
+        (dict(x=generator(), y=Y), ValueError, "y: x is a generator"),
+        (
+            dict(x=Squares(), sample_weight=Y),
+            ValueError,
+            "sample_weight: x is a Squares",
+        ),
+        (dict(x=X, y=generator()), TypeError, "y: x is given as arrays"),
+        (dict(x=np.array([{}, 1], object)), TypeError, "dtype object"),
+        (dict(x=np.float32(1)), ValueError, "batch axis"),
+        (dict(x=[[1], [1, 2]]), ValueError, "differ in length"),
+        (dict(x=object()), TypeError, "x: arrays, tensors.* got object"),
+        (dict(x="file.csv"), TypeError, "got str"),
+        (dict(x=X, sample_weight=Y), ValueError, "needs y"),
+        (dict(x=X, y=Y, sample_weight=Y, class_weight={}), ValueError, "not both"),
+        (dict(x=X, y=[Y, Y], class_weight={0: 1}), ValueError, "several"),
+        (dict(x=X, y=Y, class_weight=[1, 2]), TypeError, "must be a dict"),
+        (dict(x=X, y=[Y, Y], sample_weight={"a": Y}), ValueError, "nested like y"),
+        (dict(x=X, y=[Y, Y], sample_weight=X), ValueError, "one weight per"),
+        (dict(x=Dataset.range(3).batch(1).repeat()), ValueError, "endless"),
+        (dict(x=iter([(X, Y, Y, Y)])), ValueError, "got 4 parts"),
+        (dict(x=iter(["a"])), ValueError, "each batch must be a tuple"),
+        (dict(x=iter([(X, object())])), TypeError, "y: arrays"),
+    ],
+)
+def test_mistakes_are_named_before_anything_runs(arguments, error, words):
+    with pytest.raises(error, match=words):
+        as_batches(**arguments)
+
+
+def test_a_batch_size_beside_batches_is_ignored_aloud():
+    with pytest.warns(UserWarning, match="batch_size is ignored"):
+        as_batches(Loader(), batch_size=3)
+
+
+def test_missing_labels_are_found():
+    check_labels({"a": Y, "b": [np.ones(3), None]})
+    with pytest.raises(ValueError, match=r"y\['b'\]: 2 of 4 labels are NaN.*\(0, 1\)"):
+        check_labels({"b": np.array([[0, np.nan], [np.nan, 1]])})
+
+
+# --- packing
+
+
+def test_packing_and_unpacking_are_keras():
+    assert unpack_x_y_sample_weight([1, 2]) == (1, 2, None)
+    assert unpack_x_y_sample_weight({"a": 1}) == ({"a": 1}, None, None)
+    assert pack_x_y_sample_weight([1]) == ([1],) and pack_x_y_sample_weight(1) == 1
+    assert pack_x_y_sample_weight(1, 2, 3) == (1, 2, 3)
+    with pytest.raises(ValueError, match="tuple of 4"):
+        unpack_x_y_sample_weight((1, 2, 3, 4))
+
+
+# --- validation_split
+
+
+def test_the_last_part_is_for_validation():
+    (x, y, _), (x_val, y_val, weight) = train_validation_split((X, Y, None), 0.25)
+    assert y.tolist() == list(range(7)) and y_val.tolist() == [7, 8, 9]
+    assert np.shares_memory(x, X) and x_val.shape == (3, 2) and weight is None
+
+
+@pytest.mark.parametrize(
+    "arrays, split, error, words",
+    [
+        ((X, Y), 1.5, ValueError, "between 0 and 1"),
+        ((X[:1], Y[:1]), 0.5, ValueError, "leaves one part"),
+        ((generator(), None), 0.5, TypeError, "validation_data"),
+        ((X, Y[:3]), 0.5, ValueError, "same number"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(arrays, split, error, words):
+    with pytest.raises(error, match=words):
+        train_validation_split(arrays, split)

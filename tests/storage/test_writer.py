@@ -1,0 +1,444 @@
+"""Writing HDF5: what arrives in the file, and what is left when it does not."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.core.errors import SavingError
+from tapewright.storage import parallel_write as pouring
+from tapewright.storage.checksum import check_seal
+from tapewright.storage.parallel_write import blocks
+from tapewright.storage.reader import opened
+from tapewright.storage.writer import writing
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+BIG = np.random.default_rng(0).normal(size=(700, 600)).astype("f4")
+ARRAYS = {
+    "float32": BIG,
+    "float64": BIG.astype("f8"),
+    "float16": BIG.astype("f2"),
+    "integers": np.arange(200_000).reshape(50, 4000),
+    "bytes": np.arange(250_000).astype("u1"),
+    "complex": (BIG + 1j * BIG).astype("c8"),
+    "bool": BIG > 0,
+    "big-endian": BIG.astype(">f4"),
+    "transposed": BIG.T,
+    "strided": BIG[::2, ::-1],
+    "Fortran": np.asfortranarray(BIG),
+    "five axes": BIG.reshape(7, 100, 6, 10, 10).transpose(4, 0, 2, 1, 3),
+    "broadcast": np.broadcast_to(np.float32([[1], [2]]), (2, 50_000)),
+    "small": np.arange(3),
+    "a number": np.float32(3.5),
+    "empty": np.zeros((0, 3)),
+    "a list": [[1.0, 2.0]],
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("writer") / "m.h5"
+    with writing(path) as root:
+        for name, array in ARRAYS.items():
+            root.group("a").array(name, array, kind="test")
+    return path
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_is_read_as_it_was_written(path, name):
+    with opened(path) as root:
+        assert root.sealed
+        read = root.array(f"a/{name}").read()
+    expected = np.asarray(ARRAYS[name])
+    np.testing.assert_array_equal(read, expected)
+    assert read.dtype == expected.dtype.newbyteorder("=")
+    assert read.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_h5py_reads_the_same(path, name):
+    with h5py.File(path) as file:
+        dataset = file["a"][name]
+        np.testing.assert_array_equal(dataset[()], ARRAYS[name])
+        assert dataset.dtype == np.asarray(ARRAYS[name]).dtype
+        assert dataset.attrs["kind"] == "test"
+
+
+def test_the_digests_of_written_pieces_are_those_of_the_file(path):
+    with writing(path.parent / "m2.h5") as root:
+        for i in range(4):  # each begins and ends within a piece
+            root.array(str(i), BIG.repeat(2 + i, 0))
+        assert len(root.digests) > 30
+    assert check_seal(path.parent / "m2.h5")
+
+
+def test_an_array_may_be_changed_once_it_is_written(tmp_path):
+    buffer = BIG.copy()
+    with writing(tmp_path / "m.h5") as root:
+        root.array("0", buffer)
+        buffer[:] = 0
+        root.array("1", buffer)
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("0").read(), BIG)
+        assert not root.array("1").read().any()
+
+
+@pytest.mark.parametrize("array", [BIG.T, BIG[None, None, ::2], BIG.T[:1]])
+def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
+    monkeypatch.setattr(pouring, "BLOCK", 5000)
+    found = list(blocks(array))
+    assert max(each.nbytes for each in found) <= 5000
+    assert len(found) > (array.nbytes > 5000)
+    np.testing.assert_array_equal(
+        np.concatenate([b.ravel() for b in found]), array.ravel()
+    )
+
+
+def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
+    from tapewright.core import devices
+
+    class Far:  # stands in for an array of a GPU
+        def __init__(self, array):
+            self.array = array
+            self.shape, self.dtype, self.nbytes = array.shape, array.dtype, array.nbytes
+
+        def __getitem__(self, key):
+            return Far(self.array[key])
+
+    copied = []
+
+    def to_numpy(far):
+        copied.append(far.nbytes)
+        return far.array
+
+    monkeypatch.setitem(devices._MODULES, Far, np)
+    monkeypatch.setitem(devices._TO_NUMPY, Far, to_numpy)
+    monkeypatch.setattr(pouring, "BLOCK", 100_000)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("0", Far(BIG))
+    assert max(copied) <= 100_000
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("0").read(), BIG)
+
+
+def test_attributes_come_back(tmp_path):
+    names = [f"layer_{i}_{'x' * 100}" for i in range(1500)]
+    with writing(tmp_path / "m.h5") as root:
+        root.text("name", "dense ü")
+        root.json("config", {"units": [1, 2.5, None]})
+        root.integer("step", 2**40)
+        root.texts("names", names)
+        root.texts("few", ["a", "ü", ""])
+        root.texts("none", [])
+    with opened(tmp_path / "m.h5") as root:
+        assert root.text("name") == "dense ü"
+        assert root.json("config") == {"units": [1, 2.5, None]}
+        assert root.integer("step") == 2**40
+        assert root.texts("names") == names
+        assert not root.has("names") and root.has("names0")
+        assert root.texts("few") == ["a", "ü", ""]
+        assert root.texts("none") == []
+
+
+@pytest.mark.parametrize("texts", [["a", "x" * 70_000], ["a\0"]])
+def test_texts_that_a_list_cannot_hold_are_refused(tmp_path, texts):
+    with pytest.raises(ValueError, match="the texts of 'names' must"):
+        with writing(tmp_path / "m.h5") as root:
+            root.texts("names", texts)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a//b", "a/./b", "", ".."])
+def test_names_that_would_not_be_read_are_not_written(tmp_path, name):
+    with pytest.raises(ValueError, match="a name in a file"):
+        with writing(tmp_path / "m.h5") as root:
+            root.array(name, BIG)
+
+
+def test_a_name_with_a_nul_is_not_cut_short(tmp_path):
+    with pytest.raises(ValueError, match="no NUL"):
+        with writing(tmp_path / "m.h5") as root:
+            root.group("a\0b")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_a_text_that_hdf5_cannot_hold_is_told_with_its_place(tmp_path, text):
+    with pytest.raises(ValueError, match="no NUL and no lone .* 'name' in '/layers'"):
+        with writing(tmp_path / "m.h5") as root:
+            root.group("layers").text("name", text)
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.keras", "m.weights.h5", "checkpoint"])
+def test_nothing_is_saved_while_a_function_is_traced(tmp_path, name):
+    model = tw.Sequential([tw.keras.layers.InputLayer((2,)), tw.layers.Dense(2)])
+    checkpoint = tw.train.Checkpoint(model=model)
+    save = model.save_weights if "weights" in name else model.save
+    save = checkpoint.write if name == "checkpoint" else save
+
+    @tw.function
+    def step(x):
+        save(str(tmp_path / name))
+        return x
+
+    with pytest.raises(TypeError, match="save outside of traced functions"):
+        step(tw.constant(1.0))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_that_is_taken_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="already exists"):
+        with writing(tmp_path / "m.h5") as root:
+            root.array("a", BIG)
+            root.array("a", BIG)
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), RuntimeError("x"), KeyError("x")])
+def test_errors_of_the_caller_are_left_alone(tmp_path, error):
+    (tmp_path / "m.h5").write_bytes(b"old")
+    with pytest.raises(type(error)) as caught:
+        with writing(tmp_path / "m.h5") as root:
+            root.array("a", BIG)
+            raise error
+    assert caught.value is error
+    assert (tmp_path / "m.h5").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
+    (tmp_path / "m.h5").write_bytes(b"old")
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "pwrite", interrupt)
+    with pytest.raises(KeyboardInterrupt), writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    assert (tmp_path / "m.h5").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+def test_an_interrupt_while_hdf5_writes_is_not_lost(tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), writing(tmp_path / "m.h5") as root:
+        monkeypatch.setattr(os, "pwrite", interrupt)
+        root.array("small", [1.0])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_is_full_while_arrays_are_written_is_told(tmp_path, monkeypatch):
+    (tmp_path / "m.h5").write_bytes(b"old")
+
+    def refuse(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(SavingError, match="No space left .* is kept") as caught:
+        with writing(tmp_path / "m.h5") as root:
+            root.array("layers/a", BIG)
+    assert caught.value.dataset == "/layers/a"
+    assert (tmp_path / "m.h5").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+@linux
+def test_the_disk_keeps_places_for_large_arrays_before_they_are_written(
+    tmp_path, monkeypatch
+):
+    calls, reserve, write = [], os.posix_fallocate, os.pwrite
+
+    def reserving(file, place, size):
+        calls.append(("reserve", place, size))
+        reserve(file, place, size)
+
+    def writing_at(file, content, place):
+        calls.append(("write", place, len(content)))
+        return write(file, content, place)
+
+    monkeypatch.setattr(os, "posix_fallocate", reserving)
+    monkeypatch.setattr(os, "pwrite", writing_at)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    ((_, place, size),) = [call for call in calls if call[0] == "reserve"]
+    assert size == BIG.nbytes
+    assert calls.index(("reserve", place, size)) < calls.index(("write", place, size))
+
+
+@linux
+def test_a_disk_that_keeps_no_places_is_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("a").read(), BIG)
+
+
+def test_writes_that_are_cut_short_go_on(tmp_path, monkeypatch):
+    whole = os.pwrite
+    monkeypatch.setattr(
+        os, "pwrite", lambda file, data, at: whole(file, data[:70_001], at)
+    )
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("a").read(), BIG)
+
+
+def test_systems_without_writing_at_a_place_write_the_same(tmp_path, monkeypatch):
+    for name in ("pwrite", "preadv", "posix_fadvise"):
+        monkeypatch.delattr(os, name, raising=False)
+    with writing(tmp_path / "m.h5") as root:
+        root.array("a", BIG)
+    with opened(tmp_path / "m.h5") as root:
+        np.testing.assert_array_equal(root.array("a").read(), BIG)
+
+
+LIMITED = """
+import os, resource, signal, sys
+import numpy as np
+from tapewright.storage.writer import writing
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    with writing(sys.argv[1]) as root:
+        for i in range(40):
+            group = root.group(f"layers/{i}")
+            group.array("0", np.full(int(sys.argv[3]), 1.0))
+            group.text("name", "x" * 1000)
+except Exception as error:
+    print(type(error).__name__, error)
+    raise SystemExit(3)
+"""
+
+
+@linux
+@pytest.mark.parametrize("limit", [1, 3000, 100_000])
+@pytest.mark.parametrize("size", [10, 30_000], ids=["small arrays", "large arrays"])
+def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(tmp_path, limit, size):
+    path = tmp_path / "m.h5"
+    path.write_bytes(b"old")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LIMITED, path, str(limit), str(size)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode == 0:  # it fits
+        assert check_seal(path) and (size, limit) == (10, 100_000)
+        return
+    assert done.returncode == 3, done.stderr
+    assert f"SavingError {path}" in done.stdout
+    assert "what was there before is kept" in done.stdout
+    assert done.stderr == ""  # nothing is left to destructors
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+ENDLESS = """
+import sys
+import numpy as np
+from tapewright.storage.writer import writing
+number = int(sys.argv[2])
+values = np.full(50_000, float(number))
+print("ready", flush=True)
+for _ in range(int(sys.argv[3])):
+    with writing(sys.argv[1]) as root:
+        for i in range(10):
+            root.array(str(i), values)
+"""
+
+
+def start(path, number, rounds):
+    child = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(path), str(number), str(rounds)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "ready\n"
+    return child
+
+
+def whole(path):
+    with opened(path) as root:
+        assert root.sealed
+        values = [array.read() for array in root.numbered()]
+    assert len(values) == 10
+    return {float(value) for each in values for value in np.unique(each)}
+
+
+@posix
+def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "m.h5"
+    with writing(path) as root:
+        for i in range(10):
+            root.array(str(i), np.full(50_000, 7.0))
+    random = np.random.default_rng(3)
+    for _ in range(3):
+        with start(path, 7, 1000) as child:
+            time.sleep(random.uniform(0, 0.1))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+        assert whole(path) == {7.0}
+
+
+def test_processes_that_write_one_path_do_not_mix(tmp_path):
+    path = tmp_path / "m.h5"
+    children = [start(path, number, 8) for number in (1, 2)]
+    found, running = [], True
+    while running:
+        running = any(child.poll() is None for child in children)
+        if path.exists():
+            found.append(whole(path))
+    for child in children:
+        child.communicate()
+        assert child.returncode == 0
+    assert found and all(len(each) == 1 for each in found)
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+def test_threads_that_write_one_path_do_not_mix(tmp_path):
+    path = tmp_path / "m.h5"
+
+    def write(number):
+        with writing(path) as root:
+            for i in range(10):
+                root.array(str(i), np.full(50_000, float(number)))
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(whole(path)) == 1
+    assert os.listdir(tmp_path) == ["m.h5"]
+
+
+def test_a_file_that_hdf5_cannot_close_is_not_put_in_place(tmp_path, monkeypatch):
+    (tmp_path / "m.h5").write_bytes(b"old")
+    close = h5py.File.close
+
+    def refuse(file):
+        close(file)
+        raise RuntimeError("cannot flush")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(h5py.File, "close", refuse)
+        with pytest.raises(SavingError, match="cannot flush"):
+            with writing(tmp_path / "m.h5") as root:
+                root.array("a", BIG)
+    assert (tmp_path / "m.h5").read_bytes() == b"old"
