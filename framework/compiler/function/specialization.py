@@ -26,7 +26,14 @@ from ..tracing.binding import bind
 from ..tracing.custom_calls import CustomCall
 from ..tracing.tracer import EagerFallback
 
-__all__ = ["Specializations", "Trace", "first_bound", "is_open", "sizes_of"]
+__all__ = [
+    "Specializations",
+    "Trace",
+    "first_bound",
+    "is_open",
+    "sizes_of",
+    "with_ranks",
+]
 
 # An executable is kept for so many sets of sizes: those that came last.
 MANY_SIZES = 256
@@ -76,6 +83,11 @@ class Trace:
         return type(self.concrete)(graph, self.concrete.structure)
 
 
+def with_ranks(shapes, ranks):
+    """Return the shapes, with an open size for each axis where the rank was open."""
+    return tuple([(None,) * n if s is None else s for n, s in zip(ranks, shapes)])
+
+
 def sizes_of(pattern, shapes):
     """Return the numbers of the open sizes of a pattern: `DimSymbol` -> number."""
     found = {}
@@ -90,11 +102,15 @@ def sizes_of(pattern, shapes):
 
 
 def first_bound(traces, shapes):
-    """Return the function of the first trace that fits, or None; and the first error."""
+    """Return the function of the first trace that fits, or None; and the first error.
+
+    An op may refuse sizes for which the guards hold: then the next trace is tried.
+    """
     problem = None
     for trace in traces:
         try:
-            return trace.bound(shapes), None
+            if trace.fits(shapes):
+                return trace.bound(shapes), None
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
             problem = problem or error
     return None, problem
@@ -107,6 +123,8 @@ class Specializations:
     plain) that traces the Python code, and gives a `ConcreteFunction`; ``shapes``: those
     of the signature, None where unknown.
     """
+
+    refusals = None  # of a loaded function: ranks that no trace serves, and the reasons
 
     def __init__(self, trace, shapes):
         self.trace, self.shapes = trace, tuple(shapes)
@@ -167,9 +185,7 @@ class Specializations:
         ranks = tuple([len(shape) for shape in key])
         family = self._of_rank.get(ranks)
         if family is None:
-            shapes = [
-                (None,) * n if s is None else s for n, s in zip(ranks, self.shapes)
-            ]
+            shapes = with_ranks(self.shapes, ranks)
             family = self._of_rank[ranks] = Specializations(self.trace, shapes)
             family.first(key)
             self.reason = self.reason or family.reason
@@ -177,11 +193,8 @@ class Specializations:
 
     def _bound(self, key):
         """Specialize a trace for these sizes; return None if none fits."""
-        if not self.traces:
-            return None
-        sizes = sizes_of(self.shapes, key)
         # If an op refuses them, tracing the Python code for these sizes raises its error.
-        return first_bound([t for t in self.traces if t.holds(sizes)], key)[0]
+        return first_bound(self.traces, key)[0]
 
     # --- all traces
 

@@ -8,7 +8,6 @@ graph_writer          a graph as JSON, constants beside it
 graph_checks          what a graph of a file must be, beyond its form
 graph_reader          a graph from JSON that nobody vouches for
 optimizers            optimizers that functions run, as configs, with state by number
-shape_specialization   the traces that serve all sizes and ranks a signature allows
 loaded_function       functions that were loaded: which graph serves which arguments
 functions             a function in a group of a file, and from there
 signature_functions   functions under the names of signatures

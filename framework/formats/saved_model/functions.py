@@ -14,6 +14,7 @@ from tapewright.compiler.function.concrete_function import (
     ConcreteFunction,
     InputStructure,
 )
+from tapewright.compiler.function.coverage import covering_traces, reason_of
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.compiler.function.outputs import packer
@@ -29,8 +30,7 @@ from tapewright.core.variable import Variable
 from .constants import ConstantReader, ConstantWriter
 from .graph_reader import FAULTS, GraphReader
 from .graph_writer import GraphWriter
-from .loaded_function import Restored, RestoredConcrete, SavedSizes
-from .shape_specialization import covered, reason_of
+from .loaded_function import Restored, RestoredConcrete, SavedTraces
 from .symbolic_dims import decode_guards, encode_guards
 from .values import Numbered, decode, encode, number_of
 
@@ -186,14 +186,11 @@ class _Call:
     def _traces(self, gradients):
         """The traces that serve what is allowed, and ranks that none serves."""
         try:
-            return covered(
-                self.concrete, self.shapes, self.retrace, self.path, gradients
-            )
+            return covering_traces(self.concrete, self.shapes, self.retrace, gradients)
         except Exception as error:  # whatever the Python code may raise
-            known = isinstance(error, SavingError)
-            reason = error.reason if known else reason_of(error)
             raise SavingError(
-                self.path, f"function '{self.name}' cannot be traced: {reason}"
+                self.path,
+                f"function '{self.name}' cannot be traced: {reason_of(error)}",
             ) from error
 
     def _opened(self):
@@ -342,7 +339,7 @@ def _read_call(group, name, variables, constants, optimizers):
     if is_open(shapes):
         refusals = [(list(ranks), str(why)) for ranks, why in call["refusals"]]
         first = RestoredConcrete(first.graph, structure)
-        first.specializations = SavedSizes(name, shapes, traces, refusals)
+        first.specializations = SavedTraces(name, shapes, traces, refusals)
     elif len(traces) > 1 or traces[0].guards is not None:
         raise ValueError("one signature without open sizes must have one trace")
     return first, values, [x if isinstance(x, str) else None for x in call["named"]]

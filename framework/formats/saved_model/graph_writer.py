@@ -21,6 +21,7 @@ from collections import ChainMap, OrderedDict
 from tapewright.compiler.control_flow.cond_node import Cond
 from tapewright.compiler.control_flow.host_calls import PythonCall
 from tapewright.compiler.control_flow.loop_node import Loop
+from tapewright.compiler.function.coverage import reason_of
 from tapewright.compiler.tracing.custom_calls import CustomCall, finish_gradients
 from tapewright.compiler.tracing.graph import (
     Effect,
@@ -38,7 +39,6 @@ from tapewright.core.nest import flatten, is_nested
 from tapewright.core.user_gradients import OpCall
 
 from .effects import describe_effect
-from .shape_specialization import reason_of
 from .symbolic_dims import encode_shape
 from .values import encode, encode_dtype
 

@@ -22,7 +22,7 @@ from tapewright.core.tensor_shape import UnrankedShape
 
 from .values import nested_alike
 
-__all__ = ["Restored", "SavedSizes"]
+__all__ = ["Restored", "SavedTraces"]
 
 FAST_KEYS = 1024
 
@@ -31,8 +31,8 @@ class NoSuchCall(TypeError, ValueError):
     """A loaded function was called with arguments for which no trace was saved."""
 
 
-class SavedSizes(Specializations):
-    """What a function runs for which sizes: one of the saved traces.
+class SavedTraces(Specializations):
+    """The traces of a loaded function, which serve sizes and make no further traces.
 
     Args: ``name``: of the function; ``shapes``: what was allowed; ``saved``: a list of
     `Trace`; ``refusals``: pairs of ranks and a reason.
@@ -40,14 +40,13 @@ class SavedSizes(Specializations):
 
     def __init__(self, name, shapes, saved, refusals):
         super().__init__(None, shapes)
-        self.name, self.saved, self.refusals = name, saved, refusals
+        self.name, self.traces, self.refusals = name, saved, refusals
 
     def first(self, shapes=None):
-        return self.saved[0].concrete
+        return self.traces[0].concrete
 
     def _made(self, key):
-        fitting = [trace for trace in self.saved if trace.fits(key)]
-        found, problem = first_bound(fitting, key)
+        found, problem = first_bound(self.traces, key)
         if found is None:
             raise problem or self._unserved(key)
         return found
@@ -60,7 +59,7 @@ class SavedSizes(Specializations):
                     f"'{self.name}' could not be traced for ranks {ranks} when it was "
                     f"saved: {reason}"
                 )
-        patterns = ", ".join([str(list(t.pattern)) for t in self.saved[:20]])
+        patterns = ", ".join([str(list(t.pattern)) for t in self.traces[:20]])
         return NoSuchCall(
             f"'{self.name}' was saved without a trace for the shapes {list(key)}; there "
             f"are traces for {patterns}, where None is any size, as far as the code did "

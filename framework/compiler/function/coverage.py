@@ -1,41 +1,45 @@
-"""The traces of a function that together serve what its signature allows.
+"""Traces that together serve all sizes and ranks that a signature allows.
 
 A trace for unknown sizes depends on conditions on them (see `core.guards`): that a batch is
 not of size 1, say, because the code asks. In the process that traced a function, other
-sizes are traced when they come; a file must have them beforehand. So sizes are tried out,
-and for those that no trace serves another one is made: with that size fixed. Where ranks
-are unknown and one trace cannot serve all, there is one for each. Special sizes, of one
-above all, are sought for low ranks first: of traces for them there are `MANY_SIZES` at most.
+sizes are traced at their first call; a file must have them beforehand. So sizes are tried
+out, and for those that no trace serves another one is made, with that size fixed. Where
+ranks are unknown and one trace cannot serve all, there is one for each. Special sizes, of
+one above all, are tried for low ranks first: `MANY_SIZES` limits the traces for them.
 """
 
 import itertools
 
-from tapewright.compiler.function.specialization import (
+from tapewright.core.errors import TracingError
+from tapewright.core.source_lines import line_of_error
+from tapewright.core.symbolic_dim import DimSymbol, NeedsSize
+
+from ..tracing.custom_calls import CustomCall
+from .specialization import (
     Specializations,
     Trace,
     first_bound,
     is_open,
     sizes_of,
+    with_ranks,
 )
-from tapewright.compiler.tracing.custom_calls import CustomCall
-from tapewright.core.errors import SavingError, TracingError
-from tapewright.core.source_lines import line_of_error
-from tapewright.core.symbolic_dim import DimSymbol, NeedsSize
 
-__all__ = ["covered", "reason_of"]
+__all__ = ["covering_traces", "reason_of"]
 
 RANKS = 8  # the highest one that is tried, where ranks are unknown
 MANY_RANKS = 64  # combinations of ranks
 MANY_TRACES = 16  # are sought for one combination of ranks, besides those for ones
 MANY_SIZES = 256  # traces for special sizes, of all ranks together
-FEW_PLACES = 8  # of which all sets are tried
+FEW_AXES = 8  # of which all sets are tried
 MANY_MISSES = 8  # sets for which there is no trace, before the rest is given up
 TRIED = (1, 0, 2, 3, 4, 5, 7, 8)  # sizes
 GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
 
 
 def reason_of(error):
-    """What went wrong while tracing, with the user's line and the kind of error."""
+    """Return the text of an error of a trace, with the user's line and its kind."""
+    if isinstance(error, NoTrace):
+        return str(error)
     text, line = str(error), line_of_error(error)
     if not isinstance(error, (TypeError, ValueError, NotImplementedError)):
         text = f"{type(error).__name__}: {text}"
@@ -43,35 +47,40 @@ def reason_of(error):
     return f"{own}{text}"
 
 
-def covered(concrete, shapes, retrace, path, gradients=True):
-    """``(traces, refusals)`` for what a signature with these shapes allows.
+class NoTrace(TracingError):
+    """No trace serves any sizes that a signature allows."""
+
+
+def covering_traces(concrete, shapes, retrace, gradients=True):
+    """Return ``(traces, refusals)`` for all that a signature with these shapes allows.
 
     Args: ``concrete``: a trace that is there, or None; ``retrace(shapes)``: another one,
     with formulas or numbers for sizes; ``gradients``: whether the gradients of the user's
     own must be traced as well. ``refusals``: pairs of ranks and the reason why they
     cannot be served.
 
-    Raises: `SavingError` if there is none.
+    Raises: `NoTrace` if there is none.
     """
     family = None if concrete is None else concrete.specializations
-    if getattr(family, "saved", None) is not None:  # it was loaded
-        return family.saved, family.refusals
+    if family is not None and family.refusals is not None:  # it was loaded
+        return family.traces, family.refusals
     if not is_open(shapes):
         if concrete is None:
             concrete = retrace(shapes)
         return [Trace(shapes, concrete)], []
-    return _Coverage(shapes, retrace, family, path, gradients).found()
+    return _Coverage(shapes, retrace, family, gradients).found()
 
 
 class _Coverage:
-    def __init__(self, shapes, retrace, family, path, gradients):
-        self.shapes, self.retrace, self.path = tuple(shapes), retrace, path
+    """A search for sizes that no trace serves yet."""
+
+    def __init__(self, shapes, retrace, family, gradients):
+        self.shapes, self.retrace = tuple(shapes), retrace
         self.gradients = gradients
         self.traces, self.refusals, self.error = [], [], None
         self.called = family  # that of the function, if it was called
         self.families, self.taken = {}, set()
-        self.most = MANY_SIZES  # traces: what is used most is sought first
-        self.general, self.of_ranks = [], {}  # for all ranks; for each the traces
+        self.most = MANY_SIZES  # traces
 
     def found(self):
         self.add(self.shapes)
@@ -85,7 +94,7 @@ class _Coverage:
         if not self.traces:
             self.add_fixed()
         if not self.traces:
-            raise SavingError(self.path, self._reason()) from self.error
+            raise NoTrace(self._reason()) from self.error
         return self.traces, self.refusals
 
     def _reason(self):
@@ -101,20 +110,12 @@ class _Coverage:
         return text
 
     def serves(self, shapes):
-        own = self.of_ranks.get(tuple(map(len, shapes)), ())
-        return any(trace.fits(shapes) for trace in (*self.general, *own))
-
-    def keep(self, trace):
-        self.traces.append(trace)
-        if None in trace.pattern:
-            self.general.append(trace)
-        else:
-            self.of_ranks.setdefault(tuple(map(len, trace.pattern)), []).append(trace)
+        return any(trace.fits(shapes) for trace in self.traces)
 
     # --- adding traces
 
     def add(self, pattern, example=None):
-        """Traces for a pattern, and such shapes; whether there is any that is new."""
+        """Add traces for a pattern, and such shapes; return whether any is new."""
         if pattern in self.families:
             return False
         family = self.families[pattern] = self._family(pattern)
@@ -138,11 +139,11 @@ class _Coverage:
         except Exception as error:
             self._note(error)
             return False
-        self.keep(Trace(pattern, concrete))
+        self.traces.append(Trace(pattern, concrete))
         return True
 
     def _take(self, pattern):
-        """Takes what the family of a pattern has, but for what cannot be written."""
+        """Add the traces of the family of a pattern, but for those without gradients."""
         new = False
         for trace in self.families[pattern].traces:
             if trace in self.taken:
@@ -156,7 +157,7 @@ class _Coverage:
                 continue
             finally:
                 trace.guards.closed = True
-            self.keep(trace)
+            self.traces.append(trace)
             new = True
         return new
 
@@ -178,13 +179,9 @@ class _Coverage:
         self.error = self.error or error
 
     def add_ranks(self, ranks):
-        """A trace for these ranks, unless there is one for all; their pattern."""
-        pattern = tuple(
-            [(None,) * n if s is None else s for n, s in zip(ranks, self.shapes)]
-        )
-        example = _example(pattern)
-        fitting = [trace for trace in self.general if trace.fits(example)]
-        if first_bound(fitting, example)[0] is None:
+        """Add a trace for these ranks, unless there is one; return their pattern."""
+        pattern = with_ranks(self.shapes, ranks)
+        if first_bound(self.traces, _example(pattern))[0] is None:
             error, self.error = self.error, None
             if not self.add(pattern):
                 self.refusals.append((list(ranks), reason_of(self.error)))
@@ -192,17 +189,17 @@ class _Coverage:
         return pattern
 
     def fill(self, pattern):
-        """Traces for sizes that are tried, and not served yet, one after the other."""
+        """Add traces for sizes that are tried, and not served yet, one after the other."""
         base = self.example(pattern)
         if not self.serves(base):
             return  # the code needs all sizes as numbers
         count, ahead, seen = 0, list(_tried(pattern, base)), set()
         while ahead and count < MANY_TRACES and len(self.traces) < self.most:
-            places, n = ahead.pop(0)
-            if (places, n) in seen:
+            axes, n = ahead.pop(0)
+            if (axes, n) in seen:
                 continue
-            seen.add((places, n))
-            narrowed, example = _fixed(pattern, places, n), _fixed(base, places, n)
+            seen.add((axes, n))
+            narrowed, example = _fixed(pattern, axes, n), _fixed(base, axes, n)
             if self.serves(example):
                 continue
             before, count = len(self.traces), count + 1
@@ -215,9 +212,9 @@ class _Coverage:
         self.fill_ones(pattern, base)
 
     def fill_ones(self, pattern, base):
-        """Traces for a size of one in several places, as inputs broadcast."""
-        places = _places(pattern)
-        free = [place for place in places if self.serves(_fixed(base, (place,), 1))]
+        """Add traces for sizes of one on several axes, as inputs broadcast."""
+        axes = _open_axes(pattern)
+        free = [axis for axis in axes if self.serves(_fixed(base, (axis,), 1))]
         misses = 0
         for ones in _several(free):
             example = _fixed(base, ones, 1)
@@ -228,7 +225,7 @@ class _Coverage:
                 misses += not self.serves(example)
 
     def example(self, pattern):
-        """Shapes of a pattern that a trace is known to serve, if there is one."""
+        """Return shapes of a pattern, if possible such that a trace serves them."""
         for trace in self.traces:
             if trace.pattern == pattern and trace.guards is not None:
                 known = trace.guards.examples
@@ -239,7 +236,7 @@ class _Coverage:
         return _example(pattern)
 
     def borders(self, pattern, start):
-        """Sizes at which a condition of these traces changes: ``(places, number)``."""
+        """Return the sizes at which conditions of these traces change: ``(axes, size)``."""
         found = []
         for trace in self.traces[start:]:
             if trace.pattern != pattern:
@@ -253,19 +250,19 @@ class _Coverage:
                     continue
                 ((monomial, c),) = terms.items()
                 if len(monomial) == 1 and type(monomial[0]) is DimSymbol:
-                    at, place = -constant // c, ((*monomial[0],),)
-                    found += [(place, n) for n in (at - 1, at, at + 1) if n >= 0]
+                    at, axis = -constant // c, ((*monomial[0],),)
+                    found += [(axis, n) for n in (at - 1, at, at + 1) if n >= 0]
         return found
 
     def add_fixed(self):
-        """What was traced for the shapes with which the function was called."""
+        """Add the traces for the shapes with which the function was called."""
         for trace in [] if self.called is None else self.called.fixed_traces():
             if all([trace.pattern != other.pattern for other in self.traces]):
-                self.keep(trace)
+                self.traces.append(trace)
 
 
 def _ranks(shapes):
-    """The combinations of ranks that are tried."""
+    """Return the combinations of ranks that are tried."""
     count = sum(s is None for s in shapes)
     highest = RANKS
     while highest and (highest + 1) ** count > MANY_RANKS:
@@ -275,7 +272,7 @@ def _ranks(shapes):
 
 
 def _example(pattern, sizes=GENERIC):
-    """Shapes of a pattern, with sizes of which little is true by accident.
+    """Return shapes of a pattern, with sizes of which little is true by accident.
 
     All first axes are the same, and so on: as inputs of one batch are.
     """
@@ -285,44 +282,44 @@ def _example(pattern, sizes=GENERIC):
     ])  # fmt: skip
 
 
-def _places(pattern):
-    """What is open in it: ``(input, axis)``."""
+def _open_axes(pattern):
+    """Return the open axes of a pattern: ``(input, axis)``."""
     axes = [(i, a, n) for i, shape in enumerate(pattern) for a, n in enumerate(shape)]
     return [(i, a) for i, a, n in axes if n is None]
 
 
 def _tried(pattern, base):
-    """Pairs of places and a size for them that the code may ask for.
+    """Yield pairs of axes and a size for them that the code may ask for.
 
-    ``base``: an example; places of one size there are likely to be equal always.
+    ``base``: an example; axes of one size there are likely to be equal always.
     """
-    places, alike = _places(pattern), {}
-    for i, a in places:
+    axes, alike = _open_axes(pattern), {}
+    for i, a in axes:
         alike.setdefault(base[i][a], []).append((i, a))
-    few = [(place,) for place in places] + [tuple(each) for each in alike.values()]
-    many = [*few, *itertools.combinations(places, 2), tuple(places)]
+    few = [(axis,) for axis in axes] + [tuple(each) for each in alike.values()]
+    many = [*few, *itertools.combinations(axes, 2), tuple(axes)]
     for n in TRIED:
         for group in many if n < 2 else few:
             yield group, n
 
 
-def _several(places):
-    """Sets of two places and more: all, or, if they are many, runs in one input."""
-    if len(places) <= FEW_PLACES:
-        for count in range(2, len(places) + 1):
-            yield from itertools.combinations(places, count)
+def _several(axes):
+    """Yield sets of two axes and more: all, or, if they are many, runs in one input."""
+    if len(axes) <= FEW_AXES:
+        for count in range(2, len(axes) + 1):
+            yield from itertools.combinations(axes, count)
         return
-    for i in sorted({i for i, _ in places}):
-        own = [place for place in places if place[0] == i]
+    for i in sorted({i for i, _ in axes}):
+        own = [axis for axis in axes if axis[0] == i]
         for n in range(2, len(own) + 1):
             yield tuple(own[:n])
             yield tuple(own[-n:])
 
 
-def _fixed(pattern, places, n):
-    """The pattern with these places of one size."""
+def _fixed(pattern, axes, n):
+    """Return the pattern with one size on these axes."""
     return tuple([
         None if shape is None
-        else tuple([n if (i, a) in places else m for a, m in enumerate(shape)])
+        else tuple([n if (i, a) in axes else m for a, m in enumerate(shape)])
         for i, shape in enumerate(pattern)
     ])  # fmt: skip
