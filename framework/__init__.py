@@ -15,10 +15,14 @@ config.apply_defaults()  # before any array of a size worth speaking of is made
 # they come from our own calls, are left out.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
-from tapewright import datasets as datasets, layers as layers, optimizers as optimizers
+from tapewright import (
+    datasets as datasets,
+    layers as layers,
+    optimizers as optimizers,
+)
 from tapewright.layers import Input as Input, initializers as initializers
 
-from . import (
+from tapewright import (
     autodiff as autodiff,
     data as data,
     debugging as debugging,
@@ -84,12 +88,16 @@ from .ops.math.scan import *
 from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
-from .ops.nn.activation import sigmoid as sigmoid, softmax as softmax, tanh as tanh
+from .ops.nn.activation import (
+    sigmoid as sigmoid,
+    softmax as softmax,
+    tanh as tanh,
+)
 from .keras.models import Model as Model, Sequential as Sequential
 
 if TYPE_CHECKING:  # what is loaded when it is first asked for
     from .api import saved_model as saved_model, train as train
-    from . import plot as plot, profiler as profiler
+    from tapewright import plot as plot, profiler as profiler
     from .autodiff import testing as testing
     from .ops.image import processing
     from .ops.random import sampling

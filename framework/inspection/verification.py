@@ -12,11 +12,9 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.formats.checkpoints.checkpoint_file import read_content
+from tapewright.formats.contents import CHECKPOINT, SAVED_MODEL, optimizers_of
 from tapewright.formats.saved_model import module_file as saved_model
-from tapewright.keras.files.limits import check_size
-from tapewright.keras.files.models import load_model
-
-from .contents import (
+from tapewright.keras.files.contents import (
     ITSELF,
     LEGACY,
     LEGACY_WEIGHTS,
@@ -28,7 +26,8 @@ from .contents import (
     model_layers,
     needed_classes,
 )
-from .own_kinds import CHECKPOINT, SAVED_MODEL, optimizers_of
+from tapewright.keras.files.limits import check_size
+from tapewright.keras.files.models import load_model
 
 __all__ = ["verify"]
 

@@ -19,5 +19,6 @@ custom_layer_graphs   calls of the user's layers, as graphs
 model_state       a model made of its config, compiled, with its state
 h5_model          whole models as ``.h5``
 keras_zip         whole models as ``.keras``
+contents          what a file of any kind holds, as plain values
 models            `save_model` and `load_model`
 """

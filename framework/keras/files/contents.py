@@ -13,20 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from tapewright.core.errors import SavingError
-from tapewright.keras.files.custom_layer_graphs import classes_held
-from tapewright.keras.files.keras_zip import CONFIG, METADATA
-from tapewright.keras.files.legacy_h5 import (
-    layers_group,
-    stored_layers,
-    stored_top,
+from tapewright.formats.contents import (
+    CHECKPOINT,
+    SAVED_MODEL,
+    array_row,
+    describe_own,
+    totals,
 )
-from tapewright.keras.files.model_state import OWN_GROUP
-from tapewright.keras.files.shards import opened_shards
 from tapewright.storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
 from tapewright.storage.reader import Group, opened
 from tapewright.storage.zips import opened_zip
 
-from .own_kinds import CHECKPOINT, SAVED_MODEL, array_row, describe_own, totals
+from .custom_layer_graphs import classes_held
+from .keras_zip import CONFIG, METADATA
+from .legacy_h5 import layers_group, stored_layers, stored_top
+from .model_state import OWN_GROUP
+from .shards import opened_shards
 
 __all__ = [
     "Contents",

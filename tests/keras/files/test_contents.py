@@ -6,11 +6,11 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.errors import SavingError
-from tapewright.inspection.contents import custom_classes, describe
 from tapewright.inspection.report import report
 from tapewright.inspection.verification import verify
+from tapewright.keras.files.contents import custom_classes, describe
 
-from ..hostile import files
+from ...hostile import files
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ is not as they have it is a `SavingError`.
 
 import math
 
-from tapewright.formats.checkpoints.checkpoint_file import FORMAT as CHECKPOINT
-from tapewright.formats.saved_model.graph_reader import FAULTS
-from tapewright.formats.saved_model.module_file import FORMAT as SAVED_MODEL
+from .checkpoints.checkpoint_file import FORMAT as CHECKPOINT
+from .saved_model.graph_reader import FAULTS
+from .saved_model.module_file import FORMAT as SAVED_MODEL
 
 __all__ = [
     "CHECKPOINT",
