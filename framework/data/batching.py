@@ -20,15 +20,15 @@ class Batch(Node):
         super().__init__(source)
         self.batch_size, self._drop_remainder = batch_size, drop_remainder
 
-    def run(self, place):
+    def run(self, position):
         source = self.inputs[0]
         if source.rows is not None:
-            blocks = self._blocks(source, place["inputs"][0])
+            blocks = self._blocks(source, position["inputs"][0])
             return source.rows.batches(blocks, self.batch_size)
-        return self._collected(self.run_input(place))
+        return self._collected(self.run_input(position))
 
-    def _blocks(self, source, place):
-        for block in source.blocks(place, self.batch_size):
+    def _blocks(self, source, position):
+        for block in source.blocks(position, self.batch_size):
             size = block.stop - block.start if isinstance(block, slice) else len(block)
             if size == self.batch_size or not self._drop_remainder:
                 yield block
@@ -68,8 +68,8 @@ class PaddedBatch(Batch):
         super().__init__(source, batch_size, drop_remainder)
         self._shapes, self._values = shapes, values
 
-    def run(self, place):
-        return self._collected(self.run_input(place))
+    def run(self, position):
+        return self._collected(self.run_input(position))
 
     def _joined(self, elements):
         first = elements[0]
@@ -157,18 +157,18 @@ class Unbatch(Node):
     def start(self):
         return {"inside": 0}
 
-    def run(self, place):
-        # The place of the input stays before the batch whose rows are being given.
-        live = copied(place["inputs"][0])
+    def run(self, position):
+        # The position of the input stays before the batch whose rows are being given.
+        live = copied(position["inputs"][0])
         for batch in self.inputs[0].run(live):
             leaves, make = flatten(batch), packer(batch)
             lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
             if len(lengths) != 1 or lengths == {()}:
                 raise ValueError("unbatch: all components need one axis of one length")
-            for row in range(place["inside"], *lengths.pop()):
-                place["inside"] = row + 1
+            for row in range(position["inside"], *lengths.pop()):
+                position["inside"] = row + 1
                 yield make([new_tensor(leaf.array[row]) for leaf in leaves])
-            place["inputs"][0], place["inside"] = copied(live), 0
+            position["inputs"][0], position["inside"] = copied(live), 0
 
     def size(self):
         size = self.inputs[0].size()

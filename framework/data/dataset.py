@@ -18,14 +18,14 @@ from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import constant
 
 from .batching import Batch, PaddedBatch, Unbatch
-from .drawing import warn_of_draws
+from .caching import Cache, Prefetch
 from .elements import as_element, called, known, spec_of
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
 from .node import INFINITE, UNKNOWN, copied
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
-from .sources import Counter, Elements, FromGenerator, Slices, signature
-from .storing import Cache, Prefetch
+from .rng import warn_of_draws
+from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
 from .tracing import Optional, next_element, next_optional, reduced
 
 __all__ = [
@@ -66,7 +66,7 @@ class Dataset:
         Arrays are copied once. With `shuffle` and `batch`, directly behind, whole batches
         are gathered.
         """
-        return Dataset(Slices(tensors))
+        return Dataset(tensor_slices(tensors))
 
     @staticmethod
     def from_tensors(tensors):
@@ -325,7 +325,7 @@ class Dataset:
         self._node.set_runs(state["runs"])
 
     def as_numpy_iterator(self):
-        """The elements with NumPy arrays in the place of tensors."""
+        """The elements with NumPy arrays in place of tensors."""
         for element in self:
             yield map_structure(
                 lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
@@ -364,13 +364,15 @@ class DatasetIterator(Resource):
     def __init__(self, node):
         self._node = node
         self._lock = threading.RLock()  # one element goes to one thread
-        self._ahead = deque()  # elements that were peeked at, and the place after each
+        self._ahead = (
+            deque()
+        )  # elements that were peeked at, and the position after each
         self._go_to(node.begin())
 
-    def _go_to(self, place):
+    def _go_to(self, position):
         self._ahead.clear()
-        self._place = self._reached = place  # the latter with the elements ahead
-        self._elements = self._node.run(place)
+        self._position = self._reached = position  # the latter with the elements ahead
+        self._elements = self._node.run(position)
 
     def __iter__(self):
         if active_tracer() is not None:
@@ -385,9 +387,9 @@ class DatasetIterator(Resource):
 
     def _popped(self):
         """The next element, of those ahead."""
-        element, self._place = self._ahead.popleft()
+        element, self._position = self._ahead.popleft()
         if not self._ahead:
-            self._place = self._reached
+            self._position = self._reached
         return element
 
     def _advanced(self):
@@ -413,7 +415,7 @@ class DatasetIterator(Resource):
                 except EndOfSequence:
                     return None
                 if not self._ahead:
-                    self._place = before
+                    self._position = before
                 self._ahead.append((element, copied(self._reached)))
             return self._ahead[number][0]
 
@@ -462,7 +464,7 @@ class DatasetIterator(Resource):
         with self._lock:
             return {
                 "pipeline": self._node.pipeline(),
-                "place": copied(self._place),
+                "place": copied(self._position),
                 "runs": self._node.runs(),
             }
 
@@ -476,11 +478,11 @@ class DatasetIterator(Resource):
         """
         _refuse_trace("restore() of an iterator")
         _check_state(self._node, state)
-        place = copied(state["place"])
+        position = copied(state["place"])
         with self._lock:
-            self._node.adopt(place)
+            self._node.adopt(position)
             self._node.set_runs(state["runs"])
-            self._go_to(place)
+            self._go_to(position)
 
 
 Iterator = DatasetIterator

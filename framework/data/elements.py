@@ -86,12 +86,19 @@ def called(function, element):
 
 
 def packer(structure):
-    """A quick `pack` for one structure: leaves in, element out."""
-    if not isinstance(structure, (tuple, dict)):
+    """A quick `pack` for one structure: leaves in, element out; None in it stays."""
+    if not is_nested(structure):
         return _single
+    flat = flatten(structure)
+    if any(leaf is None for leaf in flat):
+        return lambda leaves: pack(structure, _beside_none(flat, iter(leaves)))
     if type(structure) is tuple and not any(map(is_nested, structure)):
         return tuple
     return lambda leaves: pack(structure, leaves)
+
+
+def _beside_none(flat, leaves):
+    return [None if leaf is None else next(leaves) for leaf in flat]
 
 
 def _single(leaves):
@@ -132,7 +139,7 @@ def _stack(tensors, component, who):
 
 
 def spec_of(element):
-    """``element`` with a `TensorSpec` in the place of each tensor."""
+    """``element`` with a `TensorSpec` in place of each tensor."""
     return map_structure(
         lambda leaf: (
             getattr(leaf, "element_spec", None) or TensorSpec.from_tensor(leaf)

@@ -7,9 +7,9 @@ from tapewright.core.nest import flatten
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
-from .drawing import Draws, Watch
 from .elements import as_element, called, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded
+from .rng import Draws, Watch
 
 __all__ = ["Concatenate", "Enumerate", "Filter", "Map", "Zip"]
 
@@ -28,18 +28,18 @@ class _Applied(Seeded):
         self._function = function
         self.watch = Watch()
 
-    def results(self, place):
+    def results(self, position):
         """Pairs of an element and what the function makes of it."""
-        draws = Draws(place)
-        for element in self.run_input(place):
-            place["given"] += 1
-            draws.at(place["given"])
+        draws = Draws(position)
+        for element in self.run_input(position):
+            position["given"] += 1
+            draws.at(position["given"])
             with drawing_from(draws):
                 try:
                     result = self.watch.call(called, self._function, element)
                 except Exception as error:
                     error.add_note(
-                        f"In Dataset.{self.name}, at element {place['given'] - 1}"
+                        f"In Dataset.{self.name}, at element {position['given'] - 1}"
                     )
                     raise
             yield element, result
@@ -50,8 +50,8 @@ class Map(_Applied):
 
     _spec = None
 
-    def run(self, place):
-        for _, result in self.results(place):
+    def run(self, position):
+        for _, result in self.results(position):
             # A list is a tuple here, not one tensor: tf.data makes this exception, too.
             yield as_element(tuple(result) if type(result) is list else result)
 
@@ -95,8 +95,8 @@ class Filter(_Applied):
 
     name = "filter"
 
-    def run(self, place):
-        for element, kept in self.results(place):
+    def run(self, position):
+        for element, kept in self.results(position):
             if bool(kept):
                 yield element
 
@@ -115,10 +115,10 @@ class Enumerate(Node):
     def start(self):
         return {"number": self._first}
 
-    def run(self, place):
-        for element in self.run_input(place):
-            place["number"] += 1
-            yield new_tensor(np.array(place["number"] - 1)), element
+    def run(self, position):
+        for element in self.run_input(position):
+            position["number"] += 1
+            yield new_tensor(np.array(position["number"] - 1)), element
 
     def spec(self):
         return TensorSpec((), "int64"), self.inputs[0].spec()
@@ -131,9 +131,9 @@ class Zip(Node):
         super().__init__(*inputs)
         self._pack = pack
 
-    def run(self, place):
-        pairs = zip(self.inputs, place["inputs"], strict=True)
-        runs = [node.run(its_place) for node, its_place in pairs]
+    def run(self, position):
+        pairs = zip(self.inputs, position["inputs"], strict=True)
+        runs = [node.run(its_position) for node, its_position in pairs]
         for elements in zip(*runs, strict=False):
             yield self._pack(elements)
 
@@ -153,11 +153,11 @@ class Concatenate(Node):
     def start(self):
         return {"part": 0}
 
-    def run(self, place):
-        while place["part"] < len(self.inputs):
-            part = place["part"]
-            yield from self.inputs[part].run(place["inputs"][part])
-            place["part"] += 1
+    def run(self, position):
+        while position["part"] < len(self.inputs):
+            part = position["part"]
+            yield from self.inputs[part].run(position["inputs"][part])
+            position["part"] += 1
 
     def size(self):
         sizes = [node.size() for node in self.inputs]

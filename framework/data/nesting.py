@@ -6,9 +6,9 @@ from itertools import count, islice
 from tapewright.core.nest import flatten, pack
 from tapewright.ops.random.generators import drawing_from
 
-from .drawing import Draws, Watch
 from .elements import called
 from .node import UNKNOWN, Replayed, Seeded, numbered
+from .rng import Draws, Watch
 from .sources import Elements
 
 __all__ = ["Interleave", "Window"]
@@ -30,8 +30,8 @@ class Interleave(Seeded, Replayed):
         self.watch = Watch()
         self._cycle_length, self._block_length = cycle_length, block_length
 
-    def replay(self, place):
-        outer, draws = self.run_input(place), Draws(place)
+    def replay(self, position):
+        outer, draws = self.run_input(position), Draws(position)
         numbers = count(1)
         open_runs = [None] * self._cycle_length
         turn, waiting = 0, True
@@ -57,8 +57,8 @@ class Interleave(Seeded, Replayed):
                 "flat_map, interleave: the function must return a Dataset, got "
                 f"{type(inner).__name__}"
             )
-        place = numbered(inner._node.begin(), draws.run_within())
-        return inner._node.run(place)
+        position = numbered(inner._node.begin(), draws.run_within())
+        return inner._node.run(position)
 
     def size(self):
         return UNKNOWN
@@ -85,8 +85,8 @@ class Window(Replayed):
         self._length, self._shift, self._stride = size, shift, stride
         self._drop_remainder = drop_remainder
 
-    def replay(self, place):
-        elements = self.run_input(place)
+    def replay(self, position):
+        elements = self.run_input(position)
         span = (self._length - 1) * self._stride + 1
         held = deque(islice(elements, span))
         while held:

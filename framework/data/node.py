@@ -1,8 +1,8 @@
 """Links of a chain of transformations, and the position in them.
 
-A *place* is a dict of plain values that says where a run through a node stands:
-``{"inputs": [places of its inputs], ...counts of its own}``. `Node.run` yields elements
-and keeps the place up to date, so that at every element the place is the position after
+A *position* is a dict of plain values that says where a run through a node stands:
+``{"inputs": [positions of its inputs], ...counts of its own}``. `Node.run` yields elements
+and keeps the position up to date, so that at every element the position is the position after
 it: a run from a copy goes on from there.
 """
 
@@ -35,17 +35,21 @@ __all__ = [
 INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
 
 
-def copied(place):
-    """A copy of a place."""
-    if isinstance(place, dict):
-        return {key: copied(value) for key, value in place.items()}
-    return [copied(value) for value in place] if isinstance(place, list) else place
+def copied(position):
+    """A copy of a position."""
+    if isinstance(position, dict):
+        return {key: copied(value) for key, value in position.items()}
+    return (
+        [copied(value) for value in position]
+        if isinstance(position, list)
+        else position
+    )
 
 
-def numbered(place, run):
-    """A place in which random numbers are those of the run of that number."""
-    inputs = [numbered(each, run) for each in place["inputs"]]
-    return place | {"inputs": inputs} | ({"run": run} if "run" in place else {})
+def numbered(position, run):
+    """A position in which random numbers are those of the run of that number."""
+    inputs = [numbered(each, run) for each in position["inputs"]]
+    return position | {"inputs": inputs} | ({"run": run} if "run" in position else {})
 
 
 def new_seed(seed=None):
@@ -68,29 +72,29 @@ class Node:
         self.inputs = inputs
 
     def begin(self):
-        """The place of a new run."""
+        """The position of a new run."""
         return {"inputs": [node.begin() for node in self.inputs], **self.start()}
 
     def start(self):
         """What a new run counts, besides the inputs."""
         return {}
 
-    def again(self, place):
-        """The place of the run that follows the one at ``place``, for `repeat`."""
-        pairs = zip(self.inputs, place["inputs"], strict=True)
+    def again(self, position):
+        """The position of the run that follows the one at ``position``, for `repeat`."""
+        pairs = zip(self.inputs, position["inputs"], strict=True)
         return {
             "inputs": [node.again(p) for node, p in pairs],
-            **self.next_round(place),
+            **self.next_round(position),
         }
 
-    def next_round(self, place):
-        """What a run counts that repeats the one at ``place``."""
+    def next_round(self, position):
+        """What a run counts that repeats the one at ``position``."""
         return self.start()
 
-    def adopt(self, place):
-        """Takes over what later runs depend on, from a place that is restored."""
-        for node, its_place in zip(self.inputs, place["inputs"], strict=True):
-            node.adopt(its_place)
+    def adopt(self, position):
+        """Takes over what later runs depend on, from a position that is restored."""
+        for node, its_position in zip(self.inputs, position["inputs"], strict=True):
+            node.adopt(its_position)
 
     def runs(self):
         """What runs that begin later depend on: plain values, for `set_runs`."""
@@ -108,13 +112,13 @@ class Node:
         self.set_runs(runs)
         return element
 
-    def run(self, place):
-        """The elements from ``place`` on, which is kept up to date."""
+    def run(self, position):
+        """The elements from ``position`` on, which is kept up to date."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
 
-    def run_input(self, place):
+    def run_input(self, position):
         """The elements of the only input."""
-        return self.inputs[0].run(place["inputs"][0])
+        return self.inputs[0].run(position["inputs"][0])
 
     def size(self):
         """The number of elements, or `INFINITE` or `UNKNOWN`."""
@@ -172,23 +176,23 @@ class Selection(Node):
     def rows(self):
         return self.inputs[0].rows
 
-    def select(self, place, run):
-        """The chosen items; ``run(node, place)`` gives those of the input."""
+    def select(self, position, run):
+        """The chosen items; ``run(node, position)`` gives those of the input."""
         raise NotImplementedError(f"{type(self).__name__} must define select")
 
-    def run(self, place):
+    def run(self, position):
         rows = self.rows
         if rows is None:
-            return self.select(place, _run)
-        return map(rows.element, self.indices(place))
+            return self.select(position, _run)
+        return map(rows.element, self.indices(position))
 
-    def indices(self, place):
+    def indices(self, position):
         """Where there are `rows`: their numbers in place of the elements."""
-        return self.select(place, _indices)
+        return self.select(position, _indices)
 
-    def blocks(self, place, size):
+    def blocks(self, position, size):
         """`indices`, ``size`` at a time: arrays, or slices."""
-        return in_blocks(self.indices(place), size)
+        return in_blocks(self.indices(position), size)
 
 
 def in_blocks(indices, size):
@@ -212,9 +216,9 @@ class Seeded(Node):
         self._runs += 1
         return {"seed": self._seed, "run": self._runs - 1, "round": 0, "given": 0}
 
-    def next_round(self, place):
-        kept = {"seed": place["seed"], "run": place["run"]}
-        return {**kept, "round": place["round"] + 1, "given": 0}
+    def next_round(self, position):
+        kept = {"seed": position["seed"], "run": position["run"]}
+        return {**kept, "round": position["round"] + 1, "given": 0}
 
     def runs(self):
         return {**super().runs(), "seed": self._seed, "run": self._runs}
@@ -224,18 +228,18 @@ class Seeded(Node):
         self._seed, self._runs = runs["seed"], runs["run"]
 
 
-def _run(node, place):
-    return node.run(place)
+def _run(node, position):
+    return node.run(position)
 
 
-def _indices(node, place):
-    return node.indices(place)
+def _indices(node, position):
+    return node.indices(position)
 
 
 class Replayed(Node):
     """A node whose state is no plain value: a position is found again from the start.
 
-    The place keeps that of the inputs at the start, and how many elements were given.
+    The position keeps that of the inputs at the start, and how many elements were given.
     """
 
     runs_ahead = True
@@ -243,12 +247,12 @@ class Replayed(Node):
     def start(self):
         return {"given": 0}
 
-    def replay(self, place):
-        """The elements, from the start; ``place`` is one of its own."""
+    def replay(self, position):
+        """The elements, from the start; ``position`` is one of its own."""
         raise NotImplementedError(f"{type(self).__name__} must define replay")
 
-    def run(self, place):
-        elements = self.replay(copied(place))
-        for element in islice(elements, place["given"], None):
-            place["given"] += 1
+    def run(self, position):
+        elements = self.replay(copied(position))
+        for element in islice(elements, position["given"], None):
+            position["given"] += 1
             yield element

@@ -5,6 +5,7 @@ from itertools import chain, islice
 import numpy as np
 
 from .node import INFINITE, UNKNOWN, Seeded, Selection, copied, in_blocks
+from .rng import shuffle_generator
 
 __all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
 
@@ -24,21 +25,20 @@ class Shuffle(Seeded, Selection):
         self._buffer_size = buffer_size
         self._reshuffle = reshuffle_each_iteration
 
-    def _generator(self, place):
-        turn = (place["run"], place["round"]) if self._reshuffle else (0, 0)
-        bits = np.random.Philox(key=place["seed"], counter=[0, 0, *turn])
-        return np.random.Generator(bits)
+    def _generator(self, position):
+        turn = (position["run"], position["round"]) if self._reshuffle else (0, 0)
+        return shuffle_generator(position["seed"], *turn)
 
-    def select(self, place, run):
-        items = self._drawn(place, run)
-        for item in islice(items, place["given"], None):
-            place["given"] += 1
+    def select(self, position, run):
+        items = self._drawn(position, run)
+        for item in islice(items, position["given"], None):
+            position["given"] += 1
             yield item
 
-    def _drawn(self, place, run):
+    def _drawn(self, position, run):
         """The items in their new order, from the start of the run."""
-        random = self._generator(place)
-        items = run(self.inputs[0], copied(place["inputs"][0]))
+        random = self._generator(position)
+        items = run(self.inputs[0], copied(position["inputs"][0]))
         buffer = list(islice(items, self._buffer_size))
         for item in items:
             slot = _slot(random, len(buffer))
@@ -47,30 +47,30 @@ class Shuffle(Seeded, Selection):
         for slot in random.permutation(len(buffer)).tolist():
             yield buffer[slot]
 
-    def blocks(self, place, size):
+    def blocks(self, position, size):
         if 0 <= self.inputs[0].size() <= self._buffer_size:
-            order = self._whole_order(place)
-            starts = range(place["given"], len(order), size)
+            order = self._whole_order(position)
+            starts = range(position["given"], len(order), size)
             blocks = (order[first : first + size] for first in starts)
         else:
-            drawn = chain.from_iterable(self._drawn_indices(place))
-            blocks = in_blocks(islice(drawn, place["given"], None), size)
+            drawn = chain.from_iterable(self._drawn_indices(position))
+            blocks = in_blocks(islice(drawn, position["given"], None), size)
         for block in blocks:
-            place["given"] += len(block)
+            position["given"] += len(block)
             yield block
 
-    def _whole_order(self, place):
+    def _whole_order(self, position):
         """All that `_drawn` gives where the buffer holds everything, as an array."""
         source = self.inputs[0]
-        blocks = source.blocks(copied(place["inputs"][0]), max(source.size(), 1))
+        blocks = source.blocks(copied(position["inputs"][0]), max(source.size(), 1))
         arrays = [_numbers(block) for block in blocks]
         order = np.concatenate([np.empty(0, np.intp), *arrays])
-        return order[self._generator(place).permutation(len(order))]
+        return order[self._generator(position).permutation(len(order))]
 
-    def _drawn_indices(self, place):
+    def _drawn_indices(self, position):
         """The numbers of `_drawn`, in lists: slots are drawn for many of them at once."""
-        random = self._generator(place)
-        indices = self.inputs[0].indices(copied(place["inputs"][0]))
+        random = self._generator(position)
+        indices = self.inputs[0].indices(copied(position["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
         while drawn := list(islice(indices, AT_ONCE)):
             slots = random.random(len(drawn)) * len(buffer)
@@ -100,16 +100,16 @@ class Repeat(Selection):
     def start(self):
         return {"round": 0}
 
-    def select(self, place, run):
+    def select(self, position, run):
         source, idle = self.inputs[0], 0
-        # Two empty rounds in turn: the input is empty. One may be left of a restored place.
-        while idle < 2 and (self._count < 0 or place["round"] < self._count):
+        # Two empty rounds in turn: the input is empty. One may be left of a restored position.
+        while idle < 2 and (self._count < 0 or position["round"] < self._count):
             idle += 1
-            for item in run(source, place["inputs"][0]):
+            for item in run(source, position["inputs"][0]):
                 idle = 0
                 yield item
-            place["inputs"][0] = source.again(place["inputs"][0])
-            place["round"] += 1
+            position["inputs"][0] = source.again(position["inputs"][0])
+            position["round"] += 1
 
     def size(self):
         size = self.inputs[0].size()
@@ -130,12 +130,12 @@ class Take(Selection):
     def start(self):
         return {"taken": 0}
 
-    def select(self, place, run):
-        left = None if self._count < 0 else self._count - place["taken"]
+    def select(self, position, run):
+        left = None if self._count < 0 else self._count - position["taken"]
         if left == 0:
             return
-        for item in islice(run(self.inputs[0], place["inputs"][0]), left):
-            place["taken"] += 1
+        for item in islice(run(self.inputs[0], position["inputs"][0]), left):
+            position["taken"] += 1
             yield item
 
     def size(self):
@@ -155,12 +155,12 @@ class Skip(Selection):
     def start(self):
         return {"skipped": False}
 
-    def select(self, place, run):
+    def select(self, position, run):
         if self._count < 0:
             return
-        items = run(self.inputs[0], place["inputs"][0])
-        if not place["skipped"]:
-            place["skipped"] = True
+        items = run(self.inputs[0], position["inputs"][0])
+        if not position["skipped"]:
+            position["skipped"] = True
             for _ in islice(items, self._count):
                 pass
         yield from items
@@ -182,10 +182,10 @@ class Shard(Selection):
     def start(self):
         return {"number": 0}
 
-    def select(self, place, run):
-        for item in run(self.inputs[0], place["inputs"][0]):
-            place["number"] += 1
-            if (place["number"] - 1) % self._num_shards == self._index:
+    def select(self, position, run):
+        for item in run(self.inputs[0], position["inputs"][0]):
+            position["number"] += 1
+            if (position["number"] - 1) % self._num_shards == self._index:
                 yield item
 
     def size(self):

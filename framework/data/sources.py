@@ -14,33 +14,28 @@ from tapewright.core.nest import (
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
-from .drawing import Draws, Watch
 from .elements import as_element, described, known, spec_of
 from .node import UNKNOWN, Node, Rows, Seeded, Selection
+from .rng import Draws, Watch
 
-__all__ = ["Counter", "Elements", "FromGenerator", "Slices", "signature"]
+__all__ = [
+    "Counter",
+    "Elements",
+    "FromGenerator",
+    "Slices",
+    "signature",
+    "tensor_slices",
+]
 
 
 class Slices(Selection):
-    """The rows of arrays of one length."""
+    """The rows of arrays of one length, nested in any way; None stays."""
 
-    def __init__(self, tensors):
+    def __init__(self, arrays):
         super().__init__()
-        element = as_element(tensors)
-        arrays = [tensor.array for tensor in flatten(element)]
-        if not arrays or not all(np.ndim(array) for array in arrays):
-            raise ValueError(
-                "from_tensor_slices: needs arrays with an axis to slice, got "
-                f"{described(element)}"
-            )
-        if len({len(array) for array in arrays}) > 1:
-            raise ValueError(
-                "from_tensor_slices: all arrays must have the same length, got "
-                f"{described(element)}"
-            )
-        self._rows = Rows(element, arrays)
-        self._spec = map_structure(
-            lambda tensor: TensorSpec(tensor.shape[1:], tensor.dtype), element
+        self._arrays = arrays
+        self._rows = Rows(
+            arrays, [leaf for leaf in flatten(arrays) if leaf is not None]
         )
 
     @property
@@ -50,22 +45,46 @@ class Slices(Selection):
     def start(self):
         return {"index": 0}
 
-    def select(self, place, run):
-        for index in range(place["index"], self.size()):
-            place["index"] = index + 1
+    def select(self, position, run):
+        for index in range(position["index"], self.size()):
+            position["index"] = index + 1
             yield index
 
-    def blocks(self, place, size):
+    def blocks(self, position, size):
         end = self.size()
-        for first in range(place["index"], end, size):
-            place["index"] = min(first + size, end)
-            yield slice(first, place["index"])
+        for first in range(position["index"], end, size):
+            position["index"] = min(first + size, end)
+            yield slice(first, position["index"])
 
     def size(self):
         return len(self._rows)
 
     def spec(self):
-        return self._spec
+        return map_structure(
+            lambda array: array if array is None else _row_spec(array), self._arrays
+        )
+
+
+def tensor_slices(tensors):
+    """The source of `Dataset.from_tensor_slices`: its tensors, checked, as `Slices`."""
+    element = as_element(tensors)
+    arrays = map_structure(lambda tensor: tensor.array, element)
+    leaves = flatten(arrays)
+    if not leaves or not all(map(np.ndim, leaves)):
+        raise ValueError(
+            "from_tensor_slices: needs arrays with an axis to slice, got "
+            f"{described(element)}"
+        )
+    if len({len(array) for array in leaves}) > 1:
+        raise ValueError(
+            "from_tensor_slices: all arrays must have the same length, got "
+            f"{described(element)}"
+        )
+    return Slices(arrays)
+
+
+def _row_spec(array):
+    return TensorSpec(array.shape[1:], as_dtype(array.dtype))
 
 
 class Elements(Node):
@@ -78,9 +97,9 @@ class Elements(Node):
     def start(self):
         return {"index": 0}
 
-    def run(self, place):
-        for element in islice(self._elements, place["index"], None):
-            place["index"] += 1
+    def run(self, position):
+        for element in islice(self._elements, position["index"], None):
+            position["index"] += 1
             yield element
 
     def size(self):
@@ -101,10 +120,10 @@ class Counter(Node):
     def start(self):
         return {"index": 0}
 
-    def run(self, place):
+    def run(self, position):
         kind = self._dtype.dtype
-        for number in self._range[place["index"] :]:
-            place["index"] += 1
+        for number in self._range[position["index"] :]:
+            position["index"] += 1
             yield new_tensor(np.array(number, kind))
 
     def size(self):
@@ -134,13 +153,13 @@ class FromGenerator(Seeded):
         self._generator, self._args, self._spec = generator, tuple(args), spec
         self.watch = Watch(2)
 
-    def run(self, place):
-        for value in islice(self._values(place), place["given"], None):
-            place["given"] += 1
+    def run(self, position):
+        for value in islice(self._values(position), position["given"], None):
+            position["given"] += 1
             yield self._checked(value)
 
-    def _values(self, place):
-        draws = Draws(place)
+    def _values(self, position):
+        draws = Draws(position)
         with drawing_from(draws):
             values = iter(self.watch.call(self._generator, *self._args))
         for number in count(1):

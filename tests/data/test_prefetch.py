@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tapewright.data import Dataset, storing
+from tapewright.data import Dataset, caching
 
 
 def threads():
@@ -74,7 +74,7 @@ def test_the_thread_ends_even_if_it_could_not_be_told_to(monkeypatch):
             raise KeyboardInterrupt  # Ctrl-C, just here
 
     fake = SimpleNamespace(Event=Event, Thread=threading.Thread)
-    monkeypatch.setattr(storing, "threading", fake)
+    monkeypatch.setattr(caching, "threading", fake)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # pytest's keeps frames
     iterator = iter(Dataset.range(3).repeat().prefetch(1))
     next(iterator)

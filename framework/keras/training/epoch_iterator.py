@@ -1,32 +1,53 @@
-"""`Batches`: epochs over batches, from whatever source, with a position that can be kept.
+"""`EpochIterator`: epochs over batches, from whatever source, with a position to keep.
 
 A *pass* is one run through the source. An epoch is one pass, or, where a number of steps
 is given, that many batches, for which passes follow each other.
 """
 
+import operator
 import warnings
 
-__all__ = ["Batches"]
+from .data_adapters import get_data_adapter
+
+__all__ = ["EpochIterator"]
 
 
-class Batches:
-    """Batches for a training loop: ``for batch in batches`` is one epoch.
+class EpochIterator:
+    """Batches for a training loop: ``for batch in iterator`` is one epoch.
 
     A batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of tensors.
-    ``num_batches`` is the length of an epoch, None while it is unknown; ``batch_size`` is
-    None where the source decides. After an epoch that ended before its steps were done,
-    with a ``UserWarning``, ``ran_out`` is True.
+    ``num_batches`` is the length of an epoch, None while it is unknown. After an epoch
+    that ended before its steps were done, with a ``UserWarning``, ``ran_out`` is True.
 
-    Subclasses give `_open`, which starts a pass, and ``size``, the batches in one.
+    Args: ``x``: arrays, tensors, objects with ``__array__``, or lists, tuples and dicts
+    of them; or, with all that belongs to a batch in it, a `data.Dataset`, a `PyDataset`
+    or the like, a generator, an iterator or any iterable of batches. ``y`` and
+    ``sample_weight``: of arrays. ``batch_size``: of arrays, by default 32, or so that
+    ``steps`` batches are all. ``steps``: the length of an epoch, by default one run
+    through the data. ``shuffle``: of arrays and PyDatasets; ``"batch"`` keeps the samples
+    of a batch together. ``class_weight``: a dict that gives each label its weight.
+
+    >>> import numpy as np
+    >>> batches = EpochIterator(np.zeros((70, 3)), np.zeros(70))
+    >>> [x.shape[0] for x, y in batches], batches.num_batches
+    ([32, 32, 6], 3)
     """
 
-    size = None
-    batch_size = None
-    source = "the data"
-    restarts = True  # whether there can be another pass
-
-    def __init__(self, steps=None):
-        self.steps = steps
+    def __init__(
+        self,
+        x=None,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        steps=None,
+        shuffle=False,
+        class_weight=None,
+    ):
+        batch_size = _positive("batch_size", batch_size)
+        self.steps = _positive("steps (or steps_per_epoch)", steps)
+        self.adapter = get_data_adapter(
+            x, y, sample_weight, batch_size, self.steps, shuffle, class_weight
+        )
         self.epoch = 0  # epochs begun
         self.step = 0  # batches of this epoch that were given out
         self.ran_out = False
@@ -40,22 +61,12 @@ class Batches:
     @property
     def num_batches(self):
         """The number of batches in an epoch; None if it is not known yet."""
-        return self.steps if self.steps is not None else self.size
+        return self.steps if self.steps is not None else self.adapter.size
 
     @property
     def begins_at(self):
         """The number of the batch with which the next epoch begins: 0, unless restored."""
         return self.step if self._resumed else 0
-
-    def _open(self, number, start):
-        """An iterator over the batches of pass ``number``, from batch ``start`` on."""
-        raise NotImplementedError(f"{type(self).__name__} must define _open")
-
-    def on_epoch_begin(self):
-        """Called at the start of each epoch: tells the source, if it wants to know."""
-
-    def on_epoch_end(self):
-        """Called at the end of each epoch: tells the source, if it wants to know."""
 
     def __iter__(self):
         if self._resumed:
@@ -66,7 +77,7 @@ class Batches:
             if self.steps is None or self._pass is None:
                 self._next_pass()
         self._within = True
-        self.on_epoch_begin()
+        self.adapter.on_epoch_begin()
         while self.steps is None or self.step < self.steps:
             batch = next(self._pass, None)
             if batch is None and not self._goes_on():
@@ -77,27 +88,28 @@ class Batches:
             self._taken += 1
             self._seen_any = True
             yield batch
-        if self._taken == self.size:
+        if self._taken == self.adapter.size:
             self._pass = None  # so that the next epoch opens a new one
         self._within = False
-        self.on_epoch_end()
+        self.adapter.on_epoch_end()
 
     def _next_pass(self):
         self._number += 1
         self._taken = 0
-        self._pass = self._open(self._number, 0)
+        self._pass = self.adapter.open(self._number, 0)
 
     def _goes_on(self):
-        """At the end of a pass: whether this epoch takes its batches from another one."""
+        """Return, at the end of a pass, whether this epoch takes batches of another one."""
         began_here = self._taken == 0
         self._pass = None
         if self.steps is not None and self.step == 0 and not began_here:
             self._next_pass()  # the last epoch had taken this pass to its end
             return True
         if not self._seen_any:
-            raise ValueError(f"{self.source} gave not a single batch")
-        if self.steps is None and self._taken and self.size is None:
-            self.size = self._taken
+            raise ValueError(f"{self.adapter.source} gave not a single batch")
+        adapter = self.adapter
+        if self.steps is None and self._taken and adapter.restarts:
+            adapter.size = adapter.size or self._taken
         if self.steps is not None or self.step == 0:
             self.ran_out = True
             warnings.warn(self._shortage(), stacklevel=3)
@@ -108,13 +120,13 @@ class Batches:
             f"of the {self.steps} batches " if self.steps is not None else "batches "
         )
         return (
-            f"{self.source} ran out of data: it gave {self.step} {wanted}of epoch "
+            f"{self.adapter.source} ran out of data: it gave {self.step} {wanted}of epoch "
             f"{self.epoch}, which ends here. A source for all epochs must give "
             "steps_per_epoch * epochs batches; a Dataset does with repeat()"
         )
 
     def reset(self):
-        """The next epoch opens a new pass, whatever is left of this one."""
+        """Open a new pass for the next epoch, whatever is left of this one."""
         self._pass = None
         self._resumed = False
         self.ran_out = False
@@ -126,12 +138,13 @@ class Batches:
             "step": self.step,
             "pass": self._number,
             "taken": self._taken,
-            "size": self.size,
+            "size": self.adapter.size,
             "within": self._within,
+            **self.adapter.state(),
         }
 
     def restore(self, state):
-        """Goes on where the `Batches` of the same data stood that gave this ``state``.
+        """Go on where the iterator of the same data stood that gave this ``state``.
 
         If it stood within an epoch, the next one is the rest of that, which may be nothing.
         """
@@ -140,10 +153,10 @@ class Batches:
         self._number, self._taken = state["pass"], state["taken"]
         self._seen_any = self._taken > 0 or self._number > 0
         self._within = self._resumed = state["within"]
-        self._pass = self._reopen(state) if self._number >= 0 else None
-
-    def _reopen(self, state):
-        return self._open(self._number, self._taken)
+        self.adapter.restore(state)
+        self._pass = None
+        if self._number >= 0:
+            self._pass = self.adapter.open(self._number, self._taken, state)
 
     def _check(self, state):
         missing = {"epoch", "step", "pass", "taken", "size", "within"} - set(state)
@@ -152,8 +165,21 @@ class Batches:
                 f"restore: the state lacks {', '.join(sorted(missing))}; it must be one "
                 "that state() gave"
             )
-        if self.size is not None and state["size"] not in (None, self.size):
+        size = self.adapter.size
+        if size is not None and state["size"] not in (None, size):
             raise ValueError(
                 f"restore: the state is of data with {state['size']} batches, these are "
-                f"{self.size}; data and batch_size must be the same"
+                f"{size}; data and batch_size must be the same"
             )
+
+
+def _positive(name, value):
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ValueError(f"{name}: must be a positive integer, got {value!r}")
+    return number

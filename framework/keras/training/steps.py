@@ -24,10 +24,14 @@ from .. import metrics as metrics_module
 from ..callbacks.logs import Logs
 from ..losses import Loss
 from ..metrics import Mean
-from .class_weights import check_labels, class_weight_to_sample_weight
 from .compile_config import arguments_of_compile, compile_config
 from .compile_utils import CompiledLoss, CompiledMetrics, batch_size_of
-from .data_adapters.packing import as_batch, unpack_x_y_sample_weight
+from .data_adapters.data_adapter_utils import (
+    as_batch,
+    check_labels,
+    class_weight_to_sample_weight,
+    unpack_x_y_sample_weight,
+)
 
 __all__ = ["Steps", "stand_ins"]
 

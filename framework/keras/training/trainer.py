@@ -11,9 +11,9 @@ from tapewright.core.tensor import is_tensor
 
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
-from .data_adapters.adapters import as_batches
-from .data_adapters.arrays import ArrayBatches, train_validation_split
-from .data_adapters.packing import as_arrays, unpack_x_y_sample_weight
+from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
+from .data_adapters.data_adapter_utils import as_arrays, unpack_x_y_sample_weight
+from .epoch_iterator import EpochIterator
 from .steps import Steps, stand_ins
 
 __all__ = ["Loops"]
@@ -69,7 +69,7 @@ class Loops:
             )
         from .training_state import TrainingState  # with all that makes backups of it
 
-        batches = as_batches(
+        batches = EpochIterator(
             x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
         )
         self._check_given(y)
@@ -99,7 +99,7 @@ class Loops:
                     for name, value in self._test(validation, callbacks).items():
                         logs[f"val_{name}"] = value
                 callbacks.on_epoch_end(epoch, logs)
-                ended = batches.ran_out and not batches.restarts
+                ended = batches.ran_out and not batches.adapter.restarts
                 if self.stop_training or ended:
                     break
                 if not self._is_eager(step):  # layers may have been frozen meanwhile
@@ -146,13 +146,16 @@ class Loops:
             return None
         if isinstance(data, (list, tuple)):
             x, y, sample_weight = unpack_x_y_sample_weight(data)
-            return as_batches(x, y, sample_weight, batch_size, steps)
-        return as_batches(data, batch_size=None, steps=steps)
+            return EpochIterator(x, y, sample_weight, batch_size, steps)
+        return EpochIterator(data, batch_size=None, steps=steps)
 
     def _check_validation(self, batches, validation):
         """Validation arrays that do not fit are refused before an epoch, not after it."""
-        known = isinstance(batches, ArrayBatches) and isinstance(
-            validation, ArrayBatches
+        if validation is None:
+            return
+        batches, validation = batches.adapter, validation.adapter
+        known = isinstance(batches, ArrayAdapter) and isinstance(
+            validation, ArrayAdapter
         )
         if not known or type(self).test_step is not Steps.test_step:
             return
@@ -215,7 +218,7 @@ class Loops:
         Raises: ``RuntimeError`` before `compile`.
         """
         self._need_compiled("evaluate")
-        batches = as_batches(x, y, sample_weight, batch_size, steps)
+        batches = EpochIterator(x, y, sample_weight, batch_size, steps)
         callbacks = self._callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
@@ -253,7 +256,7 @@ class Loops:
         True`` in a callback ends it. Returns: an array, or the nest of them that the
         model gives.
         """
-        batches = as_batches(x, batch_size=batch_size, steps=steps)
+        batches = EpochIterator(x, batch_size=batch_size, steps=steps)
         callbacks = self._callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )

@@ -18,7 +18,7 @@ from tapewright.formats.checkpoints.object_tree import explore
 from tapewright.formats.checkpoints.restoring import listed
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .data_adapters.packing import unpack_x_y_sample_weight
+from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
 from .steps import Steps
 
 __all__ = ["TrainingState"]

@@ -16,11 +16,11 @@ from ..saving import (
     register_keras_serializable,
     serialize_keras_object,
 )
-from ..training.data_adapters.packing import (
+from ..training.data_adapters.data_adapter_utils import (
     pack_x_y_sample_weight,
     unpack_x_y_sample_weight,
 )
-from ..training.data_adapters.py_dataset import PyDataset
+from ..training.data_adapters.py_dataset_adapter import PyDataset
 from .dataset import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
 from .random_seed import set_random_seed

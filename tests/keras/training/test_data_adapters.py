@@ -7,17 +7,15 @@ import pytest
 
 import tapewright as tw
 from tapewright.data import Dataset
-from tapewright.keras.training.class_weights import (
+from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
+from tapewright.keras.training.data_adapters.data_adapter_utils import (
     check_labels,
     class_weight_to_sample_weight,
-)
-from tapewright.keras.training.data_adapters.adapters import as_batches
-from tapewright.keras.training.data_adapters.arrays import train_validation_split
-from tapewright.keras.training.data_adapters.packing import (
     pack_x_y_sample_weight,
     unpack_x_y_sample_weight,
 )
-from tapewright.keras.training.data_adapters.py_dataset import PyDataset
+from tapewright.keras.training.data_adapters.py_dataset_adapter import PyDataset
+from tapewright.keras.training.epoch_iterator import EpochIterator
 
 X = np.arange(20, dtype="float32").reshape(10, 2)
 Y = np.arange(10)
@@ -65,22 +63,14 @@ def labels(batches):
 
 
 def test_arrays_come_in_batches_of_32():
-    batches = as_batches(np.zeros((70, 3)), np.zeros(70))
+    batches = EpochIterator(np.zeros((70, 3)), np.zeros(70))
     assert [tuple(x.shape) for x, _ in batches] == [(32, 3), (32, 3), (6, 3)]
-    assert (batches.num_batches, batches.batch_size, batches.num_samples) == (3, 32, 70)
+    assert (batches.num_batches, batches.adapter.batch_size) == (3, 32)
 
 
 def test_without_a_batch_size_steps_divide_the_arrays():
-    batches = as_batches(X, Y, steps=4)
+    batches = EpochIterator(X, Y, steps=4)
     assert [len(part) for part in labels(batches)] == [3, 3, 3, 1]
-
-
-def test_batches_that_are_made_already_take_no_more_arguments():
-    batches = as_batches(X, Y, batch_size=5)
-    assert as_batches(batches, shuffle=True) is batches
-    for name, value in (("y", Y), ("class_weight", {0: 2.0}), ("steps", 3)):
-        with pytest.raises(ValueError, match=f"{name}: .* do not pass {name}"):
-            as_batches(batches, **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +83,7 @@ def test_batches_that_are_made_already_take_no_more_arguments():
     ],
 )
 def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
-    (x,) = as_batches(np.ones((3, 1), given))
+    (x,) = EpochIterator(np.ones((3, 1), given))
     assert x.dtype == dtype
 
 
@@ -110,13 +100,13 @@ def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
     ],
 )
 def test_features_alone_arrive_as_they_are_given(given, kind):
-    batch = next(iter(as_batches(given)))
+    batch = next(iter(EpochIterator(given)))
     assert type(batch).__name__ == kind
 
 
 def test_structures_are_kept():
     x = {"a": X, "b": [X, tw.constant(X)]}
-    ((inputs, outputs),) = as_batches(x, (Y, None), batch_size=10)
+    ((inputs, outputs),) = EpochIterator(x, (Y, None), batch_size=10)
     assert inputs["b"][1].numpy().tolist() == X.tolist()
     assert isinstance(inputs["b"], list) and outputs[1] is None
 
@@ -126,23 +116,23 @@ def test_what_has_an_array_in_it_is_an_array():
         def __array__(self, dtype=None, copy=None):
             return X.astype("float64")
 
-    ((x, y),) = as_batches(Frame(), list(range(10)), batch_size=10)
+    ((x, y),) = EpochIterator(Frame(), list(range(10)), batch_size=10)
     assert x.dtype == tw.float32 and y.numpy().tolist() == Y.tolist()
 
 
 def test_lists_of_numbers_are_arrays():
-    ((x, y),) = as_batches([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    ((x, y),) = EpochIterator([[1.0, 2.0], [3.0, 4.0]], [0, 1])
     assert tuple(x.shape) == (2, 2) and x.dtype == tw.float32
 
 
 def test_unshuffled_batches_are_views():
     with tw.device("CPU"):
-        ((x, _),) = as_batches(X, Y)
+        ((x, _),) = EpochIterator(X, Y)
     assert np.shares_memory(x.array, X)
 
 
 def test_one_array_of_weights_counts_for_all_outputs():
-    ((_, _, weight),) = as_batches(X, {"a": Y, "b": Y}, np.ones(10))
+    ((_, _, weight),) = EpochIterator(X, {"a": Y, "b": Y}, np.ones(10))
     assert set(weight) == {"a", "b"} and weight["b"].dtype == tw.float32
 
 
@@ -150,19 +140,19 @@ def test_one_array_of_weights_counts_for_all_outputs():
 
 
 def test_each_epoch_is_shuffled_anew():
-    batches = as_batches(X, Y, batch_size=3, shuffle=True)
+    batches = EpochIterator(X, Y, batch_size=3, shuffle=True)
     first, second = (sum(labels(batches), []) for _ in range(2))
     assert sorted(first) == sorted(second) == list(range(10))
     assert first != second != list(range(10))
 
 
 def test_rows_stay_together():
-    for x, y in as_batches(X, Y, batch_size=3, shuffle=True):
+    for x, y in EpochIterator(X, Y, batch_size=3, shuffle=True):
         assert np.array_equal(x.numpy(), X[y.numpy()])
 
 
 def test_batch_shuffling_stays_within_batches():
-    found = labels(as_batches(X, Y, batch_size=5, shuffle="batch"))
+    found = labels(EpochIterator(X, Y, batch_size=5, shuffle="batch"))
     assert [sorted(part) for part in found] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
@@ -170,7 +160,7 @@ def test_the_order_follows_from_the_global_seed():
     orders = []
     for seed in (1, 1, 2):
         tw.random.set_seed(seed)
-        orders.append(labels(as_batches(X, Y, batch_size=3, shuffle=True)))
+        orders.append(labels(EpochIterator(X, Y, batch_size=3, shuffle=True)))
     assert orders[0] == orders[1] != orders[2]
 
 
@@ -192,7 +182,7 @@ def test_classes_weigh_as_told(y):
 def test_class_weights_become_sample_weights(source):
     x = source()
     y = Y if isinstance(x, np.ndarray) else None
-    ((_, _, weight),) = as_batches(x, y, class_weight={3: 2.0})
+    ((_, _, weight),) = EpochIterator(x, y, class_weight={3: 2.0})
     assert weight.numpy().tolist() == [1, 1, 1, 2, 1, 1, 1, 1, 1, 1]
 
 
@@ -218,8 +208,8 @@ def test_class_weights_become_sample_weights(source):
     ],
 )
 def test_batches_of_other_sources_arrive_as_tensors(source, count):
-    batches = as_batches(source())
-    assert batches.num_batches == count and batches.batch_size is None
+    batches = EpochIterator(source())
+    assert batches.num_batches == count
     found = list(batches)
     assert all(type(batch) is tuple for batch in found)
     assert all(tw.is_tensor(leaf) for batch in found for leaf in batch)
@@ -228,7 +218,7 @@ def test_batches_of_other_sources_arrive_as_tensors(source, count):
 
 def test_a_length_is_known_once_it_was_seen():
     ds = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 6).batch(4)
-    batches = as_batches(ds)
+    batches = EpochIterator(ds)
     assert batches.num_batches is None
     assert len(labels(batches)) == batches.num_batches == len(labels(batches)) == 2
 
@@ -240,17 +230,17 @@ def test_a_buffer_that_is_filled_anew_does_no_harm():
             x[:] = i
             yield (x,)
 
-    assert [float(x[0, 0]) for (x,) in list(as_batches(reusing()))] == [0, 1, 2]
+    assert [float(x[0, 0]) for (x,) in list(EpochIterator(reusing()))] == [0, 1, 2]
 
 
 def test_workers_keep_the_order():
-    batches = as_batches(Squares(20, workers=3, max_queue_size=4))
+    batches = EpochIterator(Squares(20, workers=3, max_queue_size=4))
     assert [part[0] for part in labels(batches)] == [i**2 for i in range(20)]
 
 
 def test_an_indexed_source_is_told_of_epochs_and_shuffled():
     source = Squares(30)
-    batches = as_batches(source, shuffle=True)
+    batches = EpochIterator(source, shuffle=True)
     first, second = labels(batches), labels(batches)
     assert sorted(first) == sorted(second) and first != second
     assert source.told == ["begin", "end"] * 2
@@ -263,13 +253,15 @@ def test_an_endless_generator_goes_on_where_it_was():
             yield np.full((1, 1), i, "f4"), np.full(1, i)
             i += 1
 
-    batches = as_batches(endless(), steps=3)
+    batches = EpochIterator(endless(), steps=3)
     assert batches.num_batches == 3
     assert labels(batches) == [[0], [1], [2]] and labels(batches) == [[3], [4], [5]]
 
 
 def test_steps_over_a_data_set_go_on_with_it():
-    batches = as_batches(Dataset.from_tensor_slices((X, Y)).batch(1).repeat(), steps=4)
+    batches = EpochIterator(
+        Dataset.from_tensor_slices((X, Y)).batch(1).repeat(), steps=4
+    )
     assert labels(batches) == [[0], [1], [2], [3]]
     assert labels(batches) == [[4], [5], [6], [7]]
     batches.reset()
@@ -281,7 +273,7 @@ def test_passes_that_end_with_an_epoch_are_followed_by_others():
         Dataset.from_tensor_slices((X, Y)).batch(5),
         Dataset.from_tensor_slices((X, Y)).batch(5).filter(lambda x, y: True),
     ):
-        batches = as_batches(source, steps=2)
+        batches = EpochIterator(source, steps=2)
         assert labels(batches) == labels(batches) and not batches.ran_out
 
 
@@ -289,7 +281,7 @@ def test_passes_that_end_with_an_epoch_are_followed_by_others():
 
 
 def test_a_generator_that_ends_early_is_told_of():
-    batches = as_batches(generator(5), steps=3)
+    batches = EpochIterator(generator(5), steps=3)
     assert len(labels(batches)) == 3 and not batches.ran_out
     with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 2"):
         assert len(labels(batches)) == 2
@@ -297,13 +289,13 @@ def test_a_generator_that_ends_early_is_told_of():
 
 
 def test_arrays_that_hold_too_few_batches_are_told_of():
-    batches = as_batches(X, Y, batch_size=5, steps=3)
+    batches = EpochIterator(X, Y, batch_size=5, steps=3)
     with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 1"):
         assert len(labels(batches)) == 2
 
 
 def test_a_generator_has_one_epoch_in_it():
-    batches = as_batches(generator(2))
+    batches = EpochIterator(generator(2))
     assert len(labels(batches)) == 2 and not batches.ran_out
     with pytest.warns(UserWarning, match="gave 0 batches of epoch 2"):
         assert labels(batches) == []
@@ -312,26 +304,26 @@ def test_a_generator_has_one_epoch_in_it():
 
 def test_no_batch_at_all_is_an_error():
     with pytest.raises(ValueError, match="not a single batch"):
-        as_batches(generator(0))
+        EpochIterator(generator(0))
     with pytest.raises(ValueError, match="not a single batch"):
-        list(as_batches(Dataset.range(3).filter(lambda x: False).batch(2)))
+        list(EpochIterator(Dataset.range(3).filter(lambda x: False).batch(2)))
 
 
 # --- positions
 
 SOURCES = {
-    "arrays": lambda: as_batches(X, Y, batch_size=3, shuffle=True),
-    "within batches": lambda: as_batches(X, Y, batch_size=4, shuffle="batch"),
-    "arrays by steps": lambda: as_batches(X, Y, batch_size=1, steps=4, shuffle=True),
-    "data set": lambda: as_batches(
+    "arrays": lambda: EpochIterator(X, Y, batch_size=3, shuffle=True),
+    "within batches": lambda: EpochIterator(X, Y, batch_size=4, shuffle="batch"),
+    "arrays by steps": lambda: EpochIterator(X, Y, batch_size=1, steps=4, shuffle=True),
+    "data set": lambda: EpochIterator(
         Dataset.from_tensor_slices((X, Y)).shuffle(10).batch(3)
     ),
-    "endless": lambda: as_batches(
+    "endless": lambda: EpochIterator(
         Dataset.from_tensor_slices((X, Y)).shuffle(10).repeat().batch(3), steps=4
     ),
-    "PyDataset": lambda: as_batches(Squares(4), shuffle=True),
-    "generator": lambda: as_batches(generator(9), steps=4),
-    "loader": lambda: as_batches(Loader()),
+    "PyDataset": lambda: EpochIterator(Squares(4), shuffle=True),
+    "generator": lambda: EpochIterator(generator(9), steps=4),
+    "loader": lambda: EpochIterator(Loader()),
 }
 
 
@@ -371,25 +363,53 @@ def test_another_process_goes_on_where_the_first_stood(name, done):
 
 
 def test_between_epochs_the_next_one_follows():
-    batches = as_batches(X, Y, batch_size=4, shuffle=True)
+    batches = EpochIterator(X, Y, batch_size=4, shuffle=True)
     labels(batches)
     state = batches.state()
     expected = labels(batches)
-    other = as_batches(X, Y, batch_size=4, shuffle=True)
+    other = EpochIterator(X, Y, batch_size=4, shuffle=True)
     other.restore(state)
     assert labels(other) == expected
 
 
+def order_of_version_01(seed, number, size):
+    bits = np.random.Philox(key=seed, counter=[0, 0, number, 0])
+    return np.random.Generator(bits).permutation(size)
+
+
+STATE_OF_01 = {"epoch": 3, "step": 1, "pass": 2, "taken": 1, "size": 3, "seed": 77}
+
+
+@pytest.mark.parametrize("within", [True, False])
+@pytest.mark.parametrize("shuffle", [True, False, "batch"])
+def test_positions_that_version_01_wrote_are_found_again(within, shuffle):
+    batches = EpochIterator(X, Y, batch_size=4, shuffle=shuffle)
+    taken = {"step": 1, "taken": 1} if within else {"step": 3, "taken": 3}
+    batches.restore({**STATE_OF_01, **taken, "within": within})
+    for number in (2, 3) if within else (3, 4):
+        rows = np.arange(10)
+        if shuffle is True:
+            rows = order_of_version_01(77, number, 10)
+        expected = np.split(rows, [4, 8])
+        if shuffle == "batch":
+            orders = [order_of_version_01(77, number * 3 + i, n)
+                      for i, n in enumerate((4, 4, 2))]  # fmt: skip
+            expected = [part[order] for part, order in zip(expected, orders)]
+        expected = [part.tolist() for part in expected]
+        assert labels(batches) == expected[number == 2 :]
+    assert batches.epoch == (4 if within else 5)
+
+
 def test_the_state_of_other_data_is_refused():
-    state = as_batches(X, Y, batch_size=5).state()
+    state = EpochIterator(X, Y, batch_size=5).state()
     with pytest.raises(ValueError, match="with 2 batches, these are 3"):
-        as_batches(X, Y, batch_size=4).restore(state)
+        EpochIterator(X, Y, batch_size=4).restore(state)
     with pytest.raises(ValueError, match="lacks"):
-        as_batches(X).restore({})
+        EpochIterator(X).restore({})
 
 
 def test_a_generator_cannot_go_back():
-    batches = as_batches(generator(5), steps=2)
+    batches = EpochIterator(generator(5), steps=2)
     state = batches.state()
     labels(batches)
     with pytest.raises(ValueError, match="cannot go back"):
@@ -441,12 +461,12 @@ def test_a_generator_cannot_go_back():
 )
 def test_mistakes_are_named_before_anything_runs(arguments, error, words):
     with pytest.raises(error, match=words):
-        as_batches(**arguments)
+        EpochIterator(**arguments)
 
 
 def test_a_batch_size_beside_batches_is_ignored_aloud():
     with pytest.warns(UserWarning, match="batch_size is ignored"):
-        as_batches(Loader(), batch_size=3)
+        EpochIterator(Loader(), batch_size=3)
 
 
 def test_missing_labels_are_found():

@@ -1,1 +1,111 @@
-"""Sources of batches for `fit`, `evaluate` and `predict`."""
+"""Adapters of data to `fit`, `evaluate` and `predict`, and the choice among them."""
+
+import warnings
+from collections.abc import Iterator
+
+from tapewright.core import devices
+from tapewright.core.nest import flatten, is_nested
+from tapewright.core.tensor import is_tensor
+from tapewright.data.dataset import Dataset
+
+from .array_adapter import ArrayAdapter
+from .data_adapter import DataAdapter
+from .dataset_adapter import DatasetAdapter
+from .generator_adapter import GeneratorAdapter, IterableAdapter
+from .py_dataset_adapter import PyDataset, PyDatasetAdapter
+
+__all__ = ["get_data_adapter"]
+
+
+def get_data_adapter(
+    x,
+    y=None,
+    sample_weight=None,
+    batch_size=None,
+    steps=None,
+    shuffle=False,
+    class_weight=None,
+) -> DataAdapter:
+    """The adapter of data for training; the arguments are those of `EpochIterator`.
+
+    Raises: ``TypeError`` or ``ValueError`` that names the argument, before any batch.
+    """
+    if shuffle not in (True, False, "batch"):
+        raise ValueError(f"shuffle: must be True, False or 'batch', got {shuffle!r}")
+    if x is None:
+        raise ValueError("x: is missing; pass arrays, a Dataset or a generator")
+    if _is_arrays(x):
+        _arrays_only(y=y, sample_weight=sample_weight)
+        return ArrayAdapter(
+            x, y, sample_weight, batch_size, steps, shuffle, class_weight
+        )
+    _refuse_beside(x, y=y, sample_weight=sample_weight)
+    if batch_size is not None:
+        warnings.warn(
+            f"batch_size is ignored: x, a {type(x).__name__}, makes its own batches",
+            stacklevel=4,
+        )
+    if isinstance(x, Dataset):
+        return DatasetAdapter(x, steps, class_weight)
+    if _is_sequence(x):
+        return PyDatasetAdapter(x, steps, class_weight, shuffle)
+    kind = GeneratorAdapter if isinstance(x, Iterator) else IterableAdapter
+    return kind(x, class_weight)
+
+
+def _is_arrays(x):
+    """Return whether ``x`` is data by itself, rather than something that yields them."""
+    if is_nested(x):
+        return True
+    return is_tensor(x) or devices.is_array(x) or not _yields(x)
+
+
+def _yields(x):
+    if hasattr(x, "__array__") or (
+        type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach")
+    ):
+        return False
+    if isinstance(x, (str, bytes)):
+        return False
+    return (
+        isinstance(x, (Dataset, PyDataset)) or hasattr(x, "__iter__") or _is_sequence(x)
+    )
+
+
+def _is_sequence(x):
+    """Return whether batches are had by number: ``__len__`` and ``__getitem__``, no array."""
+    if isinstance(x, PyDataset):
+        return True
+    indexed = hasattr(x, "__getitem__") and hasattr(x, "__len__")
+    if indexed and _is_torch_dataset(x):
+        raise TypeError(
+            f"x: a {type(x).__name__} of torch gives single samples; wrap it in a "
+            "torch.utils.data.DataLoader"
+        )
+    return indexed
+
+
+def _is_torch_dataset(x):
+    return any(
+        base.__name__ == "Dataset" and base.__module__.startswith("torch.utils.data")
+        for base in type(x).__mro__
+    )
+
+
+def _arrays_only(**parts):
+    for name, part in parts.items():
+        for leaf in flatten(part):
+            if leaf is not None and not is_tensor(leaf) and _yields(leaf):
+                raise TypeError(
+                    f"{name}: x is given as arrays, so {name} must be arrays, too; got "
+                    f"{type(leaf).__name__}"
+                )
+
+
+def _refuse_beside(x, **parts):
+    for name, part in parts.items():
+        if part is not None:
+            raise ValueError(
+                f"{name}: x is a {type(x).__name__}, whose batches must bring {name} "
+                f"with them; do not pass {name}"
+            )

@@ -41,39 +41,39 @@ class Cache(Selection):
     def start(self):
         return {"given": 0}
 
-    def again(self, place):
-        return {"inputs": copied(place["inputs"]), **self.start()}
+    def again(self, position):
+        return {"inputs": copied(position["inputs"]), **self.start()}
 
-    def adopt(self, place):
-        super().adopt(place)
-        if self._origin != place["inputs"][0]:
+    def adopt(self, position):
+        super().adopt(position)
+        if self._origin != position["inputs"][0]:
             self._memory = self._rows = None
-            self._origin = copied(place["inputs"][0])
+            self._origin = copied(position["inputs"][0])
 
-    def run(self, place):
+    def run(self, position):
         if self._rows is not None:
-            yield from super().run(place)
+            yield from super().run(position)
             return
-        elements = self._filling(place) if self._memory is None else self._memory
+        elements = self._filling(position) if self._memory is None else self._memory
         for number, element in enumerate(elements):
-            if number == place["given"]:
-                place["given"] += 1
+            if number == position["given"]:
+                position["given"] += 1
                 yield element
 
-    def _filling(self, place):
+    def _filling(self, position):
         memory = []
-        for element in self.inputs[0].run(copied(place["inputs"][0])):
+        for element in self.inputs[0].run(copied(position["inputs"][0])):
             memory.append(element)
             yield element
         if self._memory is None:
-            self._origin, self._memory = copied(place["inputs"][0]), memory
+            self._origin, self._memory = copied(position["inputs"][0]), memory
             self._rows = _as_rows(memory)
             if self._rows is not None:
                 self._memory = self._rows
 
-    def select(self, place, run):
-        for index in range(place["given"], len(self._rows)):
-            place["given"] = index + 1
+    def select(self, position, run):
+        for index in range(position["given"], len(self._rows)):
+            position["given"] = index + 1
             yield index
 
     def size(self):
@@ -113,21 +113,21 @@ class Prefetch(Node):
         super().__init__(source)
         self._buffer_size = buffer_size if buffer_size > 0 else 2
 
-    def run(self, place):
+    def run(self, position):
         waiting = queue.Queue(self._buffer_size)
         stopped = threading.Event()
         run = _Run()
         put = partial(_put, waiting, stopped, weakref.ref(run))
         thread = threading.Thread(
             target=_produce,
-            args=(self.inputs[0], copied(place["inputs"][0]), put),
+            args=(self.inputs[0], copied(position["inputs"][0]), put),
             name="tapewright-prefetch",
             daemon=True,
         )
         try:
             thread.start()
             while True:
-                element, place["inputs"][0], error = waiting.get()
+                element, position["inputs"][0], error = waiting.get()
                 if error is not None:
                     raise error
                 if element is _END:
@@ -145,17 +145,17 @@ class _Run:
 _END = object()
 
 
-def _produce(node, place, put):
-    """Puts ``(element, place after it, error)`` until the end, or until stopped."""
+def _produce(node, position, put):
+    """Puts ``(element, position after it, error)`` until the end, or until stopped."""
     elements = None
     try:
-        elements = node.run(place)
+        elements = node.run(position)
         for element in elements:
-            if not put((element, copied(place), None)):
+            if not put((element, copied(position), None)):
                 return
-        put((_END, copied(place), None))
+        put((_END, copied(position), None))
     except BaseException as error:  # it belongs to the consumer, whatever it is
-        put((_END, copied(place), error))
+        put((_END, copied(position), error))
     finally:
         del elements
 

@@ -12,18 +12,24 @@ import numpy as np
 
 from tapewright.ops.random.generators import Generator
 
-__all__ = ["Draws", "Watch", "warn_of_draws"]
+__all__ = ["Draws", "Watch", "shuffle_generator", "warn_of_draws"]
+
+
+def shuffle_generator(seed, run, round=0):
+    """The generator of the order of one run, or of one round of a `repeat` above it."""
+    bits = np.random.Philox(key=seed, counter=[0, 0, run, round])
+    return np.random.Generator(bits)
 
 
 class Draws:
     """The generator for one element after the other, made when it is first asked for.
 
-    Its numbers are a function of the seed, the run and the round of ``place``, and of the
+    Its numbers are a function of the seed, the run and the round of ``position``, and of the
     number of the element.
     """
 
-    def __init__(self, place):
-        self._words = [place["seed"], place["run"], place["round"]]
+    def __init__(self, position):
+        self._words = [position["seed"], position["run"], position["round"]]
         self._generator = self._key = None
         self._number, self._moved = 0, False
 

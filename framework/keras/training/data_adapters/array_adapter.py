@@ -1,43 +1,38 @@
-"""Batches cut from arrays: views where the order stays, one gather per array where not.
+"""Batches of arrays: a `Dataset` of their rows, shuffled and batched.
 
-A thread that gathers ahead was measured not to pay: 468 gathers of 128 rows of 784 take
-20 ms (10 by machine code, see `row_taker`), and matrix products leave no core idle
-meanwhile.
+Slices are views, shuffled rows one gather per array. A thread that gathers ahead was
+measured not to pay: 468 gathers of 128 rows of 784 take 20 ms (10 by machine code, see
+`row_taker`), and matrix products leave no core idle meanwhile.
 """
 
 import math
 import numbers
 
-import numpy as np
-
 from tapewright.core import devices
 from tapewright.core.nest import assert_same_structure, flatten, is_nested, pack
-from tapewright.core.tensor import new_tensor
-from tapewright.data.gathering import row_taker
-from tapewright.data.node import new_seed
+from tapewright.data.dataset import Dataset
+from tapewright.data.node import Seeded, Selection
+from tapewright.data.rng import shuffle_generator
+from tapewright.data.sources import Slices
 
-from ..class_weights import class_weight_to_sample_weight
-from ..epoch_iterator import Batches
-from .packing import as_arrays, named_leaves, pack_x_y_sample_weight
+from .data_adapter_utils import (
+    as_arrays,
+    class_weight_to_sample_weight,
+    named_leaves,
+    pack_x_y_sample_weight,
+)
+from .dataset_adapter import DatasetAdapter
 
-__all__ = ["ArrayBatches", "order_of", "train_validation_split"]
-
-
-def order_of(seed, number, size):
-    """A permutation of ``range(size)``: the one of pass ``number`` under this seed."""
-    bits = np.random.Philox(key=seed, counter=[0, 0, number, 0])
-    return np.random.Generator(bits).permutation(size)
+__all__ = ["ArrayAdapter", "train_validation_split"]
 
 
-class ArrayBatches(Batches):
+class ArrayAdapter(DatasetAdapter):
     """Batches of arrays of one length; the last one may be shorter.
 
     ``shuffle`` is False, True (a new order in each pass) or ``"batch"`` (only within
     each batch). The orders follow from a key drawn from `random`'s global generator.
     ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
     """
-
-    source = "the arrays"
 
     def __init__(
         self,
@@ -49,7 +44,6 @@ class ArrayBatches(Batches):
         shuffle=False,
         class_weight=None,
     ):
-        super().__init__(steps)
         x, y = as_arrays("x", x), as_arrays("y", y)
         sample_weight = _weights(y, as_arrays("sample_weight", sample_weight))
         if class_weight is not None:
@@ -58,63 +52,43 @@ class ArrayBatches(Batches):
             sample_weight = class_weight_to_sample_weight(y, class_weight)
         if y is None and sample_weight is not None:
             raise ValueError("sample_weight: needs y beside it")
-        self.num_samples = _length(x, y, sample_weight)
-        if batch_size is None:
-            batch_size = math.ceil(self.num_samples / steps) if steps else 32
-        self.batch_size = batch_size
-        self.size = math.ceil(self.num_samples / batch_size)
+        self.num_samples = count = _length(x, y, sample_weight)
+        self.batch_size = batch_size or (math.ceil(count / steps) if steps else 32)
         self.arrays = pack_x_y_sample_weight(x, y, sample_weight)
-        self._leaves = flatten(self.arrays)
-        self._shuffle = shuffle
-        self._seed = new_seed() if shuffle else 0
+        rows = Dataset(Slices(self.arrays))
+        if shuffle == "batch":
+            rows = Dataset(_BatchShuffle(rows._node))
+        elif shuffle:
+            rows = rows.shuffle(count)
+        super().__init__(rows.batch(self.batch_size))
+        self.source = "the arrays"
 
-    def _open(self, number, start):
-        whole = self._shuffle and self._shuffle != "batch"
-        order = order_of(self._seed, number, self.num_samples) if whole else None
-        readers = [
-            None if leaf is None else _reader(leaf, self.batch_size)
-            for leaf in self._leaves
-        ]
-        for step in range(start, self.size):
-            first = step * self.batch_size
-            rows = slice(first, min(first + self.batch_size, self.num_samples))
-            if order is not None:
-                rows = order[rows]
-            elif self._shuffle:
-                within = order_of(
-                    self._seed, number * self.size + step, rows.stop - first
-                )
-                rows = within + first
-            yield pack(
-                self.arrays,
-                [None if read is None else read(rows) for read in readers],
-            )
-
-    def state(self):
-        return {**super().state(), "seed": self._seed}
+    def _converted(self, batches):
+        module = devices.current_module()
+        leaves = [leaf for leaf in flatten(self.arrays) if leaf is not None]
+        if all(devices.array_module(type(leaf)) is module for leaf in leaves):
+            return batches
+        return super()._converted(batches)
 
     def restore(self, state):
-        self._seed = state.get("seed", self._seed)
+        if "source" not in state:  # of version 0.1: a seed, and passes for runs
+            source = self._data.state()
+            run = max(state["pass"], 0)
+            source["runs"]["inputs"][0] |= {"seed": state["seed"], "run": run}
+            state = {"source": source}
         super().restore(state)
 
 
-def _reader(array, size):
-    """Return ``read``: ``read(rows)`` is a tensor of them on the current device.
+class _BatchShuffle(Seeded, Selection):
+    """The rows of each batch in an order drawn for it."""
 
-    It is a view for a slice, one gather for an array of numbers.
-    """
-    module = devices.array_module(type(array))
-    take = row_taker(array, size)
-
-    def read(rows):
-        if isinstance(rows, slice):
-            found = array[rows]
-        else:
-            found = take(rows if module is np else module.asarray(rows))
-        wanted = devices.current_module()
-        return new_tensor(found if module is wanted else devices.copy_to(wanted, found))
-
-    return read
+    def blocks(self, position, size):
+        count = -(-self.size() // size)
+        for rows in self.inputs[0].blocks(position["inputs"][0], size):
+            number = position["run"] * count + position["given"]
+            position["given"] += 1
+            random = shuffle_generator(position["seed"], number)
+            yield rows.start + random.permutation(rows.stop - rows.start)
 
 
 def _weights(y, sample_weight):
@@ -170,6 +144,7 @@ def train_validation_split(arrays, validation_split):
     Raises: ``TypeError`` for what cannot be split, ``ValueError`` where a part would be
     empty.
 
+    >>> import numpy as np
     >>> train_validation_split((np.arange(4), None), 0.25)
     ((array([0, 1, 2]), None), (array([3]), None))
     """
