@@ -43,7 +43,7 @@ from tapewright.ops.nn.activation import (
     softplus,
     softsign,
 )
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 
 __all__ = [
     "celu",
@@ -306,7 +306,7 @@ def serialize(activation):
     >>> serialize(tanh)
     'tanh'
     """
-    return registry.plain(activation)
+    return object_config.plain(activation)
 
 
 def deserialize(config, custom_objects=None):
@@ -318,7 +318,7 @@ def deserialize(config, custom_objects=None):
         if isinstance(config, dict) and config.get("class_name") == "function":
             config = config["config"]  # as Keras writes functions of one's own
         if isinstance(config, dict):
-            return registry.deserialize("layer", config)
+            return object_config.deserialize("layer", config)
         return get(config)
 
 

@@ -21,7 +21,7 @@ class LayerScale(Layer):
     (2021).
     """
 
-    place_in_keras = ("keras.src.applications.convnext", "LayerScale", "LayerScale")
+    keras_class_path = ("keras.src.applications.convnext", "LayerScale", "LayerScale")
 
     def __init__(self, init_values, projection_dim, **kwargs):
         super().__init__(**kwargs)
@@ -44,7 +44,7 @@ class StochasticDepth(BaseNoise):
     Reference: Huang et al., "Deep networks with stochastic depth" (2016).
     """
 
-    place_in_keras = (
+    keras_class_path = (
         "keras.src.applications.convnext",
         "StochasticDepth",
         "StochasticDepth",
@@ -68,7 +68,7 @@ class StochasticDepth(BaseNoise):
 class CustomScaleLayer(Layer):
     """Adds a share of a second tensor: ``outputs = inputs[0] + inputs[1] * scale``."""
 
-    place_in_keras = (
+    keras_class_path = (
         "keras.src.applications.inception_resnet_v2",
         "CustomScaleLayer",
         "CustomScaleLayer",

@@ -3,7 +3,8 @@
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum
-from tapewright.serialization import registry
+from tapewright.serialization.configured import Configured
+from tapewright.serialization.object_config import ObjectFamily
 
 from .base.argument_validation import not_negative
 
@@ -25,10 +26,10 @@ __all__ = [
 EPSILON = 1e-7  # Keras': keeps a norm of 0 from being divided by
 
 
-class Constraint(registry.Configured):
+class Constraint(Configured):
     """Base: a subclass defines ``__call__(w)``, which gives the weight as it should be."""
 
-    kind = "constraint"
+    kind, kind_module = "constraint", "keras.constraints"
 
     def __call__(self, w):
         return convert_to_tensor(w)
@@ -93,26 +94,8 @@ class MinMaxNorm(Constraint):
 max_norm, min_max_norm, non_neg, unit_norm = MaxNorm, MinMaxNorm, NonNeg, UnitNorm
 
 
-def get(identifier):
-    """The constraint that a name, class, config or callable stands for; None for None.
-
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
-
-    >>> get("non_neg")
-    NonNeg()
-    """
-    return registry.resolve("constraint", identifier)
-
-
-def serialize(constraint):
-    """``{"class_name", "config"}`` of a constraint, or the name of a function."""
-    return registry.plain(constraint)
-
-
-def deserialize(config, custom_objects=None):
-    """The constraint that `serialize` described."""
-    with registry.custom_object_scope(custom_objects or {}):
-        return get(config)
+_family = ObjectFamily("constraint")
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
 def _norms(w, axis):

@@ -4,7 +4,7 @@ import re
 
 from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.linalg.matmul import affine, matmul
-from tapewright.serialization.registry import plain
+from tapewright.serialization.object_config import plain
 
 from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import whole

@@ -15,7 +15,9 @@ from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array import creation
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.random import sampling
-from tapewright.serialization import registry
+from tapewright.serialization.configured import Configured
+from tapewright.serialization.object_config import ObjectFamily
+from tapewright.serialization.registry import register
 
 from .base.seeds import checked_seed
 
@@ -59,10 +61,10 @@ __all__ = [
 ]
 
 
-class Initializer(registry.Configured):
+class Initializer(Configured):
     """Base: a subclass defines ``__call__(shape, dtype=None)``."""
 
-    kind = "initializer"
+    kind, kind_module = "initializer", "keras.initializers"
 
     def __call__(self, shape, dtype=None):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
@@ -72,30 +74,21 @@ class Initializer(registry.Configured):
         return type(self).from_config(self.get_config())
 
 
-def get(identifier):
-    """The initializer that a name, class, config or callable stands for; None for None.
+class _Initializers(ObjectFamily):
+    def get(self, identifier):
+        """Return the initializer of a name, class, config or callable; None for None.
 
-    An array or tensor stands for a function that gives it, for its own shape.
+        An array or tensor stands for a function that gives it, for its own shape.
 
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
-
-    >>> get("he_normal"), get("Zeros")
-    (HeNormal(seed=None), Zeros())
-    """
-    if is_tensor(identifier) or isinstance(identifier, (np.ndarray, np.generic)):
-        return _giving(identifier)
-    return registry.resolve("initializer", identifier)
+        Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+        """
+        if is_tensor(identifier) or isinstance(identifier, (np.ndarray, np.generic)):
+            return _giving(identifier)
+        return super().get(identifier)
 
 
-def serialize(initializer):
-    """``{"class_name", "config"}`` of an initializer, or the name of a function."""
-    return registry.plain(initializer)
-
-
-def deserialize(config, custom_objects=None):
-    """The initializer that `serialize` described."""
-    with registry.custom_object_scope(custom_objects or {}):
-        return get(config)
+_family = _Initializers("initializer")
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
 def _giving(value):
@@ -249,7 +242,7 @@ class VarianceScaling(_Random):
     ``output_axes``: which axes to count, if both are given.
     """
 
-    left_out = {"input_axes": None, "output_axes": None}
+    omit_defaults = {"input_axes": None, "output_axes": None}
 
     def __init__(
         self,
@@ -379,4 +372,4 @@ for _name, _class in (
     ("IdentityInitializer", Identity),
     ("OrthogonalInitializer", Orthogonal),
 ):
-    registry.register("initializer", _name, _class)
+    register("initializer", _name, _class)

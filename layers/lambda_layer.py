@@ -4,8 +4,8 @@ from inspect import signature
 
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import convert_to_tensor
-from tapewright.serialization import registry
-from tapewright.serialization.registration import (
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.registry import (
     get_registered_name,
     get_registered_object,
     name_in_scope,
@@ -71,16 +71,16 @@ class Lambda(Layer):
     def _knows_shape(self):
         return self._given_output_shape is not None
 
-    custom_arguments = ("function", "output_shape", "mask")
+    config_exclude = ("function", "output_shape", "mask")
 
     def get_config(self):
         config = super().get_config()
         given = (self.function, self._given_output_shape, self.mask)
-        for name, value in zip(self.custom_arguments, given):
+        for name, value in zip(self.config_exclude, given):
             if callable(value):
-                config[name] = registry.function_config(self._name_of(name, value))
+                config[name] = object_config.function_config(self._name_of(name, value))
             elif value is not None:
-                config[name] = registry.plain(value)
+                config[name] = object_config.plain(value)
         return config
 
     def _name_of(self, argument, function):
@@ -100,7 +100,7 @@ class Lambda(Layer):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        for name in cls.custom_arguments:
+        for name in cls.config_exclude:
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(
@@ -108,7 +108,7 @@ class Lambda(Layer):
                     "Make the layer anew with a function that is known by its name"
                 )
             if isinstance(value, dict) and isinstance(value.get("config"), str):
-                config[name] = registry.function_of("layer", value["config"])
+                config[name] = object_config.function_of("layer", value["config"])
         if isinstance(config.get("output_shape"), str):
             config["output_shape"] = _found("output_shape", config["output_shape"])
         return super().from_config(config)

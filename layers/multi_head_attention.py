@@ -8,7 +8,8 @@ from tapewright.ops.array.gather import repeat
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.nn.attention import dot_product_attention
-from tapewright.serialization.registry import plain, register
+from tapewright.serialization.object_config import plain
+from tapewright.serialization.registry import register
 
 from . import constraints, initializers, regularizers
 from .activation_layers import Softmax
@@ -321,7 +322,7 @@ class GroupedQueryAttention(_Heads):
     from multi-head checkpoints" (2023).
     """
 
-    place_in_keras = ("keras.layers", "GroupQueryAttention")
+    keras_class_path = ("keras.layers", "GroupQueryAttention")
 
     def __init__(
         self,

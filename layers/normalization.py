@@ -91,8 +91,8 @@ class BatchNormalization(_ScaleAndShift):
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
 
-    left_out = {
-        **Layer.left_out,
+    omit_defaults = {
+        **Layer.omit_defaults,
         "renorm": False,
         "renorm_clipping": None,
         "renorm_momentum": 0.99,

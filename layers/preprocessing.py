@@ -12,7 +12,7 @@ from tapewright.ops.array.shape import expand_dims, reshape, squeeze
 from tapewright.ops.array.sorting import searchsorted
 from tapewright.ops.math.elementwise import maximum, sqrt
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
-from tapewright.serialization.registry import plain
+from tapewright.serialization.object_config import plain
 
 from .base.argument_validation import one_of, whole
 from .base.layer import Layer
@@ -328,8 +328,8 @@ class Discretization(Layer):
     array([[0, 1, 2]], dtype=int32)
     """
 
-    left_out = {
-        **Layer.left_out,
+    omit_defaults = {
+        **Layer.omit_defaults,
         "trainable": True,
     }  # Keras' class takes no such argument
 

@@ -24,7 +24,7 @@ __all__ = ["GRU", "LSTM", "SimpleRNN"]
 class _WithCell(RNN):
     """An `RNN` that makes its cell of its own arguments, which are the config."""
 
-    left_out = {**RNN.left_out, "implementation": 2, "use_cudnn": "auto"}
+    omit_defaults = {**RNN.omit_defaults, "implementation": 2, "use_cudnn": "auto"}
     use_cudnn = "auto"
 
     def _make(self, cell_class, name, arguments):

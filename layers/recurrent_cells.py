@@ -12,7 +12,7 @@ from tapewright.ops.array.joining import concat, split
 from tapewright.ops.linalg.matmul import affine, matmul
 from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
-from tapewright.serialization.registry import deserialize
+from tapewright.serialization.object_config import deserialize
 
 from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import whole
@@ -29,7 +29,7 @@ class _Cell(Layer):
     ``recurrent_dropout``, each block has masks of its own.
     """
 
-    left_out = {**Layer.left_out, "implementation": 2}
+    omit_defaults = {**Layer.omit_defaults, "implementation": 2}
     gates = 1
 
     def _keep(self, arguments):

@@ -6,7 +6,8 @@ from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.math.elementwise import abs, square
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.ops.nn.normalization import l2_normalize
-from tapewright.serialization import registry
+from tapewright.serialization.configured import Configured
+from tapewright.serialization.object_config import ObjectFamily
 
 __all__ = [
     "L1",
@@ -24,10 +25,10 @@ __all__ = [
 ]
 
 
-class Regularizer(registry.Configured):
+class Regularizer(Configured):
     """Base: a subclass defines ``__call__(x)``, which gives a scalar."""
 
-    kind = "regularizer"
+    kind, kind_module = "regularizer", "keras.regularizers"
 
     def __call__(self, x):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
@@ -113,26 +114,8 @@ class OrthogonalRegularizer(Regularizer):
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 
-def get(identifier):
-    """The regularizer that a name, class, config or callable stands for; None for None.
-
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
-
-    >>> get("l2")
-    L2(l2=0.01)
-    """
-    return registry.resolve("regularizer", identifier)
-
-
-def serialize(regularizer):
-    """``{"class_name", "config"}`` of a regularizer, or the name of a function."""
-    return registry.plain(regularizer)
-
-
-def deserialize(config, custom_objects=None):
-    """The regularizer that `serialize` described."""
-    with registry.custom_object_scope(custom_objects or {}):
-        return get(config)
+_family = ObjectFamily("regularizer")
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
 def _checked(who, name, factor):

@@ -17,7 +17,7 @@ from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import concat, reverse, stack
 from tapewright.ops.array.shape import expand_dims, transpose
 from tapewright.ops.math.comparison import where
-from tapewright.serialization.registry import deserialize
+from tapewright.serialization.object_config import deserialize
 
 from .base.layer import Layer
 from .recurrent_cells import StackedRNNCells, size_of_output

@@ -4,7 +4,7 @@ from tapewright.compiler.control_flow.map_fn import map_fn
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, is_nested
 from tapewright.ops.array.joining import concat, reverse, stack
-from tapewright.serialization.registry import deserialize, serialize
+from tapewright.serialization.object_config import deserialize, serialize
 
 from .base.layer import Layer
 from .rnn import time_first

@@ -5,7 +5,7 @@ import numpy as np
 from tapewright.core.devices import array_module
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import Variable
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .gradients import SparseRows
@@ -159,7 +159,7 @@ class LossScaleOptimizer(Optimizer):
     def get_config(self):
         return {
             "name": self.name,
-            "inner_optimizer": registry.serialize(self.inner_optimizer),
+            "inner_optimizer": object_config.serialize(self.inner_optimizer),
             "initial_scale": self.initial_scale,
             "dynamic_growth_steps": self.dynamic_growth_steps,
         }
@@ -168,7 +168,9 @@ class LossScaleOptimizer(Optimizer):
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
         with registry.custom_object_scope(custom_objects or {}):
-            inner = registry.deserialize("optimizer", config.pop("inner_optimizer"))
+            inner = object_config.deserialize(
+                "optimizer", config.pop("inner_optimizer")
+            )
         return cls(inner, **config)
 
 

@@ -24,7 +24,8 @@ from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.configured import Configured
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .flat_buffers import lay_out
@@ -40,7 +41,7 @@ MAX_UPDATES = 64
 BUILDING = threading.RLock()  # of several threads, one makes the slots
 
 
-class Optimizer(State, registry.Configured):
+class Optimizer(State, Configured):
     """Base of all optimizers: a subclass defines `update_step`, or `update_block`.
 
     Args: ``learning_rate``, a number, or a function (or schedule) of the iteration, or
@@ -91,7 +92,7 @@ class Optimizer(State, registry.Configured):
     array([0.5, 2.5], dtype=float32)
     """
 
-    kind = "optimizer"
+    kind, kind_module = "optimizer", "keras.optimizers"
     # A zero gradient changes nothing: of a sparse one, only its rows need a visit.
     zero_is_idle = False
     # The rule has to see each variable as a whole: no blocks, no neighbours.
@@ -484,7 +485,7 @@ class Optimizer(State, registry.Configured):
 
     def get_config(self) -> dict:
         """The arguments that make an optimizer like this one, without its state."""
-        rate = registry.plain(self._learning_rate)
+        rate = object_config.plain(self._learning_rate)
         return super().get_config() | {"learning_rate": rate}
 
     @classmethod
@@ -492,7 +493,7 @@ class Optimizer(State, registry.Configured):
         """The optimizer that `get_config`, ours or Keras', described."""
         with registry.custom_object_scope(custom_objects or {}):
             if isinstance(config.get("learning_rate"), (dict, str)):
-                rate = registry.resolve("schedule", config["learning_rate"])
+                rate = object_config.resolve("schedule", config["learning_rate"])
                 config = {**config, "learning_rate": rate}
             return cls(**config)
 

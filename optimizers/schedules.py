@@ -18,7 +18,8 @@ from tapewright.ops.math.comparison import where
 from tapewright.ops.math.elementwise import ceil, floor, log, maximum, minimum
 from tapewright.ops.math.elementwise import pow as tensor_pow
 from tapewright.ops.math.trigonometry import cos
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.configured import Configured
 
 __all__ = [
     "CosineDecay",
@@ -33,14 +34,14 @@ __all__ = [
 ]
 
 
-class LearningRateSchedule(registry.Configured):
+class LearningRateSchedule(Configured):
     """Base: a subclass defines ``__call__(step)``, which gives the rate of that step.
 
     ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that are
     kept as attributes are the config.
     """
 
-    kind = "schedule"
+    kind, kind_module = "schedule", "keras.optimizers.schedules"
 
     def __call__(self, step):
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
@@ -271,7 +272,7 @@ class CosineDecayRestarts(_Formula):
 
 def serialize(learning_rate_schedule) -> dict:
     """``{"class_name", "config"}`` of a schedule."""
-    return registry.serialize(learning_rate_schedule)
+    return object_config.serialize(learning_rate_schedule)
 
 
 def deserialize(config, custom_objects=None) -> LearningRateSchedule:
@@ -280,7 +281,7 @@ def deserialize(config, custom_objects=None) -> LearningRateSchedule:
     Raises: ``ValueError`` that lists the known names.
     """
     with registry.custom_object_scope(custom_objects or {}):
-        return registry.deserialize("schedule", config)
+        return object_config.deserialize("schedule", config)
 
 
 # ------------------------------------------------------- what formulas are written over

@@ -1,6 +1,6 @@
 """Optimizers by name and config: `get`, `serialize`, `deserialize`."""
 
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 
 from .optimizer import Optimizer
 
@@ -27,10 +27,10 @@ def get(identifier):
 
 def serialize(optimizer) -> dict:
     """``{"class_name", "config"}`` of an optimizer."""
-    return registry.serialize(optimizer)
+    return object_config.serialize(optimizer)
 
 
 def deserialize(config, custom_objects=None) -> Optimizer:
     """The optimizer that `serialize` described."""
     with registry.custom_object_scope(custom_objects or {}):
-        return registry.deserialize("optimizer", config)
+        return object_config.deserialize("optimizer", config)

@@ -15,7 +15,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
-from tapewright.serialization import registry
+from tapewright.serialization import object_config
 
 from .moving_averages import ACCUMULATOR, AVERAGE
 
@@ -182,7 +182,7 @@ class State:
         return columns[0] if isinstance(name, str) else columns
 
     def _add(self, kind, name, shape, initializer, dtype):
-        initialize = registry.resolve("initializer", initializer)
+        initialize = object_config.resolve("initializer", initializer)
         with use_interpreters(()):
             variable = Variable(initialize(shape, dtype), trainable=False, dtype=dtype)
         self._added.append((kind, self._christened(variable, name)))

@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tapewright.core.lazy_import import import_lazily
-from tapewright.serialization.registration import (
+from tapewright.serialization.registry import (
     CustomObjectScope,
     custom_object_scope,
     get_custom_objects,

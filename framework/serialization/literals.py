@@ -9,7 +9,7 @@ import numpy as np
 
 from tapewright.core.dtypes import DType, as_dtype
 
-from .registration import refusal
+from .load_errors import load_error
 
 __all__ = ["array_form", "is_literal", "literal", "read_literal"]
 
@@ -100,11 +100,11 @@ def read_literal(value):
     if name == "__ellipsis__":  # without config in Keras 2
         return Ellipsis
     if not isinstance(config, dict):
-        raise refusal(f"{name}: its config must be a dict, got {str(config)[:80]}")
+        raise load_error(f"{name}: its config must be a dict, got {str(config)[:80]}")
     if name == "__bytes__":
         text = config.get("value")
         if not isinstance(text, str):
-            raise refusal(f"__bytes__: value must be a string, got {str(text)[:80]}")
+            raise load_error(f"__bytes__: value must be a string, got {str(text)[:80]}")
         return text.encode("utf-8")
     if name == "__slice__":
         return slice(*[_slice_part(config.get(part)) for part in _SLICE])
@@ -114,7 +114,9 @@ def read_literal(value):
 def _slice_part(part):
     if part is None or type(part) is int:
         return part
-    raise refusal(f"__slice__: start, stop and step are integers, got {str(part)[:80]}")
+    raise load_error(
+        f"__slice__: start, stop and step are integers, got {str(part)[:80]}"
+    )
 
 
 def _read_array(name, config):
@@ -124,7 +126,7 @@ def _read_array(name, config):
         shape.append(len(ahead))
         ahead = ahead[0] if ahead else None
     if math.prod(shape) > MAX_ENTRIES:
-        raise refusal(f"{name}: more than {MAX_ENTRIES} entries, shape {shape}")
+        raise load_error(f"{name}: more than {MAX_ENTRIES} entries, shape {shape}")
     try:
         dtype = as_dtype(dtype)
         array = np.asarray(values)
@@ -134,4 +136,4 @@ def _read_array(name, config):
             raise ValueError("its entries are no numbers")
         return array.astype(dtype.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise refusal(f"{name}: no array of {str(dtype)[:40]}: {error}") from None
+        raise load_error(f"{name}: no array of {str(dtype)[:40]}: {error}") from None

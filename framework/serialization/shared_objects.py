@@ -6,7 +6,7 @@ All entries of such a layer have the same number, Keras' ``shared_object_id``.
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from .registration import refusal
+from .load_errors import load_error
 
 __all__ = ["made_before", "made_now", "mark", "reading_shared", "with_shared"]
 
@@ -78,7 +78,7 @@ def made_before(config):
         return None
     name, thing = made[key]
     if name != config["class_name"]:
-        raise refusal(
+        raise load_error(
             f"the layers {name!r:.80} and {config['class_name']!r:.80} have one "
             f"{KEY}, {key}"
         )

@@ -4,8 +4,9 @@ Names and forms are those of Keras' ``get_config`` and ``get_build_config``.
 """
 
 from tapewright.core.dtypes import as_dtype
+from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
-from tapewright.serialization.registry import Configured, from_constructor, plain
+from tapewright.serialization.object_config import plain
 
 __all__ = ["BuildShapes", "LayerConfig", "dtype_of", "is_shape"]
 
@@ -15,9 +16,9 @@ _BASE = ("name", "trainable", "dtype")  # in every config of a layer
 class LayerConfig(Configured):
     """The part of a `Layer` that has to do with configs."""
 
-    kind = "layer"
-    left_out = {"activity_regularizer": None, "autocast": True}
-    prefers_given = True
+    kind, kind_module = "layer", "keras.layers"
+    omit_defaults = {"activity_regularizer": None, "autocast": True}
+    prefer_init_args = True
     _build_shapes = None
 
     @from_constructor

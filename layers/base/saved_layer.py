@@ -20,7 +20,7 @@ class SavedLayer(Layer):
         kwargs.setdefault("name", head["name"])
         super().__init__(**kwargs)
         self.class_name, self.config = head["class_name"], dict(config)
-        self.place_in_keras = head["module"], self.class_name, head["registered_name"]
+        self.keras_class_path = head["module"], self.class_name, head["registered_name"]
         self.kind_in_files = snake_case(self.class_name)
         made = [self._added_as(*each) for each in head["weights"]]
         self.generators = [Generator(0) for _ in range(head["streams"])]

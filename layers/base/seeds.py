@@ -2,7 +2,7 @@
 
 from tapewright.core.naming import unique_name
 from tapewright.ops.random.sampling import Generator
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 
 __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 
@@ -20,7 +20,7 @@ class SeedGenerator(Generator):
     True
     """
 
-    place_in_keras = ("keras.random", "SeedGenerator")
+    keras_class_path = ("keras.random", "SeedGenerator")
 
     def __init__(self, seed=None, name=None):
         if seed is not None and not isinstance(seed, int):
@@ -51,7 +51,7 @@ registry.register("seed_generator", "SeedGenerator", SeedGenerator)
 def checked_seed(who, seed):
     """``seed``: an int, None or a generator; a `SeedGenerator` of the config of one."""
     if isinstance(seed, dict):
-        return registry.deserialize("seed_generator", seed)
+        return object_config.deserialize("seed_generator", seed)
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if seed is None or whole or isinstance(seed, Generator):
         return seed

@@ -10,7 +10,7 @@ import tapewright as tw
 from tapewright import layers
 from tapewright.layers import BatchNormalization, Dense, Dropout, InputSpec, Layer
 from tapewright.layers.initializers import HeNormal
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 
 
 class Scale(Layer):
@@ -466,9 +466,9 @@ def test_the_constructors_arguments_are_the_config():
 
 
 def test_a_layer_comes_back_by_its_registered_name():
-    config = registry.serialize(Scale(name="s"))
+    config = object_config.serialize(Scale(name="s"))
     assert config["class_name"] == "Scale"
-    assert type(registry.deserialize("layer", config)) is Scale
+    assert type(object_config.deserialize("layer", config)) is Scale
 
 
 def test_serialized_layers_come_back_with_classes_of_ones_own_inside():

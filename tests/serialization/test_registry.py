@@ -3,7 +3,7 @@
 import pytest
 
 from tapewright.core.primitive import get_primitive
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 
 
 class Thing:
@@ -43,12 +43,12 @@ def test_an_unknown_name_is_a_value_error_that_lists_the_known(kind):
 
 
 def test_a_config_makes_the_object_again(kind):
-    config = registry.serialize(Thing(3))
+    config = object_config.serialize(Thing(3))
     assert config == {
         "module": Thing.__module__, "class_name": "Thing", "config": {"size": 3},
         "registered_name": "Thing",
     }  # fmt: skip
-    twin = registry.deserialize(kind, config)
+    twin = object_config.deserialize(kind, config)
     assert type(twin) is Thing and twin.size == 3
 
 

@@ -8,8 +8,9 @@ variables of the file by number.
 
 from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError, TracingError
-from tapewright.serialization import registry
-from tapewright.serialization.registration import from_file
+from tapewright.serialization import object_config
+from tapewright.serialization.configured import Configured
+from tapewright.serialization.load_errors import from_file
 
 from ..checkpoints.object_tree import explore
 from .graph_reader import FAULTS
@@ -23,7 +24,7 @@ NAME = "optimizers"
 
 def is_optimizer(x):
     """Whether it is an optimizer, of ours or of the user's."""
-    return isinstance(x, registry.Configured) and x.kind == "optimizer"
+    return isinstance(x, Configured) and x.kind == "optimizer"
 
 
 class OptimizerWriter:
@@ -47,11 +48,11 @@ class OptimizerWriter:
     def _config(self, optimizer):
         """The config, once it is known that a file may name all in it."""
         try:
-            config = registry.serialize(optimizer)
+            config = object_config.serialize(optimizer)
             with from_file(self.path, NAME):
-                registry.deserialize("optimizer", config)
+                object_config.deserialize("optimizer", config)
                 for variable in optimizer._trainable_variables:
-                    registry.resolve("constraint", _constraint(variable))
+                    object_config.resolve("constraint", _constraint(variable))
         except (TypeError, ValueError, LookupError, NotImplementedError) as error:
             reason = getattr(error, "reason", error)
             raise TracingError(
@@ -82,7 +83,7 @@ def _form(optimizer, config, variables):
 
 
 def _constraint(variable):
-    return registry.plain(getattr(variable, "constraint", None))
+    return object_config.plain(getattr(variable, "constraint", None))
 
 
 # --------------------------------------------------------------------------- reading
@@ -109,7 +110,7 @@ def read_optimizers(root, variables):
 
 
 def _read(form, variables, taken):
-    optimizer = registry.deserialize("optimizer", form["config"])
+    optimizer = object_config.deserialize("optimizer", form["config"])
     if not is_optimizer(optimizer):
         raise ValueError(f"{type(optimizer).__name__} is no class of optimizers")
     if form["variables"] is not None:
@@ -117,7 +118,7 @@ def _read(form, variables, taken):
         spared = [_of(trained, i) for i in form["spared"]]
         for variable, constraint in zip(trained, form["constraints"], strict=True):
             if constraint is not None:
-                variable.constraint = registry.resolve("constraint", constraint)
+                variable.constraint = object_config.resolve("constraint", constraint)
         if spared:
             optimizer.exclude_from_weight_decay(spared)
         optimizer.build(trained)

@@ -18,7 +18,7 @@ from tapewright.serialization.literals import (
     literal,
     read_literal,
 )
-from tapewright.serialization.registration import refusal
+from tapewright.serialization.load_errors import load_error
 
 __all__ = ["argument_config", "argument_from_config", "tensor_config"]
 
@@ -97,7 +97,7 @@ def argument_from_config(form, tensor):
     if kind == "__tuple__" and isinstance(form.get("items"), list):
         return tuple([argument_from_config(each, tensor) for each in form["items"]])
     if kind is not None and "config" in form:
-        raise refusal(
+        raise load_error(
             f"an argument of a call is of the unknown kind {str(kind)[:80]!r}"
         )
     return {key: argument_from_config(each, tensor) for key, each in form.items()}

@@ -18,11 +18,12 @@ from tapewright.formats.saved_model.functions import read_function, write_functi
 from tapewright.formats.saved_model.signature_functions import call_of
 from tapewright.formats.saved_model.values import decode_dtype, encode_dtype
 from tapewright.layers.base.own_variables import keeps_plainly
-from tapewright.serialization import registry
-from tapewright.serialization.registration import (
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.constructor_arguments import is_own
+from tapewright.serialization.registry import (
     custom_object_scope,
     get_registered_object,
-    not_known,
+    unregistered,
 )
 
 from .object_paths import places
@@ -46,7 +47,7 @@ def write_calls(group, model):
 
 def _layers_of_users(model):
     for layer in getattr(model, "layers", ()):
-        if not registry.is_own(type(layer)) or hasattr(layer, "saved_calls"):
+        if not is_own(type(layer)) or hasattr(layer, "saved_calls"):
             yield layer
         else:
             yield from _layers_of_users(layer)
@@ -72,7 +73,7 @@ def _write(group, layer):
         return
     for i, state in enumerate(variables[len(weights) :]):
         group.array(f"states/{i}", np.asarray(to_numpy(state._array)))
-    entry = registry.serialize(layer)
+    entry = object_config.serialize(layer)
     head = {
         "name": layer.name,
         "module": entry["module"],
@@ -154,7 +155,7 @@ def _is_known(name):
     if get_registered_object(name) is not None:
         return True
     try:
-        return registry.is_own(registry.find("layer", name))
+        return is_own(registry.find("layer", name))
     except ValueError:
         return False
 
@@ -212,7 +213,7 @@ class _Maker:
         if found is None:
             raise ValueError(
                 f"the file has no graph of {config.get('name')!r}, and the class "
-                f"{not_known(self.__name__)}"
+                f"{unregistered(self.__name__)}"
             )
         part, head = found
         return self.stand_in(head, config, lambda *own: _calls(part, head, *own))

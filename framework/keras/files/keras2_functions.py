@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from tapewright.core.nest import flatten
 from tapewright.layers.base.symbolic_tensor import OpCall, Operation, node_of
-from tapewright.serialization.registration import refusal
+from tapewright.serialization.load_errors import load_error
 
 __all__ = ["FunctionCall", "is_function_call"]
 
@@ -65,7 +65,7 @@ class FunctionCall(Operation):
         named = config.get("function") if isinstance(config, dict) else None
         module, _, function = str(named).rpartition(".")
         if module not in _MODULES or function not in _FILES:
-            raise refusal(
+            raise load_error(
                 f"the function {str(named)[:80]!r} of TensorFlow, which is part of a model "
                 "of Keras 2, is not known here"
             )

@@ -6,13 +6,10 @@ config may name is told in `registration`: nothing is imported, and no code is r
 """
 
 from tapewright.core.tensor import convert_to_tensor
-from tapewright.serialization import registry
+from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import is_literal, literal, read_literal
-from tapewright.serialization.registration import (
-    custom_object_scope,
-    not_known,
-    refusal,
-)
+from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.registry import custom_object_scope, unregistered
 from tapewright.serialization.shared_objects import reading_shared, with_shared
 
 from .call_arguments import tensor_config
@@ -72,8 +69,8 @@ def serialize_keras_object(obj):
     if hasattr(obj, "get_config") and not isinstance(obj, type):
         return described(obj)
     if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
-        return registry.named(obj)
-    return registry.plain(obj)
+        return object_config.named(obj)
+    return object_config.plain(obj)
 
 
 def described(thing, compiled=True):
@@ -82,7 +79,7 @@ def described(thing, compiled=True):
 
 
 def _described(thing, compiled):
-    config = registry.serialize(thing)
+    config = object_config.serialize(thing)
     for part in ("build_config", "compile_config")[: 1 + compiled]:
         tell = getattr(thing, f"get_{part}", None)
         told = None if tell is None else tell()
@@ -137,7 +134,7 @@ def _revived(config, kind):
         value = read_literal(config)
         return convert_to_tensor(value) if name == "__tensor__" else value
     if name == "__lambda__":
-        raise refusal("a config holds Python code, which is never run")
+        raise load_error("a config holds Python code, which is never run")
     return _made(config, kind)
 
 
@@ -145,8 +142,8 @@ def _made(config, kind):
     if config["class_name"] == "DTypePolicy":
         return config["config"].get("name")  # layers take it by its name
     if config["class_name"] == "function":
-        return registry.function_of(kind or "function", config["config"])
-    thing = registry.deserialize(kind_of(config, kind), config)
+        return object_config.function_of(kind or "function", config["config"])
+    thing = object_config.deserialize(kind_of(config, kind), config)
     if hasattr(thing, "build_from_config") and not thing.built:
         if config.get("build_config"):
             thing.build_from_config(config["build_config"])
@@ -176,4 +173,4 @@ def kind_of(config, otherwise=None):
     kinds = registry.kinds_of(config.get("class_name"))
     if len(kinds) == 1:
         return kinds[0]
-    raise refusal(not_known(name))
+    raise load_error(unregistered(name))

@@ -10,7 +10,7 @@ import warnings
 
 from tapewright.core.errors import SavingError
 from tapewright.layers.base.deferred_initialization import blank_weights
-from tapewright.serialization.registration import from_file, refusing
+from tapewright.serialization.load_errors import from_file, load_errors
 
 from .computed_dtypes import in_computed_dtypes
 from .custom_layer_graphs import calls_of_file, write_calls
@@ -95,7 +95,7 @@ def _build(model, build_config, path, place):
     if not build_config or model.built:
         return
     what = f"the model cannot be built for {build_config!r:.200}"
-    with from_file(path, place), refusing(what):
+    with from_file(path, place), load_errors(what):
         model.build_from_config(build_config)
 
 
@@ -127,7 +127,10 @@ def compile_as_saved(model, config, path, place):
         )
         return False
     try:
-        with from_file(path, place), refusing("the model cannot be compiled as it was"):
+        with (
+            from_file(path, place),
+            load_errors("the model cannot be compiled as it was"),
+        ):
             config, _ = in_computed_dtypes(in_present_form(config))
             model.compile_from_config(config)
     except SavingError as error:

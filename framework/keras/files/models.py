@@ -8,7 +8,7 @@ import os
 
 from tapewright.core.errors import SavingError
 from tapewright.core.variable import writing
-from tapewright.serialization.registration import custom_object_scope
+from tapewright.serialization.registry import custom_object_scope
 from tapewright.storage.file_kinds import kind_of
 
 from .h5_model import load_h5, save_h5

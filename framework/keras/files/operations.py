@@ -9,12 +9,8 @@ from collections import namedtuple
 
 from tapewright.core.primitive import get_primitive
 from tapewright.serialization import registry
-from tapewright.serialization.registration import (
-    get_registered_object,
-    not_known,
-    reading_file,
-    refusal,
-)
+from tapewright.serialization.load_errors import load_error, reading_file
+from tapewright.serialization.registry import get_registered_object, unregistered
 
 from .call_arguments import argument_config, argument_from_config
 
@@ -310,12 +306,14 @@ def operation_from_config(entry):
     """
     config = entry.get("config")
     if not isinstance(config, dict):
-        raise refusal(f"{str(entry.get('class_name'))[:80]}: its config must be a dict")
+        raise load_error(
+            f"{str(entry.get('class_name'))[:80]}: its config must be a dict"
+        )
     if entry["class_name"] == "OpCall":
         return _own(config)
     function = _FUNCTIONS.get(entry["class_name"])
     if function is None:
-        raise refusal(
+        raise load_error(
             f"the operation {str(entry['class_name'])[:80]!r} of Keras is not known here"
         )
     config = {
@@ -331,7 +329,7 @@ def operation_from_config(entry):
 def _own(config):
     op, attributes = config.get("op"), config.get("attributes")
     if not isinstance(op, str) or not isinstance(attributes, dict):
-        raise refusal(
+        raise load_error(
             "OpCall: its config must have the name of an op and its attributes"
         )
     attributes = argument_from_config(attributes, None)
@@ -341,10 +339,10 @@ def _own(config):
     try:
         primitive = get_primitive(op)
     except ValueError:
-        raise refusal(f"the op {not_known(op)}") from None
+        raise load_error(f"the op {unregistered(op)}") from None
     odd = sorted(set(attributes) ^ set(primitive.attributes))
     if [n for n in odd if n in attributes or n not in primitive.defaults]:
-        raise refusal(f"the op {op!r} has other attributes than {odd[:5]}")
+        raise load_error(f"the op {op!r} has other attributes than {odd[:5]}")
     for name, value in attributes.items():
         _check_value(op, name, value)
     return op, attributes, config.get("name")
@@ -355,7 +353,7 @@ def _check(function, config, taken):
     known = registry.find("composite", PREFIX + function).names
     odd = [str(key)[:40] for key in config if key not in known or key in taken]
     if odd:
-        raise refusal(
+        raise load_error(
             f"the operation {function!r} has no argument {odd[0]!r} in its config"
         )
     for name, value in config.items():
@@ -385,7 +383,9 @@ def _check_value(function, name, value):
         elif hasattr(each, "tolist"):
             ahead.append(each.tolist())
         elif type(each) is int and abs(each) > limit:
-            raise refusal(f"the operation {function!r} has {each!r:.40} for {name!r}")
+            raise load_error(
+                f"the operation {function!r} has {each!r:.40} for {name!r}"
+            )
 
 
 def check_call(operation, kwargs):
@@ -397,7 +397,7 @@ def check_call(operation, kwargs):
     op = getattr(operation, "op", None)
     taken = ()
     if op is not None and not op.startswith(PREFIX) and kwargs:
-        raise refusal(
+        raise load_error(
             f"the op {op!r} takes no arguments by name, got {list(kwargs)[:3]}"
         )
     if op is not None:

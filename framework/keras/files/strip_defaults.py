@@ -6,13 +6,13 @@ some version of it; and a reader of any version has the defaults.
 
 import functools
 
-from tapewright.serialization import registry
+from tapewright.serialization import object_config
 from tapewright.serialization.constructor_arguments import constructor_defaults
+from tapewright.serialization.registry import kind_modules
 
 __all__ = ["for_file"]
 
-_KINDS = {module: kind for kind, module in registry.MODULES.items()}
-_KINDS |= {"keras": "layer", "keras.src.models.functional": "layer"}
+_MODEL_MODULES = ("keras", "keras.src.models.functional")
 # A dtype is by default that of the process that reads; Rescaling in Keras wants an offset.
 _ALWAYS = {"name", "dtype", "offset"}
 
@@ -34,10 +34,10 @@ def for_file(config):
     inner = config.get("config")
     if "class_name" not in config or not isinstance(inner, dict):
         return {key: for_file(each) for key, each in config.items()}
-    kind = _KINDS.get(config.get("module"))
+    kind = _kind_of(config.get("module"))
     if kind is None:  # the user's, or an array, a tensor, an op
         return config
-    cls = registry.class_of(kind, config)
+    cls = object_config.class_of(kind, config)
     short = {key: for_file(each) for key, each in inner.items()}
     defaults = _defaults_of(cls)
     for key in [key for key in short if key in defaults and key not in _ALWAYS]:
@@ -45,6 +45,14 @@ def for_file(config):
             del short[key]
     rest = {key: for_file(each) for key, each in config.items() if key != "config"}
     return {key: rest.get(key, short) for key in config}
+
+
+def _kind_of(module):
+    """The kind of our classes of a module, or None."""
+    if module in _MODEL_MODULES:
+        return "layer"
+    modules = kind_modules.items()
+    return next((kind for kind, each in modules if each == module), None)
 
 
 _defaults_of = functools.cache(constructor_defaults)

@@ -14,13 +14,8 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.comparison import logical_and
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
-from tapewright.serialization.registry import (
-    Configured,
-    from_constructor,
-    named,
-    plain,
-    resolve,
-)
+from tapewright.serialization.configured import Configured, from_constructor
+from tapewright.serialization.object_config import named, plain, resolve
 
 from .shape_utils import fitted, is_structure, like, predictions, same_rank
 
@@ -48,7 +43,7 @@ class Loss(Configured):
     np.float32(8.0)
     """
 
-    kind = "loss"
+    kind, kind_module = "loss", "keras.losses"
     integer_labels = (
         False  # whether `call` takes y_true as it is, not in y_pred's dtype
     )
@@ -158,7 +153,7 @@ class LossFunctionWrapper(Loss):
     np.float32(5.0)
     """
 
-    place_in_keras = ("keras.src.losses.losses", "LossFunctionWrapper")
+    keras_class_path = ("keras.src.losses.losses", "LossFunctionWrapper")
 
     def __init__(
         self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs

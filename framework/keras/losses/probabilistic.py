@@ -239,7 +239,7 @@ class CategoricalCrossentropy(Loss):
     np.float32(0.6931472)
     """
 
-    left_out = {"assume_normalized": False}  # Keras does not know it
+    omit_defaults = {"assume_normalized": False}  # Keras does not know it
 
     def __init__(
         self,

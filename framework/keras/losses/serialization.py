@@ -1,11 +1,7 @@
 """Losses by name, and as configs."""
 
-from tapewright.serialization.registry import (
-    custom_object_scope,
-    named,
-    register,
-    resolve,
-)
+from tapewright.serialization.object_config import ObjectFamily, named
+from tapewright.serialization.registry import register
 
 from .focal import (
     binary_focal_crossentropy,
@@ -36,36 +32,8 @@ from .similarity import circle
 __all__ = ["deserialize", "get", "serialize"]
 
 
-def get(identifier):
-    """The loss that a name, class, config or callable stands for; None for None.
-
-    A class's name gives an object of it, a function's the function.
-
-    Raises: ``ValueError`` that lists the known names, and those near to an unknown one;
-    ``TypeError`` for what is no identifier.
-
-    >>> get("mse") is mean_squared_error
-    True
-    """
-    if isinstance(identifier, dict) and identifier.get("class_name") == "function":
-        identifier = identifier["config"]  # Keras' way to write a function down
-    return resolve("loss", identifier)
-
-
-def serialize(loss):
-    """The config of an object, or that with the name of a function, as `get` takes them."""
-    return named(loss)
-
-
-def deserialize(name, custom_objects=None):
-    """`get`, with ``custom_objects`` (name to class or function) known for this call.
-
-    >>> deserialize({"class_name": "Huber", "config": {"delta": 2.0}}).delta
-    2.0
-    """
-    with custom_object_scope(custom_objects or {}):
-        return get(name)
-
+_family = ObjectFamily("loss", named)
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 for _function, _others in {
     mean_squared_error: ("mse", "MSE"),

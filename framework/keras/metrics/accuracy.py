@@ -225,7 +225,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """
 
     _direction = "up"
-    left_out = {"from_sorted_ids": False}
+    omit_defaults = {"from_sorted_ids": False}
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from tapewright.ops.math.comparison import equal, greater, logical_and, where
 from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import sigmoid
-from tapewright.serialization.registry import plain
+from tapewright.serialization.object_config import plain
 
 from .confusion_utils import KINDS, Thresholds, count
 from .metric import Metric

@@ -1,7 +1,7 @@
 """True and false positives and negatives, and the ratios of them."""
 
 from tapewright.ops.math.elementwise import divide_no_nan
-from tapewright.serialization.registry import plain
+from tapewright.serialization.object_config import plain
 
 from .confusion_utils import LOWEST, Thresholds, count
 from .metric import Metric

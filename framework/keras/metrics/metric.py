@@ -16,7 +16,7 @@ from tapewright.core.tape import Tape
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
-from tapewright.serialization.registry import Configured
+from tapewright.serialization.configured import Configured
 
 __all__ = ["Metric"]
 
@@ -45,7 +45,7 @@ class Metric(Module, Configured):
     (np.float32(3.0), np.float32(3.0))
     """
 
-    kind = "metric"
+    kind, kind_module = "metric", "keras.metrics"
     _direction = None  # "up" or "down": which way is better, if that is known
     _own = None  # variables in the order in which they were made
 

@@ -2,13 +2,13 @@
 
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
-from tapewright.serialization.registry import (
+from tapewright.serialization.object_config import (
     deserialize,
     function_of,
     named,
     plain,
-    registered_name,
 )
+from tapewright.serialization.registry import registered_name
 
 from .metric import Metric
 from .shape_utils import as_tensor, fitted_weight, same_rank, trailing_axes

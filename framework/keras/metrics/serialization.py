@@ -1,8 +1,8 @@
 """Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
 
 from tapewright.core.naming import snake_case
-from tapewright.serialization import registry
-from tapewright.serialization.registry import custom_object_scope, named, register
+from tapewright.serialization.object_config import ObjectFamily, named
+from tapewright.serialization.registry import register
 
 from .. import losses
 from . import accuracy, correlation, probabilistic, regression
@@ -26,30 +26,8 @@ _BY_LABELS = {  # what depends on the kind of the labels
 }
 
 
-def get(identifier):
-    """The metric that a name, class, config or callable stands for; None for None.
-
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
-
-    >>> get("mse")
-    <MeanSquaredError name=mean_squared_error>
-    """
-    return registry.resolve("metric", identifier)
-
-
-def serialize(metric):
-    """The config of an object, or that with the name of a function: for `deserialize`."""
-    return named(metric)
-
-
-def deserialize(config, custom_objects=None):
-    """The metric that `serialize` described; ``custom_objects``: more names for this.
-
-    >>> deserialize(serialize(get("top_k_categorical_accuracy"))).k
-    5
-    """
-    with custom_object_scope(custom_objects or {}):
-        return get(config)
+_family = ObjectFamily("metric", named)
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
 def resolve(identifier, y_true, y_pred):

@@ -16,8 +16,8 @@ from tapewright.layers.base.symbolic_tensor import (
     Operation,
     node_of,
 )
-from tapewright.serialization.registration import refusal, refusing
-from tapewright.serialization.registry import deserialize, serialize
+from tapewright.serialization.load_errors import load_error, load_errors
+from tapewright.serialization.object_config import deserialize, serialize
 
 from ..files.call_arguments import (
     argument_config,
@@ -78,7 +78,7 @@ def _call_config(node, tensor):
 
 def _is_functional(operation):
     """Whether Keras has it as a model made from inputs and outputs."""
-    return getattr(operation, "place_in_keras", ("", ""))[1] == "Functional"
+    return getattr(operation, "keras_class_path", ("", ""))[1] == "Functional"
 
 
 def _mapped(function, nest):
@@ -116,7 +116,7 @@ class _Builder:
         self.made, self.calls, self.first = {}, {}, {}
         entries = config["layers"]
         if not isinstance(entries, list):
-            raise refusal(f"Model: layers must be a list, got {str(entries)[:80]}")
+            raise load_error(f"Model: layers must be a list, got {str(entries)[:80]}")
         for entry in entries:
             self._add(entry)
         self.base = {name: self._base(name) for name in self.made}
@@ -127,15 +127,15 @@ class _Builder:
         if name is None and isinstance(inner, dict):
             name = inner.get("name")
         if not isinstance(name, str) or not isinstance(entry.get("class_name"), str):
-            raise refusal(
+            raise load_error(
                 "Model: each of the layers must be a dict with class_name, config and "
                 f"name, got {str(entry)[:80]}"
             )
         if name in self.made:
-            raise refusal(f"Model: two layers have the name {name[:80]!r}")
+            raise load_error(f"Model: two layers have the name {name[:80]!r}")
         operation = self._operation(entry)
         if not isinstance(operation, Operation):
-            raise refusal(f"Model: {name[:80]!r} is no layer, but {operation!r:.80}")
+            raise load_error(f"Model: {name[:80]!r} is no layer, but {operation!r:.80}")
         self.made[name] = operation
         is_input = isinstance(operation, InputLayer)  # which has its node already
         self.first[name] = len(operation._inbound_nodes) - is_input
@@ -193,7 +193,7 @@ class _Builder:
                     ready.append(other)
         stuck = list(dict.fromkeys([name for (name, _), n in needed.items() if n]))
         if stuck:
-            raise refusal(
+            raise load_error(
                 f"Model: the layers {', '.join(stuck[:5])[:200]} wait for each other: "
                 "their calls go round in a loop"
             )
@@ -215,17 +215,17 @@ class _Builder:
     def _place(self, config):
         place = config.get("keras_history") if isinstance(config, dict) else None
         if not _is_place(place):
-            raise refusal(
+            raise load_error(
                 "Model: a tensor must come from [layer, number of its call, number of the "
                 f"output], got {str(place)[:80]}"
             )
         name, number, index = place[:3]
         if name not in self.made:
-            raise refusal(f"Model: there is no layer {name[:80]!r} in the config")
+            raise load_error(f"Model: there is no layer {name[:80]!r} in the config")
         number -= self.base[name]
         count = max(len(self.calls[name]), isinstance(self.made[name], InputLayer))
         if not 0 <= number < count:
-            raise refusal(
+            raise load_error(
                 f"Model: the layer {name[:80]!r} is called {count} times in the config, "
                 f"there is no call {place[1]} of it"
             )
@@ -235,7 +235,7 @@ class _Builder:
         name, number, index = self._place(config)
         tensors = self.made[name]._inbound_nodes[self.first[name] + number]
         if not 0 <= index < len(tensors.output_tensors):
-            raise refusal(
+            raise load_error(
                 f"Model: the layer {name[:80]!r} gives {len(tensors.output_tensors)} "
                 f"outputs, there is no output {index}"
             )
@@ -247,7 +247,9 @@ class _Builder:
         args = argument_from_config(call.get("args", []), tensor)
         kwargs = argument_from_config(call.get("kwargs", {}), tensor)
         if not isinstance(args, list) or not isinstance(kwargs, dict):
-            raise refusal(f"Model: a call needs args and kwargs, got {str(call)[:80]}")
+            raise load_error(
+                f"Model: a call needs args and kwargs, got {str(call)[:80]}"
+            )
         if not call.get("keeps_training"):
             kwargs.pop("training", None)
         return args, kwargs
@@ -257,17 +259,21 @@ class _Builder:
         symbolic = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
         is_op = isinstance(self.made[name], (OpCall, FunctionCall))
         if is_op and not symbolic:  # it would compute now
-            raise refusal(f"the operation {name[:80]!r} is called on no tensor")
+            raise load_error(f"the operation {name[:80]!r} is called on no tensor")
         if is_op:
             check_call(self.made[name], kwargs)
-        with refusing(f"the layer {name[:80]!r} cannot be called as the config says"):
+        with load_errors(
+            f"the layer {name[:80]!r} cannot be called as the config says"
+        ):
             self.made[name](*args, **kwargs)
 
     def _ends(self, places):
         if isinstance(places, dict):
             return {key: self._ends(each) for key, each in places.items()}
         if not isinstance(places, (list, tuple)):
-            raise refusal(f"Model: inputs and outputs are places, got {places!r:.80}")
+            raise load_error(
+                f"Model: inputs and outputs are places, got {places!r:.80}"
+            )
         if not _is_place(places):
             return _container(places, [self._ends(each) for each in places])
         name, number, index = places[:3]
@@ -292,7 +298,7 @@ def _calls(name, entry):
     """The calls of a layer as dicts, those of Keras 2 with their places under "old"."""
     nodes = entry.get("inbound_nodes", [])
     if not isinstance(nodes, list):
-        raise refusal(
+        raise load_error(
             f"Model: inbound_nodes of {name[:80]!r} must be a list, got {str(nodes)[:80]}"
         )
     return [_old_call(name, node) if isinstance(node, list) else node
@@ -302,7 +308,7 @@ def _calls(name, entry):
 def _is_node(name, node):
     if isinstance(node, (dict, list)):
         return bool(node)
-    raise refusal(
+    raise load_error(
         f"Model: a call of {name[:80]!r} must be a dict, got {str(node)[:80]}"
     )
 
@@ -313,10 +319,10 @@ def _old_call(name, node):
     node = [node] if _is_place(node) else node
     for place in node:
         if not _is_place(place) or len(place) > 4:
-            raise refusal(f"Model: {name[:80]!r} is called on {str(place)[:80]}")
+            raise load_error(f"Model: {name[:80]!r} is called on {str(place)[:80]}")
     kwargs = node[0][3] if len(node[0]) > 3 else {}
     if not isinstance(kwargs, dict):
-        raise refusal(f"Model: {name[:80]!r} is called with {str(kwargs)[:80]}")
+        raise load_error(f"Model: {name[:80]!r} is called with {str(kwargs)[:80]}")
     return {"old": [place[:3] for place in node], "kwargs": kwargs}
 
 

@@ -9,9 +9,10 @@ from tapewright.layers.base.layer_serialization import BuildShapes
 from tapewright.layers.base.masks import attach, in_use, mask_of, masked
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.serialization.configured import from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
-from tapewright.serialization.registration import custom_object_scope
-from tapewright.serialization.registry import from_constructor, plain, register
+from tapewright.serialization.object_config import plain
+from tapewright.serialization.registry import custom_object_scope, register
 
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
 from ..training.steps import Steps
@@ -40,7 +41,7 @@ class Model(Loops, Steps, Layer):
 
     _network = None
     _makes_masks = False  # its layers do
-    custom_arguments = ("inputs", "outputs")
+    config_exclude = ("inputs", "outputs")
 
     def __init__(self, *args, inputs=None, outputs=None, **kwargs):
         if args and outputs is None and inputs is None and len(args) > 1:
@@ -302,7 +303,7 @@ class Model(Loops, Steps, Layer):
     # --- config
 
     @property
-    def place_in_keras(self):
+    def keras_class_path(self):
         """The module and class of Keras of which this is one."""
         if self._network is None:
             return "keras", "Model"

@@ -5,8 +5,9 @@ from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.masks import masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
-from tapewright.serialization.registration import custom_object_scope, refusal
-from tapewright.serialization.registry import deserialize, serialize
+from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.object_config import deserialize, serialize
+from tapewright.serialization.registry import custom_object_scope
 
 from .functional import Network, standardized
 from .model import Model, of_rank
@@ -183,7 +184,7 @@ class Sequential(Model):
         return self.layers
 
     lists_layers = True
-    place_in_keras = ("keras", "Sequential")
+    keras_class_path = ("keras", "Sequential")
 
     @property
     def output_names(self):
@@ -211,7 +212,7 @@ class Sequential(Model):
         config = dict(config)
         shape = config.pop("build_input_shape", None)
         if not isinstance(config.get("layers"), list):
-            raise refusal(
+            raise load_error(
                 f"{cls.__name__}: the config must have a list of layers, got "
                 f"{str(config.get('layers'))[:80]}"
             )

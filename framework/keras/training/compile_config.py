@@ -1,7 +1,7 @@
 """What `compile` was given, as a config, and back: Keras' keys and forms."""
 
-from tapewright.serialization import registry
-from tapewright.serialization.registration import refusal
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.load_errors import load_error
 
 from ..files.keras_objects import serialize_keras_object
 
@@ -40,7 +40,7 @@ def arguments_of_compile(config):
     Raises: ``ValueError`` for an unknown key, class or function.
     """
     if not isinstance(config, dict):
-        raise refusal(f"the compile config must be a dict, got {str(config)[:80]}")
+        raise load_error(f"the compile config must be a dict, got {str(config)[:80]}")
     arguments = {}
     for key, value in config.items():
         if key in _KINDS:
@@ -48,7 +48,7 @@ def arguments_of_compile(config):
         elif key in _PLAIN:
             arguments[key] = value
         elif value is not None and _OFF.get(key) != value:
-            raise refusal(
+            raise load_error(
                 f"the compile config has {str(key)[:80]!r}: {str(value)[:80]}, which is "
                 f"not supported; known are {', '.join([*_KINDS, *_PLAIN])}"
             )
@@ -65,5 +65,5 @@ def _revived(kind, value):
     if not isinstance(value, dict):
         return value
     if "class_name" in value:
-        return registry.deserialize(kind, value)
+        return object_config.deserialize(kind, value)
     return {key: _revived(kind, each) for key, each in value.items()}

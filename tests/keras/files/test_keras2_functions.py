@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.errors import SavingError
 from tapewright.keras.files.keras2_configs import in_present_form
-from tapewright.serialization.registration import from_file
+from tapewright.serialization.load_errors import from_file
 
 from .reference import record_keras2_functions as reference
 

@@ -9,8 +9,8 @@ import pytest
 from tapewright import keras
 from tapewright.keras import initializers, layers, losses, regularizers, saving
 from tapewright.keras.files.strip_defaults import for_file
-from tapewright.serialization import registry
-from tapewright.serialization.registration import from_file
+from tapewright.serialization import object_config
+from tapewright.serialization.load_errors import from_file
 
 REFERENCE = Path(__file__).parent / "reference"
 LAYERS = json.loads((REFERENCE / "configs_layers.json").read_text())
@@ -268,7 +268,7 @@ def test_a_layer_of_several_inputs_is_built_again():
 def test_what_is_wrong_in_a_file_is_told_with_its_place(config, message):
     with from_file("net.h5", "model_config"):
         with pytest.raises(OSError, match=rf"net.h5 \[model_config\]: .*{message}"):
-            registry.deserialize("layer", config)
+            object_config.deserialize("layer", config)
 
 
 def test_regularizers_inside_of_wrappers_come_back():

@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.errors import SavingError
 from tapewright.keras.files.operations import is_operation
-from tapewright.serialization.registration import from_file
+from tapewright.serialization.load_errors import from_file
 
 from .reference import record_operations as reference
 

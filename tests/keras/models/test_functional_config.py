@@ -20,7 +20,7 @@ from tapewright.keras import (
     saving,
 )
 from tapewright.keras.models import model_from_json
-from tapewright.serialization.registration import from_file
+from tapewright.serialization.load_errors import from_file
 
 REFERENCE = Path(__file__).parent.parent / "files" / "reference"
 MODELS = json.loads((REFERENCE / "configs_models.json").read_text())

@@ -9,15 +9,15 @@ import tapewright as tw
 from tapewright import keras
 from tapewright.core.errors import SavingError
 from tapewright.keras import layers, saving
-from tapewright.serialization import registration, registry
-from tapewright.serialization.registration import from_file
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.load_errors import from_file
 
 
 @pytest.fixture(autouse=True)
 def as_before():
-    known, names = dict(registration._KNOWN), dict(registration._NAMES)
+    known, names = dict(registry._CUSTOM), dict(registry._CUSTOM_NAMES)
     yield
-    for held, before in ((registration._KNOWN, known), (registration._NAMES, names)):
+    for held, before in ((registry._CUSTOM, known), (registry._CUSTOM_NAMES, names)):
         held.clear()
         held.update(before)
 
@@ -198,7 +198,9 @@ def test_a_class_that_was_only_defined_is_not_found_from_a_file():
     with pytest.raises(SavingError, match=message):
         in_a_file(config)
     with from_file("net.h5"), pytest.raises(SavingError, match="'Scale'"):
-        registry.deserialize("layer", {"class_name": "Scale", "config": {"factor": 2}})
+        object_config.deserialize(
+            "layer", {"class_name": "Scale", "config": {"factor": 2}}
+        )
 
 
 def test_custom_objects_are_found_from_a_file():
@@ -230,7 +232,7 @@ def test_the_code_of_a_lambda_layer_is_never_run_from_a_file():
 
 def test_functions_of_python_are_none_that_a_file_may_name():
     for name in ("eval", "exec", "open", "os.system", "__import__"):
-        function = registry.function_config(name)
+        function = object_config.function_config(name)
         config = saving.serialize_keras_object(layers.Dense(2))
         config["config"]["activation"] = function
         with pytest.raises(SavingError, match=f"{name}.*not known here"):
@@ -256,7 +258,10 @@ def test_an_error_of_the_class_itself_names_the_file():
 def test_a_class_of_keras_2_for_an_optimizer_is_ours():
     config = {"class_name": "Custom>Adam", "config": {"learning_rate": 0.5}}
     with from_file("old.h5"):
-        assert type(registry.deserialize("optimizer", config)) is keras.optimizers.Adam
+        assert (
+            type(object_config.deserialize("optimizer", config))
+            is keras.optimizers.Adam
+        )
 
 
 # ------------------------------------------------------------- layers that build themselves

@@ -1,0 +1,93 @@
+"""`Configured`: classes whose config is the arguments of their constructor."""
+
+from collections.abc import Callable
+from typing import Any
+
+from . import registry
+from .constructor_arguments import (
+    NO_ARGUMENTS,
+    PlainArguments,
+    constructor_arguments,
+    is_own,
+)
+from .object_config import plain
+
+__all__ = ["Configured", "from_constructor"]
+
+
+def from_constructor(get_config: Callable) -> Callable:
+    """Decorator: mark a ``get_config`` that has exactly the constructor's arguments."""
+    get_config.from_constructor = True
+    return get_config
+
+
+class Configured:
+    """Base of classes that are registered by name and can be rebuilt from a config.
+
+    The config has the constructor's arguments, each kept as the attribute of its name. A
+    class that sets ``kind`` is the base of a family, whose classes are registered when they
+    are defined; ``kind_module`` is the module that configs name for them.
+    """
+
+    kind = None
+    omit_defaults = {}  # arguments that the config omits if they have this value
+    config_exclude = ()  # arguments that `get_config` of a subclass adds itself
+    prefer_init_args = False  # use the plain arguments given, rather than attributes
+    _plain_arguments = None
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "kind_module" in vars(cls):
+            registry.kind_modules[cls.kind] = cls.kind_module
+        if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
+            registry.register(cls.kind, cls.__name__, cls)
+
+    def __new__(cls, *args, **kwargs):
+        thing = super().__new__(cls)
+        if not is_own(cls):
+            vars(thing)["_plain_arguments"] = PlainArguments(cls, args, kwargs)
+        return thing
+
+    @from_constructor
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain values: numbers, strings, lists, dicts.
+
+        Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
+        """
+        cls, config, given = type(self), {}, self._plain_arguments or NO_ARGUMENTS
+        is_default = hasattr(cls.get_config, "from_constructor")
+        if is_default and given.lost:
+            raise NotImplementedError(
+                f"{cls.__name__}.get_config: arguments that __init__ takes as *args have "
+                "no names; write a get_config and a from_config of your own"
+            )
+        first = given.by_name if self.prefer_init_args and is_default else {}
+        names = constructor_arguments(cls)
+        for name in [n for n in names if n not in self.config_exclude]:
+            if name in first:
+                value = plain(first[name])
+            elif hasattr(self, name):
+                value = plain(getattr(self, name))
+            elif name in given.by_name:
+                value = plain(given.by_name[name])
+            elif is_default:
+                raise NotImplementedError(
+                    f"{cls.__name__}.get_config: the argument {name!r} of __init__ "
+                    f"is not kept; set self.{name}, or write a get_config of your own"
+                )
+            else:
+                continue
+            if name not in self.omit_defaults or value != self.omit_defaults[name]:
+                config[name] = value
+        if is_default:  # the **kwargs that no base class has a name for
+            config |= {k: plain(x) for k, x in given.others.items() if k not in names}
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]):
+        """Return an object made with the arguments of a config."""
+        return cls(**config)
+
+    def __repr__(self):
+        arguments = (f"{key}={value!r}" for key, value in self.get_config().items())
+        return f"{type(self).__name__}({', '.join(arguments)})"
