@@ -5,6 +5,7 @@ like any other.
 """
 
 import ast
+import functools
 import re
 import sys
 from pathlib import Path
@@ -78,15 +79,21 @@ def sources():
 SOURCES = sources()
 
 
-def imports(module, for_types=True):
-    """``(module, line)`` for everything that a file of ours imports, wherever it stands;
-    with or without what is imported ``if TYPE_CHECKING``, which never runs."""
-    path = SOURCES[module]
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = ast.parse(path.read_text())
+@functools.cache
+def nodes(module, for_types=True):
+    """The imports and attributes in the source of a file of ours; with or without those
+    under ``if TYPE_CHECKING``, which never runs."""
+    tree = ast.parse(SOURCES[module].read_text())
     if not for_types:
         tree.body = [node for node in tree.body if not is_type_checking(node)]
-    for node in ast.walk(tree):
+    kinds = ast.Import, ast.ImportFrom, ast.Attribute
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def imports(module, for_types=True):
+    """``(module, line)`` for everything that a file of ours imports, wherever it stands."""
+    package = module if is_package(module) else module.rpartition(".")[0]
+    for node in nodes(module, for_types):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -237,7 +244,7 @@ def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name(
         here, _ = room(module)
         if here in ("", "plot", "__main__"):
             continue
-        for node in ast.walk(ast.parse(SOURCES[module].read_text())):
+        for node in nodes(module):
             if not isinstance(node, ast.ImportFrom):
                 continue
             if node.level:
@@ -254,9 +261,8 @@ def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name(
 def test_no_file_reads_a_private_name_of_another():
     wrong = []
     for module in SOURCES:
-        tree = ast.parse(SOURCES[module].read_text())
         modules = set()  # local names of modules of ours
-        for node in ast.walk(tree):
+        for node in nodes(module):
             if not isinstance(node, ast.ImportFrom):
                 continue
             if not (node.level or node.module.startswith("tapewright")):
@@ -266,7 +272,7 @@ def test_no_file_reads_a_private_name_of_another():
                     wrong.append(f"{where(module, node.lineno)}: {alias.name}")
                 modules.add(alias.asname or alias.name)
         modules &= {name.rpartition(".")[2] for name in SOURCES}
-        for node in ast.walk(tree):
+        for node in nodes(module):
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)

@@ -5,7 +5,7 @@ A `KerasTensor` has a shape and a dtype, and no values. A layer called on one no
 them is a model, see `keras/models/functional.py`.
 """
 
-from collections import namedtuple
+from typing import NamedTuple
 
 from tapewright.compiler.function.concrete_function import UntracedFunction
 from tapewright.compiler.function.function import Function
@@ -36,7 +36,13 @@ __all__ = [
     "symbolic_outputs",
 ]
 
-KerasHistory = namedtuple("KerasHistory", ["operation", "node_index", "tensor_index"])
+
+class KerasHistory(NamedTuple):
+    """The layer call, and the output of it, that made a symbolic tensor."""
+
+    operation: object
+    node_index: int
+    tensor_index: int
 
 
 class _Shape(TensorShape):

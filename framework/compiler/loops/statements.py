@@ -94,7 +94,7 @@ class Loop(NamedTuple):
 
 
 class Load(NamedTuple):
-    """``out = access``"""
+    """``out = access``."""
 
     out: Scalar
     access: Access
@@ -109,7 +109,7 @@ class Compute(NamedTuple):
 
 
 class Store(NamedTuple):
-    """``access = value``"""
+    """``access = value``."""
 
     access: Access
     value: Scalar

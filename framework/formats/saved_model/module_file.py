@@ -63,9 +63,9 @@ class _Options:
 
 @dataclass
 class SaveOptions(_Options):
-    """How to `save`. ``experimental_custom_gradients``: whether gradients of the user's own
-    are written, as graphs, too.
+    """Options of `save`.
 
+    ``experimental_custom_gradients``: also write custom gradients, as graphs.
     The others are TensorFlow's: ``save_debug_info`` changes nothing, as lines are always
     kept; the rest must be left out.
 

@@ -5,7 +5,7 @@ structures", 1981): ranks, then an order within each rank that crosses few lines
 positions close to the neighbours'. A line over several ranks has a place in each.
 """
 
-from collections import namedtuple
+from typing import NamedTuple
 
 __all__ = ["Drawing", "Piece", "draw_layered"]
 
@@ -13,10 +13,22 @@ SWEEPS = 12
 LONG_LINE_WIDTH = 8.0
 LANE = 13.0  # between lines that lead back
 
-# ``lines``: edge -> pieces; a piece leads from ``start`` to ``end``, two points (x, y);
-# between ranks it may turn at the height ``turn``, elsewhere that is None.
-Drawing = namedtuple("Drawing", ["centers", "lines", "width", "height"])
-Piece = namedtuple("Piece", ["start", "end", "turn"])
+
+class Drawing(NamedTuple):
+    """The centers of boxes, and ``lines``: edge -> pieces."""
+
+    centers: dict
+    lines: dict
+    width: float
+    height: float
+
+
+class Piece(NamedTuple):
+    """A part of a line between two points; between ranks it may turn at height ``turn``."""
+
+    start: tuple
+    end: tuple
+    turn: float | None
 
 
 class _Place:

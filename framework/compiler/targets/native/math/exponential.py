@@ -119,8 +119,10 @@ def cosh(x):
 
 
 def tanh(x):
-    """``(e**2x - 1) / (e**2x + 1)`` from expm1, near zero ``x`` and a rational of ``x^2``;
-    one division serves both. Within 2 ulp."""
+    """``(e**2x - 1) / (e**2x + 1)`` from expm1, within 2 ulp.
+
+    Near zero ``x`` times a rational of ``x^2``; one division serves both.
+    """
     select = x.writer.select
     size, a = x.dtype.itemsize, magnitude(x)
     near, z = a < 0.54, a * a

@@ -96,8 +96,10 @@ def clamped(x, low, high):
 
 
 def with_tiny(function):
-    """Return ``x`` itself where it is so small that an odd function with slope 1 at zero
-    rounds to it: denormal numbers and the sign of zero come out right."""
+    """Return ``x`` itself where an odd function with slope 1 at zero rounds to it.
+
+    Denormal numbers and the sign of zero come out right.
+    """
 
     def whole(x):
         tiny = 2.0 ** -(layout(x).digits + 7)

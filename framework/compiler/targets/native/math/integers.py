@@ -132,8 +132,10 @@ def kept_bits(x, bits):
 
 
 def cast(x, dtype):
-    """A number of another dtype; floats out of an integer's range become what NumPy's
-    loops give on x86."""
+    """Convert a number to ``dtype``.
+
+    Floats out of an integer's range become what NumPy's loops give on x86.
+    """
     dtype = np.dtype(dtype)
     if x.dtype.kind != "f" or dtype.kind not in "iu":
         return x.writer.cast(x, dtype)
