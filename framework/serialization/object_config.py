@@ -237,8 +237,6 @@ def class_of(kind: str, config: dict) -> Any:
         if known is None:
             raise load_error(unknown_name(kind, known_as or name))
         return known
-    if kind == "optimizer" and name.startswith("Custom>"):  # Keras 2 on its own classes
-        name = name.removeprefix("Custom>")
     return find(kind, name, any_spelling=True)
 
 

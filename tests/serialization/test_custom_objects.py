@@ -255,15 +255,6 @@ def test_an_error_of_the_class_itself_names_the_file():
         in_a_file(config)
 
 
-def test_a_class_of_keras_2_for_an_optimizer_is_ours():
-    config = {"class_name": "Custom>Adam", "config": {"learning_rate": 0.5}}
-    with from_file("old.h5"):
-        assert (
-            type(object_config.deserialize("optimizer", config))
-            is keras.optimizers.Adam
-        )
-
-
 # ------------------------------------------------------------- layers that build themselves
 
 

@@ -4,9 +4,8 @@ call_arguments    arguments of the calls in a model as JSON
 operations        operations between layers: Keras' classes, and back
 keras_objects     objects as Keras writes them down: ``keras.saving``
 strip_defaults    configs without what the constructors would assume
-keras2_configs    configs of Keras 2 in the present form
+keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
-computed_dtypes   float32 for dtypes of Keras that nothing computes in here
 limits            how large the config of a model may be
 weight_assignment   variables filled from a file: all of them, or none
 object_paths      where Keras keeps what is inside a model

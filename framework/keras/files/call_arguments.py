@@ -20,7 +20,13 @@ from tapewright.serialization.literals import (
 )
 from tapewright.serialization.load_errors import load_error
 
-__all__ = ["argument_config", "argument_from_config", "tensor_config"]
+__all__ = [
+    "argument_config",
+    "argument_from_config",
+    "is_place",
+    "tensor_config",
+    "tensor_place",
+]
 
 
 def argument_config(value, tensor):
@@ -76,6 +82,22 @@ def tensor_config(tensor, history):
         "keras_history": list(history),
     }
     return {"class_name": "__keras_tensor__", "config": config}
+
+
+def tensor_place(place):
+    """Return the config of a tensor of which only the place is known."""
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": place}}
+
+
+def is_place(value) -> bool:
+    """Return whether ``value`` is ``[layer, number of its call, number of the output]``."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) >= 3
+        and isinstance(value[0], str)
+        and type(value[1]) is int
+        and type(value[2]) is int
+    )
 
 
 def argument_from_config(form, tensor):

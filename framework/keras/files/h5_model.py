@@ -9,6 +9,7 @@ from tapewright.serialization.registry import find
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 
+from .keras2_configs import keras3_compile_config
 from .keras_objects import described
 from .legacy_h5 import read_layers, write_layers
 from .model_state import (
@@ -71,7 +72,7 @@ def load_h5(path, compile):
         )
         if compile and root.has("training_config"):
             place = "/@training_config"
-            training = _compile_config(root.json("training_config"))
+            training = keras3_compile_config(root.json("training_config"))
             if compile_as_saved(model, training, path, place):
                 _restore(root, model)
     return model
@@ -159,29 +160,3 @@ def _in_full(loss):
     if isinstance(loss, dict) and "class_name" not in loss:
         return {key: _in_full(each) for key, each in loss.items()}
     return loss
-
-
-def _compile_config(training):
-    """The ``compile_config`` of Keras 3 for what these files have."""
-    if not isinstance(training, dict):
-        return training
-    config = dict(training)
-    optimizer = config.pop("optimizer_config", None)
-    for key in ("metrics", "weighted_metrics"):
-        config[key] = _unwrapped(config.get(key))
-    config.pop("sample_weight_mode", None)
-    return {**config, "optimizer": optimizer}
-
-
-def _unwrapped(metrics):
-    """Metrics, where Keras 2 wrapped a function, by the name of the function."""
-    if isinstance(metrics, list):
-        return [_unwrapped(metric) for metric in metrics]
-    if not isinstance(metrics, dict):
-        return metrics
-    if metrics.get("class_name") == "MeanMetricWrapper":
-        inner = metrics.get("config")
-        return inner.get("fn") if isinstance(inner, dict) else metrics
-    if "class_name" in metrics:
-        return metrics
-    return {key: _unwrapped(metric) for key, metric in metrics.items()}

@@ -1,10 +1,19 @@
-"""Configs of Keras 2, and keys of other versions of Keras, in the form that is read here.
+"""Convert configs of Keras 2, and keys of other versions of Keras, to those of Keras 3.
 
 A key that is not known here may go if its value asks for nothing; any other value stays,
-and the class refuses it by name.
+and the class refuses it by name. Dtypes in which nothing is computed here become float32:
+a policy such as "mixed_float16" keeps weights in float32 and rounds what is computed with
+them, and bfloat16 has no arithmetic in NumPy. Results differ by that rounding.
 """
 
-__all__ = ["in_present_form"]
+from typing import Any
+
+from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.registry import get_registered_object
+
+from .call_arguments import is_place, tensor_place
+
+__all__ = ["keras3_calls", "keras3_compile_config", "keras3_config"]
 
 # Key -> values that ask for nothing; None in place of them: whatever it is.
 OFF = {
@@ -23,26 +32,50 @@ OFF = {
 }
 # Which of these keys mean something to a class or `compile`, and stay there.
 KEPT = {"InputLayer": {"ragged"}}
+FLOAT32 = ("mixed_float16", "mixed_bfloat16", "bfloat16")
+CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 
 
-def in_present_form(config):
-    """The config of an object, and of all inside it; others are left as they are.
+# ----------------------------------------------------------------- arguments and dtypes
 
-    >>> in_present_form({"class_name": "LSTM", "config": {"units": 2, "time_major": False}})
-    {'class_name': 'LSTM', 'config': {'units': 2}}
+
+def keras3_config(config: Any) -> tuple[Any, set[str]]:
+    """Return the config of an object, and of all inside it, and the dtypes replaced in it.
+
+    >>> keras3_config({"class_name": "LSTM", "config": {"units": 2, "time_major": False}})
+    ({'class_name': 'LSTM', 'config': {'units': 2}}, set())
+    >>> keras3_config({"units": 2, "dtype": "mixed_float16"})
+    ({'units': 2, 'dtype': 'float32'}, {'mixed_float16'})
     """
+    replaced = set()
+    return _converted(config, replaced), replaced
+
+
+def _converted(config, replaced):
     if isinstance(config, list):
-        return [in_present_form(each) for each in config]
+        return [_converted(each, replaced) for each in config]
     if not isinstance(config, dict):
         return config
-    config = {key: in_present_form(value) for key, value in config.items()}
+    config = {key: _converted(value, replaced) for key, value in config.items()}
+    dtype = _dtype_name(config.get("dtype"))
+    if dtype in FLOAT32:
+        replaced.add(dtype)
+        config["dtype"] = "float32"
     name, inner = config.get("class_name"), config.get("config")
     if isinstance(name, str) and isinstance(inner, dict):
-        config["config"] = _present(name, inner)
+        config["config"] = _arguments(name, inner)
     return config
 
 
-def _present(name, inner):
+def _dtype_name(dtype):
+    """The name of a dtype, or of a policy in the form of an object; None for others."""
+    if isinstance(dtype, dict) and dtype.get("class_name") == "DTypePolicy":
+        inner = dtype.get("config")
+        dtype = inner.get("name") if isinstance(inner, dict) else None
+    return dtype if isinstance(dtype, str) else None
+
+
+def _arguments(name, inner):
     kept = KEPT.get(name, ())
     found = {
         key: value
@@ -61,3 +94,156 @@ def _asks_for_nothing(key, value):
     if key not in OFF:
         return False
     return OFF[key] is None or any([value is off or value == off for off in OFF[key]])
+
+
+# -------------------------------------------------------------------- calls in a network
+
+
+def keras3_calls(config: dict) -> dict:
+    """Return the config of a network with its calls and outputs in the form of Keras 3.
+
+    Keras 2 lists the tensors of a call as ``[layer, call, output]``, with the keywords
+    behind the first, and counts the calls of a model inside from 1.
+
+    Raises: ``ValueError``, or `SavingError` from a file, for a list that is no call.
+    """
+    entries = config["layers"]
+    if not isinstance(entries, list) or not any(
+        [_calls(each, list) for each in entries]
+    ):
+        return config
+    return _Keras2Calls(entries, config["output_layers"]).converted(config)
+
+
+def _calls(entry, kind=(list, dict)):
+    """The calls of an entry that are lists, or dicts."""
+    nodes = entry.get("inbound_nodes") if isinstance(entry, dict) else None
+    nodes = nodes if isinstance(nodes, list) else ()
+    return [node for node in nodes if node and isinstance(node, kind)]
+
+
+def _name(entry):
+    inner = entry.get("config")
+    name = entry.get("name")
+    return inner.get("name") if name is None and isinstance(inner, dict) else name
+
+
+class _Keras2Calls:
+    """The calls of a network of Keras 2: which number the first call of a layer has."""
+
+    def __init__(self, entries, outputs):
+        numbers = {}
+        for name, number in _places([outputs, *map(_calls, entries)]):
+            numbers.setdefault(name, set()).add(number)
+        self.first, self.counted_in_outputs = {}, set()
+        for entry in [each for each in entries if isinstance(each, dict)]:
+            name, calls = _name(entry), _calls(entry)
+            if not isinstance(name, str):
+                continue
+            found = numbers.get(name, {0}) if _calls(entry, list) else {0}
+            self.first[name] = int(min(found) == 1 and max(found) == len(calls))
+            inner = entry.get("config")
+            if isinstance(inner, dict) and "input_layers" in inner:
+                self.counted_in_outputs.add(name)  # from 1 in Keras 3, too
+
+    def converted(self, config):
+        entries = [
+            each | {"inbound_nodes": [self._call(_name(each), n) for n in _calls(each)]}
+            if _calls(each, list)
+            else each
+            for each in config["layers"]
+        ]
+        outputs = self._outputs(config["output_layers"])
+        return config | {"layers": entries, "output_layers": outputs}
+
+    def _call(self, name, node):
+        if isinstance(node, dict):
+            return node
+        if node[0] == CONSTANT and len(node) == 4 and isinstance(node[3], dict):
+            args, kwargs = [node[2]], node[3]
+        else:
+            places = [node] if is_place(node) else node
+            for place in places:
+                if not is_place(place) or len(place) > 4:
+                    raise load_error(
+                        f"Model: {str(name)[:80]!r} is called on {str(place)[:80]}"
+                    )
+            kwargs = places[0][3] if len(places[0]) > 3 else {}
+            if not isinstance(kwargs, dict):
+                raise load_error(
+                    f"Model: {str(name)[:80]!r} is called with {str(kwargs)[:80]}"
+                )
+            tensors = [self._tensor(place) for place in places]
+            args = tensors if len(tensors) == 1 else [tensors]
+        kwargs = {key: self._argument(value) for key, value in kwargs.items()}
+        return {"args": args, "kwargs": kwargs, "keeps_training": True}
+
+    def _tensor(self, place):
+        name, number, index = place[:3]
+        return tensor_place([name, number - self.first.get(name, 0), index])
+
+    def _argument(self, value):
+        if is_place(value) and value[0] in self.first:
+            return self._tensor(value)
+        return list(map(self._argument, value)) if isinstance(value, list) else value
+
+    def _outputs(self, value):
+        if isinstance(value, dict):
+            return {key: self._outputs(each) for key, each in value.items()}
+        if not isinstance(value, (list, tuple)):
+            return value
+        if not is_place(value):
+            return [self._outputs(each) for each in value]
+        name, number, index = value[:3]
+        first = 0 if name in self.counted_in_outputs else self.first.get(name, 0)
+        return [name, number - first, index]
+
+
+def _places(ahead):
+    """Layer and number of all places in a nest."""
+    while ahead:
+        each = ahead.pop()
+        if is_place(each):
+            yield each[0], each[1]
+            each = each[3:]
+        if isinstance(each, dict):
+            ahead += each.values()
+        elif isinstance(each, (list, tuple)):
+            ahead += each
+
+
+# ------------------------------------------------------------------------------ training
+
+
+def keras3_compile_config(training: Any) -> Any:
+    """Return the ``compile_config`` of a ``training_config`` in HDF5."""
+    if not isinstance(training, dict):
+        return training
+    config = dict(training)
+    optimizer = config.pop("optimizer_config", None)
+    for key in ("metrics", "weighted_metrics"):
+        config[key] = _unwrapped(config.get(key))
+    config.pop("sample_weight_mode", None)
+    return {**config, "optimizer": _known_optimizer(optimizer)}
+
+
+def _known_optimizer(config):
+    """The config of an optimizer; Keras 2 has "Custom>Adam" for its own classes, too."""
+    name = config.get("class_name") if isinstance(config, dict) else None
+    if isinstance(name, str) and get_registered_object(name) is None:
+        return config | {"class_name": name.removeprefix("Custom>")}
+    return config
+
+
+def _unwrapped(metrics):
+    """Metrics; a function, which Keras 2 wrapped, by the name of the function."""
+    if isinstance(metrics, list):
+        return [_unwrapped(metric) for metric in metrics]
+    if not isinstance(metrics, dict):
+        return metrics
+    if metrics.get("class_name") == "MeanMetricWrapper":
+        inner = metrics.get("config")
+        return inner.get("fn") if isinstance(inner, dict) else metrics
+    if "class_name" in metrics:
+        return metrics
+    return {key: _unwrapped(metric) for key, metric in metrics.items()}

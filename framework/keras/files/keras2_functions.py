@@ -14,8 +14,6 @@ from tapewright.serialization.load_errors import load_error
 
 __all__ = ["FunctionCall", "is_function_call"]
 
-CONSTANT = "_CONSTANT_VALUE"  # what stands for a layer where an argument is a number
-
 # File of the ops -> functions of it, by TensorFlow's names less those of its modules.
 _TABLE = {
     "nn.activation": "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "

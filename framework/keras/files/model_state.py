@@ -12,9 +12,8 @@ from tapewright.core.errors import SavingError
 from tapewright.layers.base.deferred_initialization import blank_weights
 from tapewright.serialization.load_errors import from_file, load_errors
 
-from .computed_dtypes import in_computed_dtypes
 from .custom_layer_graphs import calls_of_file, write_calls
-from .keras2_configs import in_present_form
+from .keras2_configs import keras3_config
 from .keras_objects import deserialize_keras_object
 from .limits import check_size
 from .optimizer_state import Unfit, pairs_by_name, pairs_in_order
@@ -62,7 +61,7 @@ def filled_model(root, place, config, build_config, weights, read):
     """
     path = root.path
     check_size(config, path, place)
-    config, others = in_computed_dtypes(in_present_form(config))
+    config, others = keras3_config(config)
     if others:
         warnings.warn(
             f"{path}: layers of dtype {' and '.join(sorted(others))} compute in float32 "
@@ -131,7 +130,7 @@ def compile_as_saved(model, config, path, place):
             from_file(path, place),
             load_errors("the model cannot be compiled as it was"),
         ):
-            config, _ = in_computed_dtypes(in_present_form(config))
+            config, _ = keras3_config(config)
             model.compile_from_config(config)
     except SavingError as error:
         error.add_note("compile=False loads the model without it")

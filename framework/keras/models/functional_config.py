@@ -1,9 +1,8 @@
 """The config of a `Network`, layers and the calls between them, and the way back.
 
 The forms are Keras'. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
-the number of the call and that of the output that they come from; Keras 2 has lists of
-such places instead. Calls are counted from 0, but where outputs of the model are named,
-those of a model inside from 1.
+the number of the call and that of the output that they come from. Calls are counted from
+0, but where outputs of the model are named, those of a model inside from 1.
 """
 
 from collections import deque
@@ -22,9 +21,11 @@ from tapewright.serialization.object_config import deserialize, serialize
 from ..files.call_arguments import (
     argument_config,
     argument_from_config,
+    is_place,
     tensor_config,
 )
-from ..files.keras2_functions import CONSTANT, FunctionCall, is_function_call
+from ..files.keras2_configs import keras3_calls
+from ..files.keras2_functions import FunctionCall, is_function_call
 from ..files.operations import (
     check_call,
     is_operation,
@@ -105,7 +106,7 @@ def network_from_config(config):
     Entries may come in any order. Raises: ``ValueError`` if a layer is called on what no
     other gives, two have one name, or calls wait for each other.
     """
-    return _Builder(config).built()
+    return _Builder(keras3_calls(config)).built()
 
 
 class _Builder:
@@ -119,7 +120,6 @@ class _Builder:
             raise load_error(f"Model: layers must be a list, got {str(entries)[:80]}")
         for entry in entries:
             self._add(entry)
-        self.base = {name: self._base(name) for name in self.made}
 
     def _add(self, entry):
         inner = entry.get("config") if isinstance(entry, dict) else None
@@ -147,30 +147,6 @@ class _Builder:
         if is_operation(entry):
             return OpCall(*operation_from_config(entry))
         return deserialize("layer", entry)
-
-    def _base(self, name):
-        """Keras 2 counts the calls of a model inside from 1."""
-        calls = self.calls[name]
-        if not calls or not any([call.get("old") for call in calls]):
-            return 0
-        numbers = [number for n, number in self._old_places() if n == name]
-        return int(numbers != [] and min(numbers) == 1 and max(numbers) == len(calls))
-
-    def _old_places(self):
-        """Layer and number of all places in a config of Keras 2."""
-        if not hasattr(self, "_places"):
-            self._places = []
-            listed = [self.config["output_layers"]]
-            listed += [call for calls in self.calls.values() for call in calls]
-            while listed:
-                each = listed.pop()
-                if _is_place(each):
-                    self._places.append((each[0], each[1]))
-                elif isinstance(each, dict):
-                    listed += each.values()
-                elif isinstance(each, (list, tuple)):
-                    listed += each
-        return self._places
 
     # --- making the calls
 
@@ -214,7 +190,7 @@ class _Builder:
 
     def _place(self, config):
         place = config.get("keras_history") if isinstance(config, dict) else None
-        if not _is_place(place):
+        if not is_place(place):
             raise load_error(
                 "Model: a tensor must come from [layer, number of its call, number of the "
                 f"output], got {str(place)[:80]}"
@@ -222,7 +198,6 @@ class _Builder:
         name, number, index = place[:3]
         if name not in self.made:
             raise load_error(f"Model: there is no layer {name[:80]!r} in the config")
-        number -= self.base[name]
         count = max(len(self.calls[name]), isinstance(self.made[name], InputLayer))
         if not 0 <= number < count:
             raise load_error(
@@ -242,8 +217,6 @@ class _Builder:
         return tensors.output_tensors[index]
 
     def _arguments(self, call, tensor):
-        if "old" in call:
-            return _old_arguments(call, self.made, tensor)
         args = argument_from_config(call.get("args", []), tensor)
         kwargs = argument_from_config(call.get("kwargs", {}), tensor)
         if not isinstance(args, list) or not isinstance(kwargs, dict):
@@ -274,71 +247,26 @@ class _Builder:
             raise load_error(
                 f"Model: inputs and outputs are places, got {places!r:.80}"
             )
-        if not _is_place(places):
+        if not is_place(places):
             return _container(places, [self._ends(each) for each in places])
         name, number, index = places[:3]
         operation = self.made.get(name)
-        if _is_functional(operation) and not self.base[name]:
+        if _is_functional(operation):
             several = len(self.calls[name]) > 1
             number = number - 1 if number or several else 0
         return self._tensor({"keras_history": [name, number, index]})
 
 
-def _is_place(value):
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) >= 3
-        and isinstance(value[0], str)
-        and type(value[1]) is int
-        and type(value[2]) is int
-    )
-
-
 def _calls(name, entry):
-    """The calls of a layer as dicts, those of Keras 2 with their places under "old"."""
+    """The calls of a layer."""
     nodes = entry.get("inbound_nodes", [])
     if not isinstance(nodes, list):
         raise load_error(
             f"Model: inbound_nodes of {name[:80]!r} must be a list, got {str(nodes)[:80]}"
         )
-    return [_old_call(name, node) if isinstance(node, list) else node
-            for node in nodes if _is_node(name, node)]  # fmt: skip
-
-
-def _is_node(name, node):
-    if isinstance(node, (dict, list)):
-        return bool(node)
-    raise load_error(
-        f"Model: a call of {name[:80]!r} must be a dict, got {str(node)[:80]}"
-    )
-
-
-def _old_call(name, node):
-    if node[0] == CONSTANT and len(node) == 4 and isinstance(node[3], dict):
-        return {"old": [], "constant": node[2], "kwargs": node[3]}
-    node = [node] if _is_place(node) else node
-    for place in node:
-        if not _is_place(place) or len(place) > 4:
-            raise load_error(f"Model: {name[:80]!r} is called on {str(place)[:80]}")
-    kwargs = node[0][3] if len(node[0]) > 3 else {}
-    if not isinstance(kwargs, dict):
-        raise load_error(f"Model: {name[:80]!r} is called with {str(kwargs)[:80]}")
-    return {"old": [place[:3] for place in node], "kwargs": kwargs}
-
-
-def _old_arguments(call, made, tensor):
-    """Arguments in which tensors are places, among the keywords, too."""
-
-    def read(value):
-        if _is_place(value) and value[0] in made:
-            return tensor({"keras_history": value})
-        if isinstance(value, list):
-            return [read(each) for each in value]
-        return argument_from_config(value, tensor)
-
-    tensors = [tensor({"keras_history": place}) for place in call["old"]]
-    if "constant" in call:
-        args = [call["constant"]]
-    else:
-        args = tensors if len(tensors) == 1 else [tensors]
-    return args, {key: read(value) for key, value in call["kwargs"].items()}
+    for node in nodes:
+        if node != [] and not isinstance(node, dict):
+            raise load_error(
+                f"Model: a call of {name[:80]!r} must be a dict, got {str(node)[:80]}"
+            )
+    return [node for node in nodes if node]

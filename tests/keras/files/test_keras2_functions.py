@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.errors import SavingError
-from tapewright.keras.files.keras2_configs import in_present_form
+from tapewright.keras.files.keras2_configs import keras3_config
 from tapewright.serialization.load_errors import from_file
 
 from .reference import record_keras2_functions as reference
@@ -22,7 +22,7 @@ INPUTS = [tw.constant(x) for x in reference.inputs()]
 
 def read(config):
     with from_file("old.h5", "model_config"):
-        return keras.Model.from_config(in_present_form(config))
+        return keras.Model.from_config(keras3_config(config)[0])
 
 
 @pytest.fixture(scope="module")
