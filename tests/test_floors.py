@@ -61,7 +61,7 @@ PACKAGES = {
 }
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
-ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "pydot", "tensorboardX"}
 
 
 def sources():

@@ -27,7 +27,7 @@ from .random_seed import set_random_seed
 
 if TYPE_CHECKING:
     from .file_download import get_file
-    from .plot_model import plot_model
+    from .model_visualization import model_to_dot, plot_model
 
 __all__ = [
     "CustomObjectScope",
@@ -41,6 +41,7 @@ __all__ = [
     "get_registered_name",
     "get_registered_object",
     "is_keras_tensor",
+    "model_to_dot",
     "normalize",
     "pack_x_y_sample_weight",
     "pad_sequences",
@@ -59,5 +60,6 @@ Sequence = PyDataset
 import_lazily(
     sys.modules[__name__],
     get_file="tapewright.keras.utils.file_download:get_file",
-    plot_model="tapewright.keras.utils.plot_model:plot_model",
+    model_to_dot="tapewright.keras.utils.model_visualization:model_to_dot",
+    plot_model="tapewright.keras.utils.model_visualization:plot_model",
 )
